@@ -1,7 +1,7 @@
 //! How long a check takes, beside the floor: letting the YAML parser go over the same bytes and doing nothing with it.
 
 use sluice_dialect::prompts::NoPrompts;
-use sluice_dialect::{Source, Sources, load};
+use sluice_dialect::{DefinitionFile, Sources, load};
 
 use crate::definitions::{graph, lifecycle, sequence};
 use crate::table::Table;
@@ -24,7 +24,7 @@ pub fn measure(table: &Table) {
             },
             &mut || {
                 each(1, || {
-                    let source = Source { path: "x.yml", bytes: file.as_bytes() };
+                    let source = DefinitionFile { path: "x.yml", bytes: file.as_bytes() };
                     let loaded = load(&source, &mut NoPrompts, &mut Sources::new());
                     assert!(loaded.is_usable(), "{:?}", loaded.problems.first());
                 })

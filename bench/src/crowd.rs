@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use sluice_core::run::{Kind, Outcome, Report};
-use sluice_engine::actor::{Actor, Change, Outcome as Done, Said};
-use sluice_engine::host::Clock;
+use sluice_core::run::{AttemptReport, RunKind, StepOutcome};
+use sluice_engine::actor::{Actor, ActorChange, ActorInput, EffectOutcome};
+use sluice_engine::host::EngineClock;
 use sluice_engine::run_actor::RunActor;
 use sluice_store::{Append, Digest, Query, Reader, Store, StreamId};
 
@@ -62,7 +62,7 @@ fn questions(table: &Table, what: &dyn Fn(&str) -> String, readers: (Box<dyn Rea
     let kind = Some(RunActor::KIND.to_owned());
     let newest = query(page());
     let status = query(Query { kind: kind.clone(), status: Some("completed".into()), ..page() });
-    let group = query(Query { group: Some(RunActor::belongs(GROUP, Kind::Run)), ..page() });
+    let group = query(Query { group: Some(RunActor::belongs(GROUP, RunKind::Run)), ..page() });
     let open = query(Query { open: Some(true), ..page() });
     let load = |reader: &mut dyn Reader, at: usize| assert!(reader.load(&ended(at * 7 % FEW)).unwrap().is_some());
     let open_streams =
@@ -110,15 +110,15 @@ fn whole_life(recipe: &Recipe, at: usize) -> [Append; 2] {
     let (mut actor, begun) =
         RunActor::create(recipe.plan.clone(), recipe.digest.to_string(), GROUP.into(), given(stream.as_str()), now);
     let effect = begun.effects[0].id.clone();
-    let outcome = Done::Run(Report::Completed(Outcome::default()));
-    let over = actor.take(Said::Outcome { effect, outcome }, now).unwrap().unwrap();
+    let outcome = EffectOutcome::Run(AttemptReport::Completed(StepOutcome::default()));
+    let over = actor.take(ActorInput::Outcome { effect, outcome }, now).unwrap().unwrap();
     assert!(actor.is_over());
     let first = begun.events.len() as u64;
     let blobs: Vec<(Digest, Vec<u8>)> = vec![(recipe.digest, recipe.file.clone().into_bytes())];
     [append(&stream, 0, begun, blobs), append(&stream, first, over, Vec::new())]
 }
 
-fn append(stream: &StreamId, expected: u64, change: Change, blobs: Vec<(Digest, Vec<u8>)>) -> Append {
+fn append(stream: &StreamId, expected: u64, change: ActorChange, blobs: Vec<(Digest, Vec<u8>)>) -> Append {
     let mut append = Append::new(stream.clone(), expected, change.events, change.header);
     append.rows = change.rows;
     append.effects = change.effects;

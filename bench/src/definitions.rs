@@ -115,14 +115,14 @@ transitions:
 #[cfg(test)]
 mod tests {
     use sluice_dialect::prompts::NoPrompts;
-    use sluice_dialect::{Source, Sources, load};
+    use sluice_dialect::{DefinitionFile, Sources, load};
 
     #[test]
     fn they_are_definitions() {
         let large = [super::sequence(50), super::graph(800), super::lifecycle(50)];
         let small = [super::steps(5), super::fan(5), super::RING.to_owned()];
         for file in large.into_iter().chain(small) {
-            let source = Source { path: "x.yml", bytes: file.as_bytes() };
+            let source = DefinitionFile { path: "x.yml", bytes: file.as_bytes() };
             let loaded = load(&source, &mut NoPrompts, &mut Sources::new());
             assert!(loaded.is_usable(), "{:#?}", loaded.problems.first());
         }

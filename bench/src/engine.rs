@@ -8,15 +8,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::Moment;
-use sluice_core::run::{Given, Mode, Origin, Outcome, Plan, Report};
+use sluice_core::run::{AttemptReport, RunMode, RunOrigin, RunParameters, RunPlan, StepOutcome};
 use sluice_dialect::prompts::NoPrompts;
-use sluice_dialect::{Definition, Source, Sources, load};
-use sluice_engine::actor::Outcome as Done;
-use sluice_engine::host::{Clock, Executor, Host, Parts, Reporter, Unobserved};
+use sluice_dialect::{Definition, DefinitionFile, Sources, load};
+use sluice_engine::actor::EffectOutcome;
+use sluice_engine::host::{EngineClock, EngineHandle, Executor, Host, HostParts, NoObserver};
 use sluice_engine::loader::{Definitions, pin};
-use sluice_engine::reactor::{Answer, Assignment, Message};
+use sluice_engine::reactor::{Assignment, ReactorAnswer, ReactorMessage};
 use sluice_engine::run_actor::RunActor;
-use sluice_engine::workers::{Offer, WorkerId};
+use sluice_engine::workers::{WorkerId, WorkerOffer};
 use sluice_store::{Digest, Store, StreamId};
 
 /// How long anything is waited for: longer than any disk takes.
@@ -27,7 +27,7 @@ pub const GROUP: &str = "bench";
 /// The time of the system.
 pub struct WallClock;
 
-impl Clock for WallClock {
+impl EngineClock for WallClock {
     fn now(&self) -> Moment {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Moment(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
@@ -48,11 +48,11 @@ struct NoOp {
 }
 
 impl Executor for NoOp {
-    fn perform(&mut self, it: Assignment, report: &Reporter) {
+    fn perform(&mut self, it: Assignment, report: &EngineHandle) {
         let outcome = match it.effect.kind.as_str() {
-            "perform" => Done::Run(Report::Completed(Outcome::default())),
-            "notify" => Done::Done,
-            _ => return report.send(ended(it, Done::Done)),
+            "perform" => EffectOutcome::Run(AttemptReport::Completed(StepOutcome::default())),
+            "notify" => EffectOutcome::Done,
+            _ => return report.send(ended(it, EffectOutcome::Done)),
         };
         let mut allowed = self.allowed.lock().unwrap();
         if allowed.steps == 0 {
@@ -67,15 +67,15 @@ impl Executor for NoOp {
     }
 }
 
-fn ended(it: Assignment, outcome: Done) -> Message {
-    Message::Ended { token: None, stream: it.stream, effect: it.effect.id, dispatch: it.dispatch, outcome }
+fn ended(it: Assignment, outcome: EffectOutcome) -> ReactorMessage {
+    ReactorMessage::Ended { token: None, stream: it.stream, effect: it.effect.id, dispatch: it.dispatch, outcome }
 }
 
 /// Definitions are stored as they were written.
 struct Written;
 
 impl Definitions for Written {
-    fn plan(&self, pinned: &[u8]) -> Result<Arc<Plan>, String> {
+    fn plan(&self, pinned: &[u8]) -> Result<Arc<RunPlan>, String> {
         Ok(plan(std::str::from_utf8(pinned).unwrap()))
     }
 
@@ -85,9 +85,9 @@ impl Definitions for Written {
 }
 
 /// The recipe that is written there.
-pub fn plan(file: &str) -> Arc<Plan> {
+pub fn plan(file: &str) -> Arc<RunPlan> {
     match definition(file) {
-        Definition::Recipe(recipe) => Arc::new(Plan::new(recipe)),
+        Definition::Recipe(recipe) => Arc::new(RunPlan::new(recipe)),
         Definition::Lifecycle(_) => panic!("a lifecycle, and not a recipe"),
     }
 }
@@ -101,21 +101,21 @@ pub fn lifecycle(file: &str) -> Arc<Lifecycle> {
 }
 
 fn definition(file: &str) -> Definition {
-    let source = Source { path: "bench.yml", bytes: file.as_bytes() };
+    let source = DefinitionFile { path: "bench.yml", bytes: file.as_bytes() };
     let loaded = load(&source, &mut NoPrompts, &mut Sources::new());
     loaded.definition.unwrap_or_else(|| panic!("not a definition: {:?}", loaded.problems.first()))
 }
 
 /// A run that starts now.
-pub fn given(id: &str) -> Given {
-    Given {
+pub fn given(id: &str) -> RunParameters {
+    RunParameters {
         id: id.to_owned(),
-        mode: Mode::Engine,
+        mode: RunMode::Engine,
         inputs: Vec::new(),
         prompt: String::new(),
         workspace: String::new(),
         work_order: String::new(),
-        origin: Origin::default(),
+        origin: RunOrigin::default(),
     }
 }
 
@@ -125,7 +125,7 @@ pub struct Recipe {
     /// As it is written.
     pub file: String,
     /// As it is run.
-    pub plan: Arc<Plan>,
+    pub plan: Arc<RunPlan>,
     /// What it is known by.
     pub digest: Digest,
 }
@@ -152,17 +152,17 @@ impl Engine {
     pub fn start(store: &Store) -> Engine {
         let (sender, through) = channel();
         let hands = NoOp { allowed: Arc::default(), through: sender };
-        let host = Host::start(Parts {
+        let host = Host::start(HostParts {
             store: store.clone(),
             owner: "bench".into(),
             clock: Arc::new(WallClock),
             executor: Box::new(hands.clone()),
             definitions: Arc::new(Written),
-            observer: Box::new(Unobserved),
+            observer: Box::new(NoObserver),
             keep: None,
         })
         .unwrap();
-        host.reporter().send(Message::Joined(Offer {
+        host.reporter().send(ReactorMessage::Joined(WorkerOffer {
             id: WorkerId("local".into()),
             role: "any".into(),
             group: GROUP.into(),
@@ -178,7 +178,7 @@ impl Engine {
         let mut last = StreamId::new("");
         for _ in 0..runs {
             let message = self.new_run(recipe);
-            if let Message::Create { stream, .. } = &message {
+            if let ReactorMessage::Create { stream, .. } = &message {
                 last = stream.clone();
             }
             self.host.reporter().send(message);
@@ -201,12 +201,12 @@ impl Engine {
     pub fn settle(&mut self, recipe: &Recipe) {
         let mut message = self.new_run(recipe);
         let answer = self.host.ask(|asker| {
-            if let Message::Create { token, .. } = &mut message {
+            if let ReactorMessage::Create { token, .. } = &mut message {
                 *token = Some(asker);
             }
             message
         });
-        assert!(matches!(answer.recv_timeout(PATIENCE).unwrap(), Answer::Done(_)));
+        assert!(matches!(answer.recv_timeout(PATIENCE).unwrap(), ReactorAnswer::Done(_)));
     }
 
     /// Ends it.
@@ -214,12 +214,12 @@ impl Engine {
         self.host.stop().unwrap();
     }
 
-    fn new_run(&mut self, recipe: &Recipe) -> Message {
+    fn new_run(&mut self, recipe: &Recipe) -> ReactorMessage {
         self.next += 1;
         let id = format!("run-{:08}", self.next);
         let (actor, change) =
             RunActor::create(recipe.plan.clone(), recipe.digest.to_string(), GROUP.into(), given(&id), WallClock.now());
-        Message::Create {
+        ReactorMessage::Create {
             token: None,
             stream: StreamId::new(id),
             actor: Box::new(actor),

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::name::StateName;
-use sluice_core::task::input::Room;
-use sluice_core::task::state::About;
-use sluice_core::task::{Asker, Create, Evidence, Input};
-use sluice_engine::actor::Said;
-use sluice_engine::host::Clock;
+use sluice_core::task::input::WorkspaceReservation;
+use sluice_core::task::state::TaskSubject;
+use sluice_core::task::{Evidence, NewTask, TaskAsker, TaskInput};
+use sluice_engine::actor::ActorInput;
+use sluice_engine::host::EngineClock;
 use sluice_engine::loader::pin;
-use sluice_engine::reactor::Message;
+use sluice_engine::reactor::ReactorMessage;
 use sluice_engine::task_actor::TaskActor;
 use sluice_store::StreamId;
 
@@ -62,12 +62,12 @@ pub fn measure(table: &Table, place: &Place) {
 }
 
 fn create(engine: &mut Engine, lifecycle: &Arc<Lifecycle>, at: usize) -> StreamId {
-    let about = About { summary: "Move it".into(), project: GROUP.into(), ..About::default() };
-    let room = Room::Unasked;
-    let wanted = Create {
+    let about = TaskSubject { summary: "Move it".into(), project: GROUP.into(), ..TaskSubject::default() };
+    let room = WorkspaceReservation::Unasked;
+    let wanted = NewTask {
         status: None,
         about,
-        by: Asker::Person,
+        by: TaskAsker::Person,
         spawn: false,
         evidence: Evidence::default(),
         room,
@@ -78,7 +78,7 @@ fn create(engine: &mut Engine, lifecycle: &Arc<Lifecycle>, at: usize) -> StreamI
     let made = TaskActor::create(lifecycle.clone(), digest.to_string(), id.clone(), &wanted, WallClock.now());
     let (actor, change) = made.unwrap();
     let stream = StreamId::new(id);
-    engine.host.reporter().send(Message::Create {
+    engine.host.reporter().send(ReactorMessage::Create {
         token: None,
         stream: stream.clone(),
         actor: Box::new(actor),
@@ -92,9 +92,13 @@ fn create(engine: &mut Engine, lifecycle: &Arc<Lifecycle>, at: usize) -> StreamI
 fn move_all(engine: &mut Engine, tasks: &[StreamId], to: &str) {
     engine.allow(tasks.len());
     for stream in tasks {
-        let (by, to) = (Asker::Person, StateName::new(to));
-        let input = Input::Move { by, to, evidence: Evidence::default(), room: Room::Unasked };
-        engine.host.reporter().send(Message::Say { token: None, stream: stream.clone(), said: Said::Task(input) });
+        let (by, to) = (TaskAsker::Person, StateName::new(to));
+        let input = TaskInput::Move { by, to, evidence: Evidence::default(), room: WorkspaceReservation::Unasked };
+        engine.host.reporter().send(ReactorMessage::Say {
+            token: None,
+            stream: stream.clone(),
+            said: ActorInput::Task(input),
+        });
     }
     engine.wait();
 }

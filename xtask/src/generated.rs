@@ -1,12 +1,12 @@
 //! Files that are made from the code, so that they cannot say something else: the JSON Schemas and the reference of
 //! the file formats. A test compares what is committed with what would be made.
 
-use sluice_dialect::format::{self, Format};
-use sluice_dialect::shape::{Field, Kind, Shape};
+use sluice_dialect::format::{self, DefinitionFormat};
+use sluice_dialect::shape::{Field, FieldKind, Shape};
 
 /// The path of each file below the root, and what must stand in it.
 pub fn files() -> Vec<(String, String)> {
-    let mut files: Vec<(String, String)> = Format::ALL
+    let mut files: Vec<(String, String)> = DefinitionFormat::ALL
         .iter()
         .map(|format| (format!("schemas/{format}.schema.json"), format!("{:#}\n", format::schema(*format))))
         .collect();
@@ -34,7 +34,7 @@ is not listed here is an error. For completion in an editor, point it to the sch
 
 fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
-    for format in Format::ALL {
+    for format in DefinitionFormat::ALL {
         page.push_str(&format!("## {}\n\n", capitalised(format.word())));
         let mut seen = Vec::new();
         section(format.shape(), &mut page, &mut seen);
@@ -64,18 +64,18 @@ fn section(shape: &'static Shape, page: &mut String, seen: &mut Vec<&'static str
     }
 }
 
-fn inner(kind: &'static Kind, page: &mut String, seen: &mut Vec<&'static str>) {
+fn inner(kind: &'static FieldKind, page: &mut String, seen: &mut Vec<&'static str>) {
     match kind {
-        Kind::Table(shape) => section(shape, page, seen),
-        Kind::List(kind) | Kind::Named(kind) => inner(kind, page, seen),
-        Kind::Either(kinds) => kinds.iter().for_each(|kind| inner(kind, page, seen)),
-        Kind::Text
-        | Kind::Integer(..)
-        | Kind::Bool
-        | Kind::Duration
-        | Kind::Choice(_)
-        | Kind::ChoiceAnyCase(_)
-        | Kind::Any => {}
+        FieldKind::Table(shape) => section(shape, page, seen),
+        FieldKind::List(kind) | FieldKind::Named(kind) => inner(kind, page, seen),
+        FieldKind::Either(kinds) => kinds.iter().for_each(|kind| inner(kind, page, seen)),
+        FieldKind::Text
+        | FieldKind::Integer(..)
+        | FieldKind::Bool
+        | FieldKind::Duration
+        | FieldKind::Choice(_)
+        | FieldKind::ChoiceAnyCase(_)
+        | FieldKind::Any => {}
     }
 }
 
@@ -92,17 +92,17 @@ fn code_list(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
-fn holds(kind: &Kind) -> String {
+fn holds(kind: &FieldKind) -> String {
     match kind {
-        Kind::Any => "anything".into(),
-        Kind::Text => "text".into(),
-        Kind::Integer(least, most) => format!("{least} to {most}"),
-        Kind::Bool => "`true` or `false`".into(),
-        Kind::Duration => "`90s`, `5m`, `1h30m`, or seconds".into(),
-        Kind::Choice(words) | Kind::ChoiceAnyCase(words) => code_list(words),
-        Kind::List(inner) => format!("list of: {}", holds(inner)),
-        Kind::Table(shape) => shape.what.into(),
-        Kind::Named(inner) => format!("by name: {}", holds(inner)),
-        Kind::Either(kinds) => kinds.iter().map(holds).collect::<Vec<_>>().join(", or "),
+        FieldKind::Any => "anything".into(),
+        FieldKind::Text => "text".into(),
+        FieldKind::Integer(least, most) => format!("{least} to {most}"),
+        FieldKind::Bool => "`true` or `false`".into(),
+        FieldKind::Duration => "`90s`, `5m`, `1h30m`, or seconds".into(),
+        FieldKind::Choice(words) | FieldKind::ChoiceAnyCase(words) => code_list(words),
+        FieldKind::List(inner) => format!("list of: {}", holds(inner)),
+        FieldKind::Table(shape) => shape.what.into(),
+        FieldKind::Named(inner) => format!("by name: {}", holds(inner)),
+        FieldKind::Either(kinds) => kinds.iter().map(holds).collect::<Vec<_>>().join(", or "),
     }
 }

@@ -24,7 +24,7 @@ use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::problem::{ACCEPTED, Problem, Status};
+use crate::problem::{ACCEPTED, Problem, ProblemStatus};
 pub use listen::{Letters, letters};
 pub use outside::Outside;
 pub use silence::{SILENT, when_silent};
@@ -109,7 +109,7 @@ impl Client {
         let way = Way::Network(Network::new(url, set("SLUICE_CA").as_deref())?);
         let none = || {
             let message = format!("a token is needed for {url}, and SLUICE_TOKEN is not set");
-            Problem::new(Status::Unauthorized, "no_token", message)
+            Problem::new(ProblemStatus::Unauthorized, "no_token", message)
                 .hint("whoever runs that engine makes one with `sluice token create`")
         };
         let token = set("SLUICE_TOKEN").ok_or_else(none)?;
@@ -194,7 +194,7 @@ impl Client {
             reading.join().unwrap_or_else(|_| Err(Problem::fault("the answer could not be read")))?;
             match path.contains("follow=true") {
                 false => Ok(true),
-                true => Err(Problem::new(Status::Unavailable, GONE, "the engine has ended")
+                true => Err(Problem::new(ProblemStatus::Unavailable, GONE, "the engine has ended")
                     .hint("the next command starts another; ask again")),
             }
         })
@@ -219,7 +219,7 @@ impl Client {
                 && let Ok(problem) = serde_json::from_slice::<Problem>(&bytes)
                 && problem.code == ACCEPTED
             {
-                return Err(Problem { status: Status::Accepted, ..problem });
+                return Err(Problem { status: ProblemStatus::Accepted, ..problem });
             }
             serde_json::from_slice(&bytes)
                 .map_err(|error| Problem::fault(format!("the engine's answer cannot be read: {error}")))
@@ -241,7 +241,7 @@ impl Client {
 
     fn unreachable(&self, error: &std::io::Error) -> Problem {
         let message = format!("no engine answers at {}: {error}", self.way.place());
-        let problem = Problem::new(Status::Unavailable, GONE, message);
+        let problem = Problem::new(ProblemStatus::Unavailable, GONE, message);
         let is_certificate = error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>());
         match is_certificate {
             Some(rustls::Error::InvalidCertificate(_)) => {
@@ -308,7 +308,7 @@ fn run<T>(exchange: impl Future<Output = Result<T, Problem>>) -> Result<T, Probl
 }
 
 fn broken(error: hyper::Error) -> Problem {
-    Problem::new(Status::Unavailable, GONE, format!("the engine went away before it answered: {error}"))
+    Problem::new(ProblemStatus::Unavailable, GONE, format!("the engine went away before it answered: {error}"))
         .hint("it may have been done: look with `sluice task list` or `sluice run list` before you ask again")
 }
 
@@ -317,7 +317,7 @@ fn refused(status: u16, body: &[u8]) -> Problem {
     let mut problem: Problem = serde_json::from_slice(body).unwrap_or_else(|_| {
         Problem::fault(format!("the engine answered {status}: {}", String::from_utf8_lossy(body).trim()))
     });
-    problem.status = Status::of(status);
+    problem.status = ProblemStatus::of(status);
     problem
 }
 

@@ -24,7 +24,7 @@ pub struct Problem {
     pub id: Option<Box<str>>,
     /// The status of the answer.
     #[serde(skip, default)]
-    pub status: Status,
+    pub status: ProblemStatus,
 }
 
 /// The code of what is on its way.
@@ -32,7 +32,7 @@ pub const ACCEPTED: &str = "accepted";
 
 /// What kind of "no" it is. The numbers are HTTP's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Status {
+pub enum ProblemStatus {
     /// Not yet: it is on its way and cannot be taken back.
     Accepted,
     /// The question makes no sense.
@@ -62,45 +62,45 @@ pub enum Status {
     Unavailable,
 }
 
-impl Status {
+impl ProblemStatus {
     /// Every kind that is an error of HTTP's.
-    pub const ALL: [Status; 12] = [
-        Status::BadRequest,
-        Status::Unauthorized,
-        Status::Forbidden,
-        Status::NotFound,
-        Status::WrongMethod,
-        Status::Conflict,
-        Status::TooLarge,
-        Status::WrongForm,
-        Status::Refused,
-        Status::TooMany,
-        Status::Fault,
-        Status::Unavailable,
+    pub const ALL: [ProblemStatus; 12] = [
+        ProblemStatus::BadRequest,
+        ProblemStatus::Unauthorized,
+        ProblemStatus::Forbidden,
+        ProblemStatus::NotFound,
+        ProblemStatus::WrongMethod,
+        ProblemStatus::Conflict,
+        ProblemStatus::TooLarge,
+        ProblemStatus::WrongForm,
+        ProblemStatus::Refused,
+        ProblemStatus::TooMany,
+        ProblemStatus::Fault,
+        ProblemStatus::Unavailable,
     ];
 
     /// As HTTP says it.
     pub fn number(self) -> u16 {
         match self {
-            Status::Accepted => 202,
-            Status::BadRequest => 400,
-            Status::Unauthorized => 401,
-            Status::Forbidden => 403,
-            Status::NotFound => 404,
-            Status::WrongMethod => 405,
-            Status::Conflict => 409,
-            Status::TooLarge => 413,
-            Status::WrongForm => 415,
-            Status::Refused => 422,
-            Status::TooMany => 429,
-            Status::Fault => 500,
-            Status::Unavailable => 503,
+            ProblemStatus::Accepted => 202,
+            ProblemStatus::BadRequest => 400,
+            ProblemStatus::Unauthorized => 401,
+            ProblemStatus::Forbidden => 403,
+            ProblemStatus::NotFound => 404,
+            ProblemStatus::WrongMethod => 405,
+            ProblemStatus::Conflict => 409,
+            ProblemStatus::TooLarge => 413,
+            ProblemStatus::WrongForm => 415,
+            ProblemStatus::Refused => 422,
+            ProblemStatus::TooMany => 429,
+            ProblemStatus::Fault => 500,
+            ProblemStatus::Unavailable => 503,
         }
     }
 
     /// The kind with this number; what nobody knows is a fault.
-    pub fn of(number: u16) -> Status {
-        Status::ALL.into_iter().find(|status| status.number() == number).unwrap_or_default()
+    pub fn of(number: u16) -> ProblemStatus {
+        ProblemStatus::ALL.into_iter().find(|status| status.number() == number).unwrap_or_default()
     }
 }
 
@@ -109,7 +109,7 @@ impl Problem {
     pub const DAMAGED: &'static str = "damaged";
 
     /// A problem without a way out to tell.
-    pub fn new(status: Status, code: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn new(status: ProblemStatus, code: impl Into<String>, message: impl Into<String>) -> Self {
         Problem { ok: false, message: message.into(), code: code.into(), hint: None, id: None, status }
     }
 
@@ -121,14 +121,14 @@ impl Problem {
 
     /// The engine cannot be reached.
     pub fn unavailable(message: impl Into<String>) -> Self {
-        Problem::new(Status::Unavailable, "unavailable", message)
+        Problem::new(ProblemStatus::Unavailable, "unavailable", message)
     }
 
     /// What was asked is on its way to the store, and is done when that answers: it will have this id. An engine that ends
     /// before that takes it along.
     pub fn accepted(id: &str, why: &str) -> Self {
         let message = format!("{why}; `{id}` is on its way to the store, and is there once that has answered");
-        let problem = Problem { id: Some(id.into()), ..Problem::new(Status::Accepted, ACCEPTED, message) };
+        let problem = Problem { id: Some(id.into()), ..Problem::new(ProblemStatus::Accepted, ACCEPTED, message) };
         problem.hint(format!(
             "look whether `{id}` is there before you ask again: an engine that ends meanwhile may never have stored it; asked \
              again with the same `Idempotency-Key`, nothing is made twice"
@@ -137,33 +137,33 @@ impl Problem {
 
     /// Whether what was asked is on its way to the store.
     pub fn is_coming(&self) -> bool {
-        self.status == Status::Accepted
+        self.status == ProblemStatus::Accepted
     }
 
     /// Whether it is over by itself: whoever must, asks again, for the same thing.
     pub fn is_passing(&self) -> bool {
-        matches!(self.status, Status::Unavailable | Status::Accepted)
+        matches!(self.status, ProblemStatus::Unavailable | ProblemStatus::Accepted)
     }
 
     /// There is no such thing.
     pub fn not_found(message: impl Into<String>) -> Self {
-        Problem::new(Status::NotFound, "not_found", message)
+        Problem::new(ProblemStatus::NotFound, "not_found", message)
     }
 
     /// What was asked makes no sense.
     pub fn bad_request(message: impl Into<String>) -> Self {
-        Problem::new(Status::BadRequest, "bad_request", message)
+        Problem::new(ProblemStatus::BadRequest, "bad_request", message)
     }
 
     /// What is stored is not what was written.
     pub fn damaged(message: impl Into<String>) -> Self {
-        Problem::new(Status::Fault, Problem::DAMAGED, message)
+        Problem::new(ProblemStatus::Fault, Problem::DAMAGED, message)
             .hint("what is stored of it stays as it is; `sluice doctor --deep` names all that is damaged")
     }
 
     /// A fault of ours.
     pub fn fault(message: impl Into<String>) -> Self {
-        Problem::new(Status::Fault, "fault", message)
+        Problem::new(ProblemStatus::Fault, "fault", message)
     }
 }
 

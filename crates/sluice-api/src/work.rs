@@ -71,10 +71,10 @@ pub enum ToWorker {
     Assigned(Box<StepOrder>),
     /// The run wants this step ended: end it, and report.
     #[serde(rename = "task_stopped")]
-    Stop(Dispatched),
+    Stop(StepDispatch),
     /// This step is not the worker's any more: end it, and report nothing.
     #[serde(rename = "task_withdrawn")]
-    Revoked(Dispatched),
+    Revoked(StepDispatch),
     /// Every step that the worker holds, in answer to a heartbeat.
     #[serde(rename = "tasks_held")]
     Held(HeldSteps),
@@ -196,7 +196,7 @@ pub enum StepPermissions {
 
 /// A hand-out that a message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dispatched {
+pub struct StepDispatch {
     /// Its number.
     pub dispatch: u64,
 }
@@ -212,12 +212,12 @@ pub struct HeldSteps {
     pub performances: Vec<String>,
     /// The heartbeat that this answers. `None`: an engine that heard everything, just now.
     #[serde(default)]
-    pub answers: Option<HeartbeatAnswered>,
+    pub answers: Option<HeartbeatAnswer>,
 }
 
 /// What an answered heartbeat said.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeartbeatAnswered {
+pub struct HeartbeatAnswer {
     /// The hand-outs that it named.
     #[serde(default)]
     pub dispatches: Vec<u64>,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_api::work::{
-    AskMergeTurn, Dispatched, Envelope, FromWorker, Heartbeat, HeartbeatAnswered, HeldSteps, MergeTurn, PROTOCOL,
+    AskMergeTurn, Envelope, FromWorker, Heartbeat, HeartbeatAnswer, HeldSteps, MergeTurn, PROTOCOL, StepDispatch,
     StepOrder, StepPermissions, StepProgress, StepReport, StepStart, ToWorker, TokenUsage, works_with,
 };
 
@@ -100,9 +100,9 @@ fn report() -> StepReport {
 #[test]
 fn this_build_sends_what_the_golden_files_say() {
     is_golden("assigned", &about(ToWorker::Assigned(Box::new(order()))));
-    is_golden("stopped", &about(ToWorker::Stop(Dispatched { dispatch: 7 })));
-    is_golden("withdrawn", &about(ToWorker::Revoked(Dispatched { dispatch: 7 })));
-    let answers = Some(HeartbeatAnswered { dispatches: vec![7, 8], sent_ms: Some(5) });
+    is_golden("stopped", &about(ToWorker::Stop(StepDispatch { dispatch: 7 })));
+    is_golden("withdrawn", &about(ToWorker::Revoked(StepDispatch { dispatch: 7 })));
+    let answers = Some(HeartbeatAnswer { dispatches: vec![7, 8], sent_ms: Some(5) });
     let held = HeldSteps { dispatches: vec![7], performances: vec!["brew.0-2-i3".into()], answers };
     is_golden("held", &about(ToWorker::Held(held)));
     let beat = Heartbeat { dispatches: Some(vec![7, 8]), finishing: true, sent_ms: Some(5) };

@@ -9,26 +9,26 @@ pub mod lifecycle;
 pub mod recipe;
 mod texts;
 
-use crate::findings::Findings;
+use crate::findings::CheckFindings;
 use crate::lifecycle::Lifecycle;
 use crate::name::{is_identifier, is_kebab};
-use crate::problem::{Code, Problem, Severity, clip};
+use crate::problem::{Code, Diagnosis, Severity, clip};
 use crate::recipe::Recipe;
-use crate::span::At;
+use crate::span::SpannedValue;
 
 /// What a check gives.
 #[derive(Clone, Debug)]
-pub struct Checked<T> {
+pub struct CheckReport<T> {
     /// The definition, whenever it can be made: every name leads somewhere, every guard and condition was read.
     ///
     /// With an error it must not be started. It is there all the same, because a check may become stricter while
     /// something that was started under it is still at work.
     pub definition: Option<T>,
     /// Everything found, in no particular order.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Diagnosis>,
 }
 
-impl<T> Checked<T> {
+impl<T> CheckReport<T> {
     /// Whether it may be started: there is a definition, and no error.
     pub fn is_usable(&self) -> bool {
         self.definition.is_some() && self.problems.iter().all(|problem| problem.severity() != Severity::Error)
@@ -36,17 +36,17 @@ impl<T> Checked<T> {
 }
 
 /// Checks a draft of a lifecycle.
-pub fn lifecycle(draft: lifecycle::Draft) -> Checked<Lifecycle> {
-    let mut findings = Findings::new();
+pub fn lifecycle(draft: lifecycle::LifecycleDraft) -> CheckReport<Lifecycle> {
+    let mut findings = CheckFindings::new();
     let definition = lifecycle::check(draft, &mut findings);
-    Checked { definition, problems: findings.finish() }
+    CheckReport { definition, problems: findings.finish() }
 }
 
 /// Checks a draft of a recipe.
-pub fn recipe(draft: &recipe::Draft) -> Checked<Recipe> {
-    let mut findings = Findings::new();
+pub fn recipe(draft: &recipe::RecipeDraft) -> CheckReport<Recipe> {
+    let mut findings = CheckFindings::new();
     let definition = recipe::check(draft, &mut findings);
-    Checked { definition, problems: findings.finish() }
+    CheckReport { definition, problems: findings.finish() }
 }
 
 /// Reports more than `most` of something at the first that is too many; true if so.
@@ -55,31 +55,39 @@ fn too_many(
     most: usize,
     what: &str,
     at: impl FnOnce(usize) -> crate::span::Span,
-    findings: &mut Findings,
+    findings: &mut CheckFindings,
 ) -> bool {
     if count > most {
-        findings.hole(Problem::new(Code::TooMuchStructure, at(most), format!("more than {most} {what}")));
+        findings.hole(Diagnosis::new(Code::TooMuchStructure, at(most), format!("more than {most} {what}")));
     }
     count > most
 }
 
-impl Findings {
+impl CheckFindings {
     /// Reports a name that cannot be used; `what` it is the name of.
-    fn identifier(&mut self, name: &At<String>, what: &str) {
+    fn identifier(&mut self, name: &SpannedValue<String>, what: &str) {
         if !is_identifier(&name.value) {
             self.add(
-                Problem::new(Code::BadName, name.span, format!("`{}` cannot be the name of {what}", clip(&name.value)))
-                    .help("a name has letters, digits, `-` and `_`, starts with a letter, and is at most 100 long"),
+                Diagnosis::new(
+                    Code::BadName,
+                    name.span,
+                    format!("`{}` cannot be the name of {what}", clip(&name.value)),
+                )
+                .help("a name has letters, digits, `-` and `_`, starts with a letter, and is at most 100 long"),
             );
         }
     }
 
     /// Reports the name of a definition that cannot be used.
-    fn definition_name(&mut self, name: &At<String>, what: &str) {
+    fn definition_name(&mut self, name: &SpannedValue<String>, what: &str) {
         if !is_kebab(&name.value) {
             self.add(
-                Problem::new(Code::BadName, name.span, format!("`{}` cannot be the name of {what}", clip(&name.value)))
-                    .help("write it in kebab-case: lower-case words and digits, joined by `-`"),
+                Diagnosis::new(
+                    Code::BadName,
+                    name.span,
+                    format!("`{}` cannot be the name of {what}", clip(&name.value)),
+                )
+                .help("write it in kebab-case: lower-case words and digits, joined by `-`"),
             );
         }
     }

@@ -17,12 +17,12 @@ pub use parse::{ExprError, parse};
 /// A dotted path to a value: `review_round`, `review.result`, `plan.output.items.0`. A copy shares its segments: a
 /// text of megabytes may be nothing but variables.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Path(Arc<[String]>);
+pub struct ValuePath(Arc<[String]>);
 
-impl Path {
+impl ValuePath {
     /// A path of these segments; there is at least one.
     pub fn new(first: impl Into<String>, rest: impl IntoIterator<Item = String>) -> Self {
-        Path(std::iter::once(first.into()).chain(rest).collect())
+        ValuePath(std::iter::once(first.into()).chain(rest).collect())
     }
 
     /// The first segment: a field, a step, a variable.
@@ -36,7 +36,7 @@ impl Path {
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for ValuePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join("."))
     }
@@ -89,7 +89,7 @@ impl fmt::Display for Number {
 
 /// A value that a path can have, or that an expression names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Value {
+pub enum ExprValue {
     /// `2`, `0.5`
     Number(Number),
     /// `'FAIL'`
@@ -98,19 +98,19 @@ pub enum Value {
     Bool(bool),
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for ExprValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Number(number) => number.fmt(f),
-            Value::Text(text) => write!(f, "'{text}'"),
-            Value::Bool(value) => value.fmt(f),
+            ExprValue::Number(number) => number.fmt(f),
+            ExprValue::Text(text) => write!(f, "'{text}'"),
+            ExprValue::Bool(value) => value.fmt(f),
         }
     }
 }
 
 /// A comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
+pub enum CompareOp {
     /// `==`
     Equal,
     /// `!=`
@@ -125,40 +125,40 @@ pub enum Op {
     AtLeast,
 }
 
-impl Op {
+impl CompareOp {
     /// As written.
     pub fn symbol(self) -> &'static str {
         match self {
-            Op::Equal => "==",
-            Op::NotEqual => "!=",
-            Op::Less => "<",
-            Op::AtMost => "<=",
-            Op::More => ">",
-            Op::AtLeast => ">=",
+            CompareOp::Equal => "==",
+            CompareOp::NotEqual => "!=",
+            CompareOp::Less => "<",
+            CompareOp::AtMost => "<=",
+            CompareOp::More => ">",
+            CompareOp::AtLeast => ">=",
         }
     }
 
     /// Whether it needs an order, and so numbers on both sides.
     pub fn is_order(self) -> bool {
         match self {
-            Op::Equal | Op::NotEqual => false,
-            Op::Less | Op::AtMost | Op::More | Op::AtLeast => true,
+            CompareOp::Equal | CompareOp::NotEqual => false,
+            CompareOp::Less | CompareOp::AtMost | CompareOp::More | CompareOp::AtLeast => true,
         }
     }
 
     /// Whether `left op right` holds. A value that is not there equals nothing and has no order.
-    fn holds(self, left: Option<&Value>, right: &Value) -> bool {
+    fn holds(self, left: Option<&ExprValue>, right: &ExprValue) -> bool {
         let ordered = |test: fn(std::cmp::Ordering) -> bool| match (left, right) {
-            (Some(Value::Number(left)), Value::Number(right)) => test(left.cmp(right)),
+            (Some(ExprValue::Number(left)), ExprValue::Number(right)) => test(left.cmp(right)),
             _ => false,
         };
         match self {
-            Op::Equal => left == Some(right),
-            Op::NotEqual => left != Some(right),
-            Op::Less => ordered(|order| order.is_lt()),
-            Op::AtMost => ordered(|order| order.is_le()),
-            Op::More => ordered(|order| order.is_gt()),
-            Op::AtLeast => ordered(|order| order.is_ge()),
+            CompareOp::Equal => left == Some(right),
+            CompareOp::NotEqual => left != Some(right),
+            CompareOp::Less => ordered(|order| order.is_lt()),
+            CompareOp::AtMost => ordered(|order| order.is_le()),
+            CompareOp::More => ordered(|order| order.is_gt()),
+            CompareOp::AtLeast => ordered(|order| order.is_ge()),
         }
     }
 }
@@ -167,7 +167,7 @@ impl Op {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expr {
     /// `path op value`
-    Compare(Compare),
+    Compare(Comparison),
     /// `!a`
     Not(Box<Expr>),
     /// `a && b`
@@ -178,22 +178,22 @@ pub enum Expr {
 
 /// One comparison of a path with a value. A bare path means `path == true`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compare {
+pub struct Comparison {
     /// What is read.
-    pub path: Path,
+    pub path: ValuePath,
     /// How it is compared.
-    pub op: Op,
+    pub op: CompareOp,
     /// With what.
-    pub value: Value,
+    pub value: ExprValue,
     /// Where the path stands in the expression's text.
     pub at: Range<usize>,
 }
 
 impl Expr {
     /// Whether it holds, where `lookup` gives the value of a path.
-    pub fn holds(&self, lookup: &dyn Fn(&Path) -> Option<Value>) -> bool {
+    pub fn holds(&self, lookup: &dyn Fn(&ValuePath) -> Option<ExprValue>) -> bool {
         match self {
-            Expr::Compare(Compare { path, op, value, .. }) => op.holds(lookup(path).as_ref(), value),
+            Expr::Compare(Comparison { path, op, value, .. }) => op.holds(lookup(path).as_ref(), value),
             Expr::Not(inner) => !inner.holds(lookup),
             Expr::All(parts) => parts.iter().all(|part| part.holds(lookup)),
             Expr::Any(parts) => parts.iter().any(|part| part.holds(lookup)),
@@ -201,7 +201,7 @@ impl Expr {
     }
 
     /// Every comparison in it, from left to right.
-    pub fn comparisons(&self) -> Vec<&Compare> {
+    pub fn comparisons(&self) -> Vec<&Comparison> {
         match self {
             Expr::Compare(compare) => vec![compare],
             Expr::Not(inner) => inner.comparisons(),
@@ -225,8 +225,10 @@ impl fmt::Display for Expr {
             Ok(())
         };
         match self {
-            Expr::Compare(Compare { path, op: Op::Equal, value: Value::Bool(true), .. }) => write!(f, "{path}"),
-            Expr::Compare(Compare { path, op, value, .. }) => write!(f, "{path} {} {value}", op.symbol()),
+            Expr::Compare(Comparison { path, op: CompareOp::Equal, value: ExprValue::Bool(true), .. }) => {
+                write!(f, "{path}")
+            }
+            Expr::Compare(Comparison { path, op, value, .. }) => write!(f, "{path} {} {value}", op.symbol()),
             Expr::Not(inner) => write!(f, "!({inner})"),
             Expr::All(parts) => joined(f, parts, "&&"),
             Expr::Any(parts) => joined(f, parts, "||"),

@@ -3,7 +3,7 @@
 //!
 //! It never decides that something is wrong.
 
-use crate::problem::{Problem, Severity, suggest};
+use crate::problem::{Diagnosis, Severity, suggest};
 
 /// How many findings of one file are kept. Nobody mends more at a time, and a file can be wrong a million times.
 pub const MOST_FINDINGS: usize = 1_000;
@@ -12,21 +12,21 @@ const MOST_SUGGESTIONS: usize = 50;
 
 /// The findings about one file.
 #[derive(Debug, Default)]
-pub struct Findings {
-    problems: Vec<Problem>,
+pub struct CheckFindings {
+    problems: Vec<Diagnosis>,
     left_out: usize,
     errors: usize,
     holes: usize,
 }
 
-impl Findings {
+impl CheckFindings {
     /// None so far.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Notes a finding.
-    pub fn add(&mut self, problem: Problem) {
+    pub fn add(&mut self, problem: Diagnosis) {
         let is_error = problem.severity() == Severity::Error;
         self.errors += usize::from(is_error);
         if self.problems.len() < MOST_FINDINGS {
@@ -42,7 +42,7 @@ impl Findings {
 
     /// Notes a finding that leaves a hole: something that was written is missing from what would be made of it, so
     /// no definition can be made. Any other error only forbids to start one.
-    pub fn hole(&mut self, problem: Problem) {
+    pub fn hole(&mut self, problem: Diagnosis) {
         self.holes += 1;
         self.add(problem);
     }
@@ -53,7 +53,7 @@ impl Findings {
     }
 
     /// Notes each of `problems`.
-    pub fn extend(&mut self, problems: impl IntoIterator<Item = Problem>) {
+    pub fn extend(&mut self, problems: impl IntoIterator<Item = Diagnosis>) {
         problems.into_iter().for_each(|problem| self.add(problem));
     }
 
@@ -78,7 +78,7 @@ impl Findings {
     }
 
     /// Those that were kept, the last of the file with the number of the others.
-    pub fn finish(mut self) -> Vec<Problem> {
+    pub fn finish(mut self) -> Vec<Diagnosis> {
         if let (1.., Some(last)) =
             (self.left_out, self.problems.iter_mut().max_by_key(|it| (it.span.file, it.span.start)))
         {
@@ -94,13 +94,13 @@ mod tests {
     use crate::problem::Code;
     use crate::span::Span;
 
-    fn found(code: Code) -> Problem {
-        Problem::new(code, Span::default(), "x")
+    fn found(code: Code) -> Diagnosis {
+        Diagnosis::new(code, Span::default(), "x")
     }
 
     #[test]
     fn the_rest_is_counted_and_an_error_is_never_among_it_alone() {
-        let mut findings = Findings::new();
+        let mut findings = CheckFindings::new();
         (0..MOST_FINDINGS + 7).for_each(|_| findings.add(found(Code::DeadRule)));
         findings.hole(found(Code::Syntax));
         assert_eq!((findings.count(), findings.errors(), findings.has_hole()), (MOST_FINDINGS + 8, 1, true));
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn suggestions_end() {
-        let mut findings = Findings::new();
+        let mut findings = CheckFindings::new();
         assert!(findings.suggest("need", ["needs"]).is_some());
         (0..MOST_SUGGESTIONS).for_each(|_| findings.add(found(Code::UnknownStep)));
         assert!(findings.suggest("need", ["needs"]).is_none());

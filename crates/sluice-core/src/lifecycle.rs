@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use crate::artifact::Gate;
 use crate::expr::Expr;
 use crate::name::{DefinitionName, FieldName, PromptName, StateName};
-use crate::text::{Command, Template};
+use crate::text::{ShellCommand, Template};
 
 /// A checked lifecycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,11 +21,11 @@ pub struct Lifecycle {
     /// Its author's version number.
     pub version: u64,
     /// The states, in the order of the file.
-    pub states: Vec<State>,
+    pub states: Vec<LifecycleState>,
     /// The states a task can be created in; the first is the usual one.
     pub initial: Vec<StateId>,
     /// The transitions, in the order of the file.
-    pub transitions: Vec<Transition>,
+    pub transitions: Vec<LifecycleTransition>,
     /// What happens when an agent's process ends by itself.
     pub exits: ExitMonitoring,
     /// What agents are told.
@@ -38,7 +38,7 @@ pub struct StateId(pub u32);
 
 /// A state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct State {
+pub struct LifecycleState {
     /// Its name.
     pub name: StateName,
     /// Whether the task ends here.
@@ -66,7 +66,7 @@ pub struct StateRun {
 
 /// A permitted move.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Transition {
+pub struct LifecycleTransition {
     /// From this state
     pub from: StateId,
     /// to this one,
@@ -76,12 +76,12 @@ pub struct Transition {
     /// and the task's artifact satisfies this.
     pub gate: Option<Gate>,
     /// Who may take it, where the author says so.
-    pub by: Option<By>,
+    pub by: Option<AssignedTaker>,
     /// What is then done, in order.
-    pub hooks: Vec<Hook>,
+    pub hooks: Vec<TransitionHook>,
 }
 
-impl Transition {
+impl LifecycleTransition {
     /// Whether it asks for a verdict.
     pub fn gives_verdict(&self) -> bool {
         self.gate.as_ref().is_some_and(|gate| gate.verdict.is_some())
@@ -90,7 +90,7 @@ impl Transition {
 
 /// Whom an author gives a transition to. A person may take every transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum AssignedTaker {
     /// The task's agents too.
     Agent,
     /// Nobody else.
@@ -99,18 +99,18 @@ pub enum By {
 
 /// The agents that may take a transition, besides a person and the lifecycle's own rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takers {
+pub enum TransitionTakers {
     /// Every agent of the task.
     Agents,
     /// The reviewer: the transition is a verdict.
     Reviewer,
     /// None.
-    Persons(PersonsOnly),
+    Persons(PersonsOnlyReason),
 }
 
 /// Why only a person may take a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PersonsOnly {
+pub enum PersonsOnlyReason {
     /// The author says so.
     Said,
     /// It has no gate and starts an agent.
@@ -123,15 +123,15 @@ pub enum PersonsOnly {
 
 /// What is done on a transition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hook {
+pub enum TransitionHook {
     /// Bind a worktree to the task.
     AcquireWorkspace,
     /// Unbind the worktree. Never starts another task.
     ReleaseWorkspace,
     /// Start the task's agent.
-    SpawnAgent(Spawn),
+    SpawnAgent(AgentSpawn),
     /// Start a reviewer beside the living agent.
-    SpawnReviewer(Spawn),
+    SpawnReviewer(AgentSpawn),
     /// End the task's session with everything in it.
     KillSession,
     /// End the reviewer; the worker lives on.
@@ -159,7 +159,7 @@ pub enum Hook {
         message: Template,
     },
     /// Run a command in the task's workspace.
-    RunCommand(Command),
+    RunCommand(ShellCommand),
     /// Set a field of the task.
     SetField {
         /// Which.
@@ -169,58 +169,60 @@ pub enum Hook {
     },
 }
 
-impl Hook {
+impl TransitionHook {
     /// Whether it can start an agent of this task.
     pub fn starts_agent(&self) -> bool {
         match self {
-            Hook::SpawnAgent(_) | Hook::SpawnReviewer(_) | Hook::NotifyWorker { start: true, .. } => true,
-            Hook::AcquireWorkspace
-            | Hook::ReleaseWorkspace
-            | Hook::KillSession
-            | Hook::KillReviewer
-            | Hook::NotifyWorker { start: false, .. }
-            | Hook::Increment(_)
-            | Hook::SpawnNext
-            | Hook::PushBranch
-            | Hook::CreatePr
-            | Hook::DeleteRemoteBranch
-            | Hook::Notify { .. }
-            | Hook::RunCommand(_)
-            | Hook::SetField { .. } => false,
+            TransitionHook::SpawnAgent(_)
+            | TransitionHook::SpawnReviewer(_)
+            | TransitionHook::NotifyWorker { start: true, .. } => true,
+            TransitionHook::AcquireWorkspace
+            | TransitionHook::ReleaseWorkspace
+            | TransitionHook::KillSession
+            | TransitionHook::KillReviewer
+            | TransitionHook::NotifyWorker { start: false, .. }
+            | TransitionHook::Increment(_)
+            | TransitionHook::SpawnNext
+            | TransitionHook::PushBranch
+            | TransitionHook::CreatePr
+            | TransitionHook::DeleteRemoteBranch
+            | TransitionHook::Notify { .. }
+            | TransitionHook::RunCommand(_)
+            | TransitionHook::SetField { .. } => false,
         }
     }
 
     /// The word for it in files and reports.
     pub fn action(&self) -> &'static str {
         match self {
-            Hook::AcquireWorkspace => "acquire_workspace",
-            Hook::ReleaseWorkspace => "release_workspace",
-            Hook::SpawnAgent(_) => "spawn_agent",
-            Hook::SpawnReviewer(_) => "spawn_reviewer",
-            Hook::KillSession => "kill_session",
-            Hook::KillReviewer => "kill_reviewer",
-            Hook::NotifyWorker { .. } => "notify_worker",
-            Hook::Increment(_) => "increment_review_round",
-            Hook::SpawnNext => "spawn_next",
-            Hook::PushBranch => "push_branch",
-            Hook::CreatePr => "create_pr",
-            Hook::DeleteRemoteBranch => "delete_remote_branch",
-            Hook::Notify { .. } => "notify",
-            Hook::RunCommand(_) => "run_command",
-            Hook::SetField { .. } => "set_field",
+            TransitionHook::AcquireWorkspace => "acquire_workspace",
+            TransitionHook::ReleaseWorkspace => "release_workspace",
+            TransitionHook::SpawnAgent(_) => "spawn_agent",
+            TransitionHook::SpawnReviewer(_) => "spawn_reviewer",
+            TransitionHook::KillSession => "kill_session",
+            TransitionHook::KillReviewer => "kill_reviewer",
+            TransitionHook::NotifyWorker { .. } => "notify_worker",
+            TransitionHook::Increment(_) => "increment_review_round",
+            TransitionHook::SpawnNext => "spawn_next",
+            TransitionHook::PushBranch => "push_branch",
+            TransitionHook::CreatePr => "create_pr",
+            TransitionHook::DeleteRemoteBranch => "delete_remote_branch",
+            TransitionHook::Notify { .. } => "notify",
+            TransitionHook::RunCommand(_) => "run_command",
+            TransitionHook::SetField { .. } => "set_field",
         }
     }
 }
 
 /// How an agent is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spawn {
+pub struct AgentSpawn {
     /// What it is told.
     pub prompt: PromptName,
     /// Whose harness it uses.
     pub harness: HarnessChoice,
     /// What it may do.
-    pub permissions: Permissions,
+    pub permissions: AgentPermissions,
     /// A field that is counted up before it starts.
     pub increment: Option<FieldName>,
 }
@@ -236,7 +238,7 @@ pub enum HarnessChoice {
 
 /// What an agent may do without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Permissions {
+pub enum AgentPermissions {
     /// Everything.
     Full,
     /// Read, and write its artifact.
@@ -269,7 +271,7 @@ pub struct ExitRule {
     /// with this artifact,
     pub artifact: ArtifactTest,
     /// this follows.
-    pub reaction: Reaction,
+    pub reaction: ExitReaction,
 }
 
 /// What an exit rule asks of the artifact.
@@ -285,7 +287,7 @@ pub enum ArtifactTest {
 
 /// What follows from an exit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reaction {
+pub enum ExitReaction {
     /// The task moves on, through the transition's gate and hooks.
     Advance(StateId),
     /// It moves on along the clause that holds; exactly one does.
@@ -316,7 +318,7 @@ pub const VARIABLES: [&str; 5] = ["summary", "project", "branch", "review_round"
 
 impl Lifecycle {
     /// The state `id`.
-    pub fn state(&self, id: StateId) -> &State {
+    pub fn state(&self, id: StateId) -> &LifecycleState {
         &self.states[id.0 as usize]
     }
 
@@ -330,17 +332,19 @@ impl Lifecycle {
     /// An artifact of the right form opens a gate, whoever wrote it, but a verdict is the reviewer's, and how a run ended
     /// is the run's to say. Without a gate an agent could start agents for ever, or end its own task: there a person
     /// decides unless the author says otherwise.
-    pub fn takers(&self, edge: &Transition) -> Takers {
+    pub fn takers(&self, edge: &LifecycleTransition) -> TransitionTakers {
         let run = self.state(edge.from).run.as_ref();
         let ends_run = run.is_some_and(|run| [run.completed, run.failed].contains(&Some(edge.to)));
         match (edge.by, &edge.gate) {
-            (Some(By::Person), _) => Takers::Persons(PersonsOnly::Said),
-            (_, Some(_)) if edge.gives_verdict() => Takers::Reviewer,
-            (None, _) if ends_run => Takers::Persons(PersonsOnly::EndsRun),
-            (Some(By::Agent), _) | (None, Some(_)) => Takers::Agents,
-            (None, None) if self.state(edge.to).terminal => Takers::Persons(PersonsOnly::EndsTask),
-            (None, None) if edge.hooks.iter().any(Hook::starts_agent) => Takers::Persons(PersonsOnly::StartsAgent),
-            (None, None) => Takers::Agents,
+            (Some(AssignedTaker::Person), _) => TransitionTakers::Persons(PersonsOnlyReason::Said),
+            (_, Some(_)) if edge.gives_verdict() => TransitionTakers::Reviewer,
+            (None, _) if ends_run => TransitionTakers::Persons(PersonsOnlyReason::EndsRun),
+            (Some(AssignedTaker::Agent), _) | (None, Some(_)) => TransitionTakers::Agents,
+            (None, None) if self.state(edge.to).terminal => TransitionTakers::Persons(PersonsOnlyReason::EndsTask),
+            (None, None) if edge.hooks.iter().any(TransitionHook::starts_agent) => {
+                TransitionTakers::Persons(PersonsOnlyReason::StartsAgent)
+            }
+            (None, None) => TransitionTakers::Agents,
         }
     }
 
@@ -373,20 +377,20 @@ impl Lifecycle {
     }
 
     /// Whether a transition starts somebody who does the work, or can.
-    fn starts_worker(&self, edge: &Transition) -> bool {
-        let starts = |hook: &Hook| hook.starts_agent() && !matches!(hook, Hook::SpawnReviewer(_));
+    fn starts_worker(&self, edge: &LifecycleTransition) -> bool {
+        let starts = |hook: &TransitionHook| hook.starts_agent() && !matches!(hook, TransitionHook::SpawnReviewer(_));
         let enters = self.state(edge.to).enter_prompt.is_some();
         (enters || edge.hooks.iter().any(starts)) && !self.is_reviewed(edge.to)
     }
 
     /// Whether only a person leads a task out of a state: no agent may, no rule does, and no run is started there.
     pub fn is_left_by_persons(&self, state: StateId) -> bool {
-        let leads_on = |reaction: &Reaction| match reaction {
-            Reaction::Advance(_) | Reaction::Choose(_) => true,
-            Reaction::Crash { stuck_after, .. } => stuck_after.is_some(),
-            Reaction::MarkDead => false,
+        let leads_on = |reaction: &ExitReaction| match reaction {
+            ExitReaction::Advance(_) | ExitReaction::Choose(_) => true,
+            ExitReaction::Crash { stuck_after, .. } => stuck_after.is_some(),
+            ExitReaction::MarkDead => false,
         };
-        let is_persons = |edge: &Transition| matches!(self.takers(edge), Takers::Persons(_));
+        let is_persons = |edge: &LifecycleTransition| matches!(self.takers(edge), TransitionTakers::Persons(_));
         self.state(state).run.is_none()
             && !self.exits.rules.iter().any(|rule| rule.state == state && leads_on(&rule.reaction))
             && self.transitions.iter().filter(|edge| edge.from == state).all(is_persons)

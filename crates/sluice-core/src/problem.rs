@@ -201,7 +201,7 @@ impl Code {
 
 /// A second place that helps to see the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Label {
+pub struct DiagnosisLabel {
     /// Where.
     pub span: Span,
     /// What stands there.
@@ -210,7 +210,7 @@ pub struct Label {
 
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct Diagnosis {
     /// Its kind.
     pub code: Code,
     /// What is wrong, naming the thing; one line, no full stop.
@@ -220,17 +220,17 @@ pub struct Problem {
     /// A word or two at the offending value itself; may be empty.
     pub label: String,
     /// Other places that matter.
-    pub others: Vec<Label>,
+    pub others: Vec<DiagnosisLabel>,
     /// Facts that explain it, such as the path that shows it.
     pub notes: Vec<String>,
     /// The way out.
     pub help: Option<String>,
 }
 
-impl Problem {
+impl Diagnosis {
     /// A finding of `code` at `span`.
     pub fn new(code: Code, span: Span, message: impl Into<String>) -> Self {
-        Problem {
+        Diagnosis {
             code,
             message: one_line(message),
             span,
@@ -249,7 +249,7 @@ impl Problem {
 
     /// With a second place.
     pub fn other(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.others.push(Label { span, text: one_line(text) });
+        self.others.push(DiagnosisLabel { span, text: one_line(text) });
         self
     }
 

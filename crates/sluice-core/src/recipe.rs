@@ -9,13 +9,13 @@ pub mod draft;
 use std::time::Duration;
 
 use crate::expr::Expr;
-use crate::lifecycle::Permissions;
+use crate::lifecycle::AgentPermissions;
 use crate::name::{DefinitionName, InputName, Role, StepName, VariableName};
-use crate::text::{Command, Template};
+use crate::text::{ShellCommand, Template};
 
 /// Which file format a recipe was written in. It decides the words that are used about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Dialect {
+pub enum RecipeDialect {
     /// A workflow manifest: missions and tasks.
     Manifest,
     /// A grimoire, and the native format, which extends it: workflows and steps.
@@ -34,11 +34,11 @@ pub struct Recipe {
     /// Its author's version.
     pub version: String,
     /// The format it was written in.
-    pub dialect: Dialect,
+    pub dialect: RecipeDialect,
     /// What starts it, besides a person.
     pub trigger: Trigger,
     /// What it must be given; `None` when the file does not say, and then it takes anything.
-    pub inputs: Option<Vec<Input>>,
+    pub inputs: Option<Vec<RecipeInput>>,
     /// The steps, in the order of the file.
     pub steps: Vec<Step>,
     /// How many steps may run at once.
@@ -71,11 +71,11 @@ pub enum Trigger {
 
 /// A declared input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Input {
+pub struct RecipeInput {
     /// `${input.NAME}`
     pub name: InputName,
     /// What it must be.
-    pub kind: InputKind,
+    pub kind: RecipeInputKind,
     /// Whether it must be given.
     pub required: bool,
     /// What it is otherwise.
@@ -84,7 +84,7 @@ pub struct Input {
 
 /// What an input must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputKind {
+pub enum RecipeInputKind {
     /// Text.
     Text,
     /// A number.
@@ -101,28 +101,28 @@ pub enum InputKind {
     Any,
 }
 
-impl InputKind {
+impl RecipeInputKind {
     /// All of them.
-    pub const ALL: [InputKind; 7] = [
-        InputKind::Text,
-        InputKind::Number,
-        InputKind::Integer,
-        InputKind::Boolean,
-        InputKind::Array,
-        InputKind::Object,
-        InputKind::Any,
+    pub const ALL: [RecipeInputKind; 7] = [
+        RecipeInputKind::Text,
+        RecipeInputKind::Number,
+        RecipeInputKind::Integer,
+        RecipeInputKind::Boolean,
+        RecipeInputKind::Array,
+        RecipeInputKind::Object,
+        RecipeInputKind::Any,
     ];
 
     /// The word in files.
     pub fn word(self) -> &'static str {
         match self {
-            InputKind::Text => "string",
-            InputKind::Number => "number",
-            InputKind::Integer => "integer",
-            InputKind::Boolean => "boolean",
-            InputKind::Array => "array",
-            InputKind::Object => "object",
-            InputKind::Any => "any",
+            RecipeInputKind::Text => "string",
+            RecipeInputKind::Number => "number",
+            RecipeInputKind::Integer => "integer",
+            RecipeInputKind::Boolean => "boolean",
+            RecipeInputKind::Array => "array",
+            RecipeInputKind::Object => "object",
+            RecipeInputKind::Any => "any",
         }
     }
 }
@@ -163,7 +163,7 @@ pub struct Step {
     /// Whether it runs, once they have.
     pub condition: Option<Expr>,
     /// What is done.
-    pub work: Work,
+    pub work: StepWork,
     /// Where its output is stored.
     pub output: Option<VariableName>,
     /// How long one attempt may take.
@@ -181,25 +181,25 @@ pub struct Step {
     /// Which agent program.
     pub harness: Option<String>,
     /// What the agent may do.
-    pub permissions: Permissions,
+    pub permissions: AgentPermissions,
     /// The processes of its command may do what a person may.
     pub acts_as_person: bool,
 }
 
 /// What a step does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum StepWork {
     /// One agent.
     Agent {
         /// What it is told.
-        prompt: Prompt,
+        prompt: StepPrompt,
     },
     /// An agent again and again, until an arbiter is content.
     AgentLoop {
         /// What the agent is told.
-        prompt: Prompt,
+        prompt: StepPrompt,
         /// What the arbiter is told.
-        arbiter: Prompt,
+        arbiter: StepPrompt,
         /// How often at most.
         max_iterations: u32,
         /// Whether the run then goes on or asks.
@@ -208,9 +208,9 @@ pub enum Work {
     /// An agent for each item of a list.
     ParallelAgents {
         /// The list.
-        items: Items,
+        items: FanOutItems,
         /// What each agent is told.
-        prompt: Prompt,
+        prompt: StepPrompt,
         /// How many at once.
         max_concurrent: u32,
         /// Whether the run goes on or asks when some have failed.
@@ -219,12 +219,12 @@ pub enum Work {
     /// A command.
     Script {
         /// What the shell is given.
-        command: Command,
+        command: ShellCommand,
     },
     /// A command that holds the run when it fails.
     Gate {
         /// What the shell is given.
-        command: Command,
+        command: ShellCommand,
         /// What a person is told when it fails.
         message: Option<Template>,
     },
@@ -232,16 +232,16 @@ pub enum Work {
     Task(Box<TaskWork>),
 }
 
-impl Work {
+impl StepWork {
     /// The word in files.
     pub fn kind(&self) -> &'static str {
         match self {
-            Work::Agent { .. } => "agent",
-            Work::AgentLoop { .. } => "agent-loop",
-            Work::ParallelAgents { .. } => "parallel-agents",
-            Work::Script { .. } => "script",
-            Work::Gate { .. } => "gate",
-            Work::Task(_) => "task",
+            StepWork::Agent { .. } => "agent",
+            StepWork::AgentLoop { .. } => "agent-loop",
+            StepWork::ParallelAgents { .. } => "parallel-agents",
+            StepWork::Script { .. } => "script",
+            StepWork::Gate { .. } => "gate",
+            StepWork::Task(_) => "task",
         }
     }
 }
@@ -263,7 +263,7 @@ pub struct TaskWork {
 
 /// What an agent is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Prompt {
+pub enum StepPrompt {
     /// This.
     Text(Template),
     /// What a file said when the definition was read; `None` if it was missing then.
@@ -277,7 +277,7 @@ pub enum Prompt {
 
 /// What a fan-out goes over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Items {
+pub enum FanOutItems {
     /// The list that a variable holds.
     Variable(Template),
     /// A list in the file.
@@ -392,7 +392,7 @@ pub enum RunHook {
     /// Tell a person.
     Notify(Template),
     /// Run a command.
-    RunCommand(Command),
+    RunCommand(ShellCommand),
     /// Start a recipe.
     Start(String),
 }

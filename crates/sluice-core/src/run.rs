@@ -26,10 +26,13 @@ mod values;
 mod waits;
 
 pub use decide::{begin, decide};
-pub use effect::{Effect, Job, Part, Perform, TimerKey};
-pub use event::{Answerer, Event, Failure, Outcome, Question, QuestionKind, SkipReason, Usage};
-pub use input::{Ask, Asker, ByHand, Given, Input, Kind, Mode, Origin, Report, Speaker};
+pub use effect::{AttemptPart, Perform, RunEffect, RunJob, TimerKey};
+pub use event::{AgentUsage, Answerer, QuestionKind, RunEvent, RunQuestion, SkipReason, StepFailure, StepOutcome};
+pub use input::{
+    AttemptReport, ManualStepInput, QuestionRequest, RunAsker, RunInput, RunKind, RunMode, RunOrigin, RunParameters,
+    Speaker,
+};
 pub use parts::CONFLICT;
-pub use plan::Plan;
-pub use state::{End, RunState, StepState, StepStatus};
+pub use plan::RunPlan;
+pub use state::{RunConclusion, RunState, StepState, StepStatus};
 pub use values::{context, is_folder, prompt};

@@ -35,27 +35,27 @@ impl Span {
 
 /// A value and the place it was written at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct At<T> {
+pub struct SpannedValue<T> {
     /// What was written.
     pub value: T,
     /// Where.
     pub span: Span,
 }
 
-impl<T> At<T> {
+impl<T> SpannedValue<T> {
     /// `value`, written at `span`.
     pub fn new(value: T, span: Span) -> Self {
-        At { value, span }
+        SpannedValue { value, span }
     }
 
     /// The same place, another value.
-    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> At<U> {
-        At { value: change(self.value), span: self.span }
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> SpannedValue<U> {
+        SpannedValue { value: change(self.value), span: self.span }
     }
 
     /// The same place, borrowing the value.
-    pub fn as_ref(&self) -> At<&T> {
-        At { value: &self.value, span: self.span }
+    pub fn as_ref(&self) -> SpannedValue<&T> {
+        SpannedValue { value: &self.value, span: self.span }
     }
 }
 
@@ -65,18 +65,18 @@ impl<T> At<T> {
 /// is a list of runs that stand in the file letter by letter; a part that no run covers is reported as the
 /// whole text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Text {
+pub struct SourceText {
     /// What is meant.
     pub value: String,
     /// The whole text in the file, quotes included.
     pub span: Span,
     /// Runs that stand in the file as they are, in ascending order.
-    pub runs: Vec<Run>,
+    pub runs: Vec<TextRun>,
 }
 
 /// `len` bytes of a [`Text`] from `text` on, which stand in the file from `file` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct TextRun {
     /// Offset in the text.
     pub text: u32,
     /// Offset in the file.
@@ -85,10 +85,10 @@ pub struct Run {
     pub len: u32,
 }
 
-impl Text {
+impl SourceText {
     /// A text of which only the outer place is known.
     pub fn whole(value: impl Into<String>, span: Span) -> Self {
-        Text { value: value.into(), span, runs: Vec::new() }
+        SourceText { value: value.into(), span, runs: Vec::new() }
     }
 
     /// Where `part` of the text stands in the file; the whole text when that is not known.
@@ -112,10 +112,10 @@ mod tests {
 
     #[test]
     fn a_part_is_found_through_the_run_that_holds_it() {
-        let text = Text {
+        let text = SourceText {
             value: "one\ntwo\n".into(),
             span: Span::new(FileId(0), 100..120),
-            runs: vec![Run { text: 0, file: 104, len: 4 }, Run { text: 4, file: 112, len: 4 }],
+            runs: vec![TextRun { text: 0, file: 104, len: 4 }, TextRun { text: 4, file: 112, len: 4 }],
         };
         assert_eq!(text.locate(4..7).range(), 112..115);
         assert_eq!(text.locate(1..3).range(), 105..107);

@@ -31,16 +31,16 @@ pub mod session;
 mod spawn;
 pub mod state;
 
-pub use effect::{Action, Effect, EffectKey, Instruction};
-pub use event::Event;
-pub use input::{Asker, Create, Evidence, Input};
+pub use effect::{EffectKey, Instruction, TaskAction, TaskEffect};
+pub use event::TaskEvent;
+pub use input::{Evidence, NewTask, TaskAsker, TaskInput};
 pub use ledger::frontmatter;
-pub use seen::{Digest, Seen};
+pub use seen::{SectionDigest, SectionSnapshot};
 pub use state::TaskState;
 
-use event::Created;
-use law::{Answer, Row, answer};
-use ledger::Ledger;
+use event::TaskCreation;
+use law::{LawRow, TaskResponse, answer};
+use ledger::TaskPending;
 
 use crate::lifecycle::Lifecycle;
 use crate::machine::{Decision, Moment, Refusal, RefusalCode};
@@ -48,10 +48,14 @@ use crate::machine::{Decision, Moment, Refusal, RefusalCode};
 /// The most moves and starts that can be under way at once.
 const MOST_OPEN_TURNS: usize = 64;
 
-type Answered = Result<(), Refusal>;
+type TaskInputResult = Result<(), Refusal>;
 
 /// Creates a task. The first event of the decision is the creation; [`TaskState::fold`] makes the state of them.
-pub fn create(lifecycle: &Lifecycle, create: &Create, now: Moment) -> Result<Decision<Event, Effect>, Refusal> {
+pub fn create(
+    lifecycle: &Lifecycle,
+    create: &NewTask,
+    now: Moment,
+) -> Result<Decision<TaskEvent, TaskEffect>, Refusal> {
     may_create(create.by)?;
     let unclear = create.about.summary.trim().is_empty();
     let status = match &create.status {
@@ -68,9 +72,9 @@ pub fn create(lifecycle: &Lifecycle, create: &Create, now: Moment) -> Result<Dec
     };
     let seen = seen::sections(lifecycle, None, status, &create.evidence.body);
     let created =
-        Created { status, about: create.about.clone(), by: create.by, at: now, seen, sessions: create.sessions };
-    let mut ledger = Ledger::new(lifecycle, TaskState::created(&created), now);
-    ledger.record_creation(Event::Created(created));
+        TaskCreation { status, about: create.about.clone(), by: create.by, at: now, seen, sessions: create.sessions };
+    let mut ledger = TaskPending::new(lifecycle, TaskState::created(&created), now);
+    ledger.record_creation(TaskEvent::Created(created));
     if create.spawn {
         // Where nothing can be started, the task is created all the same, and waits.
         let begun = commands::spawn(&mut ledger, create.by, &create.evidence, &create.room);
@@ -83,9 +87,9 @@ pub fn create(lifecycle: &Lifecycle, create: &Create, now: Moment) -> Result<Dec
 pub fn decide(
     lifecycle: &Lifecycle,
     state: &TaskState,
-    input: &Input,
+    input: &TaskInput,
     now: Moment,
-) -> Result<Decision<Event, Effect>, Refusal> {
+) -> Result<Decision<TaskEvent, TaskEffect>, Refusal> {
     trace(lifecycle, state, input, now).0
 }
 
@@ -93,10 +97,10 @@ pub fn decide(
 pub fn trace(
     lifecycle: &Lifecycle,
     state: &TaskState,
-    input: &Input,
+    input: &TaskInput,
     now: Moment,
-) -> (Result<Decision<Event, Effect>, Refusal>, Vec<Row>) {
-    let mut ledger = Ledger::new(lifecycle, state.clone(), now);
+) -> (Result<Decision<TaskEvent, TaskEffect>, Refusal>, Vec<LawRow>) {
+    let mut ledger = TaskPending::new(lifecycle, state.clone(), now);
     match answered(&mut ledger, input) {
         Ok(()) => {
             let (decision, rows) = ledger.finish();
@@ -106,82 +110,84 @@ pub fn trace(
     }
 }
 
-fn answered(ledger: &mut Ledger<'_>, input: &Input) -> Answered {
+fn answered(ledger: &mut TaskPending<'_>, input: &TaskInput) -> TaskInputResult {
     may_ask(ledger, input)?;
     let phase = ledger.state.phase(ledger.lifecycle);
-    ledger.rows.push(Row::Task(phase, input.kind()));
+    ledger.rows.push(LawRow::Task(phase, input.kind()));
     let status = ledger.lifecycle.state_name(ledger.state.status);
     match answer(phase, input.kind()) {
-        Answer::Refuse(RefusalCode::Finished) => {
+        TaskResponse::Refuse(RefusalCode::Finished) => {
             Err(Refusal::new(RefusalCode::Finished, format!("Not allowed: the task is over, in `{status}`")))
         }
-        Answer::Refuse(code) => {
+        TaskResponse::Refuse(code) => {
             let message = format!("Not allowed: the task has begun, and is in `{status}`");
             Err(Refusal::new(code, message).hint("respawn starts its agent again"))
         }
-        Answer::Ignore => Ok(()),
-        Answer::Move | Answer::Respawn if ledger.state.turns.len() >= MOST_OPEN_TURNS => {
+        TaskResponse::Ignore => Ok(()),
+        TaskResponse::Move | TaskResponse::Respawn if ledger.state.turns.len() >= MOST_OPEN_TURNS => {
             let message = format!("Not allowed yet: {MOST_OPEN_TURNS} moves are under way, and none has settled");
             Err(Refusal::new(RefusalCode::NotReady, message)
                 .hint("wait for their hooks, or look at what holds them up"))
         }
-        Answer::Begin
-        | Answer::Move
-        | Answer::Keep
-        | Answer::Check
-        | Answer::Close
-        | Answer::Respawn
-        | Answer::Update
-        | Answer::Clear
-        | Answer::Await
-        | Answer::Follow
-        | Answer::Settle
-        | Answer::Report => carry_out(ledger, input, false),
-        Answer::Watch => carry_out(ledger, input, true),
-        Answer::Note => carry_out(ledger, input, false),
+        TaskResponse::Begin
+        | TaskResponse::Move
+        | TaskResponse::Keep
+        | TaskResponse::Check
+        | TaskResponse::Close
+        | TaskResponse::Respawn
+        | TaskResponse::Update
+        | TaskResponse::Clear
+        | TaskResponse::Await
+        | TaskResponse::Follow
+        | TaskResponse::Settle
+        | TaskResponse::Report => carry_out(ledger, input, false),
+        TaskResponse::Watch => carry_out(ledger, input, true),
+        TaskResponse::Note => carry_out(ledger, input, false),
     }
 }
 
-fn carry_out(ledger: &mut Ledger<'_>, input: &Input, watching: bool) -> Answered {
+fn carry_out(ledger: &mut TaskPending<'_>, input: &TaskInput, watching: bool) -> TaskInputResult {
     match input {
-        Input::Spawn { by, evidence, room } => commands::spawn(ledger, *by, evidence, room)?,
-        Input::Move { by, to, evidence, room } => moves::go(ledger, *by, to.as_str(), evidence, room)?,
-        Input::Verdict { by, to, evidence } => moves::keep_verdict(ledger, *by, to.as_str(), evidence),
-        Input::Cancel { by, evidence } => {
-            moves::go(ledger, *by, moves::CANCELLED, evidence, &input::Room::Unasked)?;
+        TaskInput::Spawn { by, evidence, room } => commands::spawn(ledger, *by, evidence, room)?,
+        TaskInput::Move { by, to, evidence, room } => moves::go(ledger, *by, to.as_str(), evidence, room)?,
+        TaskInput::Verdict { by, to, evidence } => moves::keep_verdict(ledger, *by, to.as_str(), evidence),
+        TaskInput::Cancel { by, evidence } => {
+            moves::go(ledger, *by, moves::CANCELLED, evidence, &input::WorkspaceReservation::Unasked)?;
         }
-        Input::RequestChanges { by, message, evidence } => commands::request_changes(ledger, *by, message, evidence)?,
-        Input::Merge { by, force, evidence } => merge::may(ledger, *by, *force, evidence)?,
-        Input::Merged { by, commit, forced, push_failed, evidence } => {
+        TaskInput::RequestChanges { by, message, evidence } => {
+            commands::request_changes(ledger, *by, message, evidence)?
+        }
+        TaskInput::Merge { by, force, evidence } => merge::may(ledger, *by, *force, evidence)?,
+        TaskInput::Merged { by, commit, forced, push_failed, evidence } => {
             ledger.clear_attention();
-            ledger.record(Event::Merged { commit: commit.clone(), forced: *forced });
+            ledger.record(TaskEvent::Merged { commit: commit.clone(), forced: *forced });
             merge::closed(ledger, *by, push_failed.as_ref(), evidence);
         }
-        Input::Respawn { by } => commands::respawn(ledger, *by)?,
-        Input::Update { update, .. } => commands::update(ledger, update),
-        Input::ClearAttention { .. } => ledger.clear_attention(),
-        Input::SessionExited { session, exit, evidence } => {
+        TaskInput::Respawn { by } => commands::respawn(ledger, *by)?,
+        TaskInput::Update { update, .. } => commands::update(ledger, update),
+        TaskInput::ClearAttention { .. } => ledger.clear_attention(),
+        TaskInput::SessionExited { session, exit, evidence } => {
             exits::exited(ledger, *session, *exit, evidence, watching);
         }
-        Input::SessionAdopted { session } => {
+        TaskInput::SessionAdopted { session } => {
             if let Some(place) = ledger.place_of(*session) {
                 let again = hooks::starts_again(ledger);
-                ledger.heard(place, session::Change::Started, again);
+                ledger.heard(place, session::SessionChange::Started, again);
             }
         }
-        Input::RunReopened { run } => runs::reopened(ledger, run),
-        Input::RunEnded { run, end, why, own, evidence } => runs::ended(ledger, run, *end, why, *own, evidence),
-        Input::EffectDone { key, outcome } => outcomes::done(ledger, *key, outcome),
+        TaskInput::RunReopened { run } => runs::reopened(ledger, run),
+        TaskInput::RunEnded { run, end, why, own, evidence } => runs::ended(ledger, run, *end, why, *own, evidence),
+        TaskInput::EffectDone { key, outcome } => outcomes::done(ledger, *key, outcome),
     }
     Ok(())
 }
 
 /// Work comes from people, and from the engine where a recipe asks for it. An agent that hands out work for people is
 /// none of our sessions.
-fn may_create(by: Asker) -> Answered {
+fn may_create(by: TaskAsker) -> TaskInputResult {
     match by {
-        Asker::Person | Asker::Engine => Ok(()),
-        Asker::Session(_) | Asker::Stranger => {
+        TaskAsker::Person | TaskAsker::Engine => Ok(()),
+        TaskAsker::Session(_) | TaskAsker::Stranger => {
             let message = "Not allowed: a session may change its own task only, and not create another";
             Err(Refusal::new(RefusalCode::NotYours, message).hint("write in TASK.md what else should be done"))
         }
@@ -189,30 +195,32 @@ fn may_create(by: Asker) -> Answered {
 }
 
 /// A session may move and describe its own task; the rest is for people and the engine.
-fn may_ask(ledger: &Ledger<'_>, input: &Input) -> Answered {
+fn may_ask(ledger: &TaskPending<'_>, input: &TaskInput) -> TaskInputResult {
     let refuse = |message: String| Err(Refusal::new(RefusalCode::NotYours, message));
     match input.asker() {
-        Asker::Person | Asker::Engine => Ok(()),
-        Asker::Stranger => refuse("Not allowed: a session may change its own task only, and this is another".into()),
-        Asker::Session(id) if ledger.place_of(id).is_none() => {
+        TaskAsker::Person | TaskAsker::Engine => Ok(()),
+        TaskAsker::Stranger => {
+            refuse("Not allowed: a session may change its own task only, and this is another".into())
+        }
+        TaskAsker::Session(id) if ledger.place_of(id).is_none() => {
             refuse(format!("Not allowed: session {id} is no longer a session of this task"))
         }
-        Asker::Session(_) => match input {
-            Input::Move { .. }
-            | Input::Verdict { .. }
-            | Input::Cancel { .. }
-            | Input::Update { .. }
-            | Input::SessionExited { .. }
-            | Input::SessionAdopted { .. }
-            | Input::RunReopened { .. }
-            | Input::RunEnded { .. }
-            | Input::EffectDone { .. } => Ok(()),
-            Input::Spawn { .. }
-            | Input::RequestChanges { .. }
-            | Input::Merge { .. }
-            | Input::Merged { .. }
-            | Input::Respawn { .. }
-            | Input::ClearAttention { .. } => {
+        TaskAsker::Session(_) => match input {
+            TaskInput::Move { .. }
+            | TaskInput::Verdict { .. }
+            | TaskInput::Cancel { .. }
+            | TaskInput::Update { .. }
+            | TaskInput::SessionExited { .. }
+            | TaskInput::SessionAdopted { .. }
+            | TaskInput::RunReopened { .. }
+            | TaskInput::RunEnded { .. }
+            | TaskInput::EffectDone { .. } => Ok(()),
+            TaskInput::Spawn { .. }
+            | TaskInput::RequestChanges { .. }
+            | TaskInput::Merge { .. }
+            | TaskInput::Merged { .. }
+            | TaskInput::Respawn { .. }
+            | TaskInput::ClearAttention { .. } => {
                 refuse(format!("Not allowed: `{}` is for a person to ask, not for a session", input.kind().words()))
             }
         },

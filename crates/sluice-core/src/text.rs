@@ -7,14 +7,14 @@ mod command;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use command::{Command, Unexpanded};
+pub use command::{ShellCommand, UnexpandedVariable};
 
-use crate::expr::{Path, path_at};
+use crate::expr::{ValuePath, path_at};
 use crate::lifecycle::VARIABLES;
 
 /// How a text names a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Syntax {
+pub enum PlaceholderSyntax {
     /// `{summary}`: prompts of lifecycles. Braces around anything but one of a task's five variables stay as they are.
     Braces,
     /// `{{context}}`: prompts of manifests. Double braces around anything but a word stay as they are.
@@ -23,13 +23,13 @@ pub enum Syntax {
     Dollar,
 }
 
-impl Syntax {
+impl PlaceholderSyntax {
     /// `name` as a variable.
     pub fn wrap(self, name: impl std::fmt::Display) -> String {
         match self {
-            Syntax::Braces => format!("{{{name}}}"),
-            Syntax::DoubleBraces => format!("{{{{{name}}}}}"),
-            Syntax::Dollar => format!("${{{name}}}"),
+            PlaceholderSyntax::Braces => format!("{{{name}}}"),
+            PlaceholderSyntax::DoubleBraces => format!("{{{{{name}}}}}"),
+            PlaceholderSyntax::Dollar => format!("${{{name}}}"),
         }
     }
 }
@@ -37,20 +37,20 @@ impl Syntax {
 /// A text with places for values. A copy shares its parts: a thousand steps may use one prompt file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    parts: Arc<[Part]>,
+    parts: Arc<[TemplatePart]>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Literal(String),
-    Variable(Path),
+    Variable(ValuePath),
 }
 
 /// A variable in a text, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placeholder {
     /// What is asked for.
-    pub path: Path,
+    pub path: ValuePath,
     /// The placeholder, braces included.
     pub at: Range<usize>,
 }
@@ -66,7 +66,7 @@ pub struct BadPlaceholder {
 
 /// What reading a text found.
 #[derive(Clone, Debug)]
-pub struct Reading<T> {
+pub struct TextReading<T> {
     /// The text, ready to be filled.
     pub text: T,
     /// Its variables, from left to right.
@@ -80,45 +80,45 @@ pub struct Reading<T> {
 impl Template {
     /// A text without variables.
     pub fn literal(text: impl Into<String>) -> Self {
-        Template { parts: Arc::new([Part::Literal(text.into())]) }
+        Template { parts: Arc::new([TemplatePart::Literal(text.into())]) }
     }
 
     /// Reads `text`.
-    pub fn read(text: &str, syntax: Syntax) -> Reading<Template> {
+    pub fn read(text: &str, syntax: PlaceholderSyntax) -> TextReading<Template> {
         let (mut parts, mut placeholders) = (Vec::new(), Vec::new());
         let (mut words, mut bad) = (Vec::new(), Vec::new());
         let (mut at, mut plain) = (0, String::new());
         while let Some(found) = next_brace(text, at) {
             let token = match syntax {
-                Syntax::Braces => braces(text, found),
-                Syntax::DoubleBraces => double_braces(text, found),
-                Syntax::Dollar => dollar(text, found),
+                PlaceholderSyntax::Braces => braces(text, found),
+                PlaceholderSyntax::DoubleBraces => double_braces(text, found),
+                PlaceholderSyntax::Dollar => dollar(text, found),
             };
             at = match token {
-                Token::Plain(end) => {
+                TextToken::Plain(end) => {
                     plain.push_str(&text[at..end]);
                     end
                 }
-                Token::Escape(range) => {
+                TextToken::Escape(range) => {
                     plain.push_str(&text[at..range.start]);
                     plain.push_str("${");
                     range.end
                 }
-                Token::Variable(path, range) => {
+                TextToken::Variable(path, range) => {
                     plain.push_str(&text[at..range.start]);
                     parts.extend(literal(std::mem::take(&mut plain)));
-                    parts.push(Part::Variable(path.clone()));
+                    parts.push(TemplatePart::Variable(path.clone()));
                     let end = range.end;
                     placeholders.push(Placeholder { path, at: range });
                     end
                 }
-                Token::Word(path, range) => {
+                TextToken::Word(path, range) => {
                     let end = range.end;
                     plain.push_str(&text[at..end]);
                     words.push(Placeholder { path, at: range });
                     end
                 }
-                Token::Bad(found) => {
+                TextToken::Bad(found) => {
                     let end = found.at.end;
                     plain.push_str(&text[at..end]);
                     bad.push(found);
@@ -128,25 +128,25 @@ impl Template {
         }
         plain.push_str(&text[at..]);
         parts.extend(literal(plain));
-        Reading { text: Template { parts: parts.into() }, placeholders, words, bad }
+        TextReading { text: Template { parts: parts.into() }, placeholders, words, bad }
     }
 
     /// The text with its values; the first variable without one is the error.
-    pub fn fill(&self, value: &dyn Fn(&Path) -> Option<String>) -> Result<String, Path> {
+    pub fn fill(&self, value: &dyn Fn(&ValuePath) -> Option<String>) -> Result<String, ValuePath> {
         self.fill_telling(value, &|_| false).map(|(filled, _)| filled)
     }
 
     /// The same, and where in it the values begin that are asked for, in bytes.
     pub fn fill_telling(
         &self,
-        value: &dyn Fn(&Path) -> Option<String>,
-        is_asked_for: &dyn Fn(&Path) -> bool,
-    ) -> Result<(String, Vec<usize>), Path> {
+        value: &dyn Fn(&ValuePath) -> Option<String>,
+        is_asked_for: &dyn Fn(&ValuePath) -> bool,
+    ) -> Result<(String, Vec<usize>), ValuePath> {
         let (mut filled, mut begins) = (String::new(), Vec::new());
         for part in self.parts.iter() {
             match part {
-                Part::Literal(text) => filled.push_str(text),
-                Part::Variable(path) => {
+                TemplatePart::Literal(text) => filled.push_str(text),
+                TemplatePart::Variable(path) => {
                     begins.extend(is_asked_for(path).then_some(filled.len()));
                     filled.push_str(&value(path).ok_or_else(|| path.clone())?);
                 }
@@ -156,26 +156,26 @@ impl Template {
     }
 
     /// The one variable it is, if it is nothing else.
-    pub fn as_variable(&self) -> Option<&Path> {
+    pub fn as_variable(&self) -> Option<&ValuePath> {
         match &*self.parts {
-            [Part::Variable(path)] => Some(path),
+            [TemplatePart::Variable(path)] => Some(path),
             _ => None,
         }
     }
 }
 
-fn literal(text: String) -> Option<Part> {
-    (!text.is_empty()).then_some(Part::Literal(text))
+fn literal(text: String) -> Option<TemplatePart> {
+    (!text.is_empty()).then_some(TemplatePart::Literal(text))
 }
 
-enum Token {
+enum TextToken {
     /// Text up to this offset, which only looked like a variable.
     Plain(usize),
     /// `$${`
     Escape(Range<usize>),
-    Variable(Path, Range<usize>),
+    Variable(ValuePath, Range<usize>),
     /// Written like a variable, and none.
-    Word(Path, Range<usize>),
+    Word(ValuePath, Range<usize>),
     Bad(BadPlaceholder),
 }
 
@@ -195,45 +195,45 @@ fn enclosed<'a>(text: &'a str, at: usize, open: &str, close: &str) -> Option<(&'
     (word.starts_with(|c: char| c.is_ascii_lowercase()) && trimmed.starts_with(close)).then_some((word, at..end))
 }
 
-fn braces(text: &str, at: usize) -> Token {
+fn braces(text: &str, at: usize) -> TextToken {
     let before = text[..at].chars().next_back();
-    let plain = Token::Plain(at + 1);
+    let plain = TextToken::Plain(at + 1);
     let Some((word, range)) = enclosed(text, at, "{", "}") else { return plain };
     let snug = range.len() == word.len() + 2;
     let lower = !word.contains(|c: char| c.is_ascii_uppercase());
     if !snug || !lower || matches!(before, Some('{' | '$')) || text[range.end..].starts_with('}') {
         return plain;
     }
-    let path = Path::new(word, []);
-    if VARIABLES.contains(&word) { Token::Variable(path, range) } else { Token::Word(path, range) }
+    let path = ValuePath::new(word, []);
+    if VARIABLES.contains(&word) { TextToken::Variable(path, range) } else { TextToken::Word(path, range) }
 }
 
-fn double_braces(text: &str, at: usize) -> Token {
+fn double_braces(text: &str, at: usize) -> TextToken {
     let before = text[..at].chars().next_back();
     match enclosed(text, at, "{{", "}}") {
         Some((word, range)) if !matches!(before, Some('{' | '$')) && !text[range.end..].starts_with('}') => {
-            Token::Variable(Path::new(word, []), range)
+            TextToken::Variable(ValuePath::new(word, []), range)
         }
-        _ => Token::Plain(at + text[at..].bytes().take_while(|byte| *byte == b'{').count()),
+        _ => TextToken::Plain(at + text[at..].bytes().take_while(|byte| *byte == b'{').count()),
     }
 }
 
-fn dollar(text: &str, at: usize) -> Token {
+fn dollar(text: &str, at: usize) -> TextToken {
     let before = &text[..at];
     if before.ends_with("$$") {
-        return Token::Escape(at - 2..at + 1);
+        return TextToken::Escape(at - 2..at + 1);
     }
     if !before.ends_with('$') {
-        return Token::Plain(at + 1);
+        return TextToken::Plain(at + 1);
     }
     match dollar_path(text, at + 1) {
-        Ok((path, end)) => Token::Variable(path, at - 1..end),
-        Err(bad) => Token::Bad(bad),
+        Ok((path, end)) => TextToken::Variable(path, at - 1..end),
+        Err(bad) => TextToken::Bad(bad),
     }
 }
 
 /// Reads the path behind a `${` that ends at `from`; gives it and the offset behind its `}`.
-fn dollar_path(text: &str, from: usize) -> Result<(Path, usize), BadPlaceholder> {
+fn dollar_path(text: &str, from: usize) -> Result<(ValuePath, usize), BadPlaceholder> {
     let start = from - 2;
     // Nothing that is opened again before it is closed is a path, so the search need not go further than that.
     let end = text[from..].find(['\n', '{', '}']).map(|offset| from + offset);
@@ -254,7 +254,7 @@ fn dollar_path(text: &str, from: usize) -> Result<(Path, usize), BadPlaceholder>
 mod tests {
     use super::*;
 
-    fn filled(text: &str, syntax: Syntax) -> String {
+    fn filled(text: &str, syntax: PlaceholderSyntax) -> String {
         let reading = Template::read(text, syntax);
         let bad: String = reading.bad.iter().map(|bad| format!(" !{}", bad.message)).collect();
         reading.text.fill(&|path| Some(format!("<{path}>"))).unwrap() + &bad
@@ -262,24 +262,26 @@ mod tests {
 
     #[test]
     fn braces_of_lifecycles() {
-        assert_eq!(filled("# {summary}: {review_round}", Syntax::Braces), "# <summary>: <review_round>");
+        assert_eq!(filled("# {summary}: {review_round}", PlaceholderSyntax::Braces), "# <summary>: <review_round>");
         for literal in ["{}", "{ a }", "{\"a\": 1}", "{{summary}}", "${summary}", "{Summary}", "{a b}", "{a", "{é}"] {
-            assert_eq!(filled(literal, Syntax::Braces), literal);
+            assert_eq!(filled(literal, PlaceholderSyntax::Braces), literal);
         }
     }
 
     #[test]
     fn double_braces_of_manifests() {
-        assert_eq!(filled("{{context}} {{ context }}", Syntax::DoubleBraces), "<context> <context>");
+        assert_eq!(filled("{{context}} {{ context }}", PlaceholderSyntax::DoubleBraces), "<context> <context>");
         for literal in ["{context}", "${{ context }}", "{{#if x}}", "{{a.b}}", "{{{context}}}", "{{", "{{context}"] {
-            assert_eq!(filled(literal, Syntax::DoubleBraces), literal);
+            assert_eq!(filled(literal, PlaceholderSyntax::DoubleBraces), literal);
         }
     }
 
     #[test]
     fn it_is_told_where_values_begin() {
-        let text = Template::read("é in {{worktree_path}}, {{context}}{{worktree_path}}", Syntax::DoubleBraces).text;
-        let is_asked_for = |path: &Path| path.head() == "worktree_path";
+        let text =
+            Template::read("é in {{worktree_path}}, {{context}}{{worktree_path}}", PlaceholderSyntax::DoubleBraces)
+                .text;
+        let is_asked_for = |path: &ValuePath| path.head() == "worktree_path";
         let (filled, begins) = text.fill_telling(&|path| Some(format!("<{path}>")), &is_asked_for).unwrap();
         assert_eq!(filled, "é in <worktree_path>, <context><worktree_path>");
         assert!(begins.iter().all(|at| filled[*at..].starts_with("<worktree_path>")), "{begins:?}");
@@ -289,19 +291,19 @@ mod tests {
     #[test]
     fn dollars_of_recipes() {
         assert_eq!(
-            filled("${input.name}, ${ plan.output.items[0] }", Syntax::Dollar),
+            filled("${input.name}, ${ plan.output.items[0] }", PlaceholderSyntax::Dollar),
             "<input.name>, <plan.output.items.0>"
         );
-        assert_eq!(filled("$${HOME} $HOME {a}", Syntax::Dollar), "${HOME} $HOME {a}");
-        assert_eq!(filled("a ${b:-c} d", Syntax::Dollar), "a ${b:-c} d !`${b:-c}` is not a variable");
-        assert_eq!(filled("a ${b", Syntax::Dollar), "a ${b !`${` without its `}`");
-        assert_eq!(filled("é$${é${é}", Syntax::Dollar), "é${é<é>");
+        assert_eq!(filled("$${HOME} $HOME {a}", PlaceholderSyntax::Dollar), "${HOME} $HOME {a}");
+        assert_eq!(filled("a ${b:-c} d", PlaceholderSyntax::Dollar), "a ${b:-c} d !`${b:-c}` is not a variable");
+        assert_eq!(filled("a ${b", PlaceholderSyntax::Dollar), "a ${b !`${` without its `}`");
+        assert_eq!(filled("é$${é${é}", PlaceholderSyntax::Dollar), "é${é<é>");
     }
 
     #[test]
     fn placeholders_know_their_place() {
         let text = "a ${b.c} d";
-        let found = Template::read(text, Syntax::Dollar).placeholders;
+        let found = Template::read(text, PlaceholderSyntax::Dollar).placeholders;
         assert_eq!(&text[found[0].at.clone()], "${b.c}");
     }
 }

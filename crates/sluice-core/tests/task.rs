@@ -18,7 +18,7 @@ mod show;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use sluice_core::task::law::{Row, page};
+use sluice_core::task::law::{LawRow, page};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/task/plays")
@@ -160,9 +160,9 @@ fn every_row_of_the_law_is_taken_by_a_script() {
         taken.extend(play::play(&script).rows);
     }
     let missing: Vec<String> =
-        Row::all().into_iter().filter(|row| !taken.contains(row)).map(|row| format!("{row:?}")).collect();
+        LawRow::all().into_iter().filter(|row| !taken.contains(row)).map(|row| format!("{row:?}")).collect();
     assert!(missing.is_empty(), "no script takes these rows:\n{}", missing.join("\n"));
-    let all: BTreeSet<Row> = Row::all().into_iter().collect();
+    let all: BTreeSet<LawRow> = LawRow::all().into_iter().collect();
     let impossible: Vec<_> = taken.difference(&all).collect();
     assert!(impossible.is_empty(), "rows that cannot happen, and did: {impossible:?}");
 }

@@ -2,7 +2,7 @@
 
 /// A built-in definition.
 #[derive(Debug)]
-pub struct BuiltIn {
+pub struct BuiltInDefinition {
     /// The file's name.
     pub file: &'static str,
     /// The file, ready to copy.
@@ -11,12 +11,12 @@ pub struct BuiltIn {
 
 macro_rules! built_in {
     ($($file:literal),+ $(,)?) => {
-        &[$(BuiltIn { file: $file, text: include_str!(concat!("../builtin/", $file)) },)+]
+        &[$(BuiltInDefinition { file: $file, text: include_str!(concat!("../builtin/", $file)) },)+]
     };
 }
 
 /// All of them: lifecycles first, then recipes.
-pub const ALL: &[BuiltIn] = built_in![
+pub const ALL: &[BuiltInDefinition] = built_in![
     "default.yml",
     "minimal.yml",
     "reviewed.yml",

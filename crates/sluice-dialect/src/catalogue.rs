@@ -6,15 +6,15 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use sluice_core::problem::{Code, Problem};
-use sluice_core::recipe::Dialect;
+use sluice_core::problem::{Code, Diagnosis};
+use sluice_core::recipe::RecipeDialect;
 use sluice_core::span::{FileId, Span};
 
 use crate::builtin;
-use crate::format::Format;
-use crate::load::{Loaded, Source, load};
+use crate::format::DefinitionFormat;
+use crate::load::{DefinitionFile, LoadedDefinition, load};
 use crate::prompts::{NoPrompts, PromptRoots, PromptSource, read_at_most};
-use crate::read::{Syntax, read};
+use crate::read::{FileSyntax, read};
 use crate::source::{MAX_FILE, Sources, decode};
 use crate::tree::Node;
 
@@ -26,7 +26,7 @@ pub const HOME_FOLDER: &str = "workflows";
 
 /// Where a definition comes from, the nearest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum DefinitionOrigin {
     /// The repository.
     Repository,
     /// `$SLUICE_HOME`.
@@ -35,21 +35,21 @@ pub enum Origin {
     BuiltIn,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for DefinitionOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Origin::Repository => "repository",
-            Origin::Home => "home",
-            Origin::BuiltIn => "built-in",
+            DefinitionOrigin::Repository => "repository",
+            DefinitionOrigin::Home => "home",
+            DefinitionOrigin::BuiltIn => "built-in",
         })
     }
 }
 
 /// One definition: where it is and what it calls itself. What else is in it is looked at when it is loaded.
 #[derive(Debug)]
-pub struct Entry {
+pub struct CatalogueEntry {
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: DefinitionOrigin,
     /// Its file; of a built-in one only the name, and of one in a commit the path from the repository's root.
     pub path: PathBuf,
     /// The name it gives itself, if that could be read.
@@ -58,7 +58,7 @@ pub struct Entry {
     held: Option<Cow<'static, [u8]>>,
 }
 
-impl Entry {
+impl CatalogueEntry {
     /// The name it goes by: its own, else its file's.
     pub fn name(&self) -> &str {
         self.own_name.as_deref().unwrap_or_else(|| self.stem())
@@ -73,7 +73,7 @@ impl Entry {
     }
 
     /// Loads it; one that no file holds has no prompt files.
-    pub fn load(&self, sources: &mut Sources) -> Loaded {
+    pub fn load(&self, sources: &mut Sources) -> LoadedDefinition {
         match &self.held {
             Some(_) => self.load_with(&mut NoPrompts, sources),
             None => load_path(&self.path, sources),
@@ -81,10 +81,10 @@ impl Entry {
     }
 
     /// Loads it, with prompt files from there.
-    pub fn load_with(&self, prompts: &mut dyn PromptSource, sources: &mut Sources) -> Loaded {
+    pub fn load_with(&self, prompts: &mut dyn PromptSource, sources: &mut Sources) -> LoadedDefinition {
         let shown = self.path.display().to_string();
         match self.bytes() {
-            Ok(bytes) => load(&Source { path: &shown, bytes: &bytes }, prompts, sources),
+            Ok(bytes) => load(&DefinitionFile { path: &shown, bytes: &bytes }, prompts, sources),
             Err(error) => unreadable(shown, &error, sources),
         }
     }
@@ -96,7 +96,7 @@ impl Entry {
 
 /// Where to look.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct CataloguePlaces {
     /// The repository's root.
     pub repository: Option<PathBuf>,
     /// `$SLUICE_HOME`.
@@ -107,21 +107,21 @@ pub struct Places {
 #[derive(Debug, Default)]
 pub struct Catalogue {
     /// The definitions, nearest first.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<CatalogueEntry>,
 }
 
 impl Catalogue {
     /// Gathers what there is at `places`. Of each file only the name is looked for: whoever wants one definition does
     /// not wait until all the others have been checked.
-    pub fn gather(places: &Places) -> Self {
+    pub fn gather(places: &CataloguePlaces) -> Self {
         let mut catalogue = Catalogue::default();
         if let Some(repository) = &places.repository {
             REPOSITORY_FOLDERS
                 .iter()
-                .for_each(|folder| catalogue.add_folder(&repository.join(folder), Origin::Repository));
+                .for_each(|folder| catalogue.add_folder(&repository.join(folder), DefinitionOrigin::Repository));
         }
         if let Some(home) = &places.home {
-            catalogue.add_folder(&home.join(HOME_FOLDER), Origin::Home);
+            catalogue.add_folder(&home.join(HOME_FOLDER), DefinitionOrigin::Home);
         }
         catalogue.add_built_in();
         catalogue
@@ -131,9 +131,9 @@ impl Catalogue {
     pub fn of_held(files: Vec<(PathBuf, Vec<u8>)>, home: &Path) -> Self {
         let mut catalogue = Catalogue::default();
         for (path, bytes) in files {
-            catalogue.add(Origin::Repository, path, Some(Cow::Owned(bytes)));
+            catalogue.add(DefinitionOrigin::Repository, path, Some(Cow::Owned(bytes)));
         }
-        catalogue.add_folder(&home.join(HOME_FOLDER), Origin::Home);
+        catalogue.add_folder(&home.join(HOME_FOLDER), DefinitionOrigin::Home);
         catalogue.add_built_in();
         catalogue
     }
@@ -141,11 +141,11 @@ impl Catalogue {
     /// What there is in one folder, and nothing else.
     pub fn of_folder(folder: &Path) -> Self {
         let mut catalogue = Catalogue::default();
-        catalogue.add_folder(folder, Origin::Repository);
+        catalogue.add_folder(folder, DefinitionOrigin::Repository);
         catalogue
     }
 
-    fn add_folder(&mut self, folder: &Path, origin: Origin) {
+    fn add_folder(&mut self, folder: &Path, origin: DefinitionOrigin) {
         let Ok(listing) = std::fs::read_dir(folder) else { return };
         let mut paths: Vec<PathBuf> = listing.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
         paths.retain(|path| is_definition_file(path));
@@ -155,24 +155,26 @@ impl Catalogue {
 
     fn add_built_in(&mut self) {
         for file in builtin::ALL {
-            self.add(Origin::BuiltIn, file.file.into(), Some(Cow::Borrowed(file.text.as_bytes())));
+            self.add(DefinitionOrigin::BuiltIn, file.file.into(), Some(Cow::Borrowed(file.text.as_bytes())));
         }
     }
 
-    fn add(&mut self, origin: Origin, path: PathBuf, held: Option<Cow<'static, [u8]>>) {
-        let entry = Entry { origin, path, own_name: None, held };
+    fn add(&mut self, origin: DefinitionOrigin, path: PathBuf, held: Option<Cow<'static, [u8]>>) {
+        let entry = CatalogueEntry { origin, path, own_name: None, held };
         let own_name = entry.bytes().ok().and_then(|bytes| own_name(&entry.path, &bytes));
-        self.entries.push(Entry { own_name, ..entry });
+        self.entries.push(CatalogueEntry { own_name, ..entry });
     }
 
     /// The definition called `name`: the nearest that calls itself so, else the nearest whose file is called so.
-    pub fn find(&self, name: &str) -> Option<&Entry> {
-        [Origin::Repository, Origin::Home, Origin::BuiltIn].into_iter().find_map(|origin| {
-            let near = || self.entries.iter().filter(move |entry| entry.origin == origin);
-            near()
-                .find(|entry| entry.own_name.as_deref() == Some(name))
-                .or_else(|| near().find(|entry| entry.stem() == name))
-        })
+    pub fn find(&self, name: &str) -> Option<&CatalogueEntry> {
+        [DefinitionOrigin::Repository, DefinitionOrigin::Home, DefinitionOrigin::BuiltIn].into_iter().find_map(
+            |origin| {
+                let near = || self.entries.iter().filter(move |entry| entry.origin == origin);
+                near()
+                    .find(|entry| entry.own_name.as_deref() == Some(name))
+                    .or_else(|| near().find(|entry| entry.stem() == name))
+            },
+        )
     }
 }
 
@@ -185,27 +187,27 @@ pub fn is_definition_file(path: &Path) -> bool {
 fn own_name(path: &Path, bytes: &[u8]) -> Option<String> {
     let decoded = decode(FileId(0), bytes);
     let text = decoded.problem.is_none().then_some(decoded.text)?;
-    let node = read(FileId(0), &text, Syntax::of(path, &text)).node?;
-    let name = match Format::recognise(&node).ok()? {
-        Format::Lifecycle | Format::Recipe(Dialect::Grimoire) => node.get("name"),
-        Format::Recipe(Dialect::Manifest) => node.get("workflow").and_then(|header| header.get("name")),
-        Format::Recipe(Dialect::Template) => node.get("template"),
+    let node = read(FileId(0), &text, FileSyntax::of(path, &text)).node?;
+    let name = match DefinitionFormat::recognise(&node).ok()? {
+        DefinitionFormat::Lifecycle | DefinitionFormat::Recipe(RecipeDialect::Grimoire) => node.get("name"),
+        DefinitionFormat::Recipe(RecipeDialect::Manifest) => node.get("workflow").and_then(|header| header.get("name")),
+        DefinitionFormat::Recipe(RecipeDialect::Template) => node.get("template"),
     };
     name.and_then(Node::as_text).map(|text| text.value.clone())
 }
 
 /// Loads the definition in the file `path`. A file that cannot be read is a finding like any other.
-pub fn load_path(path: &Path, sources: &mut Sources) -> Loaded {
+pub fn load_path(path: &Path, sources: &mut Sources) -> LoadedDefinition {
     let shown = path.display().to_string();
     match read_at_most(path, MAX_FILE as u64) {
-        Ok(bytes) => load(&Source { path: &shown, bytes: &bytes }, &mut PromptRoots::of(path), sources),
+        Ok(bytes) => load(&DefinitionFile { path: &shown, bytes: &bytes }, &mut PromptRoots::of(path), sources),
         Err(error) => unreadable(shown, &error, sources),
     }
 }
 
-fn unreadable(shown: String, error: &std::io::Error, sources: &mut Sources) -> Loaded {
+fn unreadable(shown: String, error: &std::io::Error, sources: &mut Sources) -> LoadedDefinition {
     let file = sources.add(shown, "");
-    let problem = Problem::new(Code::NotText, Span::new(file, 0..0), format!("the file cannot be read: {error}"))
+    let problem = Diagnosis::new(Code::NotText, Span::new(file, 0..0), format!("the file cannot be read: {error}"))
         .help("name a file that is there, and that you may read");
-    Loaded::broken(file, problem)
+    LoadedDefinition::broken(file, problem)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::tree::{Node, Value};
+use crate::tree::{Node, NodeValue};
 
 /// The longest time that can be asked for: a year.
 const LONGEST: u64 = 366 * 24 * 3600;
@@ -10,8 +10,8 @@ const LONGEST: u64 = 366 * 24 * 3600;
 /// The length of time that a node says.
 pub(crate) fn of(node: &Node) -> Result<Duration, String> {
     match &node.value {
-        Value::Integer(seconds) => within(u64::try_from(*seconds).map_err(|_| "it is negative".to_owned())?, 0),
-        Value::Text(text) => read(&text.value),
+        NodeValue::Integer(seconds) => within(u64::try_from(*seconds).map_err(|_| "it is negative".to_owned())?, 0),
+        NodeValue::Text(text) => read(&text.value),
         other => Err(format!("{other:?}")),
     }
 }

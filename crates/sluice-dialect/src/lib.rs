@@ -23,7 +23,7 @@ mod toml;
 pub mod tree;
 mod yaml;
 
-pub use format::Format;
-pub use load::{Definition, Loaded, Source, load};
-pub use pin::Pinned;
+pub use format::DefinitionFormat;
+pub use load::{Definition, DefinitionFile, LoadedDefinition, load};
+pub use pin::DefinitionPin;
 pub use source::Sources;

@@ -6,22 +6,22 @@
 use std::path::Path;
 
 use sluice_core::check;
-use sluice_core::findings::Findings;
+use sluice_core::findings::CheckFindings;
 use sluice_core::lifecycle::Lifecycle;
-use sluice_core::problem::{Code, Problem, Severity};
+use sluice_core::problem::{Code, Diagnosis, Severity};
 use sluice_core::recipe::Recipe;
 use sluice_core::span::{FileId, Span};
 
-use crate::format::{self, Format};
+use crate::format::{self, DefinitionFormat};
 use crate::prompts::{PromptReader, PromptSource};
-use crate::read::{Syntax, read};
+use crate::read::{FileSyntax, read};
 use crate::shape::conform;
 use crate::source::{Sources, decode};
 use crate::tree::Node;
 
 /// A file to load.
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
+pub struct DefinitionFile<'a> {
     /// The path to show for it; its end says which language it is written in.
     pub path: &'a str,
     /// What is in it.
@@ -39,11 +39,11 @@ pub enum Definition {
 
 /// What became of a file.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedDefinition {
     /// Where its text lies.
     pub file: FileId,
     /// The format it was recognised as.
-    pub format: Option<Format>,
+    pub format: Option<DefinitionFormat>,
     /// The name it gives itself, even if it cannot be used.
     pub name: Option<String>,
     /// What it says it is for.
@@ -53,17 +53,17 @@ pub struct Loaded {
     /// The prompt files that were read, as written, each once.
     pub prompts: Vec<(String, Vec<u8>)>,
     /// Everything found.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Diagnosis>,
 }
 
-impl Loaded {
+impl LoadedDefinition {
     /// A file of which only this can be said.
-    pub(crate) fn broken(file: FileId, problem: Problem) -> Self {
-        Loaded { problems: vec![problem], ..Loaded::nothing(file) }
+    pub(crate) fn broken(file: FileId, problem: Diagnosis) -> Self {
+        LoadedDefinition { problems: vec![problem], ..LoadedDefinition::nothing(file) }
     }
 
     fn nothing(file: FileId) -> Self {
-        Loaded {
+        LoadedDefinition {
             file,
             format: None,
             name: None,
@@ -86,22 +86,22 @@ impl Loaded {
 }
 
 /// Loads the definition in `source`; its prompt files are those of `prompts`.
-pub fn load(source: &Source<'_>, prompts: &mut dyn PromptSource, sources: &mut Sources) -> Loaded {
+pub fn load(source: &DefinitionFile<'_>, prompts: &mut dyn PromptSource, sources: &mut Sources) -> LoadedDefinition {
     let next = FileId(u32::try_from(sources.len()).unwrap_or(u32::MAX));
     let decoded = decode(next, source.bytes);
     let file = sources.add(source.path, decoded.text);
     if let Some(problem) = decoded.problem {
-        return Loaded::broken(file, problem);
+        return LoadedDefinition::broken(file, problem);
     }
-    let syntax = Syntax::of(Path::new(source.path), sources.text(file));
+    let syntax = FileSyntax::of(Path::new(source.path), sources.text(file));
     let reading = read(file, sources.text(file), syntax);
-    let mut findings = Findings::new();
+    let mut findings = CheckFindings::new();
     reading.problems.into_iter().for_each(|problem| findings.hole(problem));
-    let mut loaded = Loaded::nothing(file);
+    let mut loaded = LoadedDefinition::nothing(file);
     match reading.node {
         Some(node) => lower(&node, prompts, sources, &mut loaded, &mut findings),
         None if findings.count() == 0 => findings.hole(
-            Problem::new(Code::UnknownFormat, Span::new(file, 0..0), "the file is empty")
+            Diagnosis::new(Code::UnknownFormat, Span::new(file, 0..0), "the file is empty")
                 .help("see `sluice workflow list` for examples"),
         ),
         None => {}
@@ -115,17 +115,17 @@ fn lower(
     node: &Node,
     prompts: &mut dyn PromptSource,
     sources: &mut Sources,
-    loaded: &mut Loaded,
-    findings: &mut Findings,
+    loaded: &mut LoadedDefinition,
+    findings: &mut CheckFindings,
 ) {
-    let format = match Format::recognise(node) {
+    let format = match DefinitionFormat::recognise(node) {
         Ok(format) => format,
         Err(problem) => return findings.hole(*problem),
     };
     loaded.format = Some(format);
     conform(node, format.shape(), findings);
     match format {
-        Format::Lifecycle => {
+        DefinitionFormat::Lifecycle => {
             let draft = format::lifecycle::lower(node, findings);
             loaded.name = draft.name.as_ref().map(|name| name.value.clone());
             let description = node.get("description").and_then(Node::as_text).map(|text| text.value.clone());
@@ -135,7 +135,7 @@ fn lower(
                 loaded.definition = check::lifecycle::check(draft, findings).map(Definition::Lifecycle);
             }
         }
-        Format::Recipe(dialect) => {
+        DefinitionFormat::Recipe(dialect) => {
             let mut reader = PromptReader::new(prompts, sources);
             let draft = format::lower_recipe(node, dialect, &mut reader, findings);
             loaded.prompts = reader.finish();

@@ -8,7 +8,7 @@ mod quoted;
 
 pub(crate) use quoted::{Quotes, runs as quoted};
 
-use sluice_core::span::Run;
+use sluice_core::span::TextRun;
 use std::ops::Range;
 
 /// Blanks that indentation and line folding may add or remove between the file and the text.
@@ -18,8 +18,8 @@ const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 ///
 /// Folding and indentation change only blanks at the borders of lines. So each line of the file, without the
 /// blanks around it, must be the next thing in the text, or something is not understood, and the search ends.
-pub(crate) fn runs(value: &str, source: &str, region: Range<usize>) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+pub(crate) fn runs(value: &str, source: &str, region: Range<usize>) -> Vec<TextRun> {
+    let mut runs: Vec<TextRun> = Vec::new();
     let Some(raw) = source.get(region.clone()) else { return runs };
     let mut text = 0;
     let mut line_start = 0;
@@ -54,12 +54,12 @@ pub(crate) fn runs(value: &str, source: &str, region: Range<usize>) -> Vec<Run> 
 }
 
 /// Adds a run, to the last one if it goes on where that ends. Empty runs say nothing.
-fn push(runs: &mut Vec<Run>, text: usize, file: usize, len: usize) {
+fn push(runs: &mut Vec<TextRun>, text: usize, file: usize, len: usize) {
     let (text, file, len) = (offset(text), offset(file), offset(len));
     match runs.last_mut() {
         _ if len == 0 => {}
         Some(last) if last.text + last.len == text && last.file + last.len == file => last.len += len,
-        Some(_) | None => runs.push(Run { text, file, len }),
+        Some(_) | None => runs.push(TextRun { text, file, len }),
     }
 }
 

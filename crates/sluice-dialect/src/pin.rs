@@ -8,8 +8,8 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::load::{Loaded, Source, load};
-use crate::prompts::{Found, PromptSource};
+use crate::load::{DefinitionFile, LoadedDefinition, load};
+use crate::prompts::{PromptLookup, PromptSource};
 use crate::source::Sources;
 
 /// The version of the stored form. One that is not known is refused, never guessed at.
@@ -17,7 +17,7 @@ const VERSION: u64 = 1;
 
 /// A definition, pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pinned {
+pub struct DefinitionPin {
     /// The name of its file, without folders: where it lay does not matter.
     name: String,
     text: String,
@@ -47,14 +47,18 @@ impl fmt::Display for PinError {
 
 impl std::error::Error for PinError {}
 
-impl Pinned {
+impl DefinitionPin {
     /// What `source` was when it became `loaded`; `None` if no definition came of it.
-    pub fn of(source: &Source<'_>, loaded: &Loaded) -> Option<Pinned> {
+    pub fn of(source: &DefinitionFile<'_>, loaded: &LoadedDefinition) -> Option<DefinitionPin> {
         loaded.definition.as_ref()?;
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
         let name = source.path.rsplit(['/', '\\']).next().unwrap_or(source.path);
         let prompts = loaded.prompts.iter().map(|(path, bytes)| Some((path.clone(), text(bytes)?)));
-        Some(Pinned { name: name.to_owned(), text: text(source.bytes)?, prompts: prompts.collect::<Option<_>>()? })
+        Some(DefinitionPin {
+            name: name.to_owned(),
+            text: text(source.bytes)?,
+            prompts: prompts.collect::<Option<_>>()?,
+        })
     }
 
     /// The name of its file.
@@ -63,9 +67,9 @@ impl Pinned {
     }
 
     /// Loads it again, without any file. The definition is there if it can be made, whatever a stricter check finds.
-    pub fn load(&self) -> Loaded {
-        let source = Source { path: &self.name, bytes: self.text.as_bytes() };
-        load(&source, &mut Stored(&self.prompts), &mut Sources::new())
+    pub fn load(&self) -> LoadedDefinition {
+        let source = DefinitionFile { path: &self.name, bytes: self.text.as_bytes() };
+        load(&source, &mut PinnedPrompts(&self.prompts), &mut Sources::new())
     }
 
     /// The stored form: one line of JSON, the same for the same definition.
@@ -76,7 +80,7 @@ impl Pinned {
     }
 
     /// What [`Pinned::to_bytes`] wrote.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Pinned, PinError> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<DefinitionPin, PinError> {
         let Ok(Value::Object(stored)) = serde_json::from_slice(bytes) else {
             return Err(PinError::Malformed("it is not a JSON object"));
         };
@@ -89,7 +93,7 @@ impl Pinned {
         let prompt = |prompt: &Value| Some((text(prompt.as_object()?, "path")?, text(prompt.as_object()?, "text")?));
         let prompts = stored.get("prompts").and_then(Value::as_array);
         let prompts = prompts.and_then(|prompts| prompts.iter().map(prompt).collect());
-        Ok(Pinned {
+        Ok(DefinitionPin {
             name: text(&stored, "name").ok_or(PinError::Malformed("it has no `name`"))?,
             text: text(&stored, "text").ok_or(PinError::Malformed("it has no `text`"))?,
             prompts: prompts.ok_or(PinError::Malformed("its `prompts` cannot be read"))?,
@@ -103,13 +107,13 @@ impl Pinned {
 }
 
 /// The prompt files of a pinned definition.
-struct Stored<'a>(&'a [(String, String)]);
+struct PinnedPrompts<'a>(&'a [(String, String)]);
 
-impl PromptSource for Stored<'_> {
-    fn find(&mut self, written: &str) -> Found {
+impl PromptSource for PinnedPrompts<'_> {
+    fn find(&mut self, written: &str) -> PromptLookup {
         match self.0.iter().find(|(path, _)| path == written) {
-            Some((path, text)) => Found::File { shown: path.clone(), bytes: text.clone().into_bytes() },
-            None => Found::Missing("it was missing when the definition was pinned".into()),
+            Some((path, text)) => PromptLookup::File { shown: path.clone(), bytes: text.clone().into_bytes() },
+            None => PromptLookup::Missing("it was missing when the definition was pinned".into()),
         }
     }
 }

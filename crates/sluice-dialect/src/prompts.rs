@@ -8,8 +8,8 @@ use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use sluice_core::recipe::draft::PromptFile;
-use sluice_core::span::{FileId, Run, Span, Text};
+use sluice_core::recipe::draft::PromptFileDraft;
+use sluice_core::span::{FileId, SourceText, Span, TextRun};
 
 use crate::source::{Sources, decode};
 
@@ -20,7 +20,7 @@ pub const MOST_BYTES_TOGETHER: usize = 16 << 20;
 
 /// What there is where a prompt file should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum PromptLookup {
     /// A file.
     File {
         /// The path to show for it.
@@ -37,7 +37,7 @@ pub enum Found {
 /// Where prompt files come from.
 pub trait PromptSource {
     /// The file that a definition calls `written`. Asked once for each.
-    fn find(&mut self, written: &str) -> Found;
+    fn find(&mut self, written: &str) -> PromptLookup;
 }
 
 /// There are no prompt files at all.
@@ -45,8 +45,8 @@ pub trait PromptSource {
 pub struct NoPrompts;
 
 impl PromptSource for NoPrompts {
-    fn find(&mut self, _: &str) -> Found {
-        Found::Missing("this definition has no prompts' root".into())
+    fn find(&mut self, _: &str) -> PromptLookup {
+        PromptLookup::Missing("this definition has no prompts' root".into())
     }
 }
 
@@ -72,32 +72,32 @@ impl PromptRoots {
 
     /// The real path of a file below a root, and the path to show for it. The real one is the one to open: a link
     /// that is turned round after the look must not lead out.
-    fn locate(&self, written: &str) -> Result<(PathBuf, PathBuf), Found> {
+    fn locate(&self, written: &str) -> Result<(PathBuf, PathBuf), PromptLookup> {
         let path = inside(written)?;
         for root in &self.0 {
             let candidate = root.join(path);
             let (Ok(real), Ok(real_root)) = (candidate.canonicalize(), root.canonicalize()) else { continue };
             return match real.starts_with(&real_root) {
                 true => Ok((real, candidate)),
-                false => Err(Found::Outside("a link leads out of it".into())),
+                false => Err(PromptLookup::Outside("a link leads out of it".into())),
             };
         }
         Err(match self.0.first() {
-            Some(_) => Found::Missing(format!("it is not in {}", shown(&self.0))),
+            Some(_) => PromptLookup::Missing(format!("it is not in {}", shown(&self.0))),
             None => NoPrompts.find(written),
         })
     }
 }
 
 impl PromptSource for PromptRoots {
-    fn find(&mut self, written: &str) -> Found {
+    fn find(&mut self, written: &str) -> PromptLookup {
         let (real, candidate) = match self.locate(written) {
             Ok(found) => found,
             Err(found) => return found,
         };
         match read_at_most(&real, MOST_BYTES as u64) {
-            Ok(bytes) => Found::File { shown: candidate.display().to_string(), bytes },
-            Err(error) => Found::Missing(error.to_string()),
+            Ok(bytes) => PromptLookup::File { shown: candidate.display().to_string(), bytes },
+            Err(error) => PromptLookup::Missing(error.to_string()),
         }
     }
 }
@@ -116,7 +116,7 @@ impl<F: FnMut(&Path) -> std::io::Result<Option<Vec<u8>>>> HeldPrompts<F> {
 }
 
 impl<F: FnMut(&Path) -> std::io::Result<Option<Vec<u8>>>> PromptSource for HeldPrompts<F> {
-    fn find(&mut self, written: &str) -> Found {
+    fn find(&mut self, written: &str) -> PromptLookup {
         let path = match inside(written) {
             Ok(path) => path,
             Err(found) => return found,
@@ -125,26 +125,26 @@ impl<F: FnMut(&Path) -> std::io::Result<Option<Vec<u8>>>> PromptSource for HeldP
             let joined = root.join(path);
             let plain: PathBuf = joined.components().filter(|part| *part != Component::CurDir).collect();
             match (self.read)(&plain) {
-                Ok(Some(bytes)) => return Found::File { shown: plain.display().to_string(), bytes },
+                Ok(Some(bytes)) => return PromptLookup::File { shown: plain.display().to_string(), bytes },
                 Ok(None) => {}
-                Err(error) => return Found::Missing(error.to_string()),
+                Err(error) => return PromptLookup::Missing(error.to_string()),
             }
         }
-        Found::Missing(format!("it is not in {}", shown(&self.roots.0)))
+        PromptLookup::Missing(format!("it is not in {}", shown(&self.roots.0)))
     }
 }
 
 /// A path that leads to nothing above or beside its root.
-fn inside(written: &str) -> Result<&Path, Found> {
+fn inside(written: &str) -> Result<&Path, PromptLookup> {
     if written.is_empty() || written.contains('\0') {
-        return Err(Found::Missing("that is not a path".into()));
+        return Err(PromptLookup::Missing("that is not a path".into()));
     }
     let path = Path::new(written);
     for part in path.components() {
         match part {
             Component::Normal(_) | Component::CurDir => {}
-            Component::ParentDir => return Err(Found::Outside("it contains `..`".into())),
-            Component::RootDir | Component::Prefix(_) => return Err(Found::Outside("it is absolute".into())),
+            Component::ParentDir => return Err(PromptLookup::Outside("it contains `..`".into())),
+            Component::RootDir | Component::Prefix(_) => return Err(PromptLookup::Outside("it is absolute".into())),
         }
     }
     Ok(path)
@@ -160,7 +160,7 @@ pub struct PromptReader<'a> {
     from: &'a mut dyn PromptSource,
     sources: &'a mut Sources,
     /// What was read already: several steps may share a file.
-    known: BTreeMap<String, PromptFile>,
+    known: BTreeMap<String, PromptFileDraft>,
     read: Vec<(String, Vec<u8>)>,
     bytes: usize,
     is_full: bool,
@@ -173,23 +173,23 @@ impl<'a> PromptReader<'a> {
     }
 
     /// What stands in the file `written`.
-    pub fn read(&mut self, written: &str) -> PromptFile {
+    pub fn read(&mut self, written: &str) -> PromptFileDraft {
         if let Some(found) = self.known.get(written) {
             return found.clone();
         }
         let found = match self.look_for(written) {
-            Found::File { shown, bytes } => self.file(written, shown, bytes),
-            Found::Missing(reason) => PromptFile::Missing(reason),
-            Found::Outside(reason) => PromptFile::Outside(reason),
+            PromptLookup::File { shown, bytes } => self.file(written, shown, bytes),
+            PromptLookup::Missing(reason) => PromptFileDraft::Missing(reason),
+            PromptLookup::Outside(reason) => PromptFileDraft::Outside(reason),
         };
         self.known.insert(written.to_owned(), found.clone());
         found
     }
 
     /// Once there is too much, nothing more is opened.
-    fn look_for(&mut self, written: &str) -> Found {
+    fn look_for(&mut self, written: &str) -> PromptLookup {
         match self.is_full {
-            true => Found::Missing(too_much()),
+            true => PromptLookup::Missing(too_much()),
             false => self.from.find(written),
         }
     }
@@ -199,26 +199,26 @@ impl<'a> PromptReader<'a> {
         self.read
     }
 
-    fn file(&mut self, written: &str, shown: String, bytes: Vec<u8>) -> PromptFile {
+    fn file(&mut self, written: &str, shown: String, bytes: Vec<u8>) -> PromptFileDraft {
         if bytes.len() > MOST_BYTES {
-            return PromptFile::Missing(format!("it is larger than {} KiB", MOST_BYTES >> 10));
+            return PromptFileDraft::Missing(format!("it is larger than {} KiB", MOST_BYTES >> 10));
         }
         if self.bytes + bytes.len() > MOST_BYTES_TOGETHER {
             self.is_full = true;
-            return PromptFile::Missing(too_much());
+            return PromptFileDraft::Missing(too_much());
         }
         let decoded = decode(FileId(0), &bytes);
         if let Some(problem) = decoded.problem {
-            return PromptFile::Missing(problem.message);
+            return PromptFileDraft::Missing(problem.message);
         }
         self.bytes += bytes.len();
         self.read.push((written.to_owned(), bytes));
         let value = decoded.text;
         let len = u32::try_from(value.len()).unwrap_or(u32::MAX);
         let file = self.sources.add(shown, value.clone());
-        PromptFile::Read(Arc::new(Text {
+        PromptFileDraft::Read(Arc::new(SourceText {
             span: Span::new(file, 0..value.len()),
-            runs: vec![Run { text: 0, file: 0, len }],
+            runs: vec![TextRun { text: 0, file: 0, len }],
             value,
         }))
     }
@@ -246,16 +246,16 @@ mod tests {
     struct Always(Vec<u8>);
 
     impl PromptSource for Always {
-        fn find(&mut self, written: &str) -> Found {
-            Found::File { shown: written.into(), bytes: self.0.clone() }
+        fn find(&mut self, written: &str) -> PromptLookup {
+            PromptLookup::File { shown: written.into(), bytes: self.0.clone() }
         }
     }
 
     fn read(bytes: &[u8]) -> Result<String, String> {
         let (mut from, mut sources) = (Always(bytes.to_vec()), Sources::new());
         match PromptReader::new(&mut from, &mut sources).read("a.md") {
-            PromptFile::Read(text) => Ok(text.value.clone()),
-            PromptFile::Missing(reason) | PromptFile::Outside(reason) => Err(reason),
+            PromptFileDraft::Read(text) => Ok(text.value.clone()),
+            PromptFileDraft::Missing(reason) | PromptFileDraft::Outside(reason) => Err(reason),
         }
     }
 
@@ -274,7 +274,7 @@ mod tests {
         for turn in 0..3 {
             for file in 0..17 {
                 let found = reader.read(&format!("{file}.md"));
-                assert_eq!(matches!(found, PromptFile::Read(_)), file < 16, "{file} in turn {turn}");
+                assert_eq!(matches!(found, PromptFileDraft::Read(_)), file < 16, "{file} in turn {turn}");
             }
         }
         assert_eq!(reader.finish().len(), 16);

@@ -5,7 +5,7 @@
 
 use crate::tree::Node;
 use crate::{toml, yaml};
-use sluice_core::problem::Problem;
+use sluice_core::problem::Diagnosis;
 use sluice_core::span::FileId;
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub const MOST_PROBLEMS: usize = 50;
 
 /// The language a file is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Syntax {
+pub enum FileSyntax {
     /// YAML 1.2 with the core schema.
     Yaml,
     /// TOML 1.1.
@@ -24,39 +24,39 @@ pub enum Syntax {
 
 /// What could be read of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct ParsedFile {
     /// The tree; none if the file is empty (then there is no problem either) or too broken to go on with.
     pub node: Option<Node>,
     /// What is wrong, in no particular order.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Diagnosis>,
 }
 
 /// Reads `text`, the text of `file`.
-pub fn read(file: FileId, text: &str, syntax: Syntax) -> Reading {
+pub fn read(file: FileId, text: &str, syntax: FileSyntax) -> ParsedFile {
     match syntax {
-        Syntax::Yaml => yaml::read(file, text),
-        Syntax::Toml => toml::read(file, text),
+        FileSyntax::Yaml => yaml::read(file, text),
+        FileSyntax::Toml => toml::read(file, text),
     }
 }
 
-impl Syntax {
+impl FileSyntax {
     /// The syntax of a file, by the end of its name or else by its first line that says something.
-    pub fn of(path: &Path, text: &str) -> Syntax {
+    pub fn of(path: &Path, text: &str) -> FileSyntax {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         match extension.to_ascii_lowercase().as_str() {
-            "toml" => Syntax::Toml,
-            "yml" | "yaml" => Syntax::Yaml,
-            _ => Syntax::guess(text),
+            "toml" => FileSyntax::Toml,
+            "yml" | "yaml" => FileSyntax::Yaml,
+            _ => FileSyntax::guess(text),
         }
     }
 
     /// In TOML, that line is a header or has an equals sign where YAML has a colon.
-    fn guess(text: &str) -> Syntax {
+    fn guess(text: &str) -> FileSyntax {
         let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
         let first = first.unwrap_or_default();
         let header = first.starts_with('[') && first.contains(']') && !first.contains([',', ':']);
         let equals = first.find(['=', ':']).is_some_and(|at| first[at..].starts_with('='));
-        if header || (equals && !first.starts_with(['{', '-'])) { Syntax::Toml } else { Syntax::Yaml }
+        if header || (equals && !first.starts_with(['{', '-'])) { FileSyntax::Toml } else { FileSyntax::Yaml }
     }
 }
 
@@ -66,14 +66,14 @@ mod tests {
 
     #[test]
     fn the_syntax_follows_the_name_and_then_the_text() {
-        let of = |path: &str, text: &str| Syntax::of(Path::new(path), text);
-        assert_eq!(of("a.toml", "a: b"), Syntax::Toml);
-        assert_eq!(of("a.YML", "a = 1"), Syntax::Yaml);
-        assert_eq!(of("a", "# x\n\nname = \"a: b\""), Syntax::Toml);
-        assert_eq!(of("a.txt", "[[steps]]\n"), Syntax::Toml);
-        assert_eq!(of("a", "[a, b]"), Syntax::Yaml);
-        assert_eq!(of("a", "name: a = b"), Syntax::Yaml);
-        assert_eq!(of("a", "- a = b"), Syntax::Yaml);
-        assert_eq!(of("a", ""), Syntax::Yaml);
+        let of = |path: &str, text: &str| FileSyntax::of(Path::new(path), text);
+        assert_eq!(of("a.toml", "a: b"), FileSyntax::Toml);
+        assert_eq!(of("a.YML", "a = 1"), FileSyntax::Yaml);
+        assert_eq!(of("a", "# x\n\nname = \"a: b\""), FileSyntax::Toml);
+        assert_eq!(of("a.txt", "[[steps]]\n"), FileSyntax::Toml);
+        assert_eq!(of("a", "[a, b]"), FileSyntax::Yaml);
+        assert_eq!(of("a", "name: a = b"), FileSyntax::Yaml);
+        assert_eq!(of("a", "- a = b"), FileSyntax::Yaml);
+        assert_eq!(of("a", ""), FileSyntax::Yaml);
     }
 }

@@ -8,7 +8,7 @@ mod sarif;
 mod text;
 
 use crate::source::Sources;
-use sluice_core::problem::{Problem, Severity};
+use sluice_core::problem::{Diagnosis, Severity};
 use std::borrow::Cow;
 
 /// How many characters of a message, a note or a label are told. A cycle may have ten thousand names.
@@ -16,7 +16,7 @@ const LONGEST: usize = 1000;
 
 /// Whether a text may carry colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum ReportStyle {
     /// Letters only.
     Plain,
     /// With escape sequences for a terminal.
@@ -24,22 +24,22 @@ pub enum Style {
 }
 
 /// For people: each finding with the lines it is about, as `rustc` does it. Empty if there are none.
-pub fn text(sources: &Sources, problems: &[Problem], style: Style) -> String {
+pub fn text(sources: &Sources, problems: &[Diagnosis], style: ReportStyle) -> String {
     text::render(sources, &sorted(problems), style)
 }
 
 /// For programs: `{"problems": […], "notes": […]}`. Notes are findings that are not counted as problems.
-pub fn json(sources: &Sources, problems: &[Problem]) -> serde_json::Value {
+pub fn json(sources: &Sources, problems: &[Diagnosis]) -> serde_json::Value {
     json::render(sources, &sorted(problems))
 }
 
 /// For tools: a SARIF 2.1.0 log with the errors and warnings.
-pub fn sarif(sources: &Sources, problems: &[Problem]) -> serde_json::Value {
+pub fn sarif(sources: &Sources, problems: &[Diagnosis]) -> serde_json::Value {
     sarif::render(sources, &sorted(problems))
 }
 
 /// One line that counts: `2 errors, 1 warning in 3 files`. `files` is how many were looked at.
-pub fn summary(problems: &[Problem], files: usize) -> String {
+pub fn summary(problems: &[Diagnosis], files: usize) -> String {
     let of = |severity| sorted(problems).iter().filter(|problem| problem.severity() == severity).count();
     let counted = [(of(Severity::Error), "error"), (of(Severity::Warning), "warning")];
     let counted: Vec<String> =
@@ -64,8 +64,8 @@ fn cut(text: &str) -> Cow<'_, str> {
 ///
 /// What is written once can be used many times: the value behind a YAML alias, a prompt file that several steps
 /// share. Each use is checked, and finds the same in the same place. That is one mistake.
-pub fn sorted(problems: &[Problem]) -> Vec<&Problem> {
-    let mut sorted: Vec<&Problem> = problems.iter().collect();
+pub fn sorted(problems: &[Diagnosis]) -> Vec<&Diagnosis> {
+    let mut sorted: Vec<&Diagnosis> = problems.iter().collect();
     sorted.sort_by_key(|it| (it.span.file, it.span.start, it.code, it.span.end, &it.message));
     sorted.dedup();
     sorted
@@ -77,8 +77,8 @@ mod tests {
     use sluice_core::problem::Code;
     use sluice_core::span::{FileId, Span};
 
-    fn problem(code: Code, file: u32, start: usize) -> Problem {
-        Problem::new(code, Span::new(FileId(file), start..start + 1), "x")
+    fn problem(code: Code, file: u32, start: usize) -> Diagnosis {
+        Diagnosis::new(code, Span::new(FileId(file), start..start + 1), "x")
     }
 
     #[test]
@@ -101,7 +101,7 @@ mod tests {
         let (mut sources, long) = (Sources::new(), "é".repeat(20_000));
         let file = sources.add("a.yml", "x");
         let span = Span::new(file, 0..1);
-        let all = [Problem::new(Code::Cycle, span, &long).label(&long).other(span, &long).note(&long).help(&long)];
+        let all = [Diagnosis::new(Code::Cycle, span, &long).label(&long).other(span, &long).note(&long).help(&long)];
         for report in [json(&sources, &all).to_string(), sarif(&sources, &all).to_string()] {
             let longest = report.split('…').map(|part| part.matches('é').count()).max();
             assert_eq!(longest, Some(LONGEST), "{}", &report[..200]);

@@ -36,7 +36,7 @@ pub struct Field {
     /// As written.
     pub key: &'static str,
     /// What it may hold.
-    pub kind: Kind,
+    pub kind: FieldKind,
     /// Whether it must be there.
     pub required: bool,
     /// The tags it goes with; all when empty.
@@ -49,7 +49,7 @@ pub struct Field {
 
 /// What a key may hold.
 #[derive(Debug)]
-pub enum Kind {
+pub enum FieldKind {
     /// Text.
     Text,
     /// A whole number within bounds.
@@ -63,25 +63,25 @@ pub enum Kind {
     /// One of these words, in any case.
     ChoiceAnyCase(&'static [&'static str]),
     /// A list of such.
-    List(&'static Kind),
+    List(&'static FieldKind),
     /// A table of this shape.
     Table(&'static Shape),
     /// A table whose keys are names that the author chooses.
-    Named(&'static Kind),
+    Named(&'static FieldKind),
     /// The first of these whose type fits.
-    Either(&'static [Kind]),
+    Either(&'static [FieldKind]),
     /// Anything.
     Any,
 }
 
 impl Field {
     /// A key that may be left out.
-    pub const fn new(key: &'static str, kind: Kind, doc: &'static str) -> Self {
+    pub const fn new(key: &'static str, kind: FieldKind, doc: &'static str) -> Self {
         Field { key, kind, required: false, only: &[], also: &[], doc }
     }
 
     /// A key that must be there.
-    pub const fn required(key: &'static str, kind: Kind, doc: &'static str) -> Self {
+    pub const fn required(key: &'static str, kind: FieldKind, doc: &'static str) -> Self {
         Field { key, kind, required: true, only: &[], also: &[], doc }
     }
 

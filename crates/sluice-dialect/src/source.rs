@@ -3,7 +3,7 @@
 //! It takes bytes in ([`decode`]) and answers where a [`Span`] is. It never opens a file and never looks at what a
 //! text means.
 
-use sluice_core::problem::{Code, Problem};
+use sluice_core::problem::{Code, Diagnosis};
 use sluice_core::span::{FileId, Span};
 
 /// How many bytes a file may have. Reading one more than this is enough to find out.
@@ -16,11 +16,11 @@ const MARK: usize = 4096;
 /// The files that findings may point into.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    files: Vec<File>,
+    files: Vec<SourceFile>,
 }
 
 #[derive(Clone, Debug)]
-struct File {
+struct SourceFile {
     path: String,
     text: String,
     /// Where each line starts.
@@ -31,7 +31,7 @@ struct File {
 
 /// A place as people count: from 1, columns in characters, the end exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
+pub struct SourcePosition {
     /// Line of the first character.
     pub line: usize,
     /// Column of the first character.
@@ -51,7 +51,7 @@ impl Sources {
     /// Adds a file that is shown as `path`. Ids count up from 0.
     pub fn add(&mut self, path: impl Into<String>, text: impl Into<String>) -> FileId {
         let id = FileId(offset(self.files.len()));
-        self.files.push(File::new(path.into(), text.into()));
+        self.files.push(SourceFile::new(path.into(), text.into()));
         id
     }
 
@@ -76,13 +76,13 @@ impl Sources {
     }
 
     /// Lines and columns of `span`. A place beyond the end of its file is taken for the end.
-    pub fn position(&self, span: Span) -> Position {
+    pub fn position(&self, span: Span) -> SourcePosition {
         let Some(file) = self.file(span.file) else {
-            return Position { line: 1, column: 1, end_line: 1, end_column: 1 };
+            return SourcePosition { line: 1, column: 1, end_line: 1, end_column: 1 };
         };
         let (line, column) = file.place(span.start);
         let (end_line, end_column) = file.place(span.end.max(span.start));
-        Position { line, column, end_line, end_column }
+        SourcePosition { line, column, end_line, end_column }
     }
 
     /// The bytes of line `line` (from 1), without its line end.
@@ -96,12 +96,12 @@ impl Sources {
         start..start + file.text[start..end].trim_end_matches(['\n', '\r']).len()
     }
 
-    fn file(&self, file: FileId) -> Option<&File> {
+    fn file(&self, file: FileId) -> Option<&SourceFile> {
         self.files.get(file.0 as usize)
     }
 }
 
-impl File {
+impl SourceFile {
     fn new(path: String, text: String) -> Self {
         let bytes = text.as_bytes();
         let newlines = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| offset(at + 1));
@@ -112,7 +112,7 @@ impl File {
             count += characters(chunk);
             marks.push(offset(count));
         }
-        File { path, text, lines, marks }
+        SourceFile { path, text, lines, marks }
     }
 
     /// Line and column of a byte, from 1.
@@ -143,25 +143,25 @@ fn offset(value: usize) -> u32 {
 
 /// What became of the bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decoded {
+pub struct DecodedFile {
     /// The text, without a byte order mark. Where there is a problem it is what can be shown of the file, up to the
     /// line of the problem, and good for nothing else.
     pub text: String,
     /// Why the file cannot be used.
-    pub problem: Option<Problem>,
+    pub problem: Option<Diagnosis>,
 }
 
 /// Turns the bytes of a file into text. The result is a pair and not a `Result`, because a finding about bad bytes
 /// points into the text that stands before them.
-pub fn decode(file: FileId, bytes: &[u8]) -> Decoded {
+pub fn decode(file: FileId, bytes: &[u8]) -> DecodedFile {
     let start = Span::new(file, 0..0);
     if bytes.len() > MAX_FILE {
-        let problem = Problem::new(Code::FileTooLarge, start, "the file has more than 8 MiB");
-        return Decoded { text: String::new(), problem: Some(problem) };
+        let problem = Diagnosis::new(Code::FileTooLarge, start, "the file has more than 8 MiB");
+        return DecodedFile { text: String::new(), problem: Some(problem) };
     }
     if bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF]) {
-        let problem = Problem::new(Code::NotText, start, "the file is UTF-16, not UTF-8").help("save it as UTF-8");
-        return Decoded { text: String::new(), problem: Some(problem) };
+        let problem = Diagnosis::new(Code::NotText, start, "the file is UTF-16, not UTF-8").help("save it as UTF-8");
+        return DecodedFile { text: String::new(), problem: Some(problem) };
     }
     let bytes = bytes.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(bytes);
     let (text, bad) = match std::str::from_utf8(bytes) {
@@ -173,16 +173,16 @@ pub fn decode(file: FileId, bytes: &[u8]) -> Decoded {
     };
     // Looked for in the good part first: whichever comes first in the file is the one to tell.
     if let Some(at) = text.find('\0') {
-        let problem = Problem::new(Code::NotText, Span::new(file, at..at + 1), "there is a NUL byte in the file")
+        let problem = Diagnosis::new(Code::NotText, Span::new(file, at..at + 1), "there is a NUL byte in the file")
             .note("text never holds one; this may be a binary file, or UTF-16 without a mark");
-        return Decoded { text: text[..at + 1].into(), problem: Some(problem) };
+        return DecodedFile { text: text[..at + 1].into(), problem: Some(problem) };
     }
-    let Some(bad) = bad else { return Decoded { text: text.into(), problem: None } };
+    let Some(bad) = bad else { return DecodedFile { text: text.into(), problem: None } };
     let shown = format!("{text}\u{FFFD}");
     let span = Span::new(file, text.len()..shown.len());
-    let problem = Problem::new(Code::NotText, span, format!("the byte 0x{bad:02X} is not UTF-8 here"))
+    let problem = Diagnosis::new(Code::NotText, span, format!("the byte 0x{bad:02X} is not UTF-8 here"))
         .help("save the file as UTF-8");
-    Decoded { text: shown, problem: Some(problem) }
+    DecodedFile { text: shown, problem: Some(problem) }
 }
 
 #[cfg(test)]

@@ -9,14 +9,14 @@ mod lexed;
 #[cfg(test)]
 mod tests;
 
-use crate::finding::{Findings, duplicate, no_number, too_deep, too_large};
+use crate::finding::{SyntaxFindings, duplicate, no_number, too_deep, too_large};
 use crate::locate::{self, Quotes};
-use crate::read::{MOST_PROBLEMS, Reading};
-use crate::tree::{DEEPEST, Entry, MOST_NODES, Node, Value};
+use crate::read::{MOST_PROBLEMS, ParsedFile};
+use crate::tree::{DEEPEST, MOST_NODES, Node, NodeValue, TableEntry};
 use ::toml::Spanned;
 use ::toml::de::{DeArray, DeTable, DeValue, Error};
-use sluice_core::problem::{Code, Problem};
-use sluice_core::span::{At, FileId, Span, Text};
+use sluice_core::problem::{Code, Diagnosis};
+use sluice_core::span::{FileId, SourceText, Span, SpannedValue};
 use std::num::IntErrorKind;
 use std::ops::Range;
 
@@ -24,8 +24,8 @@ use std::ops::Range;
 const ALL_ERRORS: usize = 256 * 1024;
 
 /// Reads `text`. The node is none for a file without keys, such as an empty one.
-pub(crate) fn read(file: FileId, text: &str) -> Reading {
-    let mut findings = Findings::new(file);
+pub(crate) fn read(file: FileId, text: &str) -> ParsedFile {
+    let mut findings = SyntaxFindings::new(file);
     if let Some((place, message)) = lexed::too_much(text) {
         findings.too_much(place, message);
         return findings.reading(None);
@@ -41,13 +41,13 @@ pub(crate) fn read(file: FileId, text: &str) -> Reading {
             table
         }
     };
-    let mut builder = Builder { text, findings, nodes: 0 };
+    let mut builder = TomlBuilder { text, findings, nodes: 0 };
     let node = builder.root(table.into_inner());
     builder.findings.reading(node)
 }
 
 /// Notes what the library found.
-fn tell(findings: &mut Findings, text: &str, errors: &[Error]) {
+fn tell(findings: &mut SyntaxFindings, text: &str, errors: &[Error]) {
     let file = findings.file;
     let place = |error: &Error| {
         let range = error.span().unwrap_or_default();
@@ -57,7 +57,7 @@ fn tell(findings: &mut Findings, text: &str, errors: &[Error]) {
     let (twice, other): (Vec<&Error>, Vec<&Error>) =
         errors.iter().partition(|error| error.message() == "duplicate key");
     for error in other.iter().take(MOST_PROBLEMS) {
-        findings.add(Problem::new(Code::Syntax, Span::new(file, place(error)), error.message()));
+        findings.add(Diagnosis::new(Code::Syntax, Span::new(file, place(error)), error.message()));
     }
     if twice.is_empty() {
         return;
@@ -65,7 +65,7 @@ fn tell(findings: &mut Findings, text: &str, errors: &[Error]) {
     let again: Vec<usize> = twice.iter().map(|error| place(error).start).collect();
     for (error, first) in twice.iter().zip(lexed::first_places(text, &again)).take(MOST_PROBLEMS) {
         let place = place(error);
-        let key = At::new(unquoted(&text[place.clone()]).to_owned(), Span::new(file, place));
+        let key = SpannedValue::new(unquoted(&text[place.clone()]).to_owned(), Span::new(file, place));
         findings.add(duplicate(&key, first.map(|first| Span::new(file, first))));
     }
 }
@@ -75,13 +75,13 @@ fn unquoted(key: &str) -> &str {
     key.trim_matches(['"', '\''])
 }
 
-struct Builder<'text> {
+struct TomlBuilder<'text> {
     text: &'text str,
-    findings: Findings,
+    findings: SyntaxFindings,
     nodes: usize,
 }
 
-impl Builder<'_> {
+impl TomlBuilder<'_> {
     fn root(&mut self, table: DeTable<'_>) -> Option<Node> {
         if table.is_empty() {
             return None;
@@ -101,21 +101,21 @@ impl Builder<'_> {
         let value = match value.into_inner() {
             DeValue::String(value) => return Some(self.string(&value, range)),
             DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
-                Ok(value) => Value::Integer(value),
+                Ok(value) => NodeValue::Integer(value),
                 Err(error) => {
                     let is_large = matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow);
                     let say = if is_large { too_large } else { no_number };
                     self.findings.add(say(span, &self.text[range]));
-                    Value::Decimal(number.to_string())
+                    NodeValue::Decimal(number.to_string())
                 }
             },
-            DeValue::Float(number) => Value::Decimal(number.as_str().into()),
-            DeValue::Boolean(value) => Value::Bool(value),
+            DeValue::Float(number) => NodeValue::Decimal(number.as_str().into()),
+            DeValue::Boolean(value) => NodeValue::Bool(value),
             // Nothing in a definition is a date, so one is a text that was not put in quotes.
             DeValue::Datetime(_) => {
                 let value = self.text[range.clone()].to_owned();
                 let runs = locate::runs(&value, self.text, range);
-                Value::Text(Text { value, span, runs })
+                NodeValue::Text(SourceText { value, span, runs })
             }
             DeValue::Array(items) => return self.list(items, range, depth + 1),
             DeValue::Table(table) => return self.table(table, range, depth + 1),
@@ -142,7 +142,7 @@ impl Builder<'_> {
             false => locate::runs(value, self.text, inside),
         };
         let span = Span::new(self.findings.file, range);
-        Node { span, value: Value::Text(Text { value: value.into(), span, runs }) }
+        Node { span, value: NodeValue::Text(SourceText { value: value.into(), span, runs }) }
     }
 
     fn list(&mut self, items: DeArray<'_>, range: Range<usize>, depth: usize) -> Option<Node> {
@@ -156,7 +156,7 @@ impl Builder<'_> {
         }
         // Of a list made of `[[headers]]`, the library knows only the first header.
         let end = nodes.iter().map(|node| node.span.range().end).fold(range.end, usize::max);
-        Some(Node { span: Span::new(self.findings.file, range.start..end), value: Value::List(nodes) })
+        Some(Node { span: Span::new(self.findings.file, range.start..end), value: NodeValue::List(nodes) })
     }
 
     fn table(&mut self, table: DeTable<'_>, range: Range<usize>, depth: usize) -> Option<Node> {
@@ -166,8 +166,8 @@ impl Builder<'_> {
         }
         let mut entries = Vec::new();
         for (key, value) in table {
-            let key = At::new(key.get_ref().to_string(), Span::new(self.findings.file, key.span()));
-            entries.push(Entry { key, value: self.node(value, depth)? });
+            let key = SpannedValue::new(key.get_ref().to_string(), Span::new(self.findings.file, key.span()));
+            entries.push(TableEntry { key, value: self.node(value, depth)? });
         }
         // The library sorts by name. The order in the file is the author's.
         entries.sort_by_key(|entry| entry.key.span.start);
@@ -175,6 +175,6 @@ impl Builder<'_> {
         let starts = entries.iter().map(|entry| entry.key.span.start.min(entry.value.span.start) as usize);
         let start = starts.fold(if range.is_empty() { usize::MAX } else { range.start }, usize::min);
         let end = entries.iter().map(|entry| entry.value.span.range().end).fold(range.end, usize::max);
-        Some(Node { span: Span::new(self.findings.file, start..end), value: Value::Table(entries) })
+        Some(Node { span: Span::new(self.findings.file, start..end), value: NodeValue::Table(entries) })
     }
 }

@@ -4,7 +4,7 @@
 //! which keys a format has. It is at most [`DEEPEST`] deep, so that walking, cloning and dropping it can be
 //! written as plain recursion; an arena or a hand-written `Drop` would buy depth that no definition needs.
 
-use sluice_core::span::{At, Span, Text};
+use sluice_core::span::{SourceText, Span, SpannedValue};
 
 /// How deep lists and tables may nest.
 pub const DEEPEST: usize = 64;
@@ -18,12 +18,12 @@ pub struct Node {
     /// Where it was written.
     pub span: Span,
     /// What was written.
-    pub value: Value,
+    pub value: NodeValue,
 }
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum NodeValue {
     /// Nothing: `null`, `~` or an empty place. TOML has none.
     Null,
     /// `true` or `false`.
@@ -33,18 +33,18 @@ pub enum Value {
     /// Any other number, as it was written, so that nobody has to agree about rounding here.
     Decimal(String),
     /// Text, quoted or not. A TOML date is text too.
-    Text(Text),
+    Text(SourceText),
     /// A list.
     List(Vec<Node>),
     /// A table. Its keys are unique.
-    Table(Vec<Entry>),
+    Table(Vec<TableEntry>),
 }
 
 /// A key of a table and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct TableEntry {
     /// The key; its place includes its quotes.
-    pub key: At<String>,
+    pub key: SpannedValue<String>,
     /// The value.
     pub value: Node,
 }
@@ -61,53 +61,53 @@ impl Node {
     }
 
     /// The entry of `key`, if this is a table that has it. Looks through the whole table.
-    pub fn entry(&self, key: &str) -> Option<&Entry> {
+    pub fn entry(&self, key: &str) -> Option<&TableEntry> {
         self.as_table()?.iter().find(|entry| entry.key.value == key)
     }
 
     /// The text, if it is one.
-    pub fn as_text(&self) -> Option<&Text> {
-        if let Value::Text(text) = &self.value { Some(text) } else { None }
+    pub fn as_text(&self) -> Option<&SourceText> {
+        if let NodeValue::Text(text) = &self.value { Some(text) } else { None }
     }
 
     /// The truth value, if it is one.
     pub fn as_bool(&self) -> Option<bool> {
-        if let Value::Bool(value) = self.value { Some(value) } else { None }
+        if let NodeValue::Bool(value) = self.value { Some(value) } else { None }
     }
 
     /// The whole number, if it is one.
     pub fn as_integer(&self) -> Option<i64> {
-        if let Value::Integer(value) = self.value { Some(value) } else { None }
+        if let NodeValue::Integer(value) = self.value { Some(value) } else { None }
     }
 
     /// The items, if it is a list.
     pub fn as_list(&self) -> Option<&[Node]> {
-        if let Value::List(items) = &self.value { Some(items) } else { None }
+        if let NodeValue::List(items) = &self.value { Some(items) } else { None }
     }
 
     /// The entries, if it is a table.
-    pub fn as_table(&self) -> Option<&[Entry]> {
-        if let Value::Table(entries) = &self.value { Some(entries) } else { None }
+    pub fn as_table(&self) -> Option<&[TableEntry]> {
+        if let NodeValue::Table(entries) = &self.value { Some(entries) } else { None }
     }
 
     /// Whether it is empty or `null`.
     pub fn is_null(&self) -> bool {
-        self.value == Value::Null
+        self.value == NodeValue::Null
     }
 }
 
-impl Value {
+impl NodeValue {
     /// What kind of value this is, as one would say it: `a list`.
     pub fn kind_name(&self) -> &'static str {
         match self {
-            Value::Null => "nothing",
-            Value::Bool(true) => "`true`",
-            Value::Bool(false) => "`false`",
-            Value::Integer(_) => "a whole number",
-            Value::Decimal(_) => "a number",
-            Value::Text(_) => "text",
-            Value::List(_) => "a list",
-            Value::Table(_) => "a table",
+            NodeValue::Null => "nothing",
+            NodeValue::Bool(true) => "`true`",
+            NodeValue::Bool(false) => "`false`",
+            NodeValue::Integer(_) => "a whole number",
+            NodeValue::Decimal(_) => "a number",
+            NodeValue::Text(_) => "text",
+            NodeValue::List(_) => "a list",
+            NodeValue::Table(_) => "a table",
         }
     }
 }
@@ -120,10 +120,12 @@ mod tests {
     #[test]
     fn a_table_is_asked_by_key_and_anything_else_has_none() {
         let span = Span::new(FileId(0), 0..1);
-        let one = Node { span, value: Value::Integer(1) };
+        let one = Node { span, value: NodeValue::Integer(1) };
         assert_eq!(one.get("a"), None);
-        let table =
-            Node { span, value: Value::Table(vec![Entry { key: At::new("a".into(), span), value: one.clone() }]) };
+        let table = Node {
+            span,
+            value: NodeValue::Table(vec![TableEntry { key: SpannedValue::new("a".into(), span), value: one.clone() }]),
+        };
         assert_eq!(table.get("a"), Some(&one));
         assert_eq!(table.get("b"), None);
         assert_eq!(table.get("a").map(Node::kind_name), Some("a whole number"));

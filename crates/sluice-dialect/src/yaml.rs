@@ -11,21 +11,21 @@ mod scalar;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::finding::{Findings, duplicate, quoted, too_deep};
-use crate::read::Reading;
-use crate::tree::{DEEPEST, Entry, MOST_NODES, Node, Value};
+use crate::finding::{SyntaxFindings, duplicate, quoted, too_deep};
+use crate::read::ParsedFile;
+use crate::tree::{DEEPEST, MOST_NODES, Node, NodeValue, TableEntry};
 use alias::Anchors;
 use granit_parser::{Event, Options, Parser, ScalarStyle, Tag, options};
-use scalar::Scalar;
-use sluice_core::problem::{Code, Problem};
-use sluice_core::span::{At, FileId, Span};
+use scalar::YamlScalar;
+use sluice_core::problem::{Code, Diagnosis};
+use sluice_core::span::{FileId, Span, SpannedValue};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
 /// Reads `text`. The node is none for a file without a document, such as an empty one.
-pub(crate) fn read(file: FileId, text: &str) -> Reading {
-    let mut builder = Builder::new(file, text);
+pub(crate) fn read(file: FileId, text: &str) -> ParsedFile {
+    let mut builder = YamlBuilder::new(file, text);
     for event in Parser::new_from_str_with_options(text, parser_options()) {
         let go_on = match event {
             Ok((event, span)) => builder.event(event, span),
@@ -52,34 +52,34 @@ fn parser_options() -> Options {
 }
 
 /// A list or table that is not closed yet.
-struct Open {
+struct OpenCollection {
     start: usize,
     end: usize,
     anchor: usize,
-    content: Content,
+    content: CollectionContent,
 }
 
 /// What an open list or table holds so far.
-enum Content {
+enum CollectionContent {
     List(Vec<Node>),
-    Table { entries: Vec<Entry>, key: Key },
+    Table { entries: Vec<TableEntry>, key: PendingKey },
 }
 
 /// The key that waits for its value.
-enum Key {
+enum PendingKey {
     /// The next value is a key.
     Awaited,
     /// The next value belongs to this key.
-    Named(At<String>),
+    Named(SpannedValue<String>),
     /// The next value belongs to a key that cannot be used.
     Unusable,
 }
 
-struct Builder<'text> {
+struct YamlBuilder<'text> {
     file: FileId,
     text: &'text str,
-    findings: Findings,
-    open: Vec<Open>,
+    findings: SyntaxFindings,
+    open: Vec<OpenCollection>,
     anchors: Anchors,
     root: Option<Node>,
     documents: usize,
@@ -88,12 +88,12 @@ struct Builder<'text> {
     last_end: usize,
 }
 
-impl<'text> Builder<'text> {
+impl<'text> YamlBuilder<'text> {
     fn new(file: FileId, text: &'text str) -> Self {
-        Builder {
+        YamlBuilder {
             file,
             text,
-            findings: Findings::new(file),
+            findings: SyntaxFindings::new(file),
             open: Vec::new(),
             anchors: Anchors::default(),
             root: None,
@@ -116,11 +116,11 @@ impl<'text> Builder<'text> {
             }
             Event::SequenceStart(_, anchor, kind) => {
                 self.collection_tag("seq", kind, tag);
-                self.opened(range.clone(), anchor, Content::List(Vec::new()))
+                self.opened(range.clone(), anchor, CollectionContent::List(Vec::new()))
             }
             Event::MappingStart(_, anchor, kind) => {
                 self.collection_tag("map", kind, tag);
-                let content = Content::Table { entries: Vec::new(), key: Key::Awaited };
+                let content = CollectionContent::Table { entries: Vec::new(), key: PendingKey::Awaited };
                 self.opened(range.clone(), anchor, content)
             }
             Event::SequenceEnd | Event::MappingEnd => self.closed(range.clone()),
@@ -147,7 +147,7 @@ impl<'text> Builder<'text> {
     fn document(&mut self, range: Range<usize>) -> bool {
         self.documents += 1;
         if self.documents > 1 {
-            let problem = Problem::new(Code::Syntax, self.span(range), "a second document starts here")
+            let problem = Diagnosis::new(Code::Syntax, self.span(range), "a second document starts here")
                 .help("a file holds one definition; put the other one in a file of its own");
             self.findings.add(problem);
         }
@@ -161,7 +161,7 @@ impl<'text> Builder<'text> {
         range: Range<usize>,
         tag: Option<(&Tag, Range<usize>)>,
     ) -> Node {
-        let scalar = Scalar { file: self.file, text: self.text, value, style, range, gap: self.last_end };
+        let scalar = YamlScalar { file: self.file, text: self.text, value, style, range, gap: self.last_end };
         let (node, problem) = scalar.node(tag);
         if let Some(problem) = problem {
             self.findings.add(problem);
@@ -179,17 +179,17 @@ impl<'text> Builder<'text> {
         }
     }
 
-    fn opened(&mut self, range: Range<usize>, anchor: usize, content: Content) -> bool {
+    fn opened(&mut self, range: Range<usize>, anchor: usize, content: CollectionContent) -> bool {
         if self.open.len() >= DEEPEST {
             self.findings.too_much(range, too_deep());
             return false;
         }
         let counted = self.counted(range.clone());
         let start = match &content {
-            Content::List(_) => self.dash_before(range.start),
-            Content::Table { .. } => range.start,
+            CollectionContent::List(_) => self.dash_before(range.start),
+            CollectionContent::Table { .. } => range.start,
         };
-        self.open.push(Open { start, end: range.end, anchor, content });
+        self.open.push(OpenCollection { start, end: range.end, anchor, content });
         counted
     }
 
@@ -207,8 +207,8 @@ impl<'text> Builder<'text> {
         // Brackets have an end of their own; an indented list or table ends with the last thing in it.
         let end = if range.is_empty() { open.end } else { range.end };
         let value = match open.content {
-            Content::List(items) => Value::List(items),
-            Content::Table { entries, .. } => Value::Table(self.unique(entries)),
+            CollectionContent::List(items) => NodeValue::List(items),
+            CollectionContent::Table { entries, .. } => NodeValue::Table(self.unique(entries)),
         };
         let node = Node { span: self.span(open.start..end.max(open.start)), value };
         self.anchored(open.anchor, node)
@@ -216,7 +216,7 @@ impl<'text> Builder<'text> {
 
     /// The entries without those whose key was there before. Done once for each table, by sorting: a hash set of
     /// keys would be built for every table in the file, and most have a handful of keys.
-    fn unique(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
+    fn unique(&mut self, entries: Vec<TableEntry>) -> Vec<TableEntry> {
         let mut order: Vec<usize> = (0..entries.len()).collect();
         order.sort_by(|a, b| entries[*a].key.value.cmp(&entries[*b].key.value));
         let mut first_of = HashMap::new();
@@ -272,24 +272,24 @@ impl<'text> Builder<'text> {
         let name = self.text[range.clone()].to_owned();
         match self.anchors.copy(id, self.open.len()) {
             // A key is shown where it is used; a value is shown where it is written.
-            alias::Copied::Node(node) if self.awaits_key() => {
+            alias::AliasCopy::Node(node) if self.awaits_key() => {
                 self.put(Node { span: self.span(range), value: node.value })
             }
-            alias::Copied::Node(node) => {
+            alias::AliasCopy::Node(node) => {
                 self.reach(range.end);
                 self.put(node)
             }
-            alias::Copied::StillOpen => {
+            alias::AliasCopy::StillOpen => {
                 let problem =
-                    Problem::new(Code::Syntax, self.span(range), format!("{} stands inside itself", quoted(&name)));
+                    Diagnosis::new(Code::Syntax, self.span(range), format!("{} stands inside itself", quoted(&name)));
                 self.findings.add(problem);
                 self.hole()
             }
-            alias::Copied::TooMuch => {
+            alias::AliasCopy::TooMuch => {
                 self.findings.too_much(range, alias::too_much());
                 false
             }
-            alias::Copied::TooDeep => {
+            alias::AliasCopy::TooDeep => {
                 self.findings.too_much(range, too_deep());
                 false
             }
@@ -298,7 +298,7 @@ impl<'text> Builder<'text> {
 
     fn unknown_alias(&mut self, name: &str, range: Range<usize>) -> bool {
         let message = format!("nothing is named {} above", quoted(&format!("&{name}")));
-        let problem = Problem::new(Code::Syntax, self.span(range), message)
+        let problem = Diagnosis::new(Code::Syntax, self.span(range), message)
             .help("a text that begins with `*` must be put in quotes");
         self.findings.add(problem);
         self.hole()
@@ -306,14 +306,17 @@ impl<'text> Builder<'text> {
 
     /// Something to stand where a value is missing. The finding that goes with it takes the whole tree away.
     fn hole(&mut self) -> bool {
-        if let Some(Open { content: Content::Table { key, .. }, .. }) = self.open.last_mut() {
-            *key = if matches!(key, Key::Awaited) { Key::Unusable } else { Key::Awaited };
+        if let Some(OpenCollection { content: CollectionContent::Table { key, .. }, .. }) = self.open.last_mut() {
+            *key = if matches!(key, PendingKey::Awaited) { PendingKey::Unusable } else { PendingKey::Awaited };
         }
         true
     }
 
     fn awaits_key(&self) -> bool {
-        matches!(self.open.last(), Some(Open { content: Content::Table { key: Key::Awaited, .. }, .. }))
+        matches!(
+            self.open.last(),
+            Some(OpenCollection { content: CollectionContent::Table { key: PendingKey::Awaited, .. }, .. })
+        )
     }
 
     /// Puts a finished node into the list or table that is open, or makes it the root.
@@ -323,19 +326,19 @@ impl<'text> Builder<'text> {
             return true;
         };
         match &mut open.content {
-            Content::List(items) => items.push(node),
-            Content::Table { entries, key } => match std::mem::replace(key, Key::Awaited) {
-                Key::Named(name) => entries.push(Entry { key: name, value: node }),
-                Key::Unusable => {}
-                Key::Awaited => match node.value {
-                    Value::Text(text) => *key = Key::Named(At::new(text.value, node.span)),
-                    Value::Null
-                    | Value::Bool(_)
-                    | Value::Integer(_)
-                    | Value::Decimal(_)
-                    | Value::List(_)
-                    | Value::Table(_) => {
-                        *key = Key::Unusable;
+            CollectionContent::List(items) => items.push(node),
+            CollectionContent::Table { entries, key } => match std::mem::replace(key, PendingKey::Awaited) {
+                PendingKey::Named(name) => entries.push(TableEntry { key: name, value: node }),
+                PendingKey::Unusable => {}
+                PendingKey::Awaited => match node.value {
+                    NodeValue::Text(text) => *key = PendingKey::Named(SpannedValue::new(text.value, node.span)),
+                    NodeValue::Null
+                    | NodeValue::Bool(_)
+                    | NodeValue::Integer(_)
+                    | NodeValue::Decimal(_)
+                    | NodeValue::List(_)
+                    | NodeValue::Table(_) => {
+                        *key = PendingKey::Unusable;
                         self.findings.add(bad_key(&node));
                     }
                 },
@@ -345,14 +348,14 @@ impl<'text> Builder<'text> {
     }
 }
 
-fn bad_key(node: &Node) -> Problem {
+fn bad_key(node: &Node) -> Diagnosis {
     let message = format!("a key must be text, and this is {}", node.kind_name());
-    let problem = Problem::new(Code::WrongType, node.span, message);
+    let problem = Diagnosis::new(Code::WrongType, node.span, message);
     match node.value {
-        Value::List(_) | Value::Table(_) => {
+        NodeValue::List(_) | NodeValue::Table(_) => {
             problem.help("if this is a placeholder such as `{{name}}`, put the whole text in quotes")
         }
-        Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Decimal(_) | Value::Text(_) => {
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Integer(_) | NodeValue::Decimal(_) | NodeValue::Text(_) => {
             problem.help("put it in quotes")
         }
     }

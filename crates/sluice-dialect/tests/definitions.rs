@@ -6,20 +6,20 @@ use sluice_core::problem::Severity;
 use sluice_dialect::builtin;
 use sluice_dialect::catalogue::load_path;
 use sluice_dialect::prompts::NoPrompts;
-use sluice_dialect::{Definition, Loaded, Source, Sources, load};
+use sluice_dialect::{Definition, DefinitionFile, LoadedDefinition, Sources, load};
 
 fn seed(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seeds").join(name)
 }
 
 /// The codes of errors and warnings.
-fn codes(loaded: &Loaded) -> Vec<&'static str> {
+fn codes(loaded: &LoadedDefinition) -> Vec<&'static str> {
     let counted = loaded.problems.iter().filter(|problem| problem.severity() != Severity::Note);
     counted.map(|problem| problem.code.as_str()).collect()
 }
 
-fn text(name: &str, text: &str) -> Loaded {
-    load(&Source { path: name, bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::new())
+fn text(name: &str, text: &str) -> LoadedDefinition {
+    load(&DefinitionFile { path: name, bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::new())
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn the_documents_fragments_load_in_a_frame() {
     let node = sluice_dialect::read::read(
         sluice_core::span::FileId(0),
         &std::fs::read_to_string(seed("000-fragments.yml")).unwrap(),
-        sluice_dialect::read::Syntax::Yaml,
+        sluice_dialect::read::FileSyntax::Yaml,
     );
     let fragments = node.node.unwrap();
     let mut tried = 0;

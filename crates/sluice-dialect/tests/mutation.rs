@@ -3,10 +3,10 @@
 //! The seed is fixed, so a failure comes again; the text is in its message.
 
 use sluice_core::span::{FileId, Span};
-use sluice_dialect::read::{MOST_PROBLEMS, Syntax, read};
-use sluice_dialect::report::{self, Style};
+use sluice_dialect::read::{FileSyntax, MOST_PROBLEMS, read};
+use sluice_dialect::report::{self, ReportStyle};
 use sluice_dialect::source::Sources;
-use sluice_dialect::tree::{DEEPEST, Node, Value};
+use sluice_dialect::tree::{DEEPEST, Node, NodeValue};
 
 const ROUNDS: usize = 2_000;
 
@@ -101,8 +101,8 @@ fn check_node(text: &str, node: &Node, depth: usize) {
     assert!(depth <= DEEPEST + 1);
     check_span(text, node.span);
     match &node.value {
-        Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Decimal(_) => {}
-        Value::Text(found) => {
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Integer(_) | NodeValue::Decimal(_) => {}
+        NodeValue::Text(found) => {
             let mut last = 0;
             for run in &found.runs {
                 let letters = &found.value[run.text as usize..][..run.len as usize];
@@ -111,8 +111,8 @@ fn check_node(text: &str, node: &Node, depth: usize) {
                 last = run.text + run.len;
             }
         }
-        Value::List(items) => items.iter().for_each(|item| check_node(text, item, depth + 1)),
-        Value::Table(entries) => {
+        NodeValue::List(items) => items.iter().for_each(|item| check_node(text, item, depth + 1)),
+        NodeValue::Table(entries) => {
             for (index, entry) in entries.iter().enumerate() {
                 check_span(text, entry.key.span);
                 assert!(entries[..index].iter().all(|other| other.key.value != entry.key.value), "{text:?}");
@@ -122,7 +122,7 @@ fn check_node(text: &str, node: &Node, depth: usize) {
     }
 }
 
-fn rounds(good: &str, syntax: Syntax) {
+fn rounds(good: &str, syntax: FileSyntax) {
     let clean = read(FileId(0), good, syntax);
     assert_eq!(clean.problems, []);
     let mut random = Random(0x5EED_5EED_5EED_5EED);
@@ -140,17 +140,17 @@ fn rounds(good: &str, syntax: Syntax) {
         }
         let mut sources = Sources::new();
         sources.add("a", text);
-        report::text(&sources, &reading.problems, Style::Plain);
+        report::text(&sources, &reading.problems, ReportStyle::Plain);
         report::sarif(&sources, &reading.problems);
     }
 }
 
 #[test]
 fn damaged_yaml() {
-    rounds(YAML, Syntax::Yaml);
+    rounds(YAML, FileSyntax::Yaml);
 }
 
 #[test]
 fn damaged_toml() {
-    rounds(TOML, Syntax::Toml);
+    rounds(TOML, FileSyntax::Toml);
 }

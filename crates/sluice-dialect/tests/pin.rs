@@ -1,9 +1,9 @@
 //! Definitions that were pinned: the stored form never changes unseen, and what was started goes on.
 
 use sluice_core::problem::Severity;
-use sluice_dialect::pin::{PinError, Pinned};
-use sluice_dialect::prompts::{Found, NoPrompts, PromptSource};
-use sluice_dialect::{Loaded, Source, Sources, load};
+use sluice_dialect::pin::{DefinitionPin, PinError};
+use sluice_dialect::prompts::{NoPrompts, PromptLookup, PromptSource};
+use sluice_dialect::{DefinitionFile, LoadedDefinition, Sources, load};
 
 const RECIPE: &str = "\u{FEFF}name: greet\nsteps:\n  - {name: hello, prompt_file: do/hello.md}\n  \
                       - {name: again, prompt_file: do/hello.md}\n  - {name: bye, prompt_file: do/gone.md}\n";
@@ -12,20 +12,20 @@ const RECIPE: &str = "\u{FEFF}name: greet\nsteps:\n  - {name: hello, prompt_file
 struct Hello;
 
 impl PromptSource for Hello {
-    fn find(&mut self, written: &str) -> Found {
+    fn find(&mut self, written: &str) -> PromptLookup {
         match written {
             "do/hello.md" => {
-                Found::File { shown: "prompts/hello.md".into(), bytes: b"Say \"hi\" to ${input.who}\n".into() }
+                PromptLookup::File { shown: "prompts/hello.md".into(), bytes: b"Say \"hi\" to ${input.who}\n".into() }
             }
-            _ => Found::Missing("it is not there".into()),
+            _ => PromptLookup::Missing("it is not there".into()),
         }
     }
 }
 
-fn pinned(path: &str, text: &str) -> (Loaded, Pinned) {
-    let source = Source { path, bytes: text.as_bytes() };
+fn pinned(path: &str, text: &str) -> (LoadedDefinition, DefinitionPin) {
+    let source = DefinitionFile { path, bytes: text.as_bytes() };
     let loaded = load(&source, &mut Hello, &mut Sources::new());
-    let pinned = Pinned::of(&source, &loaded).unwrap_or_else(|| panic!("{:#?}", loaded.problems));
+    let pinned = DefinitionPin::of(&source, &loaded).unwrap_or_else(|| panic!("{:#?}", loaded.problems));
     (loaded, pinned)
 }
 
@@ -43,7 +43,7 @@ fn it_is_the_same_without_files_and_wherever_it_lay() {
     let (loaded, one) = pinned("/home/me/.sluice/workflows/greet.yml", RECIPE);
     let (_, other) = pinned("greet.yml", RECIPE);
     assert_eq!(one.digest(), other.digest());
-    let again = Pinned::from_bytes(&one.to_bytes()).unwrap();
+    let again = DefinitionPin::from_bytes(&one.to_bytes()).unwrap();
     assert_eq!(again, one);
     assert_eq!(again.load().definition, loaded.definition);
     assert_ne!(pinned("greet.yml", &RECIPE.replace("again", "twice")).1.digest(), one.digest());
@@ -51,8 +51,8 @@ fn it_is_the_same_without_files_and_wherever_it_lay() {
 
 #[test]
 fn what_is_no_pinned_definition_is_refused() {
-    let damaged = |bytes: &[u8]| Pinned::from_bytes(bytes).unwrap_err().to_string();
-    assert_eq!(Pinned::from_bytes(br#"{"version": 2}"#), Err(PinError::Version(2)));
+    let damaged = |bytes: &[u8]| DefinitionPin::from_bytes(bytes).unwrap_err().to_string();
+    assert_eq!(DefinitionPin::from_bytes(br#"{"version": 2}"#), Err(PinError::Version(2)));
     assert_eq!(damaged(b"{"), "a pinned definition is damaged: it is not a JSON object");
     assert_eq!(damaged(b"{}"), "a pinned definition is damaged: it has no `version`");
     assert_eq!(
@@ -116,7 +116,8 @@ fn errors_that_leave_no_hole_do_not_take_the_definition_away() {
         ),
     ];
     for (what, text) in holes {
-        let loaded = load(&Source { path: "t.yml", bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::new());
+        let loaded =
+            load(&DefinitionFile { path: "t.yml", bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::new());
         assert!(loaded.count(Severity::Error) > 0 && loaded.definition.is_none(), "{what}: {:#?}", loaded.problems);
     }
 }

@@ -4,8 +4,8 @@
 //! `cargo test --release -p sluice-dialect --test torture -- --nocapture`. Times are printed and never asserted.
 
 use sluice_core::span::{FileId, Span};
-use sluice_dialect::read::{Reading, Syntax, read};
-use sluice_dialect::report::{self, Style};
+use sluice_dialect::read::{FileSyntax, ParsedFile, read};
+use sluice_dialect::report::{self, ReportStyle};
 use sluice_dialect::source::{MAX_FILE, Sources};
 use std::time::Instant;
 
@@ -13,13 +13,13 @@ use std::time::Instant;
 const SIZE: usize = if cfg!(debug_assertions) { MAX_FILE / 1024 } else { MAX_FILE };
 
 /// Reads `text`, prints what was found in every form, and says how long it took if that was long.
-fn survive(name: &str, text: &str, syntax: Syntax) -> Reading {
+fn survive(name: &str, text: &str, syntax: FileSyntax) -> ParsedFile {
     let start = Instant::now();
     let reading = read(FileId(0), text, syntax);
     let read = start.elapsed();
     let mut sources = Sources::new();
     sources.add("a", text);
-    let drawn = report::text(&sources, &reading.problems, Style::Plain);
+    let drawn = report::text(&sources, &reading.problems, ReportStyle::Plain);
     assert!(drawn.len() < 1_000_000, "{name}: the report is as long as a book");
     report::json(&sources, &reading.problems);
     report::sarif(&sources, &reading.problems);
@@ -86,8 +86,8 @@ fn files_of_one_thing_over_and_over() {
     for thing in things {
         for opening in openings {
             let text = format!("{opening}{}", thing.repeat(SIZE / thing.len()));
-            survive(&format!("{opening}{thing}"), &text, Syntax::Yaml);
-            survive(&format!("{opening}{thing}"), &text, Syntax::Toml);
+            survive(&format!("{opening}{thing}"), &text, FileSyntax::Yaml);
+            survive(&format!("{opening}{thing}"), &text, FileSyntax::Toml);
         }
     }
 }
@@ -104,35 +104,35 @@ fn lines_that_differ() {
         }
         text
     };
-    survive("keys", &numbered(&|n| format!("k{n}: v\n")), Syntax::Yaml);
-    survive("anchors", &numbered(&|n| format!("- &k{n} v\n")), Syntax::Yaml);
-    survive("block", &format!("a: |\n{}", numbered(&|n| format!("  line {n}\n"))), Syntax::Yaml);
-    survive("folded", &format!("a: >\n{}", numbered(&|n| format!("  line {n}\n"))), Syntax::Yaml);
-    survive("keys", &numbered(&|n| format!("k{n} = 'v'\n")), Syntax::Toml);
-    survive("headers", &numbered(&|n| format!("[k{n}]\n")), Syntax::Toml);
-    survive("lists", &numbered(&|n| format!("[[k]]\na = {n}\n")), Syntax::Toml);
-    survive("dotted", &numbered(&|n| format!("a.b.c.k{n} = 1\n")), Syntax::Toml);
-    survive("string", &format!("a = '''\n{}'''", numbered(&|n| format!("line {n}\n"))), Syntax::Toml);
-    survive("twice", &numbered(&|n| format!("k{} = 1\n", n / 2)), Syntax::Toml);
+    survive("keys", &numbered(&|n| format!("k{n}: v\n")), FileSyntax::Yaml);
+    survive("anchors", &numbered(&|n| format!("- &k{n} v\n")), FileSyntax::Yaml);
+    survive("block", &format!("a: |\n{}", numbered(&|n| format!("  line {n}\n"))), FileSyntax::Yaml);
+    survive("folded", &format!("a: >\n{}", numbered(&|n| format!("  line {n}\n"))), FileSyntax::Yaml);
+    survive("keys", &numbered(&|n| format!("k{n} = 'v'\n")), FileSyntax::Toml);
+    survive("headers", &numbered(&|n| format!("[k{n}]\n")), FileSyntax::Toml);
+    survive("lists", &numbered(&|n| format!("[[k]]\na = {n}\n")), FileSyntax::Toml);
+    survive("dotted", &numbered(&|n| format!("a.b.c.k{n} = 1\n")), FileSyntax::Toml);
+    survive("string", &format!("a = '''\n{}'''", numbered(&|n| format!("line {n}\n"))), FileSyntax::Toml);
+    survive("twice", &numbered(&|n| format!("k{} = 1\n", n / 2)), FileSyntax::Toml);
 }
 
 #[test]
 fn nesting_ends_in_a_finding_and_not_in_a_crash() {
     for (syntax, name, text) in [
-        (Syntax::Yaml, "[", "[".repeat(100_000)),
-        (Syntax::Yaml, "[]", "[".repeat(100_000) + &"]".repeat(100_000)),
-        (Syntax::Yaml, "- ", "- ".repeat(100_000)),
-        (Syntax::Yaml, "{a: ", "{a: ".repeat(100_000)),
-        (Syntax::Yaml, "? ", "? ".repeat(100_000)),
-        (Syntax::Yaml, "- and [", "- ".repeat(50) + &"[".repeat(50) + &"]".repeat(50)),
-        (Syntax::Toml, "[", format!("a = {}", "[".repeat(100_000))),
-        (Syntax::Toml, "[]", format!("a = {}{}", "[".repeat(100_000), "]".repeat(100_000))),
-        (Syntax::Toml, "{a=", format!("a = {}", "{a=".repeat(100_000))),
-        (Syntax::Toml, "a.", format!("{}a = 1", "a.".repeat(100_000))),
-        (Syntax::Toml, "[a.", format!("[{}a]", "a.".repeat(100_000))),
-        (Syntax::Toml, "[[a.", format!("[[{}a]]", "a.".repeat(100_000))),
-        (Syntax::Toml, "{a.a=", format!("a = {}", "{a.a.a.a.a.a=".repeat(10_000))),
-        (Syntax::Toml, "[{a.a=", format!("a = {}", "[{a.a.a.a.a.a=".repeat(10_000))),
+        (FileSyntax::Yaml, "[", "[".repeat(100_000)),
+        (FileSyntax::Yaml, "[]", "[".repeat(100_000) + &"]".repeat(100_000)),
+        (FileSyntax::Yaml, "- ", "- ".repeat(100_000)),
+        (FileSyntax::Yaml, "{a: ", "{a: ".repeat(100_000)),
+        (FileSyntax::Yaml, "? ", "? ".repeat(100_000)),
+        (FileSyntax::Yaml, "- and [", "- ".repeat(50) + &"[".repeat(50) + &"]".repeat(50)),
+        (FileSyntax::Toml, "[", format!("a = {}", "[".repeat(100_000))),
+        (FileSyntax::Toml, "[]", format!("a = {}{}", "[".repeat(100_000), "]".repeat(100_000))),
+        (FileSyntax::Toml, "{a=", format!("a = {}", "{a=".repeat(100_000))),
+        (FileSyntax::Toml, "a.", format!("{}a = 1", "a.".repeat(100_000))),
+        (FileSyntax::Toml, "[a.", format!("[{}a]", "a.".repeat(100_000))),
+        (FileSyntax::Toml, "[[a.", format!("[[{}a]]", "a.".repeat(100_000))),
+        (FileSyntax::Toml, "{a.a=", format!("a = {}", "{a.a.a.a.a.a=".repeat(10_000))),
+        (FileSyntax::Toml, "[{a.a=", format!("a = {}", "[{a.a.a.a.a.a=".repeat(10_000))),
     ] {
         let reading = survive(name, &text, syntax);
         assert_eq!(reading.node, None, "{syntax:?} {name}");
@@ -147,7 +147,7 @@ fn indentation_without_end() {
     for depth in 0..1000 {
         text += &format!("{}a:\n", " ".repeat(depth));
     }
-    let reading = survive("stairs", &text, Syntax::Yaml);
+    let reading = survive("stairs", &text, FileSyntax::Yaml);
     assert_eq!(reading.problems.first().map(|it| it.code.as_str()), Some("S0004"));
 }
 

@@ -3,15 +3,15 @@
 
 use std::fmt::Write;
 
-use sluice_dialect::prompts::{Found, MOST_BYTES_TOGETHER, NoPrompts, PromptSource};
-use sluice_dialect::report::{self, Style};
-use sluice_dialect::{Loaded, Source, Sources, load};
+use sluice_dialect::prompts::{MOST_BYTES_TOGETHER, NoPrompts, PromptLookup, PromptSource};
+use sluice_dialect::report::{self, ReportStyle};
+use sluice_dialect::{DefinitionFile, LoadedDefinition, Sources, load};
 
-fn check(text: &str, prompts: &mut dyn PromptSource) -> Loaded {
+fn check(text: &str, prompts: &mut dyn PromptSource) -> LoadedDefinition {
     let mut sources = Sources::new();
-    let loaded = load(&Source { path: "vast.yml", bytes: text.as_bytes() }, prompts, &mut sources);
+    let loaded = load(&DefinitionFile { path: "vast.yml", bytes: text.as_bytes() }, prompts, &mut sources);
     let shown = report::json(&sources, &loaded.problems).to_string();
-    report::text(&sources, &loaded.problems, Style::Plain);
+    report::text(&sources, &loaded.problems, ReportStyle::Plain);
     assert!(shown.len() < 2_000_000, "the report is as long as a library");
     loaded
 }
@@ -161,8 +161,8 @@ fn texts_full_of_variables() {
 struct Large(Vec<u8>);
 
 impl PromptSource for Large {
-    fn find(&mut self, written: &str) -> Found {
-        Found::File { shown: written.into(), bytes: self.0.clone() }
+    fn find(&mut self, written: &str) -> PromptLookup {
+        PromptLookup::File { shown: written.into(), bytes: self.0.clone() }
     }
 }
 

@@ -5,11 +5,11 @@
 
 use std::fmt::Write;
 
-use sluice_core::expr::{Number, Value};
-use sluice_core::lifecycle::{By, FieldValue, Hook, Lifecycle, Reaction, STUCK, StateId};
+use sluice_core::expr::{ExprValue, Number};
+use sluice_core::lifecycle::{AssignedTaker, ExitReaction, FieldValue, Lifecycle, STUCK, StateId, TransitionHook};
 use sluice_core::problem::Code;
 use sluice_dialect::prompts::NoPrompts;
-use sluice_dialect::{Definition, Loaded, Source, Sources, load};
+use sluice_dialect::{Definition, DefinitionFile, LoadedDefinition, Sources, load};
 
 const LIFECYCLES: usize = 400;
 const WALKS: usize = 40;
@@ -131,7 +131,8 @@ impl<'a> Walk<'a> {
             starts: 0,
             since: 0,
         };
-        let spawns = |hook: &&Hook| matches!(hook, Hook::SpawnAgent(_) | Hook::SpawnReviewer(_));
+        let spawns =
+            |hook: &&TransitionHook| matches!(hook, TransitionHook::SpawnAgent(_) | TransitionHook::SpawnReviewer(_));
         let entry =
             lifecycle.transitions.iter().find(|edge| edge.to == state && edge.hooks.iter().any(|it| spawns(&it)));
         if let (1.., Some(entry)) = (index, entry)
@@ -157,37 +158,39 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn perform(&mut self, hook: &Hook) {
+    fn perform(&mut self, hook: &TransitionHook) {
         match hook {
-            Hook::AcquireWorkspace => self.workspace = true,
-            Hook::ReleaseWorkspace => self.workspace = false,
-            Hook::SpawnAgent(spawn) | Hook::SpawnReviewer(spawn) => {
+            TransitionHook::AcquireWorkspace => self.workspace = true,
+            TransitionHook::ReleaseWorkspace => self.workspace = false,
+            TransitionHook::SpawnAgent(spawn) | TransitionHook::SpawnReviewer(spawn) => {
                 if let Some(field) = &spawn.increment {
                     self.count(field.as_str(), |value| value + 1);
                 }
                 match hook {
-                    Hook::SpawnReviewer(_) => self.reviewer = true,
+                    TransitionHook::SpawnReviewer(_) => self.reviewer = true,
                     _ => self.worker = true,
                 }
                 self.start();
             }
             // The worker died a moment ago, so another one is started.
-            Hook::NotifyWorker { start: true, .. } if self.workspace => {
+            TransitionHook::NotifyWorker { start: true, .. } if self.workspace => {
                 self.worker = true;
                 self.start();
             }
-            Hook::KillSession => (self.worker, self.reviewer) = (false, false),
-            Hook::KillReviewer => self.reviewer = false,
-            Hook::Increment(field) => self.count(field.as_str(), |value| value + 1),
-            Hook::SetField { field, value: FieldValue::Number(number) } => self.count(field.as_str(), |_| *number),
+            TransitionHook::KillSession => (self.worker, self.reviewer) = (false, false),
+            TransitionHook::KillReviewer => self.reviewer = false,
+            TransitionHook::Increment(field) => self.count(field.as_str(), |value| value + 1),
+            TransitionHook::SetField { field, value: FieldValue::Number(number) } => {
+                self.count(field.as_str(), |_| *number)
+            }
             _ => {}
         }
     }
 
     /// Crashes here, as often as the agent is started again, or less.
     fn crash(&mut self, random: &mut Random) {
-        let again = |reaction: &Reaction| match reaction {
-            Reaction::Crash { stuck_after: Some(limit), respawn: true } => limit - 1,
+        let again = |reaction: &ExitReaction| match reaction {
+            ExitReaction::Crash { stuck_after: Some(limit), respawn: true } => limit - 1,
             _ => 0,
         };
         let rules = self.lifecycle.exits.rules.iter().filter(|rule| rule.state == self.state);
@@ -205,7 +208,7 @@ impl<'a> Walk<'a> {
             _ => crashes,
         };
         let guard = self.lifecycle.transitions[index].guard.as_ref();
-        guard.is_none_or(|guard| guard.holds(&|path| Some(Value::Number(Number::whole(value(path.head()))))))
+        guard.is_none_or(|guard| guard.holds(&|path| Some(ExprValue::Number(Number::whole(value(path.head()))))))
     }
 
     fn enter(&mut self, to: StateId, transition: Option<usize>, random: &mut Random) {
@@ -226,11 +229,11 @@ impl<'a> Walk<'a> {
     fn step(&mut self, random: &mut Random) -> bool {
         let lifecycle = self.lifecycle;
         let escalates = |rule: &sluice_core::lifecycle::ExitRule| {
-            rule.state == self.state && matches!(rule.reaction, Reaction::Crash { stuck_after: Some(_), .. })
+            rule.state == self.state && matches!(rule.reaction, ExitReaction::Crash { stuck_after: Some(_), .. })
         };
         let stuck = lifecycle.find(STUCK).filter(|stuck| *stuck != self.state);
         if let (true, Some(stuck), 0) = (lifecycle.exits.rules.iter().any(escalates), stuck, random.below(4)) {
-            let is_way = |edge: &&sluice_core::lifecycle::Transition| {
+            let is_way = |edge: &&sluice_core::lifecycle::LifecycleTransition| {
                 edge.from == self.state && edge.to == stuck && edge.gate.is_none()
             };
             let way = lifecycle.transitions.iter().position(|edge| is_way(&edge));
@@ -246,16 +249,20 @@ impl<'a> Walk<'a> {
         let choice = if on.is_empty() || random.below(6) == 0 { &open } else { &on };
         let Some(index) = choice.get(random.below(choice.len())).copied() else { return false };
         let edge = &lifecycle.transitions[index];
-        let monitored =
-            lifecycle.exits.rules.iter().any(|rule| {
-                rule.state == edge.from && matches!(&rule.reaction, Reaction::Advance(to) if *to == edge.to)
-            });
+        let monitored = lifecycle.exits.rules.iter().any(|rule| {
+            rule.state == edge.from && matches!(&rule.reaction, ExitReaction::Advance(to) if *to == edge.to)
+        });
         let starts = edge.hooks.iter().any(|hook| {
-            matches!(hook, Hook::SpawnAgent(_) | Hook::SpawnReviewer(_) | Hook::NotifyWorker { start: true, .. })
+            matches!(
+                hook,
+                TransitionHook::SpawnAgent(_)
+                    | TransitionHook::SpawnReviewer(_)
+                    | TransitionHook::NotifyWorker { start: true, .. }
+            )
         });
         let is_closed = match edge.by {
-            Some(By::Person) => true,
-            Some(By::Agent) => false,
+            Some(AssignedTaker::Person) => true,
+            Some(AssignedTaker::Agent) => false,
             None => edge.gate.is_none() && (starts || lifecycle.state(edge.to).terminal),
         };
         if !monitored && (is_closed || !(self.worker || self.reviewer)) {
@@ -276,7 +283,7 @@ struct Promise {
 }
 
 impl Promise {
-    fn of(loaded: &Loaded) -> Self {
+    fn of(loaded: &LoadedDefinition) -> Self {
         let has = |code: Code| loaded.problems.iter().any(|it| it.code == code);
         let mut promise = Promise {
             workspace_freed: !has(Code::WorkspaceKept),
@@ -305,7 +312,8 @@ fn the_checker_keeps_its_word() {
     let (mut tried, mut bounded, mut between) = (0, 0, 0);
     while tried < LIFECYCLES {
         let text = lifecycle(&mut random);
-        let loaded = load(&Source { path: "r.yml", bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::new());
+        let loaded =
+            load(&DefinitionFile { path: "r.yml", bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::new());
         let promise = Promise::of(&loaded);
         let Some(Definition::Lifecycle(lifecycle)) = loaded.definition.as_ref().filter(|_| loaded.is_usable()) else {
             continue;

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use crate::measure::clip;
-use crate::model::{Edge, Graph, NodeBox};
+use crate::model::{Graph, GraphEdge, NodeBox};
 
 /// The longest tooltip, in columns: a transition may have any number of hooks.
 const LONGEST_TIP: usize = 1_000;
@@ -49,7 +49,7 @@ fn node_attributes(node: &NodeBox) -> String {
     format!("label=<<b>{}</b>{details}>{frames}{tooltip}", markup(&node.name))
 }
 
-fn edge_attributes(edge: &Edge) -> String {
+fn edge_attributes(edge: &GraphEdge) -> String {
     let mut attributes = Vec::new();
     let label = edge.label().join("\n");
     if !label.is_empty() {

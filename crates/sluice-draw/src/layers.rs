@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::TooLarge;
+use crate::GraphTooLarge;
 use crate::model::Graph;
 
 /// The most boxes of a layout. It is made with care, and that takes time.
@@ -24,7 +24,7 @@ const ROUNDS: usize = 12;
 
 /// Something that has a place in a layer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Item {
+pub(crate) struct LayerItem {
     /// The node, or nothing for a way point.
     pub(crate) node: Option<usize>,
     /// Whether lines of several nodes may meet here.
@@ -33,7 +33,7 @@ pub(crate) struct Item {
 
 /// A piece of an edge, from one layer to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Hop {
+pub(crate) struct EdgeHop {
     pub(crate) upper: usize,
     pub(crate) lower: usize,
     /// The edge whose label stands on this piece.
@@ -42,32 +42,33 @@ pub(crate) struct Hop {
 
 /// A graph in layers. The items of the nodes come first, under the numbers of the nodes.
 #[derive(Debug)]
-pub(crate) struct Layered {
-    pub(crate) items: Vec<Item>,
+pub(crate) struct LayeredGraph {
+    pub(crate) items: Vec<LayerItem>,
     /// The layer of each item.
     pub(crate) layer: Vec<usize>,
     /// The items of each layer, from left to right.
     pub(crate) layers: Vec<Vec<usize>>,
     /// Each once, in order.
-    pub(crate) hops: Vec<Hop>,
+    pub(crate) hops: Vec<EdgeHop>,
 }
 
-impl Layered {
+impl LayeredGraph {
     /// Layers for `graph`. With `rails`, edges without a label may share the line into their common target.
-    pub(crate) fn new(graph: &Graph, rails: bool) -> Result<Layered, TooLarge> {
+    pub(crate) fn new(graph: &Graph, rails: bool) -> Result<LayeredGraph, GraphTooLarge> {
         within("nodes", graph.nodes.len(), MOST_NODES)?;
         within("edges", graph.edges.len(), MOST_EDGES)?;
         let layer = layers_of(graph);
         let targets = if rails { rail_targets(graph, &layer) } else { vec![false; graph.nodes.len()] };
-        let items = targets.iter().enumerate().map(|(node, rail)| Item { node: Some(node), rail: *rail }).collect();
-        let mut layered = Layered { items, layer, layers: Vec::new(), hops: Vec::new() };
+        let items =
+            targets.iter().enumerate().map(|(node, rail)| LayerItem { node: Some(node), rail: *rail }).collect();
+        let mut layered = LayeredGraph { items, layer, layers: Vec::new(), hops: Vec::new() };
         layered.add_hops(graph, &targets)?;
         layered.fill_layers(graph);
         layered.order();
         Ok(layered)
     }
 
-    fn add_hops(&mut self, graph: &Graph, rail_targets: &[bool]) -> Result<(), TooLarge> {
+    fn add_hops(&mut self, graph: &Graph, rail_targets: &[bool]) -> Result<(), GraphTooLarge> {
         let mut points: BTreeMap<(bool, usize, usize), usize> = BTreeMap::new();
         let mut hops = BTreeSet::new();
         for (index, edge) in graph.edges.iter().enumerate().filter(|(_, edge)| !edge.back) {
@@ -77,15 +78,15 @@ impl Layered {
             let mut upper = edge.from;
             for layer in self.layer[edge.from] + 1..self.layer[edge.to] {
                 let point = *points.entry((rail, key, layer)).or_insert_with(|| {
-                    self.items.push(Item { node: None, rail });
+                    self.items.push(LayerItem { node: None, rail });
                     self.layer.push(layer);
                     self.items.len() - 1
                 });
                 within("lines between the layers", self.items.len(), MOST_ITEMS)?;
-                hops.insert(Hop { upper, lower: point, label: None });
+                hops.insert(EdgeHop { upper, lower: point, label: None });
                 upper = point;
             }
-            hops.insert(Hop { upper, lower: edge.to, label: labelled.then_some(index) });
+            hops.insert(EdgeHop { upper, lower: edge.to, label: labelled.then_some(index) });
         }
         self.hops = hops.into_iter().collect();
         Ok(())
@@ -143,7 +144,7 @@ impl Layered {
     }
 }
 
-impl Item {
+impl LayerItem {
     /// Whether it is a way point of a rail.
     pub(crate) fn is_rail_point(&self) -> bool {
         self.node.is_none() && self.rail
@@ -151,8 +152,8 @@ impl Item {
 }
 
 /// Refuses more than `limit`.
-pub(crate) fn within(what: &'static str, count: usize, limit: usize) -> Result<(), TooLarge> {
-    if count > limit { Err(TooLarge { what, count, limit }) } else { Ok(()) }
+pub(crate) fn within(what: &'static str, count: usize, limit: usize) -> Result<(), GraphTooLarge> {
+    if count > limit { Err(GraphTooLarge { what, count, limit }) } else { Ok(()) }
 }
 
 /// The longest way to each node, with sources close to what they feed and lone nodes in rows at the end.
@@ -209,7 +210,7 @@ fn set_places(layer: &[usize], places: &mut [usize]) {
 }
 
 /// Sorts by the mean place of the neighbours; those without any keep their place.
-fn sort_layer(layer: &mut [usize], items: &[Item], places: &[usize], near: &[Vec<usize>]) {
+fn sort_layer(layer: &mut [usize], items: &[LayerItem], places: &[usize], near: &[Vec<usize>]) {
     let mut keyed: Vec<(bool, f64, usize)> = layer
         .iter()
         .enumerate()

@@ -3,7 +3,7 @@
 //! Positions are columns, so that a terminal and a picture can share them. Items never overlap: each pass solves its
 //! layer exactly, as the positions closest to the wanted ones that keep every distance.
 
-use crate::layers::Layered;
+use crate::layers::LayeredGraph;
 
 /// Free columns between two boxes.
 const BETWEEN_BOXES: usize = 3;
@@ -15,7 +15,7 @@ const ROUNDS: usize = 10;
 const SNAP: usize = 4;
 
 /// The middle column of each item, where `widths` are the columns it needs.
-pub(crate) fn columns(layered: &Layered, widths: &[usize]) -> Vec<usize> {
+pub(crate) fn columns(layered: &LayeredGraph, widths: &[usize]) -> Vec<usize> {
     let (above, below) = layered.neighbours();
     let mut middle = vec![0.0; layered.items.len()];
     for layer in &layered.layers {
@@ -45,7 +45,7 @@ pub(crate) fn columns(layered: &Layered, widths: &[usize]) -> Vec<usize> {
 }
 
 /// Moves the rail at the left end of the layers as far left as it is anywhere; nothing stands in its way there.
-fn straighten_rails(layered: &Layered, middle: &mut [usize]) {
+fn straighten_rails(layered: &LayeredGraph, middle: &mut [usize]) {
     let outer: Vec<usize> = layered.layers.iter().filter_map(|layer| layer.first().copied()).collect();
     let rails = || outer.iter().copied().filter(|item| layered.items[*item].is_rail_point());
     let Some(left) = rails().map(|item| middle[item]).min() else { return };
@@ -53,7 +53,7 @@ fn straighten_rails(layered: &Layered, middle: &mut [usize]) {
 }
 
 /// For each item of a layer, how far its middle must stay from the one before it; for the first, from the edge.
-fn distances(layered: &Layered, widths: &[usize], layer: &[usize]) -> Vec<usize> {
+fn distances(layered: &LayeredGraph, widths: &[usize], layer: &[usize]) -> Vec<usize> {
     let mut before: Option<usize> = None;
     let mut gaps = Vec::with_capacity(layer.len());
     for item in layer {
@@ -63,7 +63,7 @@ fn distances(layered: &Layered, widths: &[usize], layer: &[usize]) -> Vec<usize>
     gaps
 }
 
-fn distance(layered: &Layered, widths: &[usize], left: usize, right: usize) -> usize {
+fn distance(layered: &LayeredGraph, widths: &[usize], left: usize, right: usize) -> usize {
     let boxes = layered.items[left].node.is_some() && layered.items[right].node.is_some();
     let free = if boxes { BETWEEN_BOXES } else { BESIDE_LINES };
     widths[left] - widths[left] / 2 + free + widths[right] / 2
@@ -72,7 +72,7 @@ fn distance(layered: &Layered, widths: &[usize], left: usize, right: usize) -> u
 /// Moves the items of a layer as close to their neighbours' mean as the distances allow.
 ///
 /// This is isotonic regression: blocks of items that push each other move as one, to their common mean.
-fn settle(layered: &Layered, widths: &[usize], layer: &[usize], near: &[Vec<usize>], middle: &mut [f64]) {
+fn settle(layered: &LayeredGraph, widths: &[usize], layer: &[usize], near: &[Vec<usize>], middle: &mut [f64]) {
     let gaps = distances(layered, widths, layer);
     let mut blocks: Vec<Block> = Vec::with_capacity(layer.len());
     let mut offset = 0.0;
@@ -111,7 +111,7 @@ fn settle(layered: &Layered, widths: &[usize], layer: &[usize], near: &[Vec<usiz
 }
 
 /// How strongly `item` wants to stand below or above `other`. A rail is straight and pulls nobody aside.
-fn pull(layered: &Layered, item: usize, other: usize) -> f64 {
+fn pull(layered: &LayeredGraph, item: usize, other: usize) -> f64 {
     let (item, other) = (layered.items[item], layered.items[other]);
     match (item.is_rail_point(), other.is_rail_point()) {
         (true, true) => 4.0,
@@ -134,7 +134,7 @@ impl Block {
 }
 
 /// Rounds, and moves everything so that the leftmost item begins at column 0. Rounding all down keeps the distances.
-fn whole_columns(layered: &Layered, widths: &[usize], middle: &[f64]) -> Vec<usize> {
+fn whole_columns(layered: &LayeredGraph, widths: &[usize], middle: &[f64]) -> Vec<usize> {
     let floors: Vec<i64> = middle.iter().map(|column| (column + 0.5).floor() as i64).collect();
     let left = |item: usize| floors[item] - (widths[item] / 2) as i64;
     let edge = (0..layered.items.len()).map(left).min().unwrap_or(0);
@@ -142,7 +142,7 @@ fn whole_columns(layered: &Layered, widths: &[usize], middle: &[f64]) -> Vec<usi
 }
 
 /// Takes out small bends: an item with one neighbour stands right below or above it if there is room.
-fn snap(layered: &Layered, widths: &[usize], above: &[Vec<usize>], below: &[Vec<usize>], middle: &mut [usize]) {
+fn snap(layered: &LayeredGraph, widths: &[usize], above: &[Vec<usize>], below: &[Vec<usize>], middle: &mut [usize]) {
     for layer in &layered.layers {
         snap_layer(layered, widths, layer, above, middle);
     }
@@ -151,7 +151,7 @@ fn snap(layered: &Layered, widths: &[usize], above: &[Vec<usize>], below: &[Vec<
     }
 }
 
-fn snap_layer(layered: &Layered, widths: &[usize], layer: &[usize], near: &[Vec<usize>], middle: &mut [usize]) {
+fn snap_layer(layered: &LayeredGraph, widths: &[usize], layer: &[usize], near: &[Vec<usize>], middle: &mut [usize]) {
     for (place, item) in layer.iter().enumerate() {
         let [other] = near[*item].as_slice() else { continue };
         let wish = middle[*other];

@@ -23,13 +23,13 @@ use std::fmt;
 
 pub use dot::dot;
 pub use mermaid::mermaid;
-pub use model::{Edge, Graph, Kind, NodeBox};
+pub use model::{Graph, GraphEdge, GraphKind, NodeBox};
 pub use svg::svg;
 pub use text::{TextStyle, text};
 
 /// The formats that a graph can be drawn in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum DrawFormat {
     /// For a terminal.
     Text,
     /// Mermaid, for markdown.
@@ -40,24 +40,24 @@ pub enum Format {
     Svg,
 }
 
-impl Format {
+impl DrawFormat {
     /// All of them.
-    pub const ALL: [Format; 4] = [Format::Text, Format::Mermaid, Format::Dot, Format::Svg];
+    pub const ALL: [DrawFormat; 4] = [DrawFormat::Text, DrawFormat::Mermaid, DrawFormat::Dot, DrawFormat::Svg];
 
     /// The word on the command line.
     pub fn word(self) -> &'static str {
         match self {
-            Format::Text => "text",
-            Format::Mermaid => "mermaid",
-            Format::Dot => "dot",
-            Format::Svg => "svg",
+            DrawFormat::Text => "text",
+            DrawFormat::Mermaid => "mermaid",
+            DrawFormat::Dot => "dot",
+            DrawFormat::Svg => "svg",
         }
     }
 }
 
 /// Why a graph is not drawn as a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLarge {
+pub struct GraphTooLarge {
     /// What there is too much of: `nodes`, `edges`, `lines between the layers`.
     pub what: &'static str,
     /// How much there is, at least.
@@ -66,25 +66,25 @@ pub struct TooLarge {
     pub limit: usize,
 }
 
-impl fmt::Display for TooLarge {
+impl fmt::Display for GraphTooLarge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TooLarge { what, count, limit } = self;
+        let GraphTooLarge { what, count, limit } = self;
         write!(f, "the graph is too large for a picture: {count} {what}, and at most {limit} can be drawn")
     }
 }
 
-impl std::error::Error for TooLarge {}
+impl std::error::Error for GraphTooLarge {}
 
 /// Draws `graph` in `format`; `style` matters for [`Format::Text`] only.
 ///
 /// Only SVG has limits, and they are those of the checker: a graph that is too large to be laid out with care is drawn
 /// on a grid. Text that is too large for a picture becomes an outline, and the other two formats leave the layout to
 /// their readers.
-pub fn draw(graph: &Graph, format: Format, style: &TextStyle) -> Result<String, TooLarge> {
+pub fn draw(graph: &Graph, format: DrawFormat, style: &TextStyle) -> Result<String, GraphTooLarge> {
     match format {
-        Format::Text => Ok(text(graph, style)),
-        Format::Mermaid => Ok(mermaid(graph)),
-        Format::Dot => Ok(dot(graph)),
-        Format::Svg => svg(graph),
+        DrawFormat::Text => Ok(text(graph, style)),
+        DrawFormat::Mermaid => Ok(mermaid(graph)),
+        DrawFormat::Dot => Ok(dot(graph)),
+        DrawFormat::Svg => svg(graph),
     }
 }

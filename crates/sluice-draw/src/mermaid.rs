@@ -5,14 +5,14 @@
 
 use std::fmt::Write as _;
 
-use crate::model::{Edge, Graph, Kind, NodeBox};
+use crate::model::{Graph, GraphEdge, GraphKind, NodeBox};
 
 /// `graph` in Mermaid.
 pub fn mermaid(graph: &Graph) -> String {
     let mut out = format!("---\ntitle: \"{}\"\n---\n", yaml(&graph.title));
     match graph.kind {
-        Kind::Lifecycle => state_diagram(&mut out, graph),
-        Kind::Recipe => flowchart(&mut out, graph),
+        GraphKind::Lifecycle => state_diagram(&mut out, graph),
+        GraphKind::Recipe => flowchart(&mut out, graph),
     }
     out
 }
@@ -66,7 +66,7 @@ fn places(graph: &Graph, test: impl Fn(&NodeBox) -> bool) -> impl Iterator<Item 
     graph.nodes.iter().enumerate().filter(move |(_, node)| test(node)).map(|(index, _)| index)
 }
 
-fn label(edge: &Edge, joiner: &str) -> String {
+fn label(edge: &GraphEdge, joiner: &str) -> String {
     edge.label().into_iter().map(escaped).collect::<Vec<_>>().join(joiner)
 }
 

@@ -17,7 +17,7 @@ const LONGEST_NOTE: usize = 1_000;
 
 /// What a graph was made from. It decides the words and the form of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum GraphKind {
     /// A state machine.
     Lifecycle,
     /// A graph of steps.
@@ -32,11 +32,11 @@ pub struct Graph {
     /// What else there is to say about the whole, in few words.
     pub subtitle: Vec<String>,
     /// What it was made from.
-    pub kind: Kind,
+    pub kind: GraphKind,
     /// The boxes, in the order of the file.
     pub nodes: Vec<NodeBox>,
     /// The arrows, in the order of the file.
-    pub edges: Vec<Edge>,
+    pub edges: Vec<GraphEdge>,
 }
 
 /// A state or a step.
@@ -56,7 +56,7 @@ pub struct NodeBox {
 
 /// A transition, a need or a way back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edge {
+pub struct GraphEdge {
     /// From this node, by its place in [`Graph::nodes`],
     pub from: usize,
     /// to this one.
@@ -71,7 +71,7 @@ pub struct Edge {
     pub back: bool,
 }
 
-impl Edge {
+impl GraphEdge {
     /// What stands on the arrow, line by line.
     pub fn label(&self) -> Vec<&str> {
         self.gate.iter().chain(&self.guard).map(String::as_str).collect()
@@ -82,8 +82,8 @@ impl Graph {
     /// The main sentence about it: `recipe, version 1, 5 steps`.
     pub fn about(&self) -> String {
         let (kind, nodes, edges) = match self.kind {
-            Kind::Lifecycle => ("lifecycle", ["state", "states"], Some(["transition", "transitions"])),
-            Kind::Recipe => ("recipe", ["step", "steps"], None),
+            GraphKind::Lifecycle => ("lifecycle", ["state", "states"], Some(["transition", "transitions"])),
+            GraphKind::Recipe => ("recipe", ["step", "steps"], None),
         };
         let plural = |count: usize, words: [&str; 2]| format!("{count} {}", words[usize::from(count != 1)]);
         let mut parts = vec![kind.to_owned(), plural(self.nodes.len(), nodes)];
@@ -95,8 +95,8 @@ impl Graph {
     /// Whether `node` is shown as a start: only where that is not plain to see, as it is with the first steps.
     pub(crate) fn marks_start(&self, node: usize) -> bool {
         match self.kind {
-            Kind::Lifecycle => self.nodes[node].initial,
-            Kind::Recipe => false,
+            GraphKind::Lifecycle => self.nodes[node].initial,
+            GraphKind::Recipe => false,
         }
     }
 
@@ -116,16 +116,16 @@ impl Graph {
         let leaving = self.leaving();
         let (initial, other): (Vec<usize>, Vec<usize>) =
             (0..self.nodes.len()).partition(|node| self.nodes[*node].initial);
-        let mut state = vec![Visit::New; self.nodes.len()];
+        let mut state = vec![NodeVisit::New; self.nodes.len()];
         for root in initial.into_iter().chain(other) {
-            if state[root] != Visit::New {
+            if state[root] != NodeVisit::New {
                 continue;
             }
-            state[root] = Visit::Open;
+            state[root] = NodeVisit::Open;
             let mut stack = vec![(root, 0)];
             while let Some((node, next)) = stack.last_mut() {
                 let Some(&index) = leaving[*node].get(*next) else {
-                    state[*node] = Visit::Closed;
+                    state[*node] = NodeVisit::Closed;
                     stack.pop();
                     continue;
                 };
@@ -135,12 +135,12 @@ impl Graph {
                     continue;
                 }
                 match state[edge.to] {
-                    Visit::New => {
-                        state[edge.to] = Visit::Open;
+                    NodeVisit::New => {
+                        state[edge.to] = NodeVisit::Open;
                         stack.push((edge.to, 0));
                     }
-                    Visit::Open => edge.back = true,
-                    Visit::Closed => {}
+                    NodeVisit::Open => edge.back = true,
+                    NodeVisit::Closed => {}
                 }
             }
         }
@@ -148,7 +148,7 @@ impl Graph {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Visit {
+enum NodeVisit {
     New,
     Open,
     Closed,

@@ -6,8 +6,8 @@
 mod gaps;
 mod lanes;
 
-use crate::TooLarge;
-use crate::layers::Layered;
+use crate::GraphTooLarge;
+use crate::layers::LayeredGraph;
 use crate::layout;
 use crate::measure::{width, wrap};
 use crate::model::Graph;
@@ -24,7 +24,7 @@ const START_MARK: usize = 4;
 
 /// What a row of the grid is for. It decides how high the row is in a picture with pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Row {
+pub(crate) enum GridRow {
     /// Lines run sideways.
     Channel,
     /// A line of a label.
@@ -41,7 +41,7 @@ pub(crate) enum Row {
 
 /// A box, in columns and rows, its frame included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedBox {
     pub(crate) x: usize,
     pub(crate) y: usize,
     pub(crate) w: usize,
@@ -50,16 +50,16 @@ pub(crate) struct Placed {
 
 /// Where an arrow head points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Head {
+pub(crate) enum ArrowHead {
     Down,
     Left,
 }
 
 /// How a line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum WireEnd {
     /// At a box.
-    Arrow(Head),
+    Arrow(ArrowHead),
     /// Another continues it, downwards.
     GoesOn,
     /// In another line of its net, from the right.
@@ -68,7 +68,7 @@ pub(crate) enum End {
 
 /// A line with right angles.
 #[derive(Clone, Debug)]
-pub(crate) struct Wire {
+pub(crate) struct EdgeWire {
     /// Lines with the same number may touch.
     pub(crate) net: usize,
     /// Columns and rows, from the source on.
@@ -77,12 +77,12 @@ pub(crate) struct Wire {
     pub(crate) back: bool,
     /// Whether it starts at a box; otherwise it continues another.
     pub(crate) from_box: bool,
-    pub(crate) end: End,
+    pub(crate) end: WireEnd,
 }
 
 /// The text of an edge.
 #[derive(Clone, Debug)]
-pub(crate) struct Label {
+pub(crate) struct EdgeLabel {
     pub(crate) lines: Vec<String>,
     /// The middle column, or the first one if `beside`.
     pub(crate) column: usize,
@@ -94,23 +94,23 @@ pub(crate) struct Label {
 
 /// A graph, laid out.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct GraphPlan {
     /// By the number of the node.
-    pub(crate) boxes: Vec<Placed>,
+    pub(crate) boxes: Vec<PlacedBox>,
     /// The lines of text in each box.
     pub(crate) contents: Vec<Vec<String>>,
-    pub(crate) wires: Vec<Wire>,
-    pub(crate) labels: Vec<Label>,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) wires: Vec<EdgeWire>,
+    pub(crate) labels: Vec<EdgeLabel>,
+    pub(crate) rows: Vec<GridRow>,
     pub(crate) columns: usize,
     /// Whether every line can be followed without a guess.
     pub(crate) clear: bool,
 }
 
-impl Plan {
+impl GraphPlan {
     /// Lays out `graph`; `rails` as in [`Layered::new`].
-    pub(crate) fn new(graph: &Graph, rails: bool) -> Result<Plan, TooLarge> {
-        let layered = Layered::new(graph, rails)?;
+    pub(crate) fn new(graph: &Graph, rails: bool) -> Result<GraphPlan, GraphTooLarge> {
+        let layered = LayeredGraph::new(graph, rails)?;
         let mut contents: Vec<Vec<String>> = graph
             .nodes
             .iter()
@@ -119,7 +119,7 @@ impl Plan {
                 wrap(&node.name, LINE, 1).into_iter().chain(details).collect()
             })
             .collect();
-        let ways = lanes::Ways::new(graph, &layered);
+        let ways = lanes::BackEdges::new(graph, &layered);
         for (lines, least) in contents.iter_mut().zip(&ways.least_lines) {
             while lines.len() < *least {
                 lines.push(String::new());
@@ -128,7 +128,7 @@ impl Plan {
         let mut gaps = Gaps::new(graph, &layered, &ways);
         let (box_widths, item_widths) = widths(graph, &layered, &contents, &gaps);
         let middle = layout::columns(&layered, &item_widths);
-        let mut plan = Plan {
+        let mut plan = GraphPlan {
             boxes: Vec::new(),
             contents,
             wires: Vec::new(),
@@ -137,13 +137,13 @@ impl Plan {
             columns: middle.iter().zip(&item_widths).map(|(at, w)| at + w - w / 2).max().unwrap_or(0),
             clear: true,
         };
-        let at = |node: usize| Placed {
+        let at = |node: usize| PlacedBox {
             x: middle[node].saturating_sub(box_widths[node] / 2),
             y: 0,
             w: box_widths[node],
             h: plan.contents[node].len() + 2,
         };
-        let boxes: Vec<Placed> = (0..graph.nodes.len()).map(at).collect();
+        let boxes: Vec<PlacedBox> = (0..graph.nodes.len()).map(at).collect();
         plan.boxes = boxes;
         gaps.place(&layered, &middle, &plan.boxes);
         let bases = plan.stack(&layered, &gaps);
@@ -153,8 +153,8 @@ impl Plan {
     }
 
     /// Stacks layers and gaps, and notes where each begins.
-    fn stack(&mut self, layered: &Layered, gaps: &Gaps) -> Bases {
-        let mut bases = Bases { gap: Vec::new(), layer: Vec::new() };
+    fn stack(&mut self, layered: &LayeredGraph, gaps: &Gaps) -> RowBases {
+        let mut bases = RowBases { gap: Vec::new(), layer: Vec::new() };
         for index in 0..=layered.layers.len() {
             bases.gap.push(self.rows.len());
             self.rows.extend(gaps.rows(index));
@@ -165,9 +165,9 @@ impl Plan {
             for node in nodes() {
                 self.boxes[node].y = self.rows.len();
             }
-            self.rows.push(Row::Border);
-            self.rows.extend(std::iter::repeat_n(Row::Content, height.saturating_sub(2)));
-            self.rows.push(Row::Border);
+            self.rows.push(GridRow::Border);
+            self.rows.extend(std::iter::repeat_n(GridRow::Content, height.saturating_sub(2)));
+            self.rows.push(GridRow::Border);
             self.clear &= gaps.is_clear(index);
         }
         bases
@@ -175,13 +175,13 @@ impl Plan {
 }
 
 /// The first row of each gap and each layer. Gap `n` lies above layer `n`.
-pub(crate) struct Bases {
+pub(crate) struct RowBases {
     gap: Vec<usize>,
     layer: Vec<usize>,
 }
 
 /// The columns of each box, and of each item with the labels above it.
-fn widths(graph: &Graph, layered: &Layered, contents: &[Vec<String>], gaps: &Gaps) -> (Vec<usize>, Vec<usize>) {
+fn widths(graph: &Graph, layered: &LayeredGraph, contents: &[Vec<String>], gaps: &Gaps) -> (Vec<usize>, Vec<usize>) {
     let boxes: Vec<usize> = contents
         .iter()
         .enumerate()

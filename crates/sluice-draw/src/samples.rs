@@ -6,22 +6,23 @@ use std::time::Duration;
 use sluice_core::artifact::{Gate, Verdict, VerdictTest};
 use sluice_core::expr;
 use sluice_core::lifecycle::{
-    ArtifactTest, ExitMonitoring, ExitRule, HarnessChoice, Hook, Lifecycle, Permissions, Reaction, Spawn, State,
-    StateId, Transition,
+    AgentPermissions, AgentSpawn, ArtifactTest, ExitMonitoring, ExitReaction, ExitRule, HarnessChoice, Lifecycle,
+    LifecycleState, LifecycleTransition, StateId, TransitionHook,
 };
 use sluice_core::name::{DefinitionName, FieldName, PromptName, Role, StateName, StepName};
 use sluice_core::recipe::{
-    Dialect, Items, Join, LoopBack, OnExhausted, OnLimit, Prompt, Recipe, Retry, Step, StepId, Trigger, Work,
+    FanOutItems, Join, LoopBack, OnExhausted, OnLimit, Recipe, RecipeDialect, Retry, Step, StepId, StepPrompt,
+    StepWork, Trigger,
 };
-use sluice_core::text::{Syntax, Template};
+use sluice_core::text::{PlaceholderSyntax, Template};
 
 /// `name`, or `name+` if it is terminal, or `name:prompt` if its agent can be started again.
-pub(super) fn states(words: &str) -> Vec<State> {
+pub(super) fn states(words: &str) -> Vec<LifecycleState> {
     words
         .split_whitespace()
         .map(|word| {
             let (name, prompt) = word.split_once(':').map_or((word, None), |(name, prompt)| (name, Some(prompt)));
-            State {
+            LifecycleState {
                 name: StateName::new(name.trim_end_matches('+')),
                 terminal: name.ends_with('+'),
                 respawn_prompt: prompt.map(PromptName::new),
@@ -42,7 +43,7 @@ pub(super) fn lifecycle(name: &str, state_words: &str, initial: &[u32], lines: &
         .map(|line| {
             let parts: Vec<&str> = line.split('|').map(str::trim).chain(["", "", ""]).collect();
             let (from, to) = parts[0].split_once(' ').unwrap();
-            Transition {
+            LifecycleTransition {
                 from: id(from),
                 to: id(to),
                 guard: (!parts[2].is_empty()).then(|| expr::parse(parts[2]).unwrap()),
@@ -69,21 +70,21 @@ fn gate(words: &str) -> Option<Gate> {
     (!words.is_empty()).then(|| Gate { title: title.into(), filled: true, fields: vec![], verdict })
 }
 
-fn hook(word: &str) -> Hook {
+fn hook(word: &str) -> TransitionHook {
     let spawn = |prompt: &str, increment: Option<&str>| {
-        Hook::SpawnAgent(Spawn {
+        TransitionHook::SpawnAgent(AgentSpawn {
             prompt: PromptName::new(prompt),
             harness: HarnessChoice::Task,
-            permissions: Permissions::Full,
+            permissions: AgentPermissions::Full,
             increment: increment.map(FieldName::new),
         })
     };
     match word {
-        "acquire" => Hook::AcquireWorkspace,
-        "release" => Hook::ReleaseWorkspace,
-        "kill" => Hook::KillSession,
-        "next" => Hook::SpawnNext,
-        "delete" => Hook::DeleteRemoteBranch,
+        "acquire" => TransitionHook::AcquireWorkspace,
+        "release" => TransitionHook::ReleaseWorkspace,
+        "kill" => TransitionHook::KillSession,
+        "next" => TransitionHook::SpawnNext,
+        "delete" => TransitionHook::DeleteRemoteBranch,
         "reviewer" => spawn("reviewer", Some("review_round")),
         prompt => spawn(prompt, None),
     }
@@ -96,21 +97,21 @@ pub(super) fn default_lifecycle() -> Lifecycle {
     let mut lifecycle = lifecycle("default", states, &[0, 1, 3, 4], DEFAULT);
     let rule = |state: u32, artifact, reaction| ExitRule { state: StateId(state), artifact, reaction };
     let present = |words: &str| ArtifactTest::Present(gate(words).unwrap());
-    let crash = || Reaction::Crash { stuck_after: Some(2), respawn: false };
+    let crash = || ExitReaction::Crash { stuck_after: Some(2), respawn: false };
     let clause = |guard: &str, to: u32| (expr::parse(guard).unwrap(), StateId(to));
     lifecycle.exits.rules = vec![
-        rule(2, present("Handoff"), Reaction::Advance(StateId(3))),
+        rule(2, present("Handoff"), ExitReaction::Advance(StateId(3))),
         rule(2, ArtifactTest::Missing, crash()),
-        rule(3, present("Review PASS"), Reaction::Advance(StateId(4))),
+        rule(3, present("Review PASS"), ExitReaction::Advance(StateId(4))),
         rule(
             3,
             present("Review FAIL"),
-            Reaction::Choose(vec![clause("review_round < 2", 2), clause("review_round >= 2", 5)]),
+            ExitReaction::Choose(vec![clause("review_round < 2", 2), clause("review_round >= 2", 5)]),
         ),
         rule(3, ArtifactTest::Missing, crash()),
-        rule(1, ArtifactTest::Any, Reaction::MarkDead),
-        rule(4, ArtifactTest::Any, Reaction::MarkDead),
-        rule(5, ArtifactTest::Any, Reaction::MarkDead),
+        rule(1, ArtifactTest::Any, ExitReaction::MarkDead),
+        rule(4, ArtifactTest::Any, ExitReaction::MarkDead),
+        rule(5, ArtifactTest::Any, ExitReaction::MarkDead),
     ];
     lifecycle
 }
@@ -175,7 +176,7 @@ pub(super) fn step(name: &str, role: &str, needs: &[u32]) -> Step {
         role: Role::new(role),
         needs: needs.iter().map(|need| StepId(*need)).collect(),
         condition: None,
-        work: Work::Agent { prompt: Prompt::Text(Template::literal("do it")) },
+        work: StepWork::Agent { prompt: StepPrompt::Text(Template::literal("do it")) },
         output: None,
         timeout: None,
         retry: Retry { max: 0, backoff: Duration::ZERO, on: Vec::new() },
@@ -184,7 +185,7 @@ pub(super) fn step(name: &str, role: &str, needs: &[u32]) -> Step {
         join: Join::NoneFailed,
         always: false,
         harness: None,
-        permissions: Permissions::Full,
+        permissions: AgentPermissions::Full,
         acts_as_person: false,
     }
 }
@@ -202,7 +203,7 @@ pub(super) fn recipe(name: &str, steps: Vec<Step>) -> Recipe {
         name: DefinitionName::new(name),
         description: String::new(),
         version: "1".into(),
-        dialect: Dialect::Grimoire,
+        dialect: RecipeDialect::Grimoire,
         trigger: Trigger::Manual,
         inputs: None,
         steps,
@@ -254,15 +255,15 @@ pub(super) fn release() -> Recipe {
         when(step("merge", "any", &[1, 3]), "port.status == 'completed' && polish.result == 'done'"),
         step("cleanup", "any", &[0, 4]),
     ];
-    steps[1].work = Work::ParallelAgents {
-        items: Items::Variable(Template::read("${list.output}", Syntax::Dollar).text),
-        prompt: Prompt::Text(Template::literal("port it")),
+    steps[1].work = StepWork::ParallelAgents {
+        items: FanOutItems::Variable(Template::read("${list.output}", PlaceholderSyntax::Dollar).text),
+        prompt: StepPrompt::Text(Template::literal("port it")),
         max_concurrent: 4,
         on_failure: OnLimit::Block,
     };
-    steps[3].work = Work::AgentLoop {
-        prompt: Prompt::Text(Template::literal("polish")),
-        arbiter: Prompt::Text(Template::literal("good?")),
+    steps[3].work = StepWork::AgentLoop {
+        prompt: StepPrompt::Text(Template::literal("polish")),
+        arbiter: StepPrompt::Text(Template::literal("good?")),
         max_iterations: 3,
         on_max: OnLimit::Block,
     };

@@ -9,11 +9,11 @@ mod paint;
 
 use std::fmt::Write as _;
 
-use crate::TooLarge;
+use crate::GraphTooLarge;
 use crate::measure::width;
 use crate::model::Graph;
-use crate::plan::{Plan, Row};
-use paint::Page;
+use crate::plan::{GraphPlan, GridRow};
+use paint::SvgPage;
 
 /// The width of a column.
 const COLUMN: f64 = 7.0;
@@ -46,9 +46,9 @@ text { font-family: ui-sans-serif, -apple-system, 'Segoe UI', Roboto, Helvetica,
 ";
 
 /// `graph` as SVG.
-pub fn svg(graph: &Graph) -> Result<String, TooLarge> {
-    let Ok(plan) = Plan::new(graph, true) else { return large::svg(graph) };
-    let page = Page::new(&plan);
+pub fn svg(graph: &Graph) -> Result<String, GraphTooLarge> {
+    let Ok(plan) = GraphPlan::new(graph, true) else { return large::svg(graph) };
+    let page = SvgPage::new(&plan);
     let mut body = String::new();
     page.wires(&mut body, &plan);
     page.boxes(&mut body, graph, &plan);
@@ -81,14 +81,14 @@ fn framed(graph: &Graph, size: (f64, f64), more_style: &str, body: &str) -> Stri
 }
 
 /// The height of a row.
-fn height(row: Row) -> f64 {
+fn height(row: GridRow) -> f64 {
     match row {
-        Row::Channel => 16.0,
-        Row::Label => 16.0,
-        Row::Arrow => 24.0,
-        Row::Border => 8.0,
-        Row::Content => 17.0,
-        Row::Blank => 20.0,
+        GridRow::Channel => 16.0,
+        GridRow::Label => 16.0,
+        GridRow::Arrow => 24.0,
+        GridRow::Border => 8.0,
+        GridRow::Content => 17.0,
+        GridRow::Blank => 20.0,
     }
 }
 

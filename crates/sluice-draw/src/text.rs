@@ -9,7 +9,7 @@ mod overview;
 mod picture;
 
 use crate::measure::clip;
-use crate::model::{Graph, Kind};
+use crate::model::{Graph, GraphKind};
 
 /// How text is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,11 +69,11 @@ pub fn text(graph: &Graph, style: &TextStyle) -> String {
     let room = style.width - crate::measure::width(&title);
     let mut out = format!("{}{}\n\n", style.tone(&title, Tone::Strong), style.tone(&clip(&about, room), Tone::Dim));
     match graph.kind {
-        Kind::Lifecycle => {
+        GraphKind::Lifecycle => {
             out.push_str(&overview::overview(graph, style));
             out.push_str(&outline::outline(graph, style));
         }
-        Kind::Recipe => {
+        GraphKind::Recipe => {
             out.push_str(&picture::picture(graph, style).unwrap_or_else(|| outline::outline(graph, style)));
         }
     }

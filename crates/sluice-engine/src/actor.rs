@@ -13,17 +13,17 @@ use crate::loader::pin;
 
 /// What can be said to an actor.
 #[derive(Clone, Debug)]
-pub enum Said {
+pub enum ActorInput {
     /// An input of the run machine.
-    Run(run::Input),
+    Run(run::RunInput),
     /// An input of the task machine.
-    Task(task::Input),
+    Task(task::TaskInput),
     /// An effect has been performed.
     Outcome {
         /// Which.
         effect: String,
         /// With what result.
-        outcome: Outcome,
+        outcome: EffectOutcome,
     },
     /// Whoever performed an effect went away without a word.
     Lost {
@@ -66,38 +66,38 @@ pub enum Remark {
     Deleted,
 }
 
-impl Said {
+impl ActorInput {
     /// What is to be kept beside the events.
     pub(crate) fn body(&self) -> Option<(Digest, Vec<u8>)> {
         match self {
-            Said::Remark(Remark::Read { body }) => Some((pin(body), body.clone())),
-            Said::Remark(Remark::Forged { .. } | Remark::Leak { .. } | Remark::Deleted)
-            | Said::Run(_)
-            | Said::Task(_)
-            | Said::Outcome { .. }
-            | Said::Lost { .. }
-            | Said::Timer(_)
-            | Said::Fact(_) => None,
+            ActorInput::Remark(Remark::Read { body }) => Some((pin(body), body.clone())),
+            ActorInput::Remark(Remark::Forged { .. } | Remark::Leak { .. } | Remark::Deleted)
+            | ActorInput::Run(_)
+            | ActorInput::Task(_)
+            | ActorInput::Outcome { .. }
+            | ActorInput::Lost { .. }
+            | ActorInput::Timer(_)
+            | ActorInput::Fact(_) => None,
         }
     }
 }
 
 /// The result of an effect.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum EffectOutcome {
     /// It is done, and there is nothing to tell.
     Done,
     /// It could not be done, for this reason.
     Failed(String),
     /// A step of a run has ended.
-    Run(run::Report),
+    Run(run::AttemptReport),
     /// An effect of a task has come to its end.
-    Task(task::input::Outcome),
+    Task(task::input::TaskEffectOutcome),
 }
 
 /// What follows from what was said: stored as one, or not at all.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct ActorChange {
     /// What happened; never empty.
     pub events: Vec<Event>,
     /// Where the actor is now.
@@ -115,7 +115,7 @@ pub struct Change {
 /// A task or a run.
 pub trait Actor: Send {
     /// Takes what is said. `None`: nothing follows. A refusal changes nothing.
-    fn take(&mut self, said: Said, now: Moment) -> Result<Option<Change>, Refusal>;
+    fn take(&mut self, said: ActorInput, now: Moment) -> Result<Option<ActorChange>, Refusal>;
 
     /// Where it is, for a record that is not its own.
     fn header(&self, now: Moment) -> Header;
@@ -130,10 +130,10 @@ pub trait Actor: Send {
     fn is_open(&self, effect: &str) -> bool;
 
     /// Who may perform this effect: a role and a group. `None`: the engine's own hands.
-    fn wants(&self, effect: &Effect) -> Option<Wanted>;
+    fn wants(&self, effect: &Effect) -> Option<WorkerRequirement>;
 
     /// What it has to be told when it is taken up, because nobody else will say it.
-    fn stranded(&self) -> Vec<Said> {
+    fn stranded(&self) -> Vec<ActorInput> {
         Vec::new()
     }
 
@@ -154,7 +154,7 @@ pub(crate) fn misdirected(is: &str, meant: &str) -> Refusal {
 
 /// Who may perform an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WorkerRequirement {
     /// What the worker must be; `any` is content with any.
     pub role: String,
     /// The group whose workers may do it.

@@ -20,19 +20,19 @@ use serde::Deserialize;
 
 /// What was read is not what was written by any version of this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unreadable(pub String);
+pub struct UnreadableData(pub String);
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for UnreadableData {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a stored record cannot be read: {}", self.0)
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for UnreadableData {}
 
-impl From<serde_json::Error> for Unreadable {
+impl From<serde_json::Error> for UnreadableData {
     fn from(error: serde_json::Error) -> Self {
-        Unreadable(error.to_string())
+        UnreadableData(error.to_string())
     }
 }
 
@@ -43,15 +43,17 @@ fn bytes(form: &impl serde::Serialize) -> Vec<u8> {
 
 /// What every stored form with a version of its own has, whatever else a later one changes.
 #[derive(Deserialize)]
-struct Head {
+struct StoredVersion {
     version: u16,
 }
 
 /// Refuses a form of another version than this program's, before it is read as one of this.
-fn known(what: &str, bytes: &[u8], knows: u16) -> Result<(), Unreadable> {
+fn known(what: &str, bytes: &[u8], knows: u16) -> Result<(), UnreadableData> {
     match serde_json::from_slice(bytes)? {
-        Head { version } if version == knows => Ok(()),
-        Head { version } => Err(Unreadable(format!("{what} of version {version}; this program knows up to {knows}"))),
+        StoredVersion { version } if version == knows => Ok(()),
+        StoredVersion { version } => {
+            Err(UnreadableData(format!("{what} of version {version}; this program knows up to {knows}")))
+        }
     }
 }
 

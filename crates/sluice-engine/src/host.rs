@@ -10,9 +10,9 @@ mod keep;
 mod owning;
 mod threads;
 
-pub use asked::Asked;
-pub use keep::Keep;
-pub use owning::{Claim, Fence, Unfenced};
+pub use asked::PendingAnswer;
+pub use keep::RetentionTerm;
+pub use owning::{Fence, NoFence, StoreClaim};
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,14 +26,14 @@ use sluice_core::machine::Moment;
 use sluice_store::{Append, Cursor, Store, StoreError, StreamId};
 
 use crate::loader::{Definitions, Loader};
-use crate::reactor::{Action, Answer, Assignment, Message, Reactor, Token};
+use crate::reactor::{Assignment, Reactor, ReactorAction, ReactorAnswer, ReactorMessage, ReactorToken};
 use crate::workers::WorkerId;
-use asked::Ticket;
-use owning::Owning;
-use threads::{Reading, SharedWriter, Storing, Tidying, append, locked};
+use asked::AnswerTicket;
+use owning::OwnershipThread;
+use threads::{CommitThread, LoadThread, RetentionSweep, SharedWriter, append, locked};
 
 /// What tells the time.
-pub trait Clock: Send + Sync {
+pub trait EngineClock: Send + Sync {
     /// Now.
     fn now(&self) -> Moment;
 }
@@ -42,11 +42,11 @@ pub trait Clock: Send + Sync {
 pub trait Executor: Send {
     /// Begins to perform an effect. It may have been begun before, by a process that ended; then this is the same
     /// work, by the same id, and must not be done twice at once.
-    fn perform(&mut self, assignment: Assignment, report: &Reporter);
+    fn perform(&mut self, assignment: Assignment, report: &EngineHandle);
 
     /// A lasting worker was at this when an earlier engine ended, and keeps it for as long as its lease runs. It may
     /// have given it a name.
-    fn held(&mut self, _assignment: Assignment, _name: Option<String>, _report: &Reporter) {}
+    fn held(&mut self, _assignment: Assignment, _name: Option<String>, _report: &EngineHandle) {}
 
     /// What a lasting worker was handed is not its any more: it is done or not wanted, or the worker is lost.
     fn withdrawn(&mut self, _worker: &WorkerId, _dispatch: u64, _is_lost: bool) {}
@@ -60,23 +60,23 @@ pub trait Observer: Send {
 }
 
 /// Nobody wants to know.
-pub struct Unobserved;
+pub struct NoObserver;
 
-impl Observer for Unobserved {
+impl Observer for NoObserver {
     fn changed(&mut self, _: Vec<StreamId>) {}
 }
 
 /// Where results of effects are sent.
 #[derive(Clone)]
-pub struct Reporter {
-    messages: Sender<Event>,
+pub struct EngineHandle {
+    messages: Sender<HostEvent>,
     tokens: Arc<AtomicU64>,
-    hindrance: Hindrance,
+    hindrance: StoreHindrance,
     taken_up: Arc<AtomicBool>,
 }
 
 /// Why nothing can be stored at the moment.
-type Hindrance = Arc<Mutex<Option<String>>>;
+type StoreHindrance = Arc<Mutex<Option<String>>>;
 
 thread_local! {
     /// In whose name this thread asks.
@@ -85,44 +85,44 @@ thread_local! {
 
 /// Whatever is asked of the loop meanwhile by this thread is a person's of this name: what comes of it says so.
 pub fn in_the_name_of<T>(name: &str, ask: impl FnOnce() -> T) -> T {
-    struct Silent;
-    impl Drop for Silent {
+    struct SpeakerReset;
+    impl Drop for SpeakerReset {
         fn drop(&mut self) {
             SPEAKER.set(None);
         }
     }
     SPEAKER.set(Some(name.to_owned()));
-    let _silent = Silent;
+    let _silent = SpeakerReset;
     ask()
 }
 
-impl Reporter {
+impl EngineHandle {
     /// Sends a message to the loop. When the loop has ended there is nobody to tell, and nothing to do about it.
-    pub fn send(&self, message: Message) {
-        let _ = self.messages.send(Event::Message(message));
+    pub fn send(&self, message: ReactorMessage) {
+        let _ = self.messages.send(HostEvent::Message(message));
     }
 
     /// Sends a message that carries this token, and gives what will hold the answer once it is durable. It never will
     /// when the loop has ended.
-    pub fn ask(&self, message: impl FnOnce(Token) -> Message) -> Asked {
-        let token = Token(self.tokens.fetch_add(1, Ordering::Relaxed));
+    pub fn ask(&self, message: impl FnOnce(ReactorToken) -> ReactorMessage) -> PendingAnswer {
+        let token = ReactorToken(self.tokens.fetch_add(1, Ordering::Relaxed));
         if let Some(name) = SPEAKER.with_borrow(Clone::clone) {
-            self.send(Message::Named { token, name });
+            self.send(ReactorMessage::Named { token, name });
         }
         let (reply, answer) = channel();
-        let ticket = Ticket::default();
-        let _ = self.messages.send(Event::Ask(message(token), token, reply, ticket.clone()));
-        Asked { answer, token, ticket }
+        let ticket = AnswerTicket::default();
+        let _ = self.messages.send(HostEvent::Ask(message(token), token, reply, ticket.clone()));
+        PendingAnswer { answer, token, ticket }
     }
 
     /// Takes back what was asked. Whether that worked: then it was not done, and never will be. What is on its way to the
     /// store, or was built on, cannot be taken back; it is done when the store answers.
-    pub fn withdraw(&self, asked: &Asked) -> bool {
+    pub fn withdraw(&self, asked: &PendingAnswer) -> bool {
         if asked.ticket.is_withdrawn_first() {
             return true;
         }
         let (reply, heard) = channel();
-        let _ = self.messages.send(Event::Withdraw(asked.token, asked.ticket.clone(), reply));
+        let _ = self.messages.send(HostEvent::Withdraw(asked.token, asked.ticket.clone(), reply));
         let _ = heard.recv_timeout(WITHDRAW_WITHIN);
         asked.ticket.is_withdrawn_at_last()
     }
@@ -145,21 +145,21 @@ impl Reporter {
 
     /// Writes down how far the log has been acted upon. What cannot be written down now is read again after a restart.
     pub fn followed(&self, upto: Cursor) {
-        let _ = self.messages.send(Event::Followed(upto));
+        let _ = self.messages.send(HostEvent::Followed(upto));
     }
 
     /// Removes streams that are over, with everything of theirs. One that is not over stays, and so does one that cannot
     /// be removed now: whoever depends on it asks again.
     pub fn forget(&self, streams: Vec<StreamId>) {
-        let _ = self.messages.send(Event::Forget(streams));
+        let _ = self.messages.send(HostEvent::Forget(streams));
     }
 }
 
-enum Event {
-    Message(Message),
-    Ask(Message, Token, Sender<Answer>, Ticket),
+enum HostEvent {
+    Message(ReactorMessage),
+    Ask(ReactorMessage, ReactorToken, Sender<ReactorAnswer>, AnswerTicket),
     /// Whoever asked this does not wait any more.
-    Withdraw(Token, Ticket, Sender<()>),
+    Withdraw(ReactorToken, AnswerTicket, Sender<()>),
     Forget(Vec<StreamId>),
     Followed(Cursor),
     Failed(StoreError),
@@ -178,13 +178,13 @@ const WITHDRAW_WITHIN: Duration = Duration::from_secs(1);
 const SMALL: usize = 4;
 
 /// What a host needs.
-pub struct Parts {
+pub struct HostParts {
     /// Where everything is kept.
     pub store: Store,
     /// Who owns it.
-    pub owner: Claim,
+    pub owner: StoreClaim,
     /// What tells the time.
-    pub clock: Arc<dyn Clock>,
+    pub clock: Arc<dyn EngineClock>,
     /// What performs effects.
     pub executor: Box<dyn Executor>,
     /// What makes definitions.
@@ -192,16 +192,16 @@ pub struct Parts {
     /// Who wants to know of changes.
     pub observer: Box<dyn Observer>,
     /// For how long what is over is kept; `None`: for good.
-    pub keep: Option<Keep>,
+    pub keep: Option<RetentionTerm>,
 }
 
 /// A loop that is going round.
 pub struct Host {
-    reporter: Reporter,
+    reporter: EngineHandle,
     engine: JoinHandle<Result<(), StoreError>>,
     threads: Vec<JoinHandle<()>>,
     stopping: Arc<AtomicBool>,
-    faults: Faults,
+    faults: StreamFaults,
     writer: SharedWriter,
     fence: Arc<dyn Fence>,
     /// While this is there the store is kept owned.
@@ -209,13 +209,13 @@ pub struct Host {
 }
 
 /// The streams that stopped, and why.
-type Faults = Arc<Mutex<BTreeMap<StreamId, String>>>;
+type StreamFaults = Arc<Mutex<BTreeMap<StreamId, String>>>;
 
 impl Host {
     /// Takes the store and begins to go round. What was going on is taken up at once, by the same comparison of store
     /// and memory that is made again and again afterwards.
-    pub fn start(parts: Parts) -> Result<Host, StoreError> {
-        let Parts { store, owner, clock, executor, definitions, observer, keep } = parts;
+    pub fn start(parts: HostParts) -> Result<Host, StoreError> {
+        let HostParts { store, owner, clock, executor, definitions, observer, keep } = parts;
         let mut writer = store.writer()?;
         let tenure = owner.take(&mut *writer)?;
         let fence = owner.fence.clone();
@@ -225,11 +225,11 @@ impl Host {
         let (loads, load_inbox) = channel();
         let stopping = Arc::new(AtomicBool::new(false));
         let tidying = match keep {
-            Some(keep) => Some(Tidying::new(store.reader()?, clock.clone(), keep)),
+            Some(keep) => Some(RetentionSweep::new(store.reader()?, clock.clone(), keep)),
             None => None,
         };
-        let hindrance = Hindrance::default();
-        let storing = Storing {
+        let hindrance = StoreHindrance::default();
+        let storing = CommitThread {
             writer: writer.clone(),
             batches: batch_inbox,
             messages: messages.clone(),
@@ -237,18 +237,18 @@ impl Host {
             tidying,
             hindrance: hindrance.clone(),
         };
-        let reading = Reading {
+        let reading = LoadThread {
             loader: Loader::new(store.reader()?, definitions),
             loads: load_inbox,
             messages: messages.clone(),
             stopping: stopping.clone(),
         };
         let (owned, stop) = channel();
-        let owning = Owning { writer: writer.clone(), claim: owner, tenure, messages: messages.clone(), stop };
-        let faults = Faults::default();
+        let owning = OwnershipThread { writer: writer.clone(), claim: owner, tenure, messages: messages.clone(), stop };
+        let faults = StreamFaults::default();
         let taken_up = Arc::new(AtomicBool::new(false));
-        let reporter = Reporter { messages, tokens: Arc::new(AtomicU64::new(1)), hindrance, taken_up };
-        let engine = Loop {
+        let reporter = EngineHandle { messages, tokens: Arc::new(AtomicU64::new(1)), hindrance, taken_up };
+        let engine = HostLoop {
             reactor: Reactor::new(tenure.epoch()),
             clock,
             executor,
@@ -271,12 +271,12 @@ impl Host {
     }
 
     /// Where messages can be sent without waiting for an answer.
-    pub fn reporter(&self) -> Reporter {
+    pub fn reporter(&self) -> EngineHandle {
         self.reporter.clone()
     }
 
     /// Sends a message and gives what will hold its answer; see [`Reporter::ask`].
-    pub fn ask(&self, message: impl FnOnce(Token) -> Message) -> Asked {
+    pub fn ask(&self, message: impl FnOnce(ReactorToken) -> ReactorMessage) -> PendingAnswer {
         self.reporter.ask(message)
     }
 
@@ -296,7 +296,7 @@ impl Host {
     /// rest of its term, which is for as long as that may go on.
     pub fn stop(self) -> Result<(), StoreError> {
         self.stopping.store(true, Ordering::Relaxed);
-        let _ = self.reporter.messages.send(Event::Stop);
+        let _ = self.reporter.messages.send(HostEvent::Stop);
         self.threads.iter().for_each(|thread| thread.thread().unpark());
         let ended = self.engine.join();
         drop(self.owned);
@@ -316,14 +316,14 @@ fn spawn<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'stati
 }
 
 /// For how long the loop did not turn though it should have: its process was stopped, or its machine slept.
-struct Awake {
+struct LoopGap {
     seen: i64,
     gap: i64,
 }
 
-impl Awake {
-    fn since(now: Moment) -> Awake {
-        Awake { seen: now.0, gap: 0 }
+impl LoopGap {
+    fn since(now: Moment) -> LoopGap {
+        LoopGap { seen: now.0, gap: 0 }
     }
 
     /// It looks at the clock. It may have waited, but not beyond what was planned.
@@ -339,24 +339,24 @@ impl Awake {
     }
 }
 
-struct Loop {
+struct HostLoop {
     reactor: Reactor,
-    clock: Arc<dyn Clock>,
+    clock: Arc<dyn EngineClock>,
     executor: Box<dyn Executor>,
     observer: Box<dyn Observer>,
-    reporter: Reporter,
+    reporter: EngineHandle,
     writer: SharedWriter,
     fence: Arc<dyn Fence>,
     batches: Sender<Vec<Append>>,
     loads: Sender<StreamId>,
-    replies: BTreeMap<Token, Sender<Answer>>,
-    faults: Faults,
+    replies: BTreeMap<ReactorToken, Sender<ReactorAnswer>>,
+    faults: StreamFaults,
 }
 
-impl Loop {
-    fn run(mut self, inbox: &Receiver<Event>) -> Result<(), StoreError> {
+impl HostLoop {
+    fn run(mut self, inbox: &Receiver<HostEvent>) -> Result<(), StoreError> {
         let (mut stopping, mut all_named) = (false, false);
-        let mut awake = Awake::since(self.clock.now());
+        let mut awake = LoopGap::since(self.clock.now());
         while !(stopping && self.reactor.is_settled()) {
             let planned = self.reactor.next_alarm();
             let Some(first) = self.wait(inbox) else { return Ok(()) };
@@ -364,28 +364,28 @@ impl Loop {
             let mut next = Some(first);
             while let Some(event) = next {
                 match event {
-                    Event::Message(message) => self.reactor.receive(message, self.clock.now()),
-                    Event::Ask(message, token, reply, ticket) => {
+                    HostEvent::Message(message) => self.reactor.receive(message, self.clock.now()),
+                    HostEvent::Ask(message, token, reply, ticket) => {
                         if ticket.is_taken() {
                             self.replies.insert(token, reply);
                             self.reactor.receive(message, self.clock.now());
                         }
                     }
-                    Event::Withdraw(token, ticket, heard) => {
+                    HostEvent::Withdraw(token, ticket, heard) => {
                         if self.reactor.can_withdraw(token) && ticket.is_withdrawn() {
                             self.reactor.withdraw(token);
                             self.replies.remove(&token);
                         }
                         let _ = heard.send(());
                     }
-                    Event::Followed(upto) => drop(locked(&self.writer).follow(upto)),
-                    Event::Forget(streams) => {
+                    HostEvent::Followed(upto) => drop(locked(&self.writer).follow(upto)),
+                    HostEvent::Forget(streams) => {
                         let _ = locked(&self.writer).forget(&streams);
                         self.observer.changed(streams);
                     }
-                    Event::AllNamed => all_named = true,
-                    Event::Stop => stopping = true,
-                    Event::Failed(error) => {
+                    HostEvent::AllNamed => all_named = true,
+                    HostEvent::Stop => stopping = true,
+                    HostEvent::Failed(error) => {
                         if matches!(error, StoreError::LostOwnership) {
                             self.fence.lost();
                         }
@@ -427,8 +427,8 @@ impl Loop {
     }
 
     /// The next message, or an empty one when it is time to wake somebody; `None` when nobody is left to send any.
-    fn wait(&self, inbox: &Receiver<Event>) -> Option<Event> {
-        let idle = Event::Message(Message::Nothing);
+    fn wait(&self, inbox: &Receiver<HostEvent>) -> Option<HostEvent> {
+        let idle = HostEvent::Message(ReactorMessage::Nothing);
         match self.reactor.next_alarm() {
             None => inbox.recv().ok(),
             Some(alarm) => {
@@ -452,7 +452,7 @@ impl Loop {
         }
         let answer = append(&self.writer, &batch);
         match answer {
-            Ok(results) => self.reporter.send(Message::Committed(results)),
+            Ok(results) => self.reporter.send(ReactorMessage::Committed(results)),
             // Whatever is wrong, the other thread knows how to wait for better times.
             Err(_) => drop(self.batches.send(batch)),
         }
@@ -461,14 +461,14 @@ impl Loop {
     fn act(&mut self) {
         for action in self.reactor.act(self.clock.now()) {
             match action {
-                Action::Commit(batch) => self.commit(batch),
-                Action::Load(stream) => drop(self.loads.send(stream)),
-                Action::Perform(assignment) => self.executor.perform(assignment, &self.reporter),
-                Action::Held(assignment, name) => self.executor.held(assignment, name, &self.reporter),
-                Action::Withdrawn { worker, dispatch, is_lost } => {
+                ReactorAction::Commit(batch) => self.commit(batch),
+                ReactorAction::Load(stream) => drop(self.loads.send(stream)),
+                ReactorAction::Perform(assignment) => self.executor.perform(assignment, &self.reporter),
+                ReactorAction::Held(assignment, name) => self.executor.held(assignment, name, &self.reporter),
+                ReactorAction::Withdrawn { worker, dispatch, is_lost } => {
                     self.executor.withdrawn(&worker, dispatch, is_lost);
                 }
-                Action::Reply(token, answer) => {
+                ReactorAction::Reply(token, answer) => {
                     if let Some(reply) = self.replies.remove(&token) {
                         let _ = reply.send(answer);
                     }

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use sluice_core::machine::{Moment, Refusal};
-use sluice_store::{Card, Effect, Event, Header, RowKey, Stored};
+use sluice_store::{Card, Effect, Event, Header, RowKey, StoredStream};
 
-use crate::actor::{Actor, Change, Said, Wanted, misdirected};
-use crate::codec::Unreadable;
+use crate::actor::{Actor, ActorChange, ActorInput, WorkerRequirement, misdirected};
+use crate::codec::UnreadableData;
 
 /// The version that is written.
 const VERSION: u16 = 1;
@@ -31,13 +31,13 @@ pub struct Fact {
 
 /// An entry as it is stored.
 #[derive(Serialize, Deserialize)]
-struct Row {
+struct KeyedFactRow {
     key: String,
     value: serde_json::Value,
 }
 
 /// A ledger.
-pub struct Ledger {
+pub struct KeyedFacts {
     name: String,
     created: i64,
     /// Where each entry stands, and what it says.
@@ -48,7 +48,7 @@ pub struct Ledger {
     is_closed: bool,
 }
 
-impl Ledger {
+impl KeyedFacts {
     /// The kind that its card names.
     pub const KIND: &str = "ledger";
 
@@ -56,8 +56,8 @@ impl Ledger {
     pub const CLOSED: &str = "ledger.closed";
 
     /// A ledger that begins with this fact.
-    pub fn create(name: &str, fact: Fact, now: Moment) -> (Self, Change) {
-        let mut ledger = Ledger {
+    pub fn create(name: &str, fact: Fact, now: Moment) -> (Self, ActorChange) {
+        let mut ledger = KeyedFacts {
             name: name.to_owned(),
             created: now.0,
             entries: BTreeMap::new(),
@@ -69,17 +69,17 @@ impl Ledger {
     }
 
     /// A ledger as it was stored.
-    pub fn restore(stored: &Stored) -> Result<Self, Unreadable> {
+    pub fn restore(stored: &StoredStream) -> Result<Self, UnreadableData> {
         let mut entries = BTreeMap::new();
         for (RowKey(place, _), bytes) in &stored.rows {
-            let row: Row = serde_json::from_slice(bytes)?;
+            let row: KeyedFactRow = serde_json::from_slice(bytes)?;
             entries.insert(row.key, (*place, serde_json::to_vec(&row.value)?));
         }
         let last = entries.values().map(|(place, _)| *place).max().unwrap_or(0);
         let taken: std::collections::BTreeSet<u32> = entries.values().map(|(place, _)| *place).collect();
         let free = (0..last).filter(|place| !taken.contains(place)).collect();
         let card = &stored.header.card;
-        Ok(Ledger { name: card.title.clone(), created: card.created, entries, free, is_closed: !card.open })
+        Ok(KeyedFacts { name: card.title.clone(), created: card.created, entries, free, is_closed: !card.open })
     }
 
     /// What stands in force, by key.
@@ -87,13 +87,13 @@ impl Ledger {
         self.entries.iter().map(|(key, (_, value))| (key.as_str(), value.as_slice()))
     }
 
-    fn write(&mut self, fact: Fact, now: Moment) -> Change {
-        self.is_closed = self.is_closed || fact.kind == Ledger::CLOSED;
+    fn write(&mut self, fact: Fact, now: Moment) -> ActorChange {
+        self.is_closed = self.is_closed || fact.kind == KeyedFacts::CLOSED;
         let Fact { kind, actor, data, entries } = fact;
         let rows = entries.into_iter().filter_map(|(key, value)| self.change(key, value)).collect();
         let event =
             Event { kind, version: VERSION, time: now.0, actor, correlation: self.name.clone(), caused_by: None, data };
-        Change {
+        ActorChange {
             events: vec![event],
             header: self.header(now),
             rows,
@@ -115,19 +115,19 @@ impl Ledger {
             Some((place, _)) => *place,
             None => self.free.pop().unwrap_or(next),
         };
-        let row = Row { key: key.clone(), value: serde_json::from_slice(&value).unwrap_or_default() };
+        let row = KeyedFactRow { key: key.clone(), value: serde_json::from_slice(&value).unwrap_or_default() };
         self.entries.insert(key, (place, value));
         Some((RowKey(place, 0), Some(serde_json::to_vec(&row).unwrap_or_default())))
     }
 }
 
-impl Actor for Ledger {
-    fn take(&mut self, said: Said, now: Moment) -> Result<Option<Change>, Refusal> {
+impl Actor for KeyedFacts {
+    fn take(&mut self, said: ActorInput, now: Moment) -> Result<Option<ActorChange>, Refusal> {
         match said {
-            Said::Fact(fact) => Ok(Some(self.write(fact, now))),
-            Said::Run(_) => Err(misdirected("ledger", "run")),
-            Said::Task(_) | Said::Remark(_) => Err(misdirected("ledger", "task")),
-            Said::Outcome { .. } | Said::Lost { .. } | Said::Timer(_) => Ok(None),
+            ActorInput::Fact(fact) => Ok(Some(self.write(fact, now))),
+            ActorInput::Run(_) => Err(misdirected("ledger", "run")),
+            ActorInput::Task(_) | ActorInput::Remark(_) => Err(misdirected("ledger", "task")),
+            ActorInput::Outcome { .. } | ActorInput::Lost { .. } | ActorInput::Timer(_) => Ok(None),
         }
     }
 
@@ -154,7 +154,7 @@ impl Actor for Ledger {
         false
     }
 
-    fn wants(&self, _: &Effect) -> Option<Wanted> {
+    fn wants(&self, _: &Effect) -> Option<WorkerRequirement> {
         None
     }
 

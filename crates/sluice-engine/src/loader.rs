@@ -6,55 +6,55 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use sluice_core::lifecycle::Lifecycle;
-use sluice_core::run::Plan;
-use sluice_store::{Card, Digest, Meaning, Reader, StoreError, Stored, StreamId};
+use sluice_core::run::RunPlan;
+use sluice_store::{Card, Digest, Meaning, Reader, StoreError, StoredStream, StreamId};
 
 use crate::actor::Actor;
-use crate::codec::{Unreadable, digest, run_state, task_state};
-use crate::ledger::Ledger;
-use crate::reactor::Found;
+use crate::codec::{UnreadableData, digest, run_state, task_state};
+use crate::ledger::KeyedFacts;
+use crate::reactor::LoadedStream;
 use crate::run_actor::RunActor;
 use crate::task_actor::TaskActor;
 
 /// Why a stream cannot be taken up.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum StreamLoadError {
     /// It is there and cannot be understood: that stream stops, and no other.
     Damaged(String),
     /// The store cannot be asked.
     Store(StoreError),
 }
 
-impl From<Unreadable> for Trouble {
-    fn from(error: Unreadable) -> Self {
-        Trouble::Damaged(error.to_string())
+impl From<UnreadableData> for StreamLoadError {
+    fn from(error: UnreadableData) -> Self {
+        StreamLoadError::Damaged(error.to_string())
     }
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for StreamLoadError {
     fn from(error: StoreError) -> Self {
         match error.meaning() {
-            Meaning::Damaged => Trouble::Damaged(error.to_string()),
-            Meaning::Unavailable(_) | Meaning::Refused | Meaning::Unusable => Trouble::Store(error),
+            Meaning::Damaged => StreamLoadError::Damaged(error.to_string()),
+            Meaning::Unavailable(_) | Meaning::Refused | Meaning::Unusable => StreamLoadError::Store(error),
         }
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for StreamLoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Damaged(why) => f.write_str(why),
-            Trouble::Store(error) => error.fmt(f),
+            StreamLoadError::Damaged(why) => f.write_str(why),
+            StreamLoadError::Store(error) => error.fmt(f),
         }
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for StreamLoadError {}
 
 /// What makes a definition of the bytes that were pinned.
 pub trait Definitions: Send + Sync {
     /// The recipe whose pinned bytes these are, made ready.
-    fn plan(&self, pinned: &[u8]) -> Result<Arc<Plan>, String>;
+    fn plan(&self, pinned: &[u8]) -> Result<Arc<RunPlan>, String>;
 
     /// The lifecycle whose pinned bytes these are.
     fn lifecycle(&self, pinned: &[u8]) -> Result<Arc<Lifecycle>, String>;
@@ -64,7 +64,7 @@ pub trait Definitions: Send + Sync {
 pub struct Loader {
     reader: Box<dyn Reader>,
     definitions: Arc<dyn Definitions>,
-    plans: BTreeMap<String, Arc<Plan>>,
+    plans: BTreeMap<String, Arc<RunPlan>>,
     lifecycles: BTreeMap<String, Arc<Lifecycle>>,
 }
 
@@ -72,7 +72,7 @@ pub struct Loader {
 const MOST_DEFINITIONS: usize = 1000;
 
 /// A stream, read for looking at.
-pub struct Read<A> {
+pub struct StreamSnapshot<A> {
     /// How many events it has.
     pub version: u64,
     /// What lists show of it.
@@ -93,49 +93,49 @@ impl Loader {
     }
 
     /// A stream, to be taken up.
-    pub fn load(&mut self, stream: &StreamId) -> Result<Option<Found>, Trouble> {
+    pub fn load(&mut self, stream: &StreamId) -> Result<Option<LoadedStream>, StreamLoadError> {
         let Some(stored) = self.reader.load(stream)? else { return Ok(None) };
         let actor: Box<dyn Actor> = match stored.header.card.kind.as_str() {
             RunActor::KIND => Box::new(self.run_of(&stored)?),
             TaskActor::KIND => Box::new(self.task_of(&stored)?),
-            Ledger::KIND => Box::new(Ledger::restore(&stored)?),
-            other => return Err(Trouble::Damaged(format!("neither a task nor a run, but `{other}`"))),
+            KeyedFacts::KIND => Box::new(KeyedFacts::restore(&stored)?),
+            other => return Err(StreamLoadError::Damaged(format!("neither a task nor a run, but `{other}`"))),
         };
-        Ok(Some(Found { actor, version: stored.version, effects: stored.effects, timers: stored.timers }))
+        Ok(Some(LoadedStream { actor, version: stored.version, effects: stored.effects, timers: stored.timers }))
     }
 
     /// A task, to be looked at; `None` when there is none of that name.
-    pub fn task(&mut self, stream: &StreamId) -> Result<Option<Read<TaskActor>>, Trouble> {
+    pub fn task(&mut self, stream: &StreamId) -> Result<Option<StreamSnapshot<TaskActor>>, StreamLoadError> {
         let Some(stored) = self.reader.load(stream)?.filter(|it| it.header.card.kind == TaskActor::KIND) else {
             return Ok(None);
         };
         let actor = self.task_of(&stored)?;
-        Ok(Some(Read { version: stored.version, card: stored.header.card, actor }))
+        Ok(Some(StreamSnapshot { version: stored.version, card: stored.header.card, actor }))
     }
 
     /// A run, to be looked at; `None` when there is none of that name.
-    pub fn run(&mut self, stream: &StreamId) -> Result<Option<Read<RunActor>>, Trouble> {
+    pub fn run(&mut self, stream: &StreamId) -> Result<Option<StreamSnapshot<RunActor>>, StreamLoadError> {
         let Some(stored) = self.reader.load(stream)?.filter(|it| it.header.card.kind == RunActor::KIND) else {
             return Ok(None);
         };
         let actor = self.run_of(&stored)?;
-        Ok(Some(Read { version: stored.version, card: stored.header.card, actor }))
+        Ok(Some(StreamSnapshot { version: stored.version, card: stored.header.card, actor }))
     }
 
     /// A ledger, to be looked at; `None` when there is none of that name.
-    pub fn ledger(&mut self, stream: &StreamId) -> Result<Option<Ledger>, Trouble> {
-        let stored = self.reader.load(stream)?.filter(|it| it.header.card.kind == Ledger::KIND);
-        Ok(stored.map(|stored| Ledger::restore(&stored)).transpose()?)
+    pub fn ledger(&mut self, stream: &StreamId) -> Result<Option<KeyedFacts>, StreamLoadError> {
+        let stored = self.reader.load(stream)?.filter(|it| it.header.card.kind == KeyedFacts::KIND);
+        Ok(stored.map(|stored| KeyedFacts::restore(&stored)).transpose()?)
     }
 
-    fn run_of(&mut self, stored: &Stored) -> Result<RunActor, Trouble> {
+    fn run_of(&mut self, stored: &StoredStream) -> Result<RunActor, StreamLoadError> {
         let name = run_state::definition_of(&stored.header.data)?;
         let made = |pinned: &[u8]| self.definitions.plan(pinned);
         let plan = pinned(&mut *self.reader, &mut self.plans, name, made)?;
         Ok(RunActor::restore(plan, stored)?)
     }
 
-    fn task_of(&mut self, stored: &Stored) -> Result<TaskActor, Trouble> {
+    fn task_of(&mut self, stored: &StoredStream) -> Result<TaskActor, StreamLoadError> {
         let name = task_state::definition_of(&stored.header.data)?;
         let made = |pinned: &[u8]| self.definitions.lifecycle(pinned);
         let lifecycle = pinned(&mut *self.reader, &mut self.lifecycles, name, made)?;
@@ -149,18 +149,21 @@ fn pinned<T>(
     known: &mut BTreeMap<String, Arc<T>>,
     name: String,
     make: impl FnOnce(&[u8]) -> Result<Arc<T>, String>,
-) -> Result<Arc<T>, Trouble> {
+) -> Result<Arc<T>, StreamLoadError> {
     if let Some(definition) = known.get(&name) {
         return Ok(definition.clone());
     }
-    let wanted = digest(&name).ok_or_else(|| Trouble::Damaged(format!("its definition has no digest: {name}")))?;
+    let wanted =
+        digest(&name).ok_or_else(|| StreamLoadError::Damaged(format!("its definition has no digest: {name}")))?;
     let bytes = reader.blob(&Digest(wanted))?;
-    let bytes = bytes.ok_or_else(|| Trouble::Damaged(format!("its definition {name} is not in the store")))?;
+    let bytes = bytes.ok_or_else(|| StreamLoadError::Damaged(format!("its definition {name} is not in the store")))?;
     let found = pin(&bytes);
     if found != Digest(wanted) {
-        return Err(Trouble::Damaged(format!("its definition should be {name}, and what is stored is {found}")));
+        return Err(StreamLoadError::Damaged(format!(
+            "its definition should be {name}, and what is stored is {found}"
+        )));
     }
-    let definition = make(&bytes).map_err(Trouble::Damaged)?;
+    let definition = make(&bytes).map_err(StreamLoadError::Damaged)?;
     if known.len() >= MOST_DEFINITIONS {
         known.clear();
     }

@@ -27,7 +27,7 @@ pub struct Tenure {
 
 /// The store is somebody else's now, or has been meanwhile: nothing that is remembered of it counts any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost;
+pub struct TenureLoss;
 
 impl Tenure {
     /// The store was taken, by a question of this moment.
@@ -37,10 +37,10 @@ impl Tenure {
     }
 
     /// The store answered a question of this moment. Another epoch is another ownership, with another memory.
-    pub fn renewed(&mut self, epoch: u64, asked_ms: u64) -> Result<(), Lost> {
+    pub fn renewed(&mut self, epoch: u64, asked_ms: u64) -> Result<(), TenureLoss> {
         if self.is_lost || epoch != self.epoch {
             self.is_lost = true;
-            return Err(Lost);
+            return Err(TenureLoss);
         }
         self.asked_ms = self.asked_ms.max(asked_ms);
         Ok(())
@@ -102,9 +102,9 @@ mod tests {
     #[test]
     fn what_was_lost_is_never_its_own_again() {
         let mut tenure = Tenure::taken(3, 1_000, TERM);
-        assert_eq!(tenure.renewed(5, 2_000), Err(Lost));
+        assert_eq!(tenure.renewed(5, 2_000), Err(TenureLoss));
         assert!(tenure.is_lost() && !tenure.may_act(2_001));
-        assert_eq!(tenure.renewed(3, 3_000), Err(Lost));
+        assert_eq!(tenure.renewed(3, 3_000), Err(TenureLoss));
         let mut tenure = Tenure::taken(3, 1_000, TERM);
         tenure.lose();
         assert!(!tenure.may_act(1_001));

@@ -10,7 +10,7 @@ mod message;
 mod tests;
 mod withdraw;
 
-pub use message::{Action, Answer, Assignment, Found, Message, Recorded, Token};
+pub use message::{Assignment, EventRange, LoadedStream, ReactorAction, ReactorAnswer, ReactorMessage, ReactorToken};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,13 +18,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use sluice_core::machine::{Moment, Refusal, RefusalCode};
 use sluice_store::{Append, Conflict, Effect, OpenEffect, StreamId};
 
-use crate::actor::{Actor, Change, Said};
-use crate::workers::{Job, WorkerId, Workers};
+use crate::actor::{Actor, ActorChange, ActorInput};
+use crate::workers::{QueuedEffect, WorkerId, WorkerQueue};
 use leases::release_hold;
 
 /// What is let go when a batch is durable.
-enum Release {
-    Reply(Token, Recorded),
+enum CommitRelease {
+    Reply(ReactorToken, EventRange),
     Effects(StreamId, Vec<Effect>),
     /// These effects of an actor that wants them in order.
     Settled(StreamId, Vec<String>),
@@ -33,19 +33,19 @@ enum Release {
     Over(StreamId),
 }
 
-struct Slot {
+struct ActorSlot {
     actor: Box<dyn Actor>,
     version: u64,
     /// What has been handed out: which handing-out, to whom, until when.
-    handed: BTreeMap<String, Handed>,
+    handed: BTreeMap<String, EffectDispatch>,
     timers: BTreeMap<String, i64>,
     /// Of an actor that wants its effects in order: those that are not settled in the store. Only the first is offered.
     line: VecDeque<Effect>,
 }
 
-impl Slot {
+impl ActorSlot {
     fn new(actor: Box<dyn Actor>, version: u64) -> Self {
-        Slot { actor, version, handed: BTreeMap::new(), timers: BTreeMap::new(), line: VecDeque::new() }
+        ActorSlot { actor, version, handed: BTreeMap::new(), timers: BTreeMap::new(), line: VecDeque::new() }
     }
 
     /// Puts an effect at the end of the line, if there is one. Whether it is its turn.
@@ -65,14 +65,14 @@ impl Slot {
     }
 }
 
-struct Handed {
+struct EffectDispatch {
     dispatch: u64,
     worker: Option<WorkerId>,
     until: Option<i64>,
     effect: Effect,
 }
 
-impl Handed {
+impl EffectDispatch {
     /// The worker that must be told when this is not its any more: one that outlives the engine.
     fn lasting(&self) -> Option<WorkerId> {
         self.until.and(self.worker.clone())
@@ -88,24 +88,24 @@ const MOST_NAMES: usize = 10_000;
 /// The loop.
 #[derive(Default)]
 pub struct Reactor {
-    slots: BTreeMap<StreamId, Slot>,
+    slots: BTreeMap<StreamId, ActorSlot>,
     /// What was said to streams that are being loaded.
-    waiting: BTreeMap<StreamId, Vec<(Option<Token>, Said)>>,
+    waiting: BTreeMap<StreamId, Vec<(Option<ReactorToken>, ActorInput)>>,
     /// Streams that stopped, and why. They are looked at again when somebody says something to them.
     faults: BTreeMap<StreamId, String>,
     /// Streams that were read before what was on its way had been stored, and must be read again.
     too_early: BTreeSet<StreamId>,
-    gathered: Vec<(Append, Vec<Release>)>,
-    in_flight: Option<Vec<(StreamId, Vec<Release>)>>,
+    gathered: Vec<(Append, Vec<CommitRelease>)>,
+    in_flight: Option<Vec<(StreamId, Vec<CommitRelease>)>>,
     /// When to wake whom: timers of streams, and leases (whose key is the effect's id behind a slash).
     alarms: BTreeSet<(i64, StreamId, String)>,
-    workers: Workers,
+    workers: WorkerQueue,
     dispatches: u64,
     /// Streams of which something has been stored.
     changed: Vec<StreamId>,
     /// What persons are called who ask, by what they ask with.
-    names: BTreeMap<Token, String>,
-    out: Vec<Action>,
+    names: BTreeMap<ReactorToken, String>,
+    out: Vec<ReactorAction>,
 }
 
 impl Reactor {
@@ -116,61 +116,62 @@ impl Reactor {
     }
 
     /// Takes a message at this moment.
-    pub fn receive(&mut self, message: Message, now: Moment) {
+    pub fn receive(&mut self, message: ReactorMessage, now: Moment) {
         match message {
-            Message::Create { token, stream, .. } if self.slots.contains_key(&stream) => {
-                self.out.extend(token.map(|token| Action::Reply(token, Answer::Conflict)));
+            ReactorMessage::Create { token, stream, .. } if self.slots.contains_key(&stream) => {
+                self.out.extend(token.map(|token| ReactorAction::Reply(token, ReactorAnswer::Conflict)));
             }
-            Message::Create { token, stream, actor, change, blobs } => {
-                self.slots.insert(stream.clone(), Slot::new(actor, 0));
+            ReactorMessage::Create { token, stream, actor, change, blobs } => {
+                self.slots.insert(stream.clone(), ActorSlot::new(actor, 0));
                 self.gather(&stream, change, token, blobs);
             }
-            Message::Named { token, name } => {
+            ReactorMessage::Named { token, name } => {
                 self.names.insert(token, name);
                 // Of those that were refused nobody takes the name.
                 while self.names.len() > MOST_NAMES {
                     self.names.pop_first();
                 }
             }
-            Message::Say { token, stream, said } => self.say(token, stream, said, now),
-            Message::Loaded { stream, found } => self.loaded(stream, found, now),
-            Message::Unreadable { stream, why } => self.fault(&stream, why, Vec::new()),
-            Message::Open(streams) => streams.into_iter().for_each(|stream| self.take_up(stream)),
-            Message::Committed(results) => self.committed(results),
-            Message::Ended { token, stream, effect, dispatch, outcome } => {
+            ReactorMessage::Say { token, stream, said } => self.say(token, stream, said, now),
+            ReactorMessage::Loaded { stream, found } => self.loaded(stream, found, now),
+            ReactorMessage::Unreadable { stream, why } => self.fault(&stream, why, Vec::new()),
+            ReactorMessage::Open(streams) => streams.into_iter().for_each(|stream| self.take_up(stream)),
+            ReactorMessage::Committed(results) => self.committed(results),
+            ReactorMessage::Ended { token, stream, effect, dispatch, outcome } => {
                 if self.is_held(&stream, &effect, dispatch) {
-                    self.say(token, stream, Said::Outcome { effect, outcome }, now);
+                    self.say(token, stream, ActorInput::Outcome { effect, outcome }, now);
                 } else {
-                    self.out.extend(token.map(|token| Action::Reply(token, Answer::Refused(too_late()))));
+                    self.out.extend(token.map(|token| ReactorAction::Reply(token, ReactorAnswer::Refused(too_late()))));
                 }
             }
-            Message::Begun { token, stream, effect, dispatch, name } => {
+            ReactorMessage::Begun { token, stream, effect, dispatch, name } => {
                 if self.is_held(&stream, &effect, dispatch) {
                     self.begun(token, &stream, effect, name, now);
                 } else {
-                    self.out.extend(token.map(|token| Action::Reply(token, Answer::Refused(too_late()))));
+                    self.out.extend(token.map(|token| ReactorAction::Reply(token, ReactorAnswer::Refused(too_late()))));
                 }
             }
-            Message::Joined(offer) => self.workers.join(offer, now.0),
-            Message::Heard { worker, at } => self.renew(&worker, &at, now),
-            Message::Nothing => {}
-            Message::Left(worker) => self.left(&worker, now),
+            ReactorMessage::Joined(offer) => self.workers.join(offer, now.0),
+            ReactorMessage::Heard { worker, at } => self.renew(&worker, &at, now),
+            ReactorMessage::Nothing => {}
+            ReactorMessage::Left(worker) => self.left(&worker, now),
         }
     }
 
     /// The actions that follow from what was received. Called when no more messages wait, so that what they lead to
     /// is stored together.
-    pub fn act(&mut self, now: Moment) -> Vec<Action> {
+    pub fn act(&mut self, now: Moment) -> Vec<ReactorAction> {
         self.hand_out(now);
         if self.in_flight.is_none() && !self.gathered.is_empty() {
             let (appends, releases): (Vec<Append>, Vec<_>) = std::mem::take(&mut self.gathered).into_iter().unzip();
             let streams = appends.iter().map(|append| append.stream.clone());
             self.in_flight = Some(streams.zip(releases).collect());
-            self.out.push(Action::Commit(appends));
+            self.out.push(ReactorAction::Commit(appends));
         }
         // Whoever hears an answer may count on it that what follows has been handed out.
-        self.out
-            .sort_by_key(|action| !matches!(action, Action::Perform(_) | Action::Held(..) | Action::Withdrawn { .. }));
+        self.out.sort_by_key(|action| {
+            !matches!(action, ReactorAction::Perform(_) | ReactorAction::Held(..) | ReactorAction::Withdrawn { .. })
+        });
         std::mem::take(&mut self.out)
     }
 
@@ -193,7 +194,7 @@ impl Reactor {
                     if let Some(slot) = self.slots.get_mut(&stream) {
                         slot.timers.remove(&key);
                     }
-                    self.say(None, stream, Said::Timer(key), now);
+                    self.say(None, stream, ActorInput::Timer(key), now);
                 }
             }
         }
@@ -229,7 +230,7 @@ impl Reactor {
         &self.faults
     }
 
-    fn say(&mut self, token: Option<Token>, stream: StreamId, said: Said, now: Moment) {
+    fn say(&mut self, token: Option<ReactorToken>, stream: StreamId, said: ActorInput, now: Moment) {
         let Some(slot) = self.slots.get_mut(&stream) else {
             self.load(&stream).push((token, said));
             return;
@@ -239,17 +240,17 @@ impl Reactor {
         // go on, and what is stored of it is whole.
         let answer = match catch_unwind(AssertUnwindSafe(|| slot.actor.take(said, now))) {
             Ok(Ok(Some(change))) => return self.gather(&stream, change, token, body.into_iter().collect()),
-            Ok(Ok(None)) => Answer::Done(Recorded { after: version, last: version }),
-            Ok(Err(refusal)) => Answer::Refused(refusal),
+            Ok(Ok(None)) => ReactorAnswer::Done(EventRange { after: version, last: version }),
+            Ok(Err(refusal)) => ReactorAnswer::Refused(refusal),
             Err(panic) => return self.fault(&stream, words(panic.as_ref()), token.into_iter().collect()),
         };
-        self.out.extend(token.map(|token| Action::Reply(token, answer)));
+        self.out.extend(token.map(|token| ReactorAction::Reply(token, answer)));
     }
 
     /// Asks for a stream, unless that has been done; gives where to put what it is to be told.
-    fn load(&mut self, stream: &StreamId) -> &mut Vec<(Option<Token>, Said)> {
+    fn load(&mut self, stream: &StreamId) -> &mut Vec<(Option<ReactorToken>, ActorInput)> {
         if !self.waiting.contains_key(stream) {
-            self.out.push(Action::Load(stream.clone()));
+            self.out.push(ReactorAction::Load(stream.clone()));
         }
         self.waiting.entry(stream.clone()).or_default()
     }
@@ -262,9 +263,9 @@ impl Reactor {
     }
 
     /// A stream stops. Whoever waits for it is told why.
-    fn fault(&mut self, stream: &StreamId, why: String, mut tokens: Vec<Token>) {
+    fn fault(&mut self, stream: &StreamId, why: String, mut tokens: Vec<ReactorToken>) {
         tokens.extend(self.waiting.remove(stream).unwrap_or_default().into_iter().filter_map(|(token, _)| token));
-        self.out.extend(tokens.into_iter().map(|token| Action::Reply(token, Answer::Fault(why.clone()))));
+        self.out.extend(tokens.into_iter().map(|token| ReactorAction::Reply(token, ReactorAnswer::Fault(why.clone()))));
         self.drop_slot(stream);
         self.faults.insert(stream.clone(), why);
     }
@@ -273,8 +274,8 @@ impl Reactor {
     fn gather(
         &mut self,
         stream: &StreamId,
-        mut change: Change,
-        token: Option<Token>,
+        mut change: ActorChange,
+        token: Option<ReactorToken>,
         blobs: Vec<(sluice_store::Digest, Vec<u8>)>,
     ) {
         let Some(slot) = self.slots.get_mut(stream) else { return };
@@ -299,21 +300,22 @@ impl Reactor {
         for id in &change.settled {
             if let Some(handed) = slot.handed.remove(id) {
                 release_hold(&mut self.workers, &mut self.alarms, stream, id, &handed);
-                withdrawn.extend(handed.lasting().map(|worker| Release::Withdrawn(worker, handed.dispatch)));
+                withdrawn.extend(handed.lasting().map(|worker| CommitRelease::Withdrawn(worker, handed.dispatch)));
             }
             self.workers.forget(stream, id);
         }
-        let recorded = Recorded { after: expected, last: slot.version };
-        let mut releases: Vec<Release> = token.map(|token| Release::Reply(token, recorded)).into_iter().collect();
+        let recorded = EventRange { after: expected, last: slot.version };
+        let mut releases: Vec<CommitRelease> =
+            token.map(|token| CommitRelease::Reply(token, recorded)).into_iter().collect();
         releases.append(&mut withdrawn);
         if !change.settled.is_empty() && slot.actor.in_order().is_some() {
-            releases.push(Release::Settled(stream.clone(), change.settled.clone()));
+            releases.push(CommitRelease::Settled(stream.clone(), change.settled.clone()));
         }
         if !change.effects.is_empty() {
-            releases.push(Release::Effects(stream.clone(), change.effects.clone()));
+            releases.push(CommitRelease::Effects(stream.clone(), change.effects.clone()));
         }
         if slot.actor.is_over() {
-            releases.push(Release::Over(stream.clone()));
+            releases.push(CommitRelease::Over(stream.clone()));
         }
         let mut append = Append::new(stream.clone(), expected, change.events, change.header);
         append.rows = change.rows;
@@ -335,28 +337,32 @@ impl Reactor {
                 Err(_) => self.conflicted(&stream, releases),
             }
         }
-        self.out.extend(std::mem::take(&mut self.too_early).into_iter().map(Action::Load));
+        self.out.extend(std::mem::take(&mut self.too_early).into_iter().map(ReactorAction::Load));
     }
 
-    fn release(&mut self, release: Release) {
+    fn release(&mut self, release: CommitRelease) {
         match release {
-            Release::Reply(token, recorded) => self.out.push(Action::Reply(token, Answer::Done(recorded))),
-            Release::Effects(stream, effects) => effects.into_iter().for_each(|effect| self.offer(&stream, effect)),
+            CommitRelease::Reply(token, recorded) => {
+                self.out.push(ReactorAction::Reply(token, ReactorAnswer::Done(recorded)))
+            }
+            CommitRelease::Effects(stream, effects) => {
+                effects.into_iter().for_each(|effect| self.offer(&stream, effect))
+            }
             // Not before: after a crash, what came first would be done once more beside what comes next.
-            Release::Settled(stream, settled) => {
+            CommitRelease::Settled(stream, settled) => {
                 let next = self.slots.get_mut(&stream).and_then(|slot| slot.advance(&settled));
                 next.into_iter().for_each(|effect| self.give(&stream, effect));
             }
-            Release::Leased(assignment) => {
+            CommitRelease::Leased(assignment) => {
                 // It may have been given up while its lease was on its way to the store.
                 if self.is_held(&assignment.stream, &assignment.effect.id, assignment.dispatch) {
-                    self.out.push(Action::Perform(*assignment));
+                    self.out.push(ReactorAction::Perform(*assignment));
                 }
             }
-            Release::Withdrawn(worker, dispatch) => {
-                self.out.push(Action::Withdrawn { worker, dispatch, is_lost: false });
+            CommitRelease::Withdrawn(worker, dispatch) => {
+                self.out.push(ReactorAction::Withdrawn { worker, dispatch, is_lost: false });
             }
-            Release::Over(stream) => {
+            CommitRelease::Over(stream) => {
                 if self.slots.get(&stream).is_some_and(|slot| slot.actor.is_over()) {
                     self.drop_slot(&stream);
                 }
@@ -365,12 +371,12 @@ impl Reactor {
     }
 
     /// The store knows better: what is in memory is dropped, and loaded again when somebody asks.
-    fn conflicted(&mut self, stream: &StreamId, mut releases: Vec<Release>) {
+    fn conflicted(&mut self, stream: &StreamId, mut releases: Vec<CommitRelease>) {
         let built_on_it = self.gathered.extract_if(.., |(append, _)| append.stream == *stream);
         releases.extend(built_on_it.flat_map(|(_, releases)| releases));
         for release in releases {
-            if let Release::Reply(token, _) = release {
-                self.out.push(Action::Reply(token, Answer::Conflict));
+            if let CommitRelease::Reply(token, _) = release {
+                self.out.push(ReactorAction::Reply(token, ReactorAnswer::Conflict));
             }
         }
         self.drop_slot(stream);
@@ -388,7 +394,7 @@ impl Reactor {
         }
     }
 
-    fn loaded(&mut self, stream: StreamId, found: Option<Found>, now: Moment) {
+    fn loaded(&mut self, stream: StreamId, found: Option<LoadedStream>, now: Moment) {
         if self.is_on_its_way(&stream) {
             self.too_early.insert(stream);
             return;
@@ -398,7 +404,7 @@ impl Reactor {
         match found {
             None => {
                 let tokens = said.into_iter().filter_map(|(token, _)| token);
-                self.out.extend(tokens.map(|token| Action::Reply(token, Answer::NotFound)));
+                self.out.extend(tokens.map(|token| ReactorAction::Reply(token, ReactorAnswer::NotFound)));
             }
             Some(found) => {
                 let version = found.version;
@@ -408,7 +414,7 @@ impl Reactor {
                     stranded.into_iter().for_each(|said| self.say(None, stream.clone(), said, now));
                 }
                 said.into_iter().for_each(|(token, said)| self.say(token, stream.clone(), said, now));
-                let unchanged = |slot: &Slot| slot.version == version && slot.actor.is_over();
+                let unchanged = |slot: &ActorSlot| slot.version == version && slot.actor.is_over();
                 if self.slots.get(&stream).is_some_and(unchanged) {
                     self.drop_slot(&stream); // it had ended, and still has
                 }
@@ -423,12 +429,12 @@ impl Reactor {
     }
 
     /// Takes up a stream where the store says it is.
-    fn adopt(&mut self, stream: &StreamId, found: Found, now: Moment) {
-        let Found { actor, version, mut effects, timers } = found;
+    fn adopt(&mut self, stream: &StreamId, found: LoadedStream, now: Moment) {
+        let LoadedStream { actor, version, mut effects, timers } = found;
         if let Some(order) = actor.in_order() {
             effects.sort_by_key(|open| order.iter().position(|id| *id == open.effect.id));
         }
-        let mut slot = Slot::new(actor, version);
+        let mut slot = ActorSlot::new(actor, version);
         // One that was set under a clock that was ahead is not waited for until that day.
         let soonest = |actor: &dyn Actor, key: &str, due: i64| match actor.longest(key) {
             Some(longest) => due.min(now.after(longest).0),
@@ -457,13 +463,18 @@ impl Reactor {
     fn give(&mut self, stream: &StreamId, effect: Effect) {
         let Some(slot) = self.slots.get_mut(stream).filter(|slot| slot.actor.is_open(&effect.id)) else { return };
         match slot.actor.wants(&effect) {
-            Some(wanted) => self.workers.wait(Job { stream: stream.clone(), effect, wanted }),
+            Some(wanted) => self.workers.wait(QueuedEffect { stream: stream.clone(), effect, wanted }),
             None => {
                 self.dispatches += 1;
                 let dispatch = self.dispatches;
-                let handed = Handed { dispatch, worker: None, until: None, effect: effect.clone() };
+                let handed = EffectDispatch { dispatch, worker: None, until: None, effect: effect.clone() };
                 slot.handed.insert(effect.id.clone(), handed);
-                self.out.push(Action::Perform(Assignment { stream: stream.clone(), effect, dispatch, worker: None }));
+                self.out.push(ReactorAction::Perform(Assignment {
+                    stream: stream.clone(),
+                    effect,
+                    dispatch,
+                    worker: None,
+                }));
             }
         }
     }

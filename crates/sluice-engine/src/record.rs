@@ -5,21 +5,21 @@
 use sluice_core::machine::{Moment, Refusal};
 use sluice_store::{Card, Effect, Event, Header};
 
-use crate::actor::{Actor, Change, Said, Wanted, misdirected};
+use crate::actor::{Actor, ActorChange, ActorInput, WorkerRequirement, misdirected};
 
 /// A fact that stands alone.
-pub struct Record {
+pub struct RecordActor {
     header: Header,
 }
 
-impl Record {
+impl RecordActor {
     /// A fact of this kind, and what is to be stored of it.
-    pub fn create(kind: &str, event: Event) -> (Self, Change) {
-        Record::holding(kind, event, Vec::new())
+    pub fn create(kind: &str, event: Event) -> (Self, ActorChange) {
+        RecordActor::holding(kind, event, Vec::new())
     }
 
     /// The same, with something beside the event that no log shows.
-    pub fn holding(kind: &str, event: Event, data: Vec<u8>) -> (Self, Change) {
+    pub fn holding(kind: &str, event: Event, data: Vec<u8>) -> (Self, ActorChange) {
         let card = Card {
             kind: kind.to_owned(),
             status: "recorded".into(),
@@ -30,7 +30,7 @@ impl Record {
             updated: event.time,
         };
         let header = Header { card, data };
-        let change = Change {
+        let change = ActorChange {
             events: vec![event],
             header: header.clone(),
             rows: Vec::new(),
@@ -38,12 +38,12 @@ impl Record {
             settled: Vec::new(),
             timers: Vec::new(),
         };
-        (Record { header }, change)
+        (RecordActor { header }, change)
     }
 }
 
-impl Actor for Record {
-    fn take(&mut self, _: Said, _: Moment) -> Result<Option<Change>, Refusal> {
+impl Actor for RecordActor {
+    fn take(&mut self, _: ActorInput, _: Moment) -> Result<Option<ActorChange>, Refusal> {
         Err(misdirected("record", "task or run"))
     }
 
@@ -61,7 +61,7 @@ impl Actor for Record {
         false
     }
 
-    fn wants(&self, _: &Effect) -> Option<Wanted> {
+    fn wants(&self, _: &Effect) -> Option<WorkerRequirement> {
         None
     }
 

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_core::machine::{Decision, Moment, Refusal};
-use sluice_core::recipe::{FailureKind, StepId, Work};
+use sluice_core::recipe::{FailureKind, StepId, StepWork};
 use sluice_core::run::{
-    Asker, Effect, Event, Given, Input, Kind, Mode, Outcome as Ended, Part, Plan, Report, RunState, Speaker, TimerKey,
-    begin, decide, effect,
+    AttemptPart, AttemptReport, RunAsker, RunEffect, RunEvent, RunInput, RunKind, RunMode, RunParameters, RunPlan,
+    RunState, Speaker, StepOutcome, TimerKey, begin, decide, effect,
 };
-use sluice_store::{Card, Effect as StoredEffect, Event as StoredEvent, Header, RowKey, Stored};
+use sluice_store::{Card, Effect, Event, Header, RowKey, StoredStream};
 
-use crate::actor::{Actor, Change, Outcome, Said, Wanted, misdirected};
-use crate::codec::outbox::{self, Note};
-use crate::codec::{Unreadable, run_effect, run_event, run_state};
+use crate::actor::{Actor, ActorChange, ActorInput, EffectOutcome, WorkerRequirement, misdirected};
+use crate::codec::outbox::{self, OutboxNote};
+use crate::codec::{UnreadableData, run_effect, run_event, run_state};
 
 /// The kind of effect that carries out a part of a step.
 const PERFORM: &str = "perform";
@@ -27,7 +27,7 @@ const ENGINE: &str = "engine";
 
 /// A run.
 pub struct RunActor {
-    plan: Arc<Plan>,
+    plan: Arc<RunPlan>,
     /// The digest of the definition.
     definition: String,
     /// What it belongs to.
@@ -47,7 +47,7 @@ impl RunActor {
 
     /// What the card of a run names as its group: the workers that it is for, and what it is called. There is an index of
     /// it in every store, so a list of one kind does not go over all others.
-    pub fn belongs(group: &str, kind: Kind) -> String {
+    pub fn belongs(group: &str, kind: RunKind) -> String {
         format!("{group}/{}", kind.word())
     }
 
@@ -57,13 +57,19 @@ impl RunActor {
     }
 
     /// What a run is called, as its card says. One that was last stored by an earlier Sluice does not say.
-    pub fn kind_of(card: &Card) -> Option<Kind> {
+    pub fn kind_of(card: &Card) -> Option<RunKind> {
         let (_, word) = card.group.split_once('/')?;
-        Kind::ALL.into_iter().find(|kind| kind.word() == word)
+        RunKind::ALL.into_iter().find(|kind| kind.word() == word)
     }
 
     /// A run that starts now, and what is to be stored of it.
-    pub fn create(plan: Arc<Plan>, definition: String, group: String, given: Given, now: Moment) -> (Self, Change) {
+    pub fn create(
+        plan: Arc<RunPlan>,
+        definition: String,
+        group: String,
+        given: RunParameters,
+        now: Moment,
+    ) -> (Self, ActorChange) {
         let decision = begin(&plan, given.clone(), now);
         let state = RunState::new(&plan, given, now);
         let mut actor = RunActor {
@@ -82,7 +88,7 @@ impl RunActor {
     }
 
     /// A run as it was stored.
-    pub fn restore(plan: Arc<Plan>, stored: &Stored) -> Result<Self, Unreadable> {
+    pub fn restore(plan: Arc<RunPlan>, stored: &StoredStream) -> Result<Self, UnreadableData> {
         let state = run_state::read(&plan, &stored.header.data, &stored.rows)?;
         Ok(RunActor {
             definition: run_state::definition_of(&stored.header.data)?,
@@ -97,7 +103,7 @@ impl RunActor {
     }
 
     /// What it carries out.
-    pub fn plan(&self) -> &Arc<Plan> {
+    pub fn plan(&self) -> &Arc<RunPlan> {
         &self.plan
     }
 
@@ -128,8 +134,8 @@ impl RunActor {
         (run_state::write_header(&self.state, &self.definition), rows)
     }
 
-    fn event(&self, kind: &str, data: Vec<u8>, by: &str, now: Moment) -> StoredEvent {
-        StoredEvent {
+    fn event(&self, kind: &str, data: Vec<u8>, by: &str, now: Moment) -> Event {
+        Event {
             kind: kind.into(),
             version: run_event::VERSION,
             time: now.0,
@@ -141,18 +147,20 @@ impl RunActor {
     }
 
     /// Who says this, for the log.
-    fn speaker(&self, input: &Input) -> String {
+    fn speaker(&self, input: &RunInput) -> String {
         let agent = |by: &Speaker| format!("step {}", self.plan.recipe.step(by.step).name);
         match input {
-            Input::By { asker: Asker::Agent(by), .. } | Input::Ask { by, .. } | Input::Said { by, .. } => agent(by),
-            Input::By { asker: Asker::Person, .. }
-            | Input::Answer { .. }
-            | Input::Retry { .. }
-            | Input::Cancel { .. }
-            | Input::ByHand { .. }
-            | Input::Close { .. } => "person".into(),
-            Input::By { asker: Asker::Stranger, .. } => "stranger".into(),
-            Input::Ended { .. } | Input::Lost { .. } | Input::Timer(_) => ENGINE.into(),
+            RunInput::By { asker: RunAsker::Agent(by), .. } | RunInput::Ask { by, .. } | RunInput::Said { by, .. } => {
+                agent(by)
+            }
+            RunInput::By { asker: RunAsker::Person, .. }
+            | RunInput::Answer { .. }
+            | RunInput::Retry { .. }
+            | RunInput::Cancel { .. }
+            | RunInput::ByHand { .. }
+            | RunInput::Close { .. } => "person".into(),
+            RunInput::By { asker: RunAsker::Stranger, .. } => "stranger".into(),
+            RunInput::Ended { .. } | RunInput::Lost { .. } | RunInput::Timer(_) => ENGINE.into(),
         }
     }
 
@@ -170,7 +178,13 @@ impl RunActor {
     }
 
     /// Applies a decision and says what of it is to be stored.
-    fn record(&mut self, decision: Decision<Event, Effect>, mut settled: Vec<String>, by: &str, now: Moment) -> Change {
+    fn record(
+        &mut self,
+        decision: Decision<RunEvent, RunEffect>,
+        mut settled: Vec<String>,
+        by: &str,
+        now: Moment,
+    ) -> ActorChange {
         let mut touched = BTreeSet::new();
         let mut events = Vec::with_capacity(decision.events.len());
         for event in &decision.events {
@@ -186,7 +200,7 @@ impl RunActor {
         for id in &settled {
             self.open.remove(id);
         }
-        let mut change = Change {
+        let mut change = ActorChange {
             events,
             header: self.describe(now),
             rows: touched.iter().map(|key| (*key, Some(self.row(*key)))).collect(),
@@ -203,10 +217,10 @@ impl RunActor {
     }
 
     /// Applies an event and notes which rows it changes.
-    fn apply(&mut self, event: &Event, touched: &mut BTreeSet<RowKey>) {
+    fn apply(&mut self, event: &RunEvent, touched: &mut BTreeSet<RowKey>) {
         if matches!(
             event,
-            Event::LoopedBack { .. } | Event::Reopened { .. } | Event::Ending { .. } | Event::Ended { .. }
+            RunEvent::LoopedBack { .. } | RunEvent::Reopened { .. } | RunEvent::Ending { .. } | RunEvent::Ended { .. }
         ) {
             // These reach many steps; comparing them all costs less than knowing the machine's rules a second time.
             let before = self.state.steps.clone();
@@ -218,12 +232,12 @@ impl RunActor {
         self.state.apply(&self.plan, event);
         touched.extend(event.step().map(run_state::step_key));
         match event {
-            Event::PartStarted { step, part: Part::Item(item) }
-            | Event::PartEnded { step, part: Part::Item(item), .. }
-            | Event::PartLost { step, part: Part::Item(item), .. } => {
+            RunEvent::PartStarted { step, part: AttemptPart::Item(item) }
+            | RunEvent::PartEnded { step, part: AttemptPart::Item(item), .. }
+            | RunEvent::PartLost { step, part: AttemptPart::Item(item), .. } => {
                 touched.extend([run_state::item_key(*step, *item)])
             }
-            Event::StepStarted { step, .. } => {
+            RunEvent::StepStarted { step, .. } => {
                 let of_step = self.state.items.range((*step, 0)..(StepId(step.0 + 1), 0));
                 touched.extend(of_step.map(|((step, item), _)| run_state::item_key(*step, *item)));
             }
@@ -240,38 +254,36 @@ impl RunActor {
         }
     }
 
-    fn store_effect(&mut self, effect: &Effect, index: usize, change: &mut Change) {
+    fn store_effect(&mut self, effect: &RunEffect, index: usize, change: &mut ActorChange) {
         let numbered = format!("v{}.{index}", self.version);
         let (id, kind) = match effect {
-            Effect::SetTimer(key, at) => return change.timers.push((key.to_string(), Some(at.0))),
-            Effect::ClearTimer(key) => return change.timers.push((key.to_string(), None)),
-            Effect::Perform(it) => (effect::key(it.step, it.attempt, it.part), PERFORM),
-            Effect::Stop { step, attempt, part } => (format!("stop.{}", effect::key(*step, *attempt, *part)), "stop"),
-            Effect::Notify(_) => (numbered, "notify"),
-            Effect::RunCommand(_) => (numbered, "run_command"),
-            Effect::Start { .. } => (numbered, "start"),
-            Effect::Repeat { .. } => (numbered, REPEAT),
+            RunEffect::SetTimer(key, at) => return change.timers.push((key.to_string(), Some(at.0))),
+            RunEffect::ClearTimer(key) => return change.timers.push((key.to_string(), None)),
+            RunEffect::Perform(it) => (effect::key(it.step, it.attempt, it.part), PERFORM),
+            RunEffect::Stop { step, attempt, part } => {
+                (format!("stop.{}", effect::key(*step, *attempt, *part)), "stop")
+            }
+            RunEffect::Notify(_) => (numbered, "notify"),
+            RunEffect::RunCommand(_) => (numbered, "run_command"),
+            RunEffect::Start { .. } => (numbered, "start"),
+            RunEffect::Repeat { .. } => (numbered, REPEAT),
         };
-        if let Effect::Repeat { at } = effect {
+        if let RunEffect::Repeat { at } = effect {
             self.next_turn = Some((id.clone(), *at));
         }
         self.open.insert(id.clone());
-        change.effects.push(StoredEffect {
-            id,
-            kind: kind.into(),
-            data: run_effect::write(effect).unwrap_or_default(),
-        });
+        change.effects.push(Effect { id, kind: kind.into(), data: run_effect::write(effect).unwrap_or_default() });
     }
 
     /// An effect is settled, and nothing else follows from it.
-    fn settle(&mut self, effect: &str, error: Option<&str>, now: Moment) -> Option<Change> {
+    fn settle(&mut self, effect: &str, error: Option<&str>, now: Moment) -> Option<ActorChange> {
         if !self.open.remove(effect) {
             return None;
         }
         self.next_turn = self.next_turn.take().filter(|(id, _)| id != effect);
-        let note = Note::Settled { effect: effect.to_owned(), error: error.map(str::to_owned) };
+        let note = OutboxNote::Settled { effect: effect.to_owned(), error: error.map(str::to_owned) };
         self.version += 1;
-        Some(Change {
+        Some(ActorChange {
             events: vec![self.event(note.kind(), outbox::write(&note), ENGINE, now)],
             header: self.describe(now),
             rows: Vec::new(),
@@ -281,24 +293,24 @@ impl RunActor {
         })
     }
 
-    fn outcome(&mut self, effect: &str, outcome: Outcome, now: Moment) -> Option<Change> {
+    fn outcome(&mut self, effect: &str, outcome: EffectOutcome, now: Moment) -> Option<ActorChange> {
         let Some((step, attempt, part)) = performed(effect) else {
             return match &outcome {
-                Outcome::Failed(error) => self.settle(effect, Some(error), now),
-                Outcome::Task(_) => self.settle(effect, Some("the outcome of a task's effect"), now),
-                Outcome::Done | Outcome::Run(_) => self.settle(effect, None, now),
+                EffectOutcome::Failed(error) => self.settle(effect, Some(error), now),
+                EffectOutcome::Task(_) => self.settle(effect, Some("the outcome of a task's effect"), now),
+                EffectOutcome::Done | EffectOutcome::Run(_) => self.settle(effect, None, now),
             };
         };
         let report = match outcome {
-            Outcome::Run(report) => report,
-            Outcome::Failed(error) => failed(&error),
-            Outcome::Done | Outcome::Task(_) => failed(NO_REPORT),
+            EffectOutcome::Run(report) => report,
+            EffectOutcome::Failed(error) => failed(&error),
+            EffectOutcome::Done | EffectOutcome::Task(_) => failed(NO_REPORT),
         };
-        self.ended(effect, &Input::Ended { step, attempt, part, report }, now)
+        self.ended(effect, &RunInput::Ended { step, attempt, part, report }, now)
     }
 
     /// A performance has ended, in time or too late; either way it is settled.
-    fn ended(&mut self, effect: &str, input: &Input, now: Moment) -> Option<Change> {
+    fn ended(&mut self, effect: &str, input: &RunInput, now: Moment) -> Option<ActorChange> {
         match decide(&self.plan, &self.state, input, now) {
             Ok(decision) if !decision.events.is_empty() => {
                 Some(self.record(decision, vec![effect.to_owned()], ENGINE, now))
@@ -309,42 +321,42 @@ impl RunActor {
 }
 
 /// A performance that ends without a report has failed: a run must not wait for what nobody is at.
-fn failed(error: &str) -> Report {
-    Report::Failed { kind: FailureKind::Failed, error: error.to_owned(), outcome: Ended::default() }
+fn failed(error: &str) -> AttemptReport {
+    AttemptReport::Failed { kind: FailureKind::Failed, error: error.to_owned(), outcome: StepOutcome::default() }
 }
 
 /// The effect that starts the next turn of a patrol, and when that is.
-fn next_turn(stored: &StoredEffect) -> Option<(String, Moment)> {
+fn next_turn(stored: &Effect) -> Option<(String, Moment)> {
     match run_effect::read(&stored.data) {
-        Ok(Effect::Repeat { at }) if stored.kind == REPEAT => Some((stored.id.clone(), at)),
+        Ok(RunEffect::Repeat { at }) if stored.kind == REPEAT => Some((stored.id.clone(), at)),
         Ok(_) | Err(_) => None,
     }
 }
 
 /// The part of a step that an effect carries out, by its id.
-pub fn performed(effect: &str) -> Option<(StepId, u32, Part)> {
+pub fn performed(effect: &str) -> Option<(StepId, u32, AttemptPart)> {
     let mut parts = effect.splitn(3, '.');
     let (step, attempt) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    Some((StepId(step), attempt, Part::parse(parts.next()?)?))
+    Some((StepId(step), attempt, AttemptPart::parse(parts.next()?)?))
 }
 
 impl Actor for RunActor {
-    fn take(&mut self, said: Said, now: Moment) -> Result<Option<Change>, Refusal> {
+    fn take(&mut self, said: ActorInput, now: Moment) -> Result<Option<ActorChange>, Refusal> {
         let input = match said {
-            Said::Run(input) => input,
-            Said::Task(_) | Said::Remark(_) => return Err(misdirected("run", "task")),
-            Said::Fact(_) => return Err(misdirected("run", "ledger")),
-            Said::Outcome { effect, outcome } => return Ok(self.outcome(&effect, outcome, now)),
-            Said::Lost { effect } => {
+            ActorInput::Run(input) => input,
+            ActorInput::Task(_) | ActorInput::Remark(_) => return Err(misdirected("run", "task")),
+            ActorInput::Fact(_) => return Err(misdirected("run", "ledger")),
+            ActorInput::Outcome { effect, outcome } => return Ok(self.outcome(&effect, outcome, now)),
+            ActorInput::Lost { effect } => {
                 let Some((step, attempt, part)) = performed(&effect) else { return Ok(None) };
-                return Ok(self.ended(&effect, &Input::Lost { step, attempt, part }, now));
+                return Ok(self.ended(&effect, &RunInput::Lost { step, attempt, part }, now));
             }
-            Said::Timer(key) => match TimerKey::parse(&key) {
-                Some(key) => Input::Timer(key),
+            ActorInput::Timer(key) => match TimerKey::parse(&key) {
+                Some(key) => RunInput::Timer(key),
                 None => return Ok(None),
             },
         };
-        let due = if let Input::Timer(key) = &input { Some(key.to_string()) } else { None };
+        let due = if let RunInput::Timer(key) = &input { Some(key.to_string()) } else { None };
         let decision = decide(&self.plan, &self.state, &input, now)?;
         if decision.events.is_empty() {
             return Ok(None);
@@ -372,26 +384,27 @@ impl Actor for RunActor {
         self.open.contains(effect)
     }
 
-    fn wants(&self, effect: &StoredEffect) -> Option<Wanted> {
+    fn wants(&self, effect: &Effect) -> Option<WorkerRequirement> {
         let (step, _, _) = performed(&effect.id)?;
         let step = self.plan.recipe.step(step);
-        if let Work::Task(_) = step.work {
+        if let StepWork::Task(_) = step.work {
             return None; // a task belongs to the engine's own home
         }
         let role = step.role.to_string();
-        Some(Wanted { role, group: self.group.clone() })
+        Some(WorkerRequirement { role, group: self.group.clone() })
     }
 
     /// What is under way without an effect that is open: an engine before this one settled that without a report, and the
     /// run would wait for ever. What is done by hand has none.
-    fn stranded(&self) -> Vec<Said> {
-        if self.state.given.mode == Mode::ByHand || self.state.end.is_some() {
+    fn stranded(&self) -> Vec<ActorInput> {
+        if self.state.given.mode == RunMode::ByHand || self.state.end.is_some() {
             return Vec::new();
         }
         let under_way = self.state.under_way().into_iter();
         let nobody_is_at =
             under_way.filter(|(step, attempt, part)| !self.open.contains(&effect::key(*step, *attempt, *part)));
-        let told = |(step, attempt, part)| Said::Run(Input::Ended { step, attempt, part, report: failed(NO_REPORT) });
+        let told =
+            |(step, attempt, part)| ActorInput::Run(RunInput::Ended { step, attempt, part, report: failed(NO_REPORT) });
         nobody_is_at.map(told).collect()
     }
 

@@ -2,18 +2,18 @@
 //!
 //! Oldest first; a worker of exactly that role before one that does anything; only workers of the right group.
 
-use crate::actor::Wanted;
+use crate::actor::WorkerRequirement;
 
 /// Something that waits for a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting<'a> {
+pub struct WaitingEffect<'a> {
     /// Who may do it.
-    pub wanted: &'a Wanted,
+    pub wanted: &'a WorkerRequirement,
 }
 
 /// A worker that could do something.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Free<'a> {
+pub struct FreeWorker<'a> {
     /// What it is; `any` does anything.
     pub role: &'a str,
     /// Whose work it does.
@@ -23,7 +23,7 @@ pub struct Free<'a> {
 }
 
 /// For each of `waiting`, in their order, the place in `free` of the worker that gets it.
-pub fn assign(waiting: &[Waiting<'_>], free: &[Free<'_>]) -> Vec<Option<usize>> {
+pub fn assign(waiting: &[WaitingEffect<'_>], free: &[FreeWorker<'_>]) -> Vec<Option<usize>> {
     let mut room: Vec<usize> = free.iter().map(|worker| worker.room).collect();
     let mut given = Vec::with_capacity(waiting.len());
     for it in waiting {
@@ -51,10 +51,13 @@ mod tests {
     use super::*;
 
     fn assigned(waiting: &[(&str, &str)], free: &[(&str, &str, usize)]) -> Vec<Option<usize>> {
-        let wanted: Vec<Wanted> =
-            waiting.iter().map(|(role, group)| Wanted { role: (*role).into(), group: (*group).into() }).collect();
-        let waiting: Vec<Waiting<'_>> = wanted.iter().map(|wanted| Waiting { wanted }).collect();
-        let free: Vec<Free<'_>> = free.iter().map(|(role, group, room)| Free { role, group, room: *room }).collect();
+        let wanted: Vec<WorkerRequirement> = waiting
+            .iter()
+            .map(|(role, group)| WorkerRequirement { role: (*role).into(), group: (*group).into() })
+            .collect();
+        let waiting: Vec<WaitingEffect<'_>> = wanted.iter().map(|wanted| WaitingEffect { wanted }).collect();
+        let free: Vec<FreeWorker<'_>> =
+            free.iter().map(|(role, group, room)| FreeWorker { role, group, room: *room }).collect();
         assign(&waiting, &free)
     }
 

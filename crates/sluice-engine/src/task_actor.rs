@@ -8,22 +8,22 @@ use std::sync::Arc;
 
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::{Decision, Moment, Refusal, RefusalCode};
-use sluice_core::task::input::{Found, Outcome as Ended};
-use sluice_core::task::state::Phase;
-use sluice_core::task::{Asker, Create, Effect, EffectKey, Event, Input, TaskState, create, decide};
-use sluice_store::{Card, Effect as StoredEffect, Event as StoredEvent, Header, Stored};
+use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct};
+use sluice_core::task::state::TaskPhase;
+use sluice_core::task::{EffectKey, NewTask, TaskAsker, TaskEffect, TaskEvent, TaskInput, TaskState, create, decide};
+use sluice_store::{Card, Effect, Event, Header, StoredStream};
 
-use crate::actor::{Actor, Change, Outcome, Remark, Said, Wanted, misdirected};
-use crate::codec::outbox::{self, Note};
+use crate::actor::{Actor, ActorChange, ActorInput, EffectOutcome, Remark, WorkerRequirement, misdirected};
+use crate::codec::outbox::{self, OutboxNote};
 use crate::codec::remark::{self, Remarks};
-use crate::codec::task_state::Kept;
-use crate::codec::{Unreadable, task_effect, task_event, task_state};
+use crate::codec::task_state::TaskHeader;
+use crate::codec::{UnreadableData, task_effect, task_event, task_state};
 use crate::loader::pin;
 
 /// A task.
 pub struct TaskActor {
     lifecycle: Arc<Lifecycle>,
-    kept: Kept,
+    kept: TaskHeader,
     created: i64,
 }
 
@@ -38,24 +38,24 @@ impl TaskActor {
         lifecycle: Arc<Lifecycle>,
         definition: String,
         id: String,
-        wanted: &Create,
+        wanted: &NewTask,
         now: Moment,
-    ) -> Result<(Self, Change), Refusal> {
+    ) -> Result<(Self, ActorChange), Refusal> {
         let decision = create(&lifecycle, wanted, now)?;
         let state = TaskState::fold(&lifecycle, &decision.events).expect("a creation begins with the task");
-        let kept = Kept { id, definition, state, open: Vec::new(), remarks: Remarks::default() };
+        let kept = TaskHeader { id, definition, state, open: Vec::new(), remarks: Remarks::default() };
         let mut actor = TaskActor { lifecycle, kept, created: now.0 };
         let change = actor.change(decision, None, wanted.by, now);
         Ok((actor, change))
     }
 
     /// A task as it was stored.
-    pub fn restore(lifecycle: Arc<Lifecycle>, stored: &Stored) -> Result<Self, Unreadable> {
+    pub fn restore(lifecycle: Arc<Lifecycle>, stored: &StoredStream) -> Result<Self, UnreadableData> {
         let kept = task_state::read(&lifecycle, &stored.header.data)?;
         let known: BTreeSet<&str> = kept.open.iter().map(String::as_str).collect();
         let outbox: BTreeSet<&str> = stored.effects.iter().map(|open| open.effect.id.as_str()).collect();
         if known != outbox || known.len() != kept.open.len() {
-            return Err(Unreadable("the outbox of a task does not hold what its header says".into()));
+            return Err(UnreadableData("the outbox of a task does not hold what its header says".into()));
         }
         Ok(TaskActor { lifecycle, kept, created: stored.header.card.created })
     }
@@ -87,8 +87,8 @@ impl TaskActor {
 
     fn is_finished(&self) -> bool {
         match self.kept.state.phase(&self.lifecycle) {
-            Phase::Finished => true,
-            Phase::Waiting | Phase::Standing | Phase::Settling | Phase::Closing => false,
+            TaskPhase::Finished => true,
+            TaskPhase::Waiting | TaskPhase::Standing | TaskPhase::Settling | TaskPhase::Closing => false,
         }
     }
 
@@ -109,16 +109,16 @@ impl TaskActor {
         Header { card, data: self.image() }
     }
 
-    fn event(&self, kind: &str, version: u16, data: Vec<u8>, by: Asker, now: Moment) -> StoredEvent {
-        StoredEvent {
+    fn event(&self, kind: &str, version: u16, data: Vec<u8>, by: TaskAsker, now: Moment) -> Event {
+        Event {
             kind: kind.into(),
             version,
             time: now.0,
             actor: match by {
-                Asker::Person => "person".into(),
-                Asker::Engine => "engine".into(),
-                Asker::Session(id) => format!("session {id}"),
-                Asker::Stranger => "stranger".into(),
+                TaskAsker::Person => "person".into(),
+                TaskAsker::Engine => "engine".into(),
+                TaskAsker::Session(id) => format!("session {id}"),
+                TaskAsker::Stranger => "stranger".into(),
             },
             correlation: self.kept.id.clone(),
             caused_by: None,
@@ -127,18 +127,24 @@ impl TaskActor {
     }
 
     /// What is to be stored of a decision that has been applied.
-    fn change(&mut self, decision: Decision<Event, Effect>, settled: Option<String>, by: Asker, now: Moment) -> Change {
-        let store = |effect: &Effect| StoredEffect {
+    fn change(
+        &mut self,
+        decision: Decision<TaskEvent, TaskEffect>,
+        settled: Option<String>,
+        by: TaskAsker,
+        now: Moment,
+    ) -> ActorChange {
+        let store = |effect: &TaskEffect| Effect {
             id: effect.key.to_string(),
             kind: task_effect::kind(&effect.instruction).into(),
             data: task_effect::write(&effect.instruction),
         };
-        let effects: Vec<StoredEffect> = decision.effects.iter().map(store).collect();
+        let effects: Vec<Effect> = decision.effects.iter().map(store).collect();
         self.kept.open.retain(|id| Some(id) != settled.as_ref());
         self.kept.open.extend(effects.iter().map(|effect| effect.id.clone()));
         let stored =
-            |event: &Event| self.event(event.type_name(), task_event::VERSION, task_event::write(event), by, now);
-        Change {
+            |event: &TaskEvent| self.event(event.type_name(), task_event::VERSION, task_event::write(event), by, now);
+        ActorChange {
             events: decision.events.iter().map(stored).collect(),
             header: self.describe(now),
             rows: Vec::new(),
@@ -151,11 +157,11 @@ impl TaskActor {
     /// Applies a decision. `None`: it changes nothing.
     fn record(
         &mut self,
-        decision: Decision<Event, Effect>,
+        decision: Decision<TaskEvent, TaskEffect>,
         settled: Option<String>,
-        by: Asker,
+        by: TaskAsker,
         now: Moment,
-    ) -> Option<Change> {
+    ) -> Option<ActorChange> {
         debug_assert!(!decision.events.is_empty() || decision.effects.is_empty(), "an effect for no reason");
         if decision.events.is_empty() {
             return None;
@@ -165,31 +171,31 @@ impl TaskActor {
     }
 
     /// An effect has come to its end. One that nobody waits for any more comes late, and changes nothing.
-    fn ended(&mut self, effect: String, outcome: Ended, now: Moment) -> Option<Change> {
+    fn ended(&mut self, effect: String, outcome: TaskEffectOutcome, now: Moment) -> Option<ActorChange> {
         let key = EffectKey::read(&effect).filter(|_| self.kept.open.contains(&effect))?;
         let error = match &outcome {
-            Ended::Ok(_) => None,
-            Ended::Failed(reason) | Ended::Skipped(reason) => Some(reason.clone()),
+            TaskEffectOutcome::Ok(_) => None,
+            TaskEffectOutcome::Failed(reason) | TaskEffectOutcome::Skipped(reason) => Some(reason.clone()),
         };
-        let input = Input::EffectDone { key, outcome };
+        let input = TaskInput::EffectDone { key, outcome };
         let decided = decide(&self.lifecycle, &self.kept.state, &input, now).unwrap_or_else(|_| Decision::nothing());
-        match self.record(decided, Some(effect.clone()), Asker::Engine, now) {
+        match self.record(decided, Some(effect.clone()), TaskAsker::Engine, now) {
             Some(change) => Some(change),
             None => Some(self.settle(effect, error, now)),
         }
     }
 
     /// An effect is settled, and nothing else follows from it.
-    fn settle(&mut self, effect: String, error: Option<String>, now: Moment) -> Change {
-        let note = Note::Settled { effect: effect.clone(), error };
+    fn settle(&mut self, effect: String, error: Option<String>, now: Moment) -> ActorChange {
+        let note = OutboxNote::Settled { effect: effect.clone(), error };
         self.kept.open.retain(|id| *id != effect);
-        let event = self.event(note.kind(), outbox::VERSION, outbox::write(&note), Asker::Engine, now);
+        let event = self.event(note.kind(), outbox::VERSION, outbox::write(&note), TaskAsker::Engine, now);
         self.noted_down(event, vec![effect], now)
     }
 
     /// An event that is none of the machine's.
-    fn noted_down(&self, event: StoredEvent, settled: Vec<String>, now: Moment) -> Change {
-        Change {
+    fn noted_down(&self, event: Event, settled: Vec<String>, now: Moment) -> ActorChange {
+        ActorChange {
             events: vec![event],
             header: self.describe(now),
             rows: Vec::new(),
@@ -200,7 +206,7 @@ impl TaskActor {
     }
 
     /// Writes a remark down, unless it says what the last of its kind said.
-    fn remark(&mut self, remark: &Remark, now: Moment) -> Result<Option<Change>, Refusal> {
+    fn remark(&mut self, remark: &Remark, now: Moment) -> Result<Option<ActorChange>, Refusal> {
         let remarks = &mut self.kept.remarks;
         let mut digest = String::new();
         let is_new = match remark {
@@ -224,7 +230,7 @@ impl TaskActor {
             return Ok(None);
         }
         let data = remark::write(remark, &digest);
-        let event = self.event(remark::kind(remark), remark::VERSION, data, Asker::Engine, now);
+        let event = self.event(remark::kind(remark), remark::VERSION, data, TaskAsker::Engine, now);
         Ok(Some(self.noted_down(event, Vec::new(), now)))
     }
 }
@@ -235,31 +241,33 @@ fn shown(text: &str) -> String {
 }
 
 /// The outcome of a task's effect, as the machine hears it.
-fn heard(outcome: Outcome) -> Ended {
+fn heard(outcome: EffectOutcome) -> TaskEffectOutcome {
     match outcome {
-        Outcome::Task(outcome) => outcome,
-        Outcome::Done => Ended::Ok(Found::Nothing),
-        Outcome::Failed(reason) => Ended::Failed(reason),
-        Outcome::Run(_) => Ended::Failed("it was answered as if it were a step of a run".into()),
+        EffectOutcome::Task(outcome) => outcome,
+        EffectOutcome::Done => TaskEffectOutcome::Ok(TaskEffectProduct::Nothing),
+        EffectOutcome::Failed(reason) => TaskEffectOutcome::Failed(reason),
+        EffectOutcome::Run(_) => TaskEffectOutcome::Failed("it was answered as if it were a step of a run".into()),
     }
 }
 
 impl Actor for TaskActor {
-    fn take(&mut self, said: Said, now: Moment) -> Result<Option<Change>, Refusal> {
+    fn take(&mut self, said: ActorInput, now: Moment) -> Result<Option<ActorChange>, Refusal> {
         match said {
-            Said::Task(Input::EffectDone { key, outcome }) => Ok(self.ended(key.to_string(), outcome, now)),
-            Said::Task(input) => {
+            ActorInput::Task(TaskInput::EffectDone { key, outcome }) => Ok(self.ended(key.to_string(), outcome, now)),
+            ActorInput::Task(input) => {
                 let decision = decide(&self.lifecycle, &self.kept.state, &input, now)?;
                 Ok(self.record(decision, None, input.asker(), now))
             }
-            Said::Outcome { effect, outcome } => Ok(self.ended(effect, heard(outcome), now)),
-            Said::Lost { effect } => {
-                Ok(self.ended(effect, Ended::Failed("whoever performed it went away without a word".into()), now))
-            }
-            Said::Timer(_) => Ok(None),
-            Said::Remark(remark) => self.remark(&remark, now),
-            Said::Run(_) => Err(misdirected("task", "run")),
-            Said::Fact(_) => Err(misdirected("task", "ledger")),
+            ActorInput::Outcome { effect, outcome } => Ok(self.ended(effect, heard(outcome), now)),
+            ActorInput::Lost { effect } => Ok(self.ended(
+                effect,
+                TaskEffectOutcome::Failed("whoever performed it went away without a word".into()),
+                now,
+            )),
+            ActorInput::Timer(_) => Ok(None),
+            ActorInput::Remark(remark) => self.remark(&remark, now),
+            ActorInput::Run(_) => Err(misdirected("task", "run")),
+            ActorInput::Fact(_) => Err(misdirected("task", "ledger")),
         }
     }
 
@@ -278,7 +286,7 @@ impl Actor for TaskActor {
         self.is_finished() && self.kept.open.is_empty()
     }
 
-    fn wants(&self, _effect: &StoredEffect) -> Option<Wanted> {
+    fn wants(&self, _effect: &Effect) -> Option<WorkerRequirement> {
         None
     }
 

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use sluice_store::{Effect, StreamId};
 
-use crate::actor::Wanted;
-use crate::scheduler::{Free, Waiting, assign};
+use crate::actor::WorkerRequirement;
+use crate::scheduler::{FreeWorker, WaitingEffect, assign};
 
 /// A worker, by the name it gave.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +17,7 @@ pub struct WorkerId(pub String);
 
 /// A worker that offers itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct WorkerOffer {
     /// Its name.
     pub id: WorkerId,
     /// What it is; `any` does anything.
@@ -32,31 +32,31 @@ pub struct Offer {
 
 /// An effect that waits for a worker.
 #[derive(Clone, Debug)]
-pub(crate) struct Job {
+pub(crate) struct QueuedEffect {
     pub(crate) stream: StreamId,
     pub(crate) effect: Effect,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: WorkerRequirement,
 }
 
 #[derive(Debug)]
-struct Worker {
-    offer: Offer,
+struct WorkerEntry {
+    offer: WorkerOffer,
     /// When it last gave a sign of life.
     heard: i64,
 }
 
 /// The workers and what waits for them.
 #[derive(Debug, Default)]
-pub(crate) struct Workers {
-    workers: BTreeMap<WorkerId, Worker>,
+pub(crate) struct WorkerQueue {
+    workers: BTreeMap<WorkerId, WorkerEntry>,
     /// How much each of them holds, whether it is there or not: one that comes back still has its work.
     held: BTreeMap<WorkerId, usize>,
-    waiting: VecDeque<Job>,
+    waiting: VecDeque<QueuedEffect>,
 }
 
-impl Workers {
-    pub(crate) fn join(&mut self, offer: Offer, now: i64) {
-        self.workers.insert(offer.id.clone(), Worker { offer, heard: now });
+impl WorkerQueue {
+    pub(crate) fn join(&mut self, offer: WorkerOffer, now: i64) {
+        self.workers.insert(offer.id.clone(), WorkerEntry { offer, heard: now });
     }
 
     pub(crate) fn heard(&mut self, id: &WorkerId, now: i64) {
@@ -68,7 +68,7 @@ impl Workers {
     /// A lease of this worker ran out. If it has been silent for as long, it is not there: it gets nothing until it
     /// comes again. If not, it was only not at that piece of work.
     pub(crate) fn ran_out(&mut self, id: &WorkerId, now: i64) {
-        let silent = |worker: &Worker| now - worker.heard >= worker.offer.lease.unwrap_or(0);
+        let silent = |worker: &WorkerEntry| now - worker.heard >= worker.offer.lease.unwrap_or(0);
         if self.workers.get(id).is_some_and(silent) {
             self.workers.remove(id);
         }
@@ -82,7 +82,7 @@ impl Workers {
         self.workers.get(id).and_then(|worker| worker.offer.lease)
     }
 
-    pub(crate) fn wait(&mut self, job: Job) {
+    pub(crate) fn wait(&mut self, job: QueuedEffect) {
         self.waiting.push_back(job);
     }
 
@@ -114,18 +114,19 @@ impl Workers {
     }
 
     /// Hands out what waits, as far as somebody is free.
-    pub(crate) fn hand_out(&mut self) -> Vec<(WorkerId, Job)> {
-        let held = |worker: &Worker| self.held.get(&worker.offer.id).copied().unwrap_or(0);
-        let room = |worker: &Worker| worker.offer.capacity.saturating_sub(held(worker));
+    pub(crate) fn hand_out(&mut self) -> Vec<(WorkerId, QueuedEffect)> {
+        let held = |worker: &WorkerEntry| self.held.get(&worker.offer.id).copied().unwrap_or(0);
+        let room = |worker: &WorkerEntry| worker.offer.capacity.saturating_sub(held(worker));
         if self.waiting.is_empty() || self.workers.values().all(|worker| room(worker) == 0) {
             return Vec::new();
         }
-        let waiting: Vec<Waiting<'_>> = self.waiting.iter().map(|job| Waiting { wanted: &job.wanted }).collect();
+        let waiting: Vec<WaitingEffect<'_>> =
+            self.waiting.iter().map(|job| WaitingEffect { wanted: &job.wanted }).collect();
         let ids: Vec<&WorkerId> = self.workers.keys().collect();
-        let free: Vec<Free<'_>> = self
+        let free: Vec<FreeWorker<'_>> = self
             .workers
             .values()
-            .map(|it| Free { role: &it.offer.role, group: &it.offer.group, room: room(it) })
+            .map(|it| FreeWorker { role: &it.offer.role, group: &it.offer.group, room: room(it) })
             .collect();
         let given: Vec<Option<WorkerId>> =
             assign(&waiting, &free).into_iter().map(|place| place.map(|index| ids[index].clone())).collect();

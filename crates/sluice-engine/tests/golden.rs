@@ -18,7 +18,7 @@ mod task_state;
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use sluice_engine::codec::outbox::{self, Note};
+use sluice_engine::codec::outbox::{self, OutboxNote};
 
 /// Names for the variants of an enum: a list of all of them, and a match that must know every one.
 macro_rules! forms {
@@ -73,21 +73,21 @@ fn compare<T>(family: &str, samples: &[(String, T)], write: impl Fn(&T) -> Value
 }
 
 forms! {
-    NOTES, note(Note) {
-        Note::Settled { error: None, .. } => "settled",
-        Note::Settled { error: Some(_), .. } => "settled_with_error",
-        Note::Leased { .. } => "leased",
+    NOTES, note(OutboxNote) {
+        OutboxNote::Settled { error: None, .. } => "settled",
+        OutboxNote::Settled { error: Some(_), .. } => "settled_with_error",
+        OutboxNote::Leased { .. } => "leased",
     }
 }
 
 #[test]
 fn notes_of_the_loop() {
     let samples = vec![
-        Note::Settled { effect: "write-4".into(), error: None },
-        Note::Settled { effect: "write-4".into(), error: Some("the disk is full".into()) },
-        Note::Leased { effect: "0.1.whole".into(), worker: "w1".into(), until: 90_000 },
+        OutboxNote::Settled { effect: "write-4".into(), error: None },
+        OutboxNote::Settled { effect: "write-4".into(), error: Some("the disk is full".into()) },
+        OutboxNote::Leased { effect: "0.1.whole".into(), worker: "w1".into(), until: 90_000 },
     ];
-    let write = |it: &Note| serde_json::json!({ "kind": it.kind(), "data": json(&outbox::write(it)) });
+    let write = |it: &OutboxNote| serde_json::json!({ "kind": it.kind(), "data": json(&outbox::write(it)) });
     compare("note", &named(NOTES, note, samples), write, |form| {
         let bytes = form["data"].to_string();
         let read = outbox::read(form["kind"].as_str().unwrap(), 1, bytes.as_bytes()).unwrap().unwrap();

@@ -13,14 +13,14 @@ mod workers;
 
 use fixture::{RECIPE, create_run, create_task, default_lifecycle, is_done, pinned, say, start};
 use sluice_core::run;
-use sluice_core::task::{Asker, Evidence, Input};
-use sluice_engine::actor::{Remark, Said};
+use sluice_core::task::{Evidence, TaskAsker, TaskInput};
+use sluice_engine::actor::{ActorInput, Remark};
 use sluice_engine::loader::pin;
-use sluice_engine::reactor::Answer;
+use sluice_engine::reactor::ReactorAnswer;
 use sluice_store::{Store, StreamId};
 
-fn cancel_run() -> Said {
-    Said::Run(run::Input::Cancel { reason: String::new() })
+fn cancel_run() -> ActorInput {
+    ActorInput::Run(run::RunInput::Cancel { reason: String::new() })
 }
 
 #[test]
@@ -37,9 +37,9 @@ fn tasks_and_runs_are_taken_up_again() {
     let mut again = [handed.recv().unwrap(), handed.recv().unwrap()];
     again.sort();
     assert_eq!(again, ["run-1 0.1.whole", "task-1 write-4"]);
-    let cancel = Input::Cancel { by: Asker::Person, evidence: Evidence::default() };
-    assert!(is_done(&say(&host, "task-1", Said::Task(cancel.clone()))));
-    assert!(matches!(say(&host, "run-1", Said::Task(cancel)), Answer::Refused(_)));
+    let cancel = TaskInput::Cancel { by: TaskAsker::Person, evidence: Evidence::default() };
+    assert!(is_done(&say(&host, "task-1", ActorInput::Task(cancel.clone()))));
+    assert!(matches!(say(&host, "run-1", ActorInput::Task(cancel)), ReactorAnswer::Refused(_)));
     assert!(is_done(&say(&host, "run-1", cancel_run())));
     host.stop().unwrap();
 }
@@ -56,8 +56,8 @@ fn a_task_whose_definition_is_none_stops_alone() {
     let (host, handed) = start(&store, false).unwrap();
     assert_eq!(handed.recv().unwrap(), "run-1 0.1.whole");
     let why = "a recipe, and not a lifecycle";
-    let cancel = Input::Cancel { by: Asker::Person, evidence: Evidence::default() };
-    assert_eq!(say(&host, "task-1", Said::Task(cancel)), Answer::Fault(why.into()));
+    let cancel = TaskInput::Cancel { by: TaskAsker::Person, evidence: Evidence::default() };
+    assert_eq!(say(&host, "task-1", ActorInput::Task(cancel)), ReactorAnswer::Fault(why.into()));
     let faults: Vec<(String, String)> = host.faults().into_iter().map(|(id, why)| (id.to_string(), why)).collect();
     assert_eq!(faults, [("task-1".to_owned(), why.to_owned())]);
     assert!(is_done(&say(&host, "run-1", cancel_run())));
@@ -83,7 +83,7 @@ fn an_altered_definition_is_noticed() {
     let store = Store::open(&format!("sqlite:{}", path.display())).unwrap();
     let (host, _handed) = start(&store, false).unwrap();
     match say(&host, "run-1", cancel_run()) {
-        Answer::Fault(why) => assert!(why.contains("definition") || why.contains("damaged"), "{why}"),
+        ReactorAnswer::Fault(why) => assert!(why.contains("definition") || why.contains("damaged"), "{why}"),
         other => panic!("{other:?}"),
     }
     host.stop().unwrap();
@@ -94,7 +94,7 @@ fn what_is_there_is_not_created_twice() {
     let store = Store::open("memory:").unwrap();
     let (host, _handed) = start(&store, true).unwrap();
     assert!(is_done(&create_run(&host, "run-1").recv().unwrap()));
-    assert_eq!(create_run(&host, "run-1").recv().unwrap(), Answer::Conflict);
+    assert_eq!(create_run(&host, "run-1").recv().unwrap(), ReactorAnswer::Conflict);
     host.stop().unwrap();
 }
 
@@ -104,13 +104,16 @@ fn remarks_are_written_down_and_move_nothing() {
     let store = Store::open("memory:").unwrap();
     let (host, _handed) = start(&store, false).unwrap();
     assert!(is_done(&create_task(&host, pinned(default_lifecycle())).recv().unwrap()));
-    let read = |body: &str| Said::Remark(Remark::Read { body: body.into() });
+    let read = |body: &str| ActorInput::Remark(Remark::Read { body: body.into() });
     let forged =
-        || Said::Remark(Remark::Forged { key: "status".into(), found: "done".into(), truth: "working".into() });
+        || ActorInput::Remark(Remark::Forged { key: "status".into(), found: "done".into(), truth: "working".into() });
     for said in [read("one"), read("one"), read("two"), forged(), forged()] {
         assert!(is_done(&say(&host, "task-1", said)));
     }
-    assert!(matches!(say(&host, "task-1", Said::Remark(Remark::Deleted)), Answer::Refused(_)), "it is open");
+    assert!(
+        matches!(say(&host, "task-1", ActorInput::Remark(Remark::Deleted)), ReactorAnswer::Refused(_)),
+        "it is open"
+    );
     host.stop().unwrap();
 
     let mut reader = store.reader().unwrap();

@@ -6,33 +6,36 @@ use std::sync::Arc;
 
 use sluice_core::machine::{Moment, RefusalCode};
 use sluice_core::recipe::StepId;
-use sluice_core::run::{Ask, Asker, Given, Input, Mode, Origin, Outcome, Part, Plan, Report, Speaker};
+use sluice_core::run::{
+    AttemptPart, AttemptReport, QuestionRequest, RunAsker, RunInput, RunMode, RunOrigin, RunParameters, RunPlan,
+    Speaker, StepOutcome,
+};
 use sluice_dialect::prompts::NoPrompts;
-use sluice_dialect::{Definition, Source, Sources, load};
-use sluice_engine::actor::{Actor, Change, Outcome as Ended, Said};
+use sluice_dialect::{Definition, DefinitionFile, Sources, load};
+use sluice_engine::actor::{Actor, ActorChange, ActorInput, EffectOutcome};
 use sluice_engine::run_actor::RunActor;
-use sluice_store::{OpenEffect, Stored};
+use sluice_store::{OpenEffect, StoredStream};
 
 const RECIPE: &str = "name: one\nsteps:\n  - {name: build, timeout: 1h, prompt: build it}\n";
-const BY: Speaker = Speaker { step: StepId(0), attempt: 1, part: Part::Whole };
+const BY: Speaker = Speaker { step: StepId(0), attempt: 1, part: AttemptPart::Whole };
 
-fn plan() -> Arc<Plan> {
-    let source = Source { path: "one.yml", bytes: RECIPE.as_bytes() };
+fn plan() -> Arc<RunPlan> {
+    let source = DefinitionFile { path: "one.yml", bytes: RECIPE.as_bytes() };
     match load(&source, &mut NoPrompts, &mut Sources::default()).definition {
-        Some(Definition::Recipe(recipe)) => Arc::new(Plan::new(recipe)),
+        Some(Definition::Recipe(recipe)) => Arc::new(RunPlan::new(recipe)),
         _ => panic!("not a recipe"),
     }
 }
 
-fn create() -> (RunActor, Change) {
-    let given = Given {
+fn create() -> (RunActor, ActorChange) {
+    let given = RunParameters {
         id: "run-1".into(),
-        mode: Mode::Engine,
+        mode: RunMode::Engine,
         inputs: Vec::new(),
         prompt: String::new(),
         workspace: String::new(),
         work_order: String::new(),
-        origin: Origin::default(),
+        origin: RunOrigin::default(),
     };
     RunActor::create(plan(), "d1".into(), "local".into(), given, Moment(0))
 }
@@ -40,15 +43,15 @@ fn create() -> (RunActor, Change) {
 /// What a store would keep: the changes one after the other.
 #[derive(Default)]
 struct Kept {
-    stored: Option<Stored>,
+    stored: Option<StoredStream>,
     /// Who caused each event, and what it was.
     log: Vec<(String, String)>,
 }
 
 impl Kept {
-    fn keep(&mut self, change: Change) {
+    fn keep(&mut self, change: ActorChange) {
         self.log.extend(change.events.iter().map(|event| (event.actor.clone(), event.kind.clone())));
-        let stored = self.stored.get_or_insert_with(|| Stored {
+        let stored = self.stored.get_or_insert_with(|| StoredStream {
             version: 0,
             header: change.header.clone(),
             rows: Vec::new(),
@@ -82,8 +85,8 @@ impl Kept {
     }
 }
 
-fn by(asker: Asker, input: Input) -> Said {
-    Said::Run(Input::By { asker, input: Box::new(input) })
+fn by(asker: RunAsker, input: RunInput) -> ActorInput {
+    ActorInput::Run(RunInput::By { asker, input: Box::new(input) })
 }
 
 #[test]
@@ -93,8 +96,9 @@ fn what_an_agent_asks_and_says_outlives_the_engine() {
     kept.keep(change);
     assert_eq!(kept.timers(), ["timeout.0.1"]);
 
-    let ask = Ask { text: "which?".into(), options: vec!["a".into(), "b".into()], default: None, wait: None };
-    let asking = || by(Asker::Agent(BY), Input::Ask { by: BY, ask: ask.clone() });
+    let ask =
+        QuestionRequest { text: "which?".into(), options: vec!["a".into(), "b".into()], default: None, wait: None };
+    let asking = || by(RunAsker::Agent(BY), RunInput::Ask { by: BY, ask: ask.clone() });
     kept.keep(run.take(asking(), Moment(1)).unwrap().unwrap());
     assert_eq!(kept.timers(), [""; 0]);
     assert_eq!(kept.stored.as_ref().unwrap().header.card.status, "held");
@@ -102,20 +106,20 @@ fn what_an_agent_asks_and_says_outlives_the_engine() {
     // Its command was cut off, so the agent asks once more: the question is there, and nothing is stored.
     assert!(run.take(asking(), Moment(2)).unwrap().is_none());
 
-    let answer = || Input::Answer { question: 1, option: "b".into(), message: None };
-    let refused = run.take(by(Asker::Agent(BY), answer()), Moment(3)).unwrap_err();
+    let answer = || RunInput::Answer { question: 1, option: "b".into(), message: None };
+    let refused = run.take(by(RunAsker::Agent(BY), answer()), Moment(3)).unwrap_err();
     assert_eq!(refused.code, RefusalCode::NotYours);
-    kept.keep(run.take(by(Asker::Person, answer()), Moment(3)).unwrap().unwrap());
+    kept.keep(run.take(by(RunAsker::Person, answer()), Moment(3)).unwrap().unwrap());
     assert_eq!(kept.timers(), ["timeout.0.1"]);
     let mut run = kept.again(&run);
-    let told = run.state().steps[0].asked(Part::Whole, &ask).and_then(|it| it.answer.clone()).unwrap();
+    let told = run.state().steps[0].asked(AttemptPart::Whole, &ask).and_then(|it| it.answer.clone()).unwrap();
     assert_eq!(told.option, "b");
 
-    let outcome = Outcome { result: Some("PASS".into()), ..Outcome::default() };
-    let report = Report::Completed(outcome);
-    kept.keep(run.take(by(Asker::Agent(BY), Input::Said { by: BY, report }), Moment(4)).unwrap().unwrap());
+    let outcome = StepOutcome { result: Some("PASS".into()), ..StepOutcome::default() };
+    let report = AttemptReport::Completed(outcome);
+    kept.keep(run.take(by(RunAsker::Agent(BY), RunInput::Said { by: BY, report }), Moment(4)).unwrap().unwrap());
     let mut run = kept.again(&run);
-    let lost = Said::Lost { effect: "0.1.whole".into() };
+    let lost = ActorInput::Lost { effect: "0.1.whole".into() };
     kept.keep(run.take(lost, Moment(5)).unwrap().unwrap());
     assert_eq!(run.state().status(), "completed");
     kept.again(&run);
@@ -132,14 +136,16 @@ fn a_deadline_is_a_timer_that_answers() {
     let mut kept = Kept::default();
     kept.keep(change);
     let wait = Some(std::time::Duration::from_secs(60));
-    let ask = Ask { text: "which?".into(), options: Vec::new(), default: Some("either".into()), wait };
-    kept.keep(run.take(Said::Run(Input::Ask { by: BY, ask: ask.clone() }), Moment(0)).unwrap().unwrap());
+    let ask = QuestionRequest { text: "which?".into(), options: Vec::new(), default: Some("either".into()), wait };
+    kept.keep(run.take(ActorInput::Run(RunInput::Ask { by: BY, ask: ask.clone() }), Moment(0)).unwrap().unwrap());
     assert_eq!(kept.stored.as_ref().unwrap().timers, [("question.1".to_owned(), 60_000)]);
     let mut run = kept.again(&run);
-    kept.keep(run.take(Said::Timer("question.1".into()), Moment(60_000)).unwrap().unwrap());
+    kept.keep(run.take(ActorInput::Timer("question.1".into()), Moment(60_000)).unwrap().unwrap());
     assert_eq!(kept.timers(), ["timeout.0.1"]);
-    let ended = Ended::Run(Report::Completed(Outcome::default()));
-    kept.keep(run.take(Said::Outcome { effect: "0.1.whole".into(), outcome: ended }, Moment(60_001)).unwrap().unwrap());
+    let ended = EffectOutcome::Run(AttemptReport::Completed(StepOutcome::default()));
+    kept.keep(
+        run.take(ActorInput::Outcome { effect: "0.1.whole".into(), outcome: ended }, Moment(60_001)).unwrap().unwrap(),
+    );
     assert_eq!(kept.timers(), [""; 0]);
     assert!(kept.again(&run).state().end.is_some());
 }

@@ -19,18 +19,22 @@ use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::{Moment, RefusalCode};
 use sluice_core::name::StateName;
 use sluice_core::run;
-use sluice_core::task::input::{Found as Brought, Head, Outcome as Ended, Room, Standing, Work};
-use sluice_core::task::session::{Exit, SessionId};
-use sluice_core::task::state::{About, Commit, Tree, WorkspaceName};
-use sluice_core::task::{Asker, Create, Event, Evidence, Input, Instruction, TaskState};
+use sluice_core::task::input::{
+    TaskEffectOutcome, TaskEffectProduct, WorkEvidence, WorkHead, WorkStanding, WorkspaceReservation,
+};
+use sluice_core::task::session::{SessionExit, SessionNumber};
+use sluice_core::task::state::{CommitId, TaskSubject, TreeId, WorktreePath};
+use sluice_core::task::{Evidence, Instruction, NewTask, TaskAsker, TaskEvent, TaskInput, TaskState};
 use sluice_dialect::prompts::NoPrompts;
-use sluice_dialect::{Definition, Source, Sources, load};
-use sluice_engine::actor::{Actor, Outcome, Said};
+use sluice_dialect::{Definition, DefinitionFile, Sources, load};
+use sluice_engine::actor::{Actor, ActorInput, EffectOutcome};
 use sluice_engine::codec::{outbox, task_effect, task_event, task_state};
-use sluice_engine::reactor::{Action, Answer, Assignment, Found, Message, Reactor, Token};
+use sluice_engine::reactor::{
+    Assignment, LoadedStream, Reactor, ReactorAction, ReactorAnswer, ReactorMessage, ReactorToken,
+};
 use sluice_engine::task_actor::TaskActor;
 use sluice_store::memory::Memory;
-use sluice_store::{Query, Reader, Stored, StreamId, Writer};
+use sluice_store::{Query, Reader, StoredStream, StreamId, Writer};
 
 const DIGEST: &str = "00000000000000000000000000000000000000000000000000000000000000d1";
 /// The most bytes that a header of these scripts may have.
@@ -39,22 +43,32 @@ const LARGEST_HEADER: usize = 3000;
 fn lifecycle(name: &str) -> Arc<Lifecycle> {
     let file = format!("{name}.yml");
     let text = sluice_dialect::builtin::ALL.iter().find(|it| it.file == file).unwrap().text;
-    match load(&Source { path: &file, bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::default()).definition {
+    match load(&DefinitionFile { path: &file, bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::default())
+        .definition
+    {
         Some(Definition::Lifecycle(lifecycle)) => Arc::new(lifecycle),
         _ => panic!("{file} is not a lifecycle"),
     }
 }
 
-fn wanted(summary: &str) -> Create {
-    let about = About {
+fn wanted(summary: &str) -> NewTask {
+    let about = TaskSubject {
         summary: summary.into(),
         project: "coffee".into(),
         branch: "fix".into(),
         harness: "claude".into(),
         review_harness: "codex".into(),
     };
-    let room = Room::Reserved(WorkspaceName("coffee-1".into()));
-    Create { status: None, about, by: Asker::Person, spawn: true, evidence: Evidence::default(), room, sessions: 0 }
+    let room = WorkspaceReservation::Reserved(WorktreePath("coffee-1".into()));
+    NewTask {
+        status: None,
+        about,
+        by: TaskAsker::Person,
+        spawn: true,
+        evidence: Evidence::default(),
+        room,
+        sessions: 0,
+    }
 }
 
 struct World {
@@ -68,7 +82,7 @@ struct World {
     epoch: u64,
     body: Vec<(String, String)>,
     handed: Vec<Assignment>,
-    answers: Vec<Answer>,
+    answers: Vec<ReactorAnswer>,
     /// How many events have been shown.
     shown: u64,
     text: String,
@@ -101,14 +115,15 @@ impl World {
             shown: 0,
             text: String::new(),
         };
-        let token = Some(Token(0));
-        let message = Message::Create { token, stream: stream(), actor: Box::new(actor), change, blobs: Vec::new() };
+        let token = Some(ReactorToken(0));
+        let message =
+            ReactorMessage::Create { token, stream: stream(), actor: Box::new(actor), change, blobs: Vec::new() };
         world.receive(message);
         world.agree();
         world
     }
 
-    fn receive(&mut self, message: Message) {
+    fn receive(&mut self, message: ReactorMessage) {
         self.reactor.receive(message, Moment(self.now));
         loop {
             let actions = self.reactor.act(Moment(self.now));
@@ -117,23 +132,25 @@ impl World {
             }
             for action in actions {
                 match action {
-                    Action::Commit(batch) => {
+                    ReactorAction::Commit(batch) => {
                         let results = self.writer.append(batch).unwrap();
                         self.show_events();
-                        self.reactor.receive(Message::Committed(results), Moment(self.now));
+                        self.reactor.receive(ReactorMessage::Committed(results), Moment(self.now));
                     }
-                    Action::Load(stream) => {
+                    ReactorAction::Load(stream) => {
                         let found = self.found();
-                        self.reactor.receive(Message::Loaded { stream, found }, Moment(self.now));
+                        self.reactor.receive(ReactorMessage::Loaded { stream, found }, Moment(self.now));
                     }
-                    Action::Perform(it) => {
+                    ReactorAction::Perform(it) => {
                         self.text.push_str(&format!("    → {}\n", it.effect.id));
                         self.handed.push(it);
                         assert_eq!(self.handed.len(), 1, "two effects of a task are handed out at once");
                     }
-                    Action::Held(..) | Action::Withdrawn { .. } => panic!("a task has no lasting workers"),
-                    Action::Reply(_, answer) => {
-                        if let Answer::Refused(refusal) = &answer {
+                    ReactorAction::Held(..) | ReactorAction::Withdrawn { .. } => {
+                        panic!("a task has no lasting workers")
+                    }
+                    ReactorAction::Reply(_, answer) => {
+                        if let ReactorAnswer::Refused(refusal) = &answer {
                             self.text.push_str(&format!("    refused: {refusal}\n"));
                         }
                         self.answers.push(answer);
@@ -150,14 +167,14 @@ impl World {
         }
     }
 
-    fn stored(&self) -> Stored {
+    fn stored(&self) -> StoredStream {
         self.store.reader().load(&stream()).unwrap().unwrap()
     }
 
-    fn found(&self) -> Option<Found> {
+    fn found(&self) -> Option<LoadedStream> {
         let stored = self.stored();
         let actor = Box::new(TaskActor::restore(self.lifecycle.clone(), &stored).unwrap());
-        Some(Found { actor, version: stored.version, effects: stored.effects, timers: stored.timers })
+        Some(LoadedStream { actor, version: stored.version, effects: stored.effects, timers: stored.timers })
     }
 
     /// What is stored is what is in memory, and what the log adds up to.
@@ -170,30 +187,36 @@ impl World {
         assert_eq!(task_state::definition_of(&stored.header.data).unwrap(), DIGEST);
         let log = self.store.reader().history(&stream(), 0, 10_000).unwrap();
         let of_machine = log.iter().filter(|(_, it)| outbox::read(&it.kind, it.version, &it.data).unwrap().is_none());
-        let events: Vec<Event> = of_machine.map(|(_, it)| task_event::read(it.version, &it.data).unwrap()).collect();
+        let events: Vec<TaskEvent> =
+            of_machine.map(|(_, it)| task_event::read(it.version, &it.data).unwrap()).collect();
         assert_eq!(&TaskState::fold(&self.lifecycle, &events).unwrap(), restored.state(), "the fold of the log");
         let size = stored.header.data.len();
         assert!(size < LARGEST_HEADER, "a header of {size} bytes: put parts of it into rows");
         assert!(stored.rows.is_empty() && stored.timers.is_empty());
     }
 
-    fn tell(&mut self, said: Said) {
+    fn tell(&mut self, said: ActorInput) {
         let _ = self.twin.take(said.clone(), Moment(self.now));
-        self.receive(Message::Say { token: Some(Token(1)), stream: stream(), said });
+        self.receive(ReactorMessage::Say { token: Some(ReactorToken(1)), stream: stream(), said });
     }
 
     fn evidence(&self) -> Evidence {
         let section = |(title, text): &(String, String)| format!("## {title}\n{text}\n\n");
-        let (commit, tree) = (Commit("c1".into()), Tree("t1".into()));
-        let standing = Standing { head: Head::Branch("fix".into()), commit, tree, dirty: String::new() };
-        Evidence { body: self.body.iter().map(section).collect(), work: Work::Read(standing), ..Evidence::default() }
+        let (commit, tree) = (CommitId("c1".into()), TreeId("t1".into()));
+        let standing = WorkStanding { head: WorkHead::Branch("fix".into()), commit, tree, dirty: String::new() };
+        Evidence {
+            body: self.body.iter().map(section).collect(),
+            work: WorkEvidence::Read(standing),
+            ..Evidence::default()
+        }
     }
 
-    fn end(&mut self, outcome: Outcome) {
+    fn end(&mut self, outcome: EffectOutcome) {
         let it = self.handed.remove(0);
-        let _ =
-            self.twin.take(Said::Outcome { effect: it.effect.id.clone(), outcome: outcome.clone() }, Moment(self.now));
-        self.receive(Message::Ended {
+        let _ = self
+            .twin
+            .take(ActorInput::Outcome { effect: it.effect.id.clone(), outcome: outcome.clone() }, Moment(self.now));
+        self.receive(ReactorMessage::Ended {
             token: None,
             stream: stream(),
             effect: it.effect.id,
@@ -202,17 +225,17 @@ impl World {
         });
     }
 
-    fn well(&self) -> Outcome {
+    fn well(&self) -> EffectOutcome {
         let it = &self.handed[0].effect;
         let effect = task_effect::read(&it.id, &it.data).unwrap();
         assert_eq!(it.id, effect.key.to_string());
         assert_eq!(it.kind, task_effect::kind(&effect.instruction));
         match effect.instruction {
-            Instruction::AcquireWorkspace { .. } => {
-                Outcome::Task(Ended::Ok(Brought::Workspace(WorkspaceName("coffee-1".into()))))
-            }
-            Instruction::StartSession(_) => Outcome::Task(Ended::Ok(Brought::Nothing)),
-            _ => Outcome::Done,
+            Instruction::AcquireWorkspace { .. } => EffectOutcome::Task(TaskEffectOutcome::Ok(
+                TaskEffectProduct::Workspace(WorktreePath("coffee-1".into())),
+            )),
+            Instruction::StartSession(_) => EffectOutcome::Task(TaskEffectOutcome::Ok(TaskEffectProduct::Nothing)),
+            _ => EffectOutcome::Done,
         }
     }
 
@@ -224,7 +247,7 @@ impl World {
         let open = self.store.reader().open_streams(None, 10).unwrap();
         for stream in open {
             let found = self.found();
-            self.receive(Message::Loaded { stream, found });
+            self.receive(ReactorMessage::Loaded { stream, found });
         }
     }
 
@@ -234,11 +257,11 @@ impl World {
         let (who, what) = line.split_once(": ").filter(|(who, _)| !who.contains(' ')).unwrap_or(("person", line));
         let (verb, rest) = what.split_once(' ').unwrap_or((what, ""));
         let by = match who.strip_prefix('s') {
-            Some(number) => Asker::Session(SessionId(number.parse().unwrap())),
-            None => Asker::Person,
+            Some(number) => TaskAsker::Session(SessionNumber(number.parse().unwrap())),
+            None => TaskAsker::Person,
         };
         let evidence = self.evidence();
-        let room = Room::Unasked;
+        let room = WorkspaceReservation::Unasked;
         let input = match verb {
             "writes" => {
                 let (title, text) = rest.strip_prefix("## ").and_then(|rest| rest.split_once(": ")).unwrap();
@@ -246,10 +269,10 @@ impl World {
                 return self.body.push((title.to_owned(), text.to_owned()));
             }
             "ok" => return self.end(self.well()),
-            "fail" => return self.end(Outcome::Failed(rest.to_owned())),
+            "fail" => return self.end(EffectOutcome::Failed(rest.to_owned())),
             "gone" => {
                 let it = self.handed.remove(0);
-                return self.tell(Said::Lost { effect: it.effect.id });
+                return self.tell(ActorInput::Lost { effect: it.effect.id });
             }
             "settle" => {
                 while !self.handed.is_empty() {
@@ -258,20 +281,20 @@ impl World {
                 return;
             }
             "restart" => return self.restart(),
-            "spawn" => Input::Spawn { by, evidence, room },
-            "move" => Input::Move { by, to: StateName::new(rest), evidence, room },
-            "cancel" => Input::Cancel { by, evidence },
-            "changes" => Input::RequestChanges { by, message: rest.to_owned(), evidence },
-            "merge" => Input::Merge { by, force: false, evidence },
-            "merged" => Input::Merged { by, commit: None, forced: false, push_failed: None, evidence },
-            "respawn" => Input::Respawn { by },
+            "spawn" => TaskInput::Spawn { by, evidence, room },
+            "move" => TaskInput::Move { by, to: StateName::new(rest), evidence, room },
+            "cancel" => TaskInput::Cancel { by, evidence },
+            "changes" => TaskInput::RequestChanges { by, message: rest.to_owned(), evidence },
+            "merge" => TaskInput::Merge { by, force: false, evidence },
+            "merged" => TaskInput::Merged { by, commit: None, forced: false, push_failed: None, evidence },
+            "respawn" => TaskInput::Respawn { by },
             "exit" => {
-                let session = SessionId(rest.strip_prefix('s').unwrap().parse().unwrap());
-                Input::SessionExited { session, exit: Exit::Code(1), evidence }
+                let session = SessionNumber(rest.strip_prefix('s').unwrap().parse().unwrap());
+                TaskInput::SessionExited { session, exit: SessionExit::Code(1), evidence }
             }
             other => panic!("a script cannot say `{other}`"),
         };
-        self.tell(Said::Task(input));
+        self.tell(ActorInput::Task(input));
     }
 
     fn play(&mut self, script: &[&str]) {
@@ -307,7 +330,7 @@ fn a_whole_life() {
     );
     assert!(world.reactor.is_empty(), "what is over is not kept in memory");
     assert!(world.store.reader().open_streams(None, 10).unwrap().is_empty());
-    assert!(world.answers.iter().all(|answer| matches!(answer, Answer::Done(_))));
+    assert!(world.answers.iter().all(|answer| matches!(answer, ReactorAnswer::Done(_))));
     insta::assert_snapshot!(world.text);
 }
 
@@ -366,17 +389,17 @@ fn refusals_leave_nothing_behind() {
     world.play(&["settle"]);
     let before = world.stored();
     world.play(&["s1: move agent-review", "s1: merge", "s9: move agent-review", "spawn", "respawn", "move nowhere"]);
-    world.tell(Said::Run(run::Input::Close { summary: String::new() }));
+    world.tell(ActorInput::Run(run::RunInput::Close { summary: String::new() }));
     assert_eq!(world.stored(), before);
     assert!(world.handed.is_empty());
-    let refusals = world.answers.iter().filter(|answer| matches!(answer, Answer::Refused(_)));
+    let refusals = world.answers.iter().filter(|answer| matches!(answer, ReactorAnswer::Refused(_)));
     assert_eq!(refusals.count(), 7);
     insta::assert_snapshot!(world.text.split("> s1: move").nth(1).unwrap());
 }
 
 #[test]
 fn a_creation_that_is_refused_is_no_task() {
-    let wanted = Create { status: Some(StateName::new("working")), ..wanted("Fix it") };
+    let wanted = NewTask { status: Some(StateName::new("working")), ..wanted("Fix it") };
     let refused = TaskActor::create(lifecycle("default"), DIGEST.into(), "task-1".into(), &wanted, Moment(0));
     assert_eq!(refused.err().unwrap().code, RefusalCode::NoTransition);
 }
@@ -387,11 +410,11 @@ fn what_comes_late_or_is_not_meant_for_a_task_changes_nothing() {
     world.play(&["ok"]);
     let before = world.stored();
     for said in [
-        Said::Timer("run".into()),
-        Said::Lost { effect: "0.1.whole".into() },
-        Said::Lost { effect: "write-4".into() },
-        Said::Outcome { effect: "write-4".into(), outcome: Outcome::Failed("late".into()) },
-        Said::Outcome { effect: "turn-9/1 kill_session".into(), outcome: Outcome::Done },
+        ActorInput::Timer("run".into()),
+        ActorInput::Lost { effect: "0.1.whole".into() },
+        ActorInput::Lost { effect: "write-4".into() },
+        ActorInput::Outcome { effect: "write-4".into(), outcome: EffectOutcome::Failed("late".into()) },
+        ActorInput::Outcome { effect: "turn-9/1 kill_session".into(), outcome: EffectOutcome::Done },
     ] {
         world.tell(said);
         assert_eq!(world.stored(), before);
@@ -410,7 +433,8 @@ fn a_summary_that_no_store_would_keep_is_shown_without_it() {
 fn a_header_that_does_not_fit_is_refused() {
     let world = World::new("default");
     let stored = world.stored();
-    let restore = |stored: &Stored| TaskActor::restore(world.lifecycle.clone(), stored).err().map(|it| it.to_string());
+    let restore =
+        |stored: &StoredStream| TaskActor::restore(world.lifecycle.clone(), stored).err().map(|it| it.to_string());
     assert_eq!(restore(&stored), None);
     let with = |from: &str, to: &str| {
         let text = String::from_utf8(stored.header.data.clone()).unwrap();

@@ -12,8 +12,8 @@ use sluice_api::Problem;
 use sluice_store::Store;
 use sluice_worker::taskfile;
 
-use crate::config::Config;
-use crate::places::Places;
+use crate::config::HomeConfig;
+use crate::places::HomePaths;
 
 /// The form of a home that this program writes. It grows when an older program could not read it without a loss.
 ///
@@ -24,7 +24,7 @@ const FORMAT: u32 = 3;
 /// What stands in the file.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-struct Attached {
+struct StoreAttachment {
     /// The form of the home.
     format: u32,
     /// The version of Sluice that wrote here last.
@@ -40,7 +40,7 @@ struct Attached {
 
 /// A store that may be opened for this home.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct StoreChoice {
     /// Its address.
     pub address: String,
     /// What it is called in messages: never with a password.
@@ -48,13 +48,13 @@ pub struct Choice {
 }
 
 /// The store of a home: the one that is asked for, else that of `config.toml`, else the one it has, else one of its own.
-pub fn choose(places: &Places, config: &Config, asked: Option<String>) -> Result<Choice, Problem> {
+pub fn choose(places: &HomePaths, config: &HomeConfig, asked: Option<String>) -> Result<StoreChoice, Problem> {
     let known = read(places)?;
     let set = config.store.address.clone();
     let before = known.as_ref().map(|known| known.address.clone());
     let address = asked.or(set).or(before).unwrap_or_else(|| places.store());
     let name = Store::name_of(&address).map_err(|error| crate::service::closed(&error))?;
-    let Some(known) = known else { return Ok(Choice { address, name }) };
+    let Some(known) = known else { return Ok(StoreChoice { address, name }) };
     if known.store != name {
         let message = format!("the store of this home is {}, and {name} is asked for", known.store);
         return Err(Problem::unavailable(message).hint(format!(
@@ -75,13 +75,13 @@ pub fn choose(places: &Places, config: &Config, asked: Option<String>) -> Result
                 None => format!("`sluice restore FILE` puts a backup back; to begin with an empty store, remove {attached}"),
             }))
         }
-        Some(_) | None => Ok(Choice { address, name }),
+        Some(_) | None => Ok(StoreChoice { address, name }),
     }
 }
 
 /// A store in a file must hold what an engine saved of it when the file was lost under it. One that does not is an older
 /// one, and what is made there is lost when the other is put back.
-pub fn must_hold_what_was_saved(choice: &Choice, store: &Store) -> Result<(), Problem> {
+pub fn must_hold_what_was_saved(choice: &StoreChoice, store: &Store) -> Result<(), Problem> {
     let saved = choice.address.strip_prefix("sqlite:").and_then(|file| newest_saved(Path::new(file)));
     let Some((saved, at)) = saved else { return Ok(()) };
     // One that cannot be read is no reason to stay away.
@@ -143,8 +143,8 @@ pub(crate) fn free_name(path: &Path, ending: &str) -> PathBuf {
 }
 
 /// Writes down which store the home has, once that has been opened.
-pub fn remember(places: &Places, choice: &Choice) -> Result<(), Problem> {
-    let attached = Attached {
+pub fn remember(places: &HomePaths, choice: &StoreChoice) -> Result<(), Problem> {
+    let attached = StoreAttachment {
         format: FORMAT,
         sluice: env!("CARGO_PKG_VERSION").to_owned(),
         store: choice.name.clone(),
@@ -163,11 +163,11 @@ pub fn remember(places: &Places, choice: &Choice) -> Result<(), Problem> {
 }
 
 /// What the store of a home is called, if one is known.
-pub fn name(places: &Places) -> Result<Option<String>, Problem> {
+pub fn name(places: &HomePaths) -> Result<Option<String>, Problem> {
     Ok(read(places)?.map(|known| known.store))
 }
 
-fn read(places: &Places) -> Result<Option<Attached>, Problem> {
+fn read(places: &HomePaths) -> Result<Option<StoreAttachment>, Problem> {
     let file = places.attached();
     let bytes = match std::fs::read(&file) {
         Ok(bytes) => bytes,
@@ -178,7 +178,7 @@ fn read(places: &Places) -> Result<Option<Attached>, Problem> {
         Problem::unavailable(format!("{} says which store this home has, and cannot be read: {error}", file.display()))
             .hint("mend it, or remove it if the home's store is its own store.db")
     };
-    let mut attached: Attached = serde_json::from_slice(&bytes).map_err(broken)?;
+    let mut attached: StoreAttachment = serde_json::from_slice(&bytes).map_err(broken)?;
     if attached.format > FORMAT {
         let message = format!(
             "Sluice {} wrote this home (format {}), and this is Sluice {}, which knows up to format {FORMAT}",
@@ -196,7 +196,7 @@ fn read(places: &Places) -> Result<Option<Attached>, Problem> {
 }
 
 /// Whether the store of a home that an earlier version wrote is its own file, which is now where the home is.
-fn is_moved(attached: &Attached, places: &Places) -> bool {
+fn is_moved(attached: &StoreAttachment, places: &HomePaths) -> bool {
     let path = |address: &str| address.strip_prefix("sqlite:").map(PathBuf::from);
     let (Some(before), Some(own)) = (path(&attached.address), path(&places.store())) else { return false };
     before != own && !before.exists() && own.exists() && before.file_name() == own.file_name()

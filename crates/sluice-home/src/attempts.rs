@@ -10,10 +10,10 @@ use sluice_engine::task_actor::TaskActor;
 use sluice_worker::session::SessionId;
 
 use crate::evidence::names;
-use crate::ground::Ground;
+use crate::ground::Home;
 
 /// Removes what is left of tasks that were deleted, and of tasks and runs that the store does not know any more.
-pub(crate) fn sweep(ground: &Ground) {
+pub(crate) fn sweep(ground: &Home) {
     let Ok(sessions) = ground.sessions.list() else { return };
     let keep = ground.term();
     let live = ground.places.sessions().join("live");
@@ -31,7 +31,7 @@ pub(crate) fn sweep(ground: &Ground) {
 
 /// Removes the folders of tasks that the store does not know any more, once they are as old as ended work gets. A task is
 /// written into its folder before it is stored, and a store that was put back may not know one that it will know again.
-pub(crate) fn sweep_tasks(ground: &Ground) {
+pub(crate) fn sweep_tasks(ground: &Home) {
     let Some(keep) = ground.term() else { return };
     let all = ground.places.home().join("tasks");
     for project in names(&all) {
@@ -56,7 +56,7 @@ fn is_older(folder: &Path, keep: Duration) -> bool {
 }
 
 /// Whether nothing that is known has made this attempt. Without an answer of the store it may be somebody's.
-fn is_nobodys(ground: &Ground, attempt: &str) -> bool {
+fn is_nobodys(ground: &Home, attempt: &str) -> bool {
     let owner = attempt.split('.').next().unwrap_or_default();
     let task = ground.tasks.load(owner).map(|task| task.is_none_or(|task| task.card.status == TaskActor::DELETED));
     let run = ground.tasks.load_run(owner).map(|run| run.is_none());
@@ -70,15 +70,15 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
-    use crate::log::Log;
-    use crate::places::Places;
+    use crate::log::HomeLog;
+    use crate::places::HomePaths;
     use crate::service::Service;
 
     #[test]
     fn the_folder_of_a_task_goes_with_the_task_once_it_is_old() {
         let home = tempfile::tempdir().expect("a folder");
-        let places = Places::new(home.path());
-        let log = Arc::new(Log::open(&places.log()));
+        let places = HomePaths::new(home.path());
+        let log = Arc::new(HomeLog::open(&places.log()));
         let program = std::env::current_exe().expect("this test");
         let service = Service::open(places.clone(), Some("memory:".into()), program, log).expect("a home");
         let long_ago = SystemTime::now() - Duration::from_secs(91 * 86_400);

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
-use sluice_api::problem::{Problem, Status};
-pub use sluice_store::Log;
+use sluice_api::problem::{Problem, ProblemStatus};
+pub use sluice_store::MissingLogPolicy;
 use sluice_store::{Store, StoreError};
 
 use crate::attached;
-use crate::lock::{Lock, NoLock};
-use crate::places::Places;
+use crate::lock::{HomeLock, HomeLockFailure};
+use crate::places::HomePaths;
 use crate::projects::described;
 use crate::service::closed;
 
@@ -29,14 +29,14 @@ pub fn copy(store: &Store, file: &Path) -> Result<(), Problem> {
     let name: String = file.display().to_string().chars().take(LONGEST_NAME).collect();
     let exists = || {
         let message = format!("{name} is there already");
-        Problem::new(Status::Refused, "exists", message).hint("name a file that is not there")
+        Problem::new(ProblemStatus::Refused, "exists", message).hint("name a file that is not there")
     };
     let unwritten = |error: std::io::Error| {
         let message = format!("{name} cannot be written: {error}");
         match error.kind() {
             std::io::ErrorKind::AlreadyExists => exists(),
             std::io::ErrorKind::StorageFull => Problem::unavailable(message).hint(ROOM),
-            _ => Problem::new(Status::Refused, "cannot_write", message).hint("name a file in a folder of yours"),
+            _ => Problem::new(ProblemStatus::Refused, "cannot_write", message).hint("name a file in a folder of yours"),
         }
     };
     if file.symlink_metadata().is_ok() {
@@ -55,7 +55,9 @@ pub fn copy(store: &Store, file: &Path) -> Result<(), Problem> {
     };
     if held.try_lock().is_err() || is_draft().is_none() {
         let message = format!("another backup writes {name} now");
-        return Err(Problem::new(Status::Refused, "exists", message).hint("wait for its end, or name another file"));
+        return Err(
+            Problem::new(ProblemStatus::Refused, "exists", message).hint("wait for its end, or name another file")
+        );
     }
     held.set_len(0).and_then(|()| held.set_permissions(Permissions::from_mode(0o600))).map_err(unwritten)?;
     BESIDE.iter().for_each(|end| drop(std::fs::remove_file(beside(&draft, end))));
@@ -104,7 +106,7 @@ fn whole(store: &Store) -> Result<(), Problem> {
 }
 
 /// Opens a copy. It must be a store, and whole, before anything is moved.
-pub fn look(file: &Path, log: Log) -> Result<Store, Problem> {
+pub fn look(file: &Path, log: MissingLogPolicy) -> Result<Store, Problem> {
     if !file.is_file() {
         return Err(Problem::not_found(format!("there is no file {}", file.display())));
     }
@@ -122,7 +124,7 @@ pub fn look(file: &Path, log: Log) -> Result<Store, Problem> {
 
 /// A copy that nothing can be restored from. What is said is about that file, and not about the store of the home.
 fn spoilt(message: String) -> Problem {
-    Problem::new(Status::Unavailable, "unusable_copy", message).hint(
+    Problem::new(ProblemStatus::Unavailable, "unusable_copy", message).hint(
         "nothing was changed, and the home has the store that it had; name another file that `sluice backup` wrote",
     )
 }
@@ -133,7 +135,7 @@ fn unusable(file: &Path, error: &StoreError) -> Problem {
         StoreError::NotAStore { detail, .. } => spoilt(format!("{file} is no backup of Sluice ({detail})")),
         StoreError::Corrupt { detail, .. } => spoilt(format!("{file} is damaged ({detail})")),
         StoreError::TooNew { .. } | StoreError::NoLog { .. } => {
-            Problem::new(Status::Refused, "unusable_copy", described(error))
+            Problem::new(ProblemStatus::Refused, "unusable_copy", described(error))
         }
         other => closed(other),
     }
@@ -141,7 +143,7 @@ fn unusable(file: &Path, error: &StoreError) -> Problem {
 
 /// What was moved so that a copy could be put in the place of a store.
 #[derive(Debug)]
-pub struct Moved {
+pub struct DisplacedStore {
     /// Where the store is kept that was there before.
     pub aside: Option<String>,
     /// What engines saved of the store and the copy does not hold.
@@ -149,19 +151,19 @@ pub struct Moved {
 }
 
 /// Puts a copy in the place of the store. What was there before is kept beside it.
-pub fn restore(places: &Places, file: &Path, log: Log) -> Result<Moved, Problem> {
-    let _lock = Lock::take(&places.lock()).map_err(|no| match no {
-        NoLock::Held { pid } => {
+pub fn restore(places: &HomePaths, file: &Path, log: MissingLogPolicy) -> Result<DisplacedStore, Problem> {
+    let _lock = HomeLock::take(&places.lock()).map_err(|no| match no {
+        HomeLockFailure::Held { pid } => {
             let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
             let message = format!("an engine{who} uses this home");
-            Problem::new(Status::Refused, "engine_running", message).hint("`sluice stop` ends it")
+            Problem::new(ProblemStatus::Refused, "engine_running", message).hint("`sluice stop` ends it")
         }
-        NoLock::Broken(error) => Problem::fault(format!("{}: {error}", places.lock().display())),
+        HomeLockFailure::Broken(error) => Problem::fault(format!("{}: {error}", places.lock().display())),
     })?;
     let name = attached::name(places)?.unwrap_or_else(|| places.store());
     let Some(present) = name.strip_prefix("sqlite:").map(PathBuf::from) else {
         let message = format!("the store of this home is {name}, which is restored by the server's own means");
-        return Err(Problem::new(Status::Refused, "not_a_file", message).hint("see pg_restore"));
+        return Err(Problem::new(ProblemStatus::Refused, "not_a_file", message).hint("see pg_restore"));
     };
     let copied = look(file, log)?;
     let next = beside(&present, ".restoring");
@@ -178,7 +180,7 @@ pub fn restore(places: &Places, file: &Path, log: Log) -> Result<Moved, Problem>
         let message = format!("what an engine saved of {} cannot be given another name: {error}", present.display());
         Problem::unavailable(message).hint("the store is restored; move the saved files elsewhere")
     })?;
-    Ok(Moved { aside, passed_over })
+    Ok(DisplacedStore { aside, passed_over })
 }
 
 /// Puts a file in the place of the store, by one rename: whenever this is killed there is a store, the old or the new

@@ -6,20 +6,20 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::ground::Ground;
+use crate::ground::Home;
 
 /// A branch of a project.
-type Branch = (String, String);
+type ProjectBranch = (String, String);
 
 /// Who has spoken for what.
 #[derive(Debug, Default)]
-pub(crate) struct Branches {
-    claims: Mutex<BTreeMap<Branch, Claim>>,
+pub(crate) struct BranchClaims {
+    claims: Mutex<BTreeMap<ProjectBranch, BranchClaim>>,
     count: AtomicU64,
 }
 
 #[derive(Debug)]
-struct Claim {
+struct BranchClaim {
     task: String,
     /// How many ask for it, all for this task.
     askers: usize,
@@ -33,12 +33,12 @@ struct Claim {
 
 /// A branch that is spoken for until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Claimed<'a> {
-    branches: &'a Branches,
-    branch: Branch,
+pub(crate) struct BranchHold<'a> {
+    branches: &'a BranchClaims,
+    branch: ProjectBranch,
 }
 
-impl Claimed<'_> {
+impl BranchHold<'_> {
     /// The task will be seen with it when the store answers; until then it stays spoken for.
     pub(crate) fn queue(self) {
         self.branches.claims().get_mut(&self.branch).into_iter().for_each(|claim| claim.is_queued = true);
@@ -54,13 +54,14 @@ impl Claimed<'_> {
     }
 }
 
-fn forget_older(claims: &mut BTreeMap<Branch, Claim>, task: &str, number: u64) {
-    let is_older = |claim: &Claim| claim.is_queued && !claim.is_new && claim.task == task && claim.number < number;
+fn forget_older(claims: &mut BTreeMap<ProjectBranch, BranchClaim>, task: &str, number: u64) {
+    let is_older =
+        |claim: &BranchClaim| claim.is_queued && !claim.is_new && claim.task == task && claim.number < number;
     claims.values_mut().filter(|claim| is_older(claim)).for_each(|claim| claim.is_queued = false);
     claims.retain(|_, claim| claim.askers > 0 || claim.is_queued);
 }
 
-impl Drop for Claimed<'_> {
+impl Drop for BranchHold<'_> {
     fn drop(&mut self) {
         let mut claims = self.branches.claims();
         let Some(claim) = claims.get_mut(&self.branch) else { return };
@@ -71,23 +72,23 @@ impl Drop for Claimed<'_> {
     }
 }
 
-impl Branches {
-    fn claims(&self) -> MutexGuard<'_, BTreeMap<Branch, Claim>> {
+impl BranchClaims {
+    fn claims(&self) -> MutexGuard<'_, BTreeMap<ProjectBranch, BranchClaim>> {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Speaks for a branch. Otherwise, the other task that has it.
     pub(crate) fn claim(
         &self,
-        ground: &Ground,
+        ground: &Home,
         project: &str,
         branch: &str,
         task: &str,
-    ) -> Result<Claimed<'_>, String> {
+    ) -> Result<BranchHold<'_>, String> {
         self.look(ground);
         let claims = self.claims();
         let open = ground.tasks.open();
-        let has = |other: &crate::tasks::Seen| {
+        let has = |other: &crate::tasks::TaskSnapshot| {
             other.state.about.project == project && other.state.about.branch == branch && other.id != task
         };
         if let Some(other) = open.iter().find(|other| has(other)) {
@@ -99,28 +100,28 @@ impl Branches {
 
     fn speak(
         &self,
-        mut claims: MutexGuard<'_, BTreeMap<Branch, Claim>>,
-        branch: Branch,
+        mut claims: MutexGuard<'_, BTreeMap<ProjectBranch, BranchClaim>>,
+        branch: ProjectBranch,
         task: &str,
         is_new: bool,
-    ) -> Result<Claimed<'_>, String> {
+    ) -> Result<BranchHold<'_>, String> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
-        let claim = || Claim { task: task.to_owned(), askers: 0, is_queued: false, is_new, number };
+        let claim = || BranchClaim { task: task.to_owned(), askers: 0, is_queued: false, is_new, number };
         let claim = claims.entry(branch.clone()).or_insert_with(claim);
         if claim.task != task {
             return Err(claim.task.clone());
         }
         claim.askers += 1;
         claim.number = number;
-        Ok(Claimed { branches: self, branch })
+        Ok(BranchHold { branches: self, branch })
     }
 
     /// Looks whether what was queued is there; then the worktree of a new task is its own, and no promise any more.
-    pub(crate) fn look(&self, ground: &Ground) {
-        let queued = |(branch, claim): (&Branch, &Claim)| {
+    pub(crate) fn look(&self, ground: &Home) {
+        let queued = |(branch, claim): (&ProjectBranch, &BranchClaim)| {
             claim.is_queued.then(|| (branch.clone(), claim.task.clone(), claim.is_new))
         };
-        let queued: Vec<(Branch, String, bool)> = self.claims().iter().filter_map(queued).collect();
+        let queued: Vec<(ProjectBranch, String, bool)> = self.claims().iter().filter_map(queued).collect();
         for (branch, task, is_new) in queued {
             let Ok(Some(seen)) = ground.tasks.load(&task) else { continue };
             if seen.card.open && seen.state.about.branch != branch.1 {
@@ -135,7 +136,7 @@ impl Branches {
     }
 
     /// A task is seen with a branch that it was promised.
-    fn stored(&self, branch: &Branch) {
+    fn stored(&self, branch: &ProjectBranch) {
         let mut claims = self.claims();
         if let Some(claim) = claims.remove(branch) {
             forget_older(&mut claims, &claim.task, claim.number);
@@ -147,13 +148,13 @@ impl Branches {
 mod tests {
     use super::*;
 
-    fn branch(name: &str) -> Branch {
+    fn branch(name: &str) -> ProjectBranch {
         ("coffee".to_owned(), name.to_owned())
     }
 
     #[test]
     fn a_branch_that_a_task_was_promised_is_free_once_it_has_a_newer_one() {
-        let branches = Branches::default();
+        let branches = BranchClaims::default();
         let speak = |name: &str, task: &str| branches.speak(branches.claims(), branch(name), task, false);
         let taken = |name: &str| branches.speak(branches.claims(), branch(name), "other", false).err();
         // Both are on their way; the newer one is seen.

@@ -6,21 +6,21 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sluice_worker::git::Repository;
-use sluice_worker::leak::Snapshot;
+use sluice_worker::leak::CheckoutSnapshot;
 use sluice_worker::session::SessionId;
 
-use crate::turns::Turns;
+use crate::turns::KeyedTurns;
 
 /// What was seen of main checkouts.
 #[derive(Default)]
-pub(crate) struct Checkouts {
-    seen: Mutex<BTreeMap<SessionId, (PathBuf, Snapshot)>>,
+pub(crate) struct CheckoutSnapshots {
+    seen: Mutex<BTreeMap<SessionId, (PathBuf, CheckoutSnapshot)>>,
     /// Held while the engine itself changes one: nobody compares that one meanwhile.
-    changing: Turns,
+    changing: KeyedTurns,
 }
 
-impl Checkouts {
-    fn seen(&self) -> MutexGuard<'_, BTreeMap<SessionId, (PathBuf, Snapshot)>> {
+impl CheckoutSnapshots {
+    fn seen(&self) -> MutexGuard<'_, BTreeMap<SessionId, (PathBuf, CheckoutSnapshot)>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -30,7 +30,7 @@ impl Checkouts {
 
     /// Notes what the main checkout looks like before a session begins.
     pub(crate) fn remember(&self, session: &SessionId, repository: &Repository) {
-        let snapshot = Snapshot::take(repository);
+        let snapshot = CheckoutSnapshot::take(repository);
         self.seen().insert(session.clone(), (repository.common().to_owned(), snapshot));
     }
 
@@ -39,7 +39,7 @@ impl Checkouts {
         let turn = self.turn(repository);
         let _unchanged = turn.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.seen().remove(session);
-        before.map_or_else(Vec::new, |(_, before)| before.difference(&Snapshot::take(repository)))
+        before.map_or_else(Vec::new, |(_, before)| before.difference(&CheckoutSnapshot::take(repository)))
     }
 
     /// Does something that may change the main checkout, on the engine's own account. Nothing that waits for another
@@ -47,9 +47,9 @@ impl Checkouts {
     pub(crate) fn change<T>(&self, repository: &Repository, act: impl FnOnce() -> T) -> T {
         let turn = self.turn(repository);
         let _changing = turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = Snapshot::take(repository);
+        let before = CheckoutSnapshot::take(repository);
         let done = act();
-        let after = Snapshot::take(repository);
+        let after = CheckoutSnapshot::take(repository);
         let mut seen = self.seen();
         let concerned = seen.values_mut().filter(|(common, _)| common == repository.common());
         concerned.for_each(|(_, snapshot)| snapshot.absorb(&before, &after));

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest, Sha256};
 use sluice_core::machine::Moment;
-use sluice_engine::host::Clock;
+use sluice_engine::host::EngineClock;
 
 /// When the clock on the wall is not what it should be, it is approached by one part in so many of the time that passes: a
 /// minute is never shorter or longer than that, whatever somebody does to the clock on the wall.
@@ -17,19 +17,19 @@ const APPROACH: i64 = 50;
 #[derive(Debug)]
 pub struct WallClock {
     last: AtomicI64,
-    hand: Mutex<Hand>,
+    hand: Mutex<ClockReading>,
 }
 
 /// Where the clock stands.
 #[derive(Debug)]
-struct Hand {
+struct ClockReading {
     /// What it shows, in microseconds.
     shows: i64,
     /// When that was, in microseconds of what never jumps.
     at: i64,
 }
 
-impl Hand {
+impl ClockReading {
     /// It is this much later, and the wall shows this.
     fn turn(&mut self, at: i64, wall: i64) -> i64 {
         let passed = (at - self.at).max(0);
@@ -42,7 +42,7 @@ impl Hand {
 
 impl Default for WallClock {
     fn default() -> WallClock {
-        WallClock { last: AtomicI64::new(0), hand: Mutex::new(Hand { shows: wall(), at: passed() }) }
+        WallClock { last: AtomicI64::new(0), hand: Mutex::new(ClockReading { shows: wall(), at: passed() }) }
     }
 }
 
@@ -67,7 +67,7 @@ impl WallClock {
     }
 }
 
-impl Clock for WallClock {
+impl EngineClock for WallClock {
     fn now(&self) -> Moment {
         let mut hand = self.hand.lock().unwrap_or_else(PoisonError::into_inner);
         Moment(hand.turn(passed(), wall()) / 1000)
@@ -118,7 +118,7 @@ mod tests {
         const DAY: i64 = 86_400_000_000;
         const MINUTE: i64 = 60_000_000;
         for jump in [DAY, -DAY] {
-            let mut hand = Hand { shows: 40 * DAY, at: 7 };
+            let mut hand = ClockReading { shows: 40 * DAY, at: 7 };
             let before = hand.shows;
             let mut at = hand.at;
             for _ in 0..60 {
@@ -132,7 +132,7 @@ mod tests {
             let shown = hand.turn(later, before + (later - 7) + jump);
             assert_eq!(shown, before + (later - 7) + jump);
         }
-        let mut hand = Hand { shows: 5, at: 5 };
+        let mut hand = ClockReading { shows: 5, at: 5 };
         assert_eq!(hand.turn(1_000, 1_000), 1_000);
         assert!(hand.turn(900, 900) >= 1_000, "it never goes back");
     }

@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sluice_api::problem::Problem;
-use sluice_engine::host::Clock;
+use sluice_engine::host::EngineClock;
 
 use crate::clock::new_id;
-use crate::ground::Ground;
-use crate::house::{Happened, called};
+use crate::ground::Home;
+use crate::house::{RegistryChange, called};
 use crate::ids::only;
 use crate::service::LOCAL;
 
@@ -35,12 +35,7 @@ pub struct NewColony {
 }
 
 /// Founds a colony.
-pub(crate) fn found(
-    ground: &Arc<Ground>,
-    by: &str,
-    wanted: &NewColony,
-    chosen: Option<&str>,
-) -> Result<Value, Problem> {
+pub(crate) fn found(ground: &Arc<Home>, by: &str, wanted: &NewColony, chosen: Option<&str>) -> Result<Value, Problem> {
     must_be_a_name("name", &wanted.name)?;
     for (what, text) in [("description", &wanted.description), ("repo", &wanted.repo)] {
         if text.as_ref().is_some_and(|text| text.chars().count() > LONGEST_TEXT || text.contains('\0')) {
@@ -66,13 +61,13 @@ pub(crate) fn found(
     });
     let entries = vec![(format!("colony/{id}"), Some(colony.clone()))];
     let shown = shown(&id, &colony);
-    let happened = Happened { kind: "colony.created", actor: by, data: shown.clone(), entries };
+    let happened = RegistryChange { kind: "colony.created", actor: by, data: shown.clone(), entries };
     ground.house.record(ground, happened).map_err(|problem| called(problem, &id))?;
     Ok(shown)
 }
 
 /// All colonies, oldest first. The one whose work this machine does itself is always there.
-pub(crate) fn list(ground: &Ground) -> Vec<Value> {
+pub(crate) fn list(ground: &Home) -> Vec<Value> {
     let mut founded: Vec<(i64, Value)> = ground
         .house
         .of("colony/")
@@ -84,13 +79,13 @@ pub(crate) fn list(ground: &Ground) -> Vec<Value> {
 }
 
 /// The ids of all colonies.
-pub(crate) fn ids(ground: &Ground) -> Vec<String> {
+pub(crate) fn ids(ground: &Home) -> Vec<String> {
     let founded = ground.house.of("colony/").into_iter().map(|(id, _)| id);
     std::iter::once(LOCAL.to_owned()).chain(founded).collect()
 }
 
 /// The colony of this id, or the only one whose id begins like this.
-pub(crate) fn find(ground: &Ground, id: &str) -> Result<Value, Problem> {
+pub(crate) fn find(ground: &Home, id: &str) -> Result<Value, Problem> {
     if id == LOCAL {
         return Ok(local());
     }
@@ -105,7 +100,7 @@ pub(crate) fn find(ground: &Ground, id: &str) -> Result<Value, Problem> {
 }
 
 /// Where the repository of a colony is.
-pub(crate) fn repository(ground: &Ground, id: &str) -> Option<String> {
+pub(crate) fn repository(ground: &Home, id: &str) -> Option<String> {
     ground.house.get(&format!("colony/{id}"))?["repo"].as_str().map(str::to_owned)
 }
 

@@ -8,14 +8,14 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use sluice_api::problem::Problem;
-use sluice_dialect::catalogue::{Catalogue, Entry, Origin, REPOSITORY_FOLDERS, is_definition_file};
+use sluice_dialect::catalogue::{Catalogue, CatalogueEntry, DefinitionOrigin, REPOSITORY_FOLDERS, is_definition_file};
 use sluice_dialect::prompts::{HeldPrompts, MOST_BYTES_TOGETHER};
 use sluice_dialect::source::MAX_FILE;
-use sluice_dialect::{Loaded, Sources};
+use sluice_dialect::{LoadedDefinition, Sources};
 use sluice_worker::git::{Git, GitError, Repository};
-use sluice_worker::passing::Passing;
+use sluice_worker::passing::PassingError;
 
-use crate::ground::Ground;
+use crate::ground::Home;
 use crate::projects::{described, git};
 
 /// Letters of a commit's name that are shown.
@@ -23,7 +23,7 @@ const SHOWN: usize = 12;
 
 /// Where a definition is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum DefinitionSite {
     /// A person names it: in their checkout, as it lies there.
     #[default]
     Checkout,
@@ -32,7 +32,7 @@ pub(crate) enum Reading {
 }
 
 /// The definitions that the engine may start by itself at a place.
-pub(crate) struct Committed {
+pub(crate) struct CommittedCatalogue {
     /// The repository's, the home's and the built-in ones.
     pub(crate) catalogue: Catalogue,
     /// Where the repository's are read, in words; or where alone it is looked, and why.
@@ -40,10 +40,10 @@ pub(crate) struct Committed {
     from: Option<(Repository, String)>,
 }
 
-impl Committed {
+impl CommittedCatalogue {
     /// Those for a checkout of this repository, or for a folder in none. `also` may be the path of one more file.
-    pub(crate) fn seen_from(ground: &Ground, root: &Path, also: &str) -> Result<Committed, Problem> {
-        let none = |place: String| Committed {
+    pub(crate) fn seen_from(ground: &Home, root: &Path, also: &str) -> Result<CommittedCatalogue, Problem> {
+        let none = |place: String| CommittedCatalogue {
             catalogue: Catalogue::of_held(Vec::new(), ground.places.home()),
             place,
             from: None,
@@ -51,17 +51,17 @@ impl Committed {
         let Some(repository) = repository(ground, root)? else {
             return Ok(none("the home: this is no git repository".to_owned()));
         };
-        Committed::of(repository, ground.places.home(), also).map_err(|error| git(&error))
+        CommittedCatalogue::of(repository, ground.places.home(), also).map_err(|error| git(&error))
     }
 
     /// Those of a repository.
-    pub(crate) fn of(repository: Repository, home: &Path, also: &str) -> Result<Committed, GitError> {
+    pub(crate) fn of(repository: Repository, home: &Path, also: &str) -> Result<CommittedCatalogue, GitError> {
         let branch = repository.default_branch().to_owned();
         let commit = match repository.default_commit() {
             Ok(commit) => commit,
             Err(GitError::NoCommit { .. }) => {
                 let place = format!("the home: the branch `{branch}` has no commit");
-                return Ok(Committed { catalogue: Catalogue::of_held(Vec::new(), home), place, from: None });
+                return Ok(CommittedCatalogue { catalogue: Catalogue::of_held(Vec::new(), home), place, from: None });
             }
             Err(error) => return Err(error),
         };
@@ -80,7 +80,7 @@ impl Committed {
         let mut held: Vec<(PathBuf, Vec<u8>)> = files.into_iter().map(|file| file.path.into()).zip(bytes).collect();
         held.sort_by(|(one, _), (other, _)| (rank(one), one).cmp(&(rank(other), other)));
         let place = format!("the commit {} of `{branch}`", commit.get(..SHOWN).unwrap_or(&commit));
-        Ok(Committed { catalogue: Catalogue::of_held(held, home), place, from: Some((repository, commit)) })
+        Ok(CommittedCatalogue { catalogue: Catalogue::of_held(held, home), place, from: Some((repository, commit)) })
     }
 
     /// The commit that they are of, if there is one.
@@ -89,21 +89,21 @@ impl Committed {
     }
 
     /// The definition in this file, or of this name.
-    pub(crate) fn find(&self, wanted: &str) -> Option<&Entry> {
+    pub(crate) fn find(&self, wanted: &str) -> Option<&CatalogueEntry> {
         let in_file = self.catalogue.entries.iter().find(|entry| entry.path == Path::new(wanted));
-        in_file.filter(|entry| entry.origin != Origin::BuiltIn).or_else(|| self.catalogue.find(wanted))
+        in_file.filter(|entry| entry.origin != DefinitionOrigin::BuiltIn).or_else(|| self.catalogue.find(wanted))
     }
 
     /// Loads one of them, with its prompt files from the same place. A definition whose prompt only cannot be read now is
     /// not an unusable one.
-    pub(crate) fn load(&self, entry: &Entry, sources: &mut Sources) -> Result<Loaded, Problem> {
+    pub(crate) fn load(&self, entry: &CatalogueEntry, sources: &mut Sources) -> Result<LoadedDefinition, Problem> {
         match &self.from {
-            Some((repository, commit)) if entry.origin == Origin::Repository => {
+            Some((repository, commit)) if entry.origin == DefinitionOrigin::Repository => {
                 let mut unread = None;
                 let read = |path: &Path| {
                     prompt(repository, commit, path).map_err(|error| {
                         let told = io::Error::other(described(&error));
-                        unread = unread.take().or(Some(error).filter(Passing::is_passing));
+                        unread = unread.take().or(Some(error).filter(PassingError::is_passing));
                         told
                     })
                 };
@@ -115,16 +115,18 @@ impl Committed {
     }
 
     /// The file of the main checkout that one of them would be.
-    pub(crate) fn file(&self, entry: &Entry) -> PathBuf {
+    pub(crate) fn file(&self, entry: &CatalogueEntry) -> PathBuf {
         match &self.from {
-            Some((repository, _)) if entry.origin == Origin::Repository => repository.folder().join(&entry.path),
+            Some((repository, _)) if entry.origin == DefinitionOrigin::Repository => {
+                repository.folder().join(&entry.path)
+            }
             Some(_) | None => entry.path.clone(),
         }
     }
 
     /// Where one of them was read, for people; and that the file in the checkout is another one, where it is.
-    pub(crate) fn told(&self, entry: &Entry) -> String {
-        if entry.origin != Origin::Repository {
+    pub(crate) fn told(&self, entry: &CatalogueEntry) -> String {
+        if entry.origin != DefinitionOrigin::Repository {
             return String::new();
         }
         let told = format!("{} in {}", entry.path.display(), self.place);
@@ -139,7 +141,7 @@ impl Committed {
 }
 
 /// The repository around a folder, with the default branch of its project, if there is one.
-fn repository(ground: &Ground, root: &Path) -> Result<Option<Repository>, Problem> {
+fn repository(ground: &Home, root: &Path) -> Result<Option<Repository>, Problem> {
     let project = ground.projects.around(root);
     let branch = project.as_ref().map(|project| project.default_branch.as_str());
     match Repository::open(Git::default(), root, branch) {
@@ -151,7 +153,7 @@ fn repository(ground: &Ground, root: &Path) -> Result<Option<Repository>, Proble
 
 /// The commit of the default branch of the repository around a folder, where what the engine starts by itself begins. None
 /// where there is no repository, or no commit.
-pub(crate) fn tip(ground: &Ground, root: &Path) -> Result<Option<String>, Problem> {
+pub(crate) fn tip(ground: &Home, root: &Path) -> Result<Option<String>, Problem> {
     let Some(repository) = repository(ground, root)? else { return Ok(None) };
     match repository.default_commit() {
         Ok(commit) => Ok(Some(commit)),

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use sluice_api::Problem;
 use sluice_worker::harness::Harnesses;
 
-use crate::log::Log;
+use crate::log::HomeLog;
 
 /// So many requests a second one token may go on with, unless a person says otherwise.
 const REQUESTS_PER_SECOND: u32 = 2000;
@@ -24,25 +24,25 @@ const KEPT_DAYS: u32 = 90;
 /// The settings of a home.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Config {
+pub struct HomeConfig {
     /// What a task uses unless it says otherwise.
-    pub defaults: Defaults,
+    pub defaults: DefaultsConfig,
     /// What sessions inherit.
-    pub env: Env,
+    pub env: EnvConfig,
     /// Where everything is kept.
-    pub store: StoreSettings,
+    pub store: StoreConfig,
     /// What becomes of ended work.
-    pub retention: Retention,
+    pub retention: RetentionConfig,
     /// What a person is told with.
-    pub notify: Notify,
+    pub notify: NotifyConfig,
     /// How the home is served over the network.
-    pub serve: Serve,
+    pub serve: ServeConfig,
     /// How patient the engine is with workers elsewhere.
-    pub workers: Workers,
+    pub workers: WorkersConfig,
     /// How engines that share a store are patient with each other.
-    pub engine: Engine,
+    pub engine: EngineConfig,
     /// Who is told what took how long.
-    pub telemetry: Telemetry,
+    pub telemetry: TelemetryConfig,
     /// Harnesses of one's own, as they are written.
     pub harnesses: toml::Table,
 }
@@ -50,7 +50,7 @@ pub struct Config {
 /// What a task uses unless it says otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Defaults {
+pub struct DefaultsConfig {
     /// The harness that does the work.
     pub harness: Option<String>,
     /// The harness that reviews it.
@@ -62,7 +62,7 @@ pub struct Defaults {
 /// What sessions inherit of the engine's environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Env {
+pub struct EnvConfig {
     /// Variables that sessions see besides the usual ones: `NAME`, or `BEGINS_*`.
     pub allow: Vec<String>,
     /// Variables that no session sees.
@@ -72,7 +72,7 @@ pub struct Env {
 /// Where everything is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct StoreSettings {
+pub struct StoreConfig {
     /// The address of the store: `sqlite:PATH` or `postgres://…`; the home's own file unless given.
     pub address: Option<String>,
 }
@@ -80,18 +80,18 @@ pub struct StoreSettings {
 /// What becomes of ended work.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Retention {
+pub struct RetentionConfig {
     /// After so many days a task or run that has ended is forgotten, with everything that it left but its work; 0: never.
     pub days: u32,
 }
 
-impl Default for Retention {
+impl Default for RetentionConfig {
     fn default() -> Self {
-        Retention { days: KEPT_DAYS }
+        RetentionConfig { days: KEPT_DAYS }
     }
 }
 
-impl Retention {
+impl RetentionConfig {
     /// For how long what has ended is kept; `None`: for good.
     pub fn keep(&self) -> Option<Duration> {
         (self.days > 0).then(|| Duration::from_secs(u64::from(self.days) * 86_400))
@@ -101,7 +101,7 @@ impl Retention {
 /// What a person is told with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Notify {
+pub struct NotifyConfig {
     /// A program and its arguments; the message comes on its standard input.
     pub command: Vec<String>,
 }
@@ -109,7 +109,7 @@ pub struct Notify {
 /// How a home is served over the network.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Serve {
+pub struct ServeConfig {
     /// So many requests a second one token may go on with.
     pub requests_per_second: NonZeroU32,
     /// So many requests one token may make at once.
@@ -119,57 +119,57 @@ pub struct Serve {
 /// Who is told what took how long.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Telemetry {
+pub struct TelemetryConfig {
     /// The address of a collector that takes OTLP over HTTP; without it, and without the variables for it, nobody.
     pub endpoint: Option<String>,
 }
 
-impl Default for Serve {
+impl Default for ServeConfig {
     fn default() -> Self {
         let number = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
-        Serve { requests_per_second: number(REQUESTS_PER_SECOND), burst: number(BURST) }
+        ServeConfig { requests_per_second: number(REQUESTS_PER_SECOND), burst: number(BURST) }
     }
 }
 
 /// How patient the engine is with workers elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Workers {
+pub struct WorkersConfig {
     /// How long a worker may be silent while it holds a step.
     pub lease_seconds: u32,
     /// How long one whose connection is gone may be away before its steps are given to others.
     pub reconnect_seconds: u32,
 }
 
-impl Default for Workers {
-    fn default() -> Workers {
-        Workers { lease_seconds: 120, reconnect_seconds: 10 }
+impl Default for WorkersConfig {
+    fn default() -> WorkersConfig {
+        WorkersConfig { lease_seconds: 120, reconnect_seconds: 10 }
     }
 }
 
 /// How engines that share a store are patient with each other.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Engine {
+pub struct EngineConfig {
     /// How long a store that other engines can own stays this one's without a sign of life. Its agents and scripts are
     /// paused after two thirds of that.
     pub owner_seconds: u32,
 }
 
-impl Default for Engine {
-    fn default() -> Engine {
-        Engine { owner_seconds: 30 }
+impl Default for EngineConfig {
+    fn default() -> EngineConfig {
+        EngineConfig { owner_seconds: 30 }
     }
 }
 
-impl Engine {
+impl EngineConfig {
     /// The time as such. In less than three seconds nobody can be sure to have stopped.
     pub(crate) fn term(&self) -> Duration {
         Duration::from_secs(u64::from(self.owner_seconds.clamp(3, 3600)))
     }
 }
 
-impl Workers {
+impl WorkersConfig {
     /// The lease in milliseconds. One of nothing would be over before it is heard of.
     pub(crate) fn lease(&self) -> i64 {
         i64::from(self.lease_seconds.max(1)) * 1000
@@ -181,7 +181,7 @@ impl Workers {
     }
 }
 
-impl Config {
+impl HomeConfig {
     /// All harnesses: those that are known, and those of one's own.
     pub fn known_harnesses(&self) -> Result<Harnesses, String> {
         let written = toml::Table::from_iter([("harnesses".to_owned(), toml::Value::Table(self.harnesses.clone()))]);
@@ -190,14 +190,14 @@ impl Config {
     }
 
     /// The settings in this file; none when there is no file.
-    pub fn read(path: &Path) -> Result<Config, Problem> {
+    pub fn read(path: &Path) -> Result<HomeConfig, Problem> {
         let unusable = |why: String| {
             Problem::bad_request(format!("{} cannot be used: {why}", path.display()))
                 .hint("mend it, or move it away to go on without settings")
         };
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Config::default()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(HomeConfig::default()),
             Err(error) => return Err(unusable(error.to_string())),
         };
         toml::from_str(&text).map_err(|error| unusable(error.to_string().trim_end().to_owned()))
@@ -205,33 +205,33 @@ impl Config {
 }
 
 /// The settings of a home, as the file has them now.
-pub struct Settings {
+pub struct ConfigFile {
     file: PathBuf,
-    log: Arc<Log>,
-    kept: Mutex<Kept>,
+    log: Arc<HomeLog>,
+    kept: Mutex<LoadedConfig>,
 }
 
-struct Kept {
+struct LoadedConfig {
     /// By what it is seen that the file has changed.
-    mark: Option<Mark>,
-    config: Arc<Config>,
+    mark: Option<ConfigStamp>,
+    config: Arc<HomeConfig>,
     harnesses: Arc<Harnesses>,
 }
 
 /// Which file it is, how long, and when it was last changed.
-type Mark = (u64, u64, i64, i64);
+type ConfigStamp = (u64, u64, i64, i64);
 
-impl Settings {
+impl ConfigFile {
     /// Reads the settings in this file. It must be usable now.
-    pub fn open(file: PathBuf, log: Arc<Log>) -> Result<Settings, Problem> {
+    pub fn open(file: PathBuf, log: Arc<HomeLog>) -> Result<ConfigFile, Problem> {
         let mark = mark(&file);
         let (config, harnesses) = read(&file)?;
-        let kept = Mutex::new(Kept { mark, config: Arc::new(config), harnesses: Arc::new(harnesses) });
-        Ok(Settings { file, log, kept })
+        let kept = Mutex::new(LoadedConfig { mark, config: Arc::new(config), harnesses: Arc::new(harnesses) });
+        Ok(ConfigFile { file, log, kept })
     }
 
     /// The settings.
-    pub fn config(&self) -> Arc<Config> {
+    pub fn config(&self) -> Arc<HomeConfig> {
         self.now(|kept| kept.config.clone())
     }
 
@@ -240,7 +240,7 @@ impl Settings {
         self.now(|kept| kept.harnesses.clone())
     }
 
-    fn now<T>(&self, take: impl FnOnce(&Kept) -> T) -> T {
+    fn now<T>(&self, take: impl FnOnce(&LoadedConfig) -> T) -> T {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mark = mark(&self.file);
         if mark != kept.mark {
@@ -258,13 +258,13 @@ impl Settings {
     }
 }
 
-fn mark(file: &Path) -> Option<Mark> {
+fn mark(file: &Path) -> Option<ConfigStamp> {
     let about = file.metadata().ok()?;
     Some((about.ino(), about.len(), about.mtime(), about.mtime_nsec()))
 }
 
-fn read(file: &Path) -> Result<(Config, Harnesses), Problem> {
-    let config = Config::read(file)?;
+fn read(file: &Path) -> Result<(HomeConfig, Harnesses), Problem> {
+    let config = HomeConfig::read(file)?;
     let harnesses = config.known_harnesses();
     let harnesses = harnesses.map_err(|why| Problem::bad_request(format!("{}: {why}", file.display())))?;
     Ok((config, harnesses))
@@ -278,7 +278,7 @@ mod tests {
     fn a_changed_file_counts_and_a_broken_one_does_not() {
         let folder = tempfile::tempdir().expect("a folder");
         let (file, log) = (folder.path().join("config.toml"), folder.path().join("log"));
-        let settings = Settings::open(file.clone(), Arc::new(Log::open(&log))).expect("no file is none");
+        let settings = ConfigFile::open(file.clone(), Arc::new(HomeLog::open(&log))).expect("no file is none");
         let harness = || settings.config().defaults.harness.clone();
         assert_eq!(harness(), None);
         let write = |text: &str| {

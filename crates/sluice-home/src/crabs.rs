@@ -9,8 +9,8 @@ pub(crate) mod protocol;
 mod speech;
 mod work;
 
-pub use presence::{Connection, Register};
-pub use speech::About;
+pub use presence::{Register, WorkerConnection};
+pub use speech::MessageSubject;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,31 +21,31 @@ use serde_json::{Value, json};
 use sluice_api::Problem;
 use sluice_api::work::{Envelope, PROTOCOL, ToWorker};
 use sluice_core::recipe::StepId;
-use sluice_core::run::{Part, Perform};
-use sluice_engine::host::Clock;
+use sluice_core::run::{AttemptPart, Perform};
+use sluice_engine::host::EngineClock;
 use sluice_store::StreamId;
 
-use crate::ground::Ground;
+use crate::ground::Home;
 use crate::runs::performance;
 
 /// Takes a message to a crab that listens. It must not block.
-pub type Post = Box<dyn Fn(Value) + Send>;
+pub type WorkerSink = Box<dyn Fn(Value) + Send>;
 
 /// All crabs.
 #[derive(Default)]
-pub struct Crabs {
-    inner: Mutex<Inner>,
+pub struct Roster {
+    inner: Mutex<RosterState>,
     messages: AtomicU64,
     connections: AtomicU64,
 }
 
 #[derive(Default)]
-struct Inner {
-    crabs: BTreeMap<String, Crab>,
+struct RosterState {
+    crabs: BTreeMap<String, RemoteWorker>,
     /// What is handed out, by the number of its handing-out.
-    jobs: BTreeMap<u64, Job>,
+    jobs: BTreeMap<u64, LeasedStep>,
     /// Attempts that are over, the latest last.
-    over: VecDeque<Over>,
+    over: VecDeque<EndedAttempt>,
     /// Who did a step last, until the engine ends.
     did: BTreeMap<(String, StepId), String>,
     /// Handed out since somebody last asked.
@@ -53,14 +53,14 @@ struct Inner {
 }
 
 /// An attempt that is over.
-struct Over {
+struct EndedAttempt {
     name: String,
     crab: String,
     /// Its report was taken, which said this.
     counted_as: Option<String>,
 }
 
-struct Crab {
+struct RemoteWorker {
     colony: String,
     name: String,
     role: String,
@@ -69,7 +69,7 @@ struct Crab {
     /// It can be given work.
     is_present: bool,
     /// The connection it listens on, and the way there.
-    listens: Option<(u64, Post)>,
+    listens: Option<(u64, WorkerSink)>,
     /// How often it has come and gone: who waits for it to come back must not take one absence for another.
     comings: u64,
     registered_at_ms: i64,
@@ -82,7 +82,7 @@ struct Crab {
 }
 
 /// A part of a step that a crab holds.
-struct Job {
+struct LeasedStep {
     crab: String,
     mission: String,
     stream: StreamId,
@@ -102,7 +102,7 @@ struct Job {
     started_from: Option<Option<String>>,
 }
 
-impl Job {
+impl LeasedStep {
     /// The name of the session that carries it out.
     fn performance(&self) -> String {
         let Perform { step, attempt, part, .. } = self.wanted;
@@ -112,23 +112,23 @@ impl Job {
 
 /// What a crab is to a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct StepHolder {
     /// Which crab.
     pub crab: String,
     /// It has begun.
     pub has_begun: bool,
 }
 
-impl Crabs {
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+impl Roster {
+    fn inner(&self) -> MutexGuard<'_, RosterState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The crab that holds a step.
-    pub fn holder(&self, mission: &str, step: StepId) -> Option<Holder> {
+    pub fn holder(&self, mission: &str, step: StepId) -> Option<StepHolder> {
         let inner = self.inner();
         let job = inner.jobs.values().find(|job| job.mission == mission && job.wanted.step == step)?;
-        Some(Holder { crab: job.crab.clone(), has_begun: job.attempt.is_some() })
+        Some(StepHolder { crab: job.crab.clone(), has_begun: job.attempt.is_some() })
     }
 
     /// The crab that did a step last, as long as that is remembered.
@@ -158,7 +158,7 @@ impl Crabs {
     }
 
     /// A message about what is handed out, in the envelope that crabs know.
-    fn envelope(&self, ground: &Ground, dispatch: u64, about: &Job, kind: ToWorker) -> Value {
+    fn envelope(&self, ground: &Home, dispatch: u64, about: &LeasedStep, kind: ToWorker) -> Value {
         let run = about.attempt.clone().unwrap_or_else(|| usual_name(&about.mission, dispatch));
         let task = match &kind {
             ToWorker::Assigned(order) => Some(order.task_id.clone()),
@@ -168,7 +168,7 @@ impl Crabs {
     }
 
     /// The same for a message about this mission, task and run, or about none.
-    fn enveloped<K: Serialize>(&self, ground: &Ground, about: [Option<String>; 3], kind: K) -> Value {
+    fn enveloped<K: Serialize>(&self, ground: &Home, about: [Option<String>; 3], kind: K) -> Value {
         let number = self.messages.fetch_add(1, Ordering::Relaxed);
         let sent_at_ms = ground.clock.now().0;
         let [mission_id, task_id, run_id] = about;
@@ -178,9 +178,9 @@ impl Crabs {
     }
 }
 
-impl Inner {
+impl RosterState {
     /// Forgets those of these crabs that have been gone for longest, so many at most. Which.
-    fn forget_gone(&mut self, most: usize, of: impl Fn((&str, &Crab)) -> bool) -> Vec<String> {
+    fn forget_gone(&mut self, most: usize, of: impl Fn((&str, &RemoteWorker)) -> bool) -> Vec<String> {
         let gone = self.crabs.iter().filter(|(id, crab)| !crab.is_present && of((id, crab)));
         let mut gone: Vec<(i64, String)> = gone.map(|(id, crab)| (crab.registered_at_ms, id.clone())).collect();
         gone.sort();
@@ -202,7 +202,7 @@ impl Inner {
         colony(one).is_some_and(|one| Some(one) == colony(other))
     }
 
-    fn shown(&self, id: &str, crab: &Crab) -> Value {
+    fn shown(&self, id: &str, crab: &RemoteWorker) -> Value {
         let mut held = self.jobs.values().filter(|job| job.crab == id);
         let holds = held.next();
         let state = match (crab.is_present, holds) {
@@ -234,9 +234,9 @@ fn usual_name(mission: &str, dispatch: u64) -> String {
 }
 
 /// The name of a step's task; of a part of one, with that part.
-pub(crate) fn task_id(mission: &str, step: &str, part: Part) -> String {
+pub(crate) fn task_id(mission: &str, step: &str, part: AttemptPart) -> String {
     match part {
-        Part::Whole => format!("{mission}.{step}"),
-        Part::Item(_) | Part::Turn(_) | Part::Arbiter(_) => format!("{mission}.{step}.{part}"),
+        AttemptPart::Whole => format!("{mission}.{step}"),
+        AttemptPart::Item(_) | AttemptPart::Turn(_) | AttemptPart::Arbiter(_) => format!("{mission}.{step}.{part}"),
     }
 }

@@ -4,24 +4,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::lifecycle::Lifecycle;
-use sluice_core::run::Plan;
-use sluice_dialect::catalogue::{Catalogue, Entry, HOME_FOLDER, Places, load_path};
-use sluice_dialect::pin::Pinned;
-use sluice_dialect::{Definition, Loaded, Source, Sources};
+use sluice_core::run::RunPlan;
+use sluice_dialect::catalogue::{Catalogue, CatalogueEntry, CataloguePlaces, HOME_FOLDER, load_path};
+use sluice_dialect::pin::DefinitionPin;
+use sluice_dialect::{Definition, DefinitionFile, LoadedDefinition, Sources};
 use sluice_engine::loader::Definitions;
 
-use crate::committed::{Committed, Reading};
-use crate::ground::Ground;
+use crate::committed::{CommittedCatalogue, DefinitionSite};
+use crate::ground::Home;
 
 /// The dialect's definitions, from what it pinned.
-pub struct Dialect;
+pub struct PinnedDefinitions;
 
-impl Definitions for Dialect {
-    fn plan(&self, pinned: &[u8]) -> Result<Arc<Plan>, String> {
+impl Definitions for PinnedDefinitions {
+    fn plan(&self, pinned: &[u8]) -> Result<Arc<RunPlan>, String> {
         match made(pinned)? {
-            Definition::Recipe(recipe) => Ok(Arc::new(Plan::new(recipe))),
+            Definition::Recipe(recipe) => Ok(Arc::new(RunPlan::new(recipe))),
             Definition::Lifecycle(_) => Err("its pinned definition is a lifecycle, and not a recipe".into()),
         }
     }
@@ -35,13 +35,13 @@ impl Definitions for Dialect {
 }
 
 fn made(pinned: &[u8]) -> Result<Definition, String> {
-    let pinned = Pinned::from_bytes(pinned).map_err(|error| error.to_string())?;
+    let pinned = DefinitionPin::from_bytes(pinned).map_err(|error| error.to_string())?;
     let name = pinned.name().to_owned();
     pinned.load().definition.ok_or_else(|| format!("its pinned definition {name} cannot be read any more"))
 }
 
 /// A lifecycle that a task is about to be created with, and what is kept of it.
-pub struct Chosen {
+pub struct ChosenLifecycle {
     /// The lifecycle.
     pub lifecycle: Arc<Lifecycle>,
     /// What is kept.
@@ -52,13 +52,13 @@ pub struct Chosen {
 const LIFECYCLE: &str = "workflow";
 
 /// A definition that was found, as it can be read now.
-pub(crate) struct Found {
+pub(crate) struct FoundDefinition {
     /// Its file.
     pub(crate) path: PathBuf,
     /// What is in it.
     pub(crate) bytes: io::Result<Vec<u8>>,
     /// What comes of it.
-    pub(crate) loaded: Loaded,
+    pub(crate) loaded: LoadedDefinition,
     /// Where it was read, for people, if not in a checkout or in the home.
     pub(crate) told: String,
     /// The commit of the default branch that the engine looked in, if it did and there is one.
@@ -66,28 +66,40 @@ pub(crate) struct Found {
 }
 
 /// What is called so, seen from a repository: the nearest one. `what` is looked for, in words.
-pub(crate) fn find(ground: &Ground, what: &str, name: &str, root: &Path, reading: Reading) -> Result<Found, Problem> {
+pub(crate) fn find(
+    ground: &Home,
+    what: &str,
+    name: &str,
+    root: &Path,
+    reading: DefinitionSite,
+) -> Result<FoundDefinition, Problem> {
     let home = ground.places.home();
-    let places = Places { repository: Some(root.to_owned()), home: Some(home.to_owned()) };
+    let places = CataloguePlaces { repository: Some(root.to_owned()), home: Some(home.to_owned()) };
     let none = |catalogue: &Catalogue, place: &str| {
-        let is_such = |entry: &&Entry| match entry.load(&mut Sources::new()).definition {
+        let is_such = |entry: &&CatalogueEntry| match entry.load(&mut Sources::new()).definition {
             Some(Definition::Lifecycle(_)) => what == LIFECYCLE,
             Some(Definition::Recipe(_)) => what != LIFECYCLE,
             None => false,
         };
-        let known: Vec<&str> = catalogue.entries.iter().filter(is_such).map(Entry::name).collect();
+        let known: Vec<&str> = catalogue.entries.iter().filter(is_such).map(CatalogueEntry::name).collect();
         Problem::not_found(format!("there is no {what} `{name}`{place}"))
             .hint(format!("known here: {}", known.join(", ")))
     };
     match reading {
-        Reading::Checkout => {
+        DefinitionSite::Checkout => {
             let catalogue = Catalogue::gather(&places);
             let entry = catalogue.find(name).ok_or_else(|| none(&catalogue, ""))?;
             let loaded = entry.load(&mut Sources::new());
-            Ok(Found { path: entry.path.clone(), bytes: entry.bytes(), loaded, told: String::new(), commit: None })
+            Ok(FoundDefinition {
+                path: entry.path.clone(),
+                bytes: entry.bytes(),
+                loaded,
+                told: String::new(),
+                commit: None,
+            })
         }
-        Reading::Commit => {
-            let committed = Committed::seen_from(ground, root, name)?;
+        DefinitionSite::Commit => {
+            let committed = CommittedCatalogue::seen_from(ground, root, name)?;
             let Some(entry) = committed.find(name) else {
                 let near = Catalogue::gather(&places).find(name).map(|entry| entry.path.clone());
                 let lies = near.or_else(|| Some(root.join(name)).filter(|file| file.is_file()));
@@ -96,14 +108,14 @@ pub(crate) fn find(ground: &Ground, what: &str, name: &str, root: &Path, reading
             };
             let (loaded, told) = (committed.load(entry, &mut Sources::new())?, committed.told(entry));
             let commit = committed.commit().map(str::to_owned);
-            Ok(Found { path: committed.file(entry), bytes: entry.bytes(), loaded, told, commit })
+            Ok(FoundDefinition { path: committed.file(entry), bytes: entry.bytes(), loaded, told, commit })
         }
     }
 }
 
 /// A definition that only lies in a checkout. Everything else comes before it, so it takes nothing's place; but an agent
 /// may have written it, so it does not act for a person.
-fn uncommitted(path: PathBuf, home: &Path, committed: &Committed) -> Result<Found, Problem> {
+fn uncommitted(path: PathBuf, home: &Path, committed: &CommittedCatalogue) -> Result<FoundDefinition, Problem> {
     let place = &committed.place;
     let loaded = load_path(&path, &mut Sources::new());
     if acts_as_person(&loaded) {
@@ -111,16 +123,16 @@ fn uncommitted(path: PathBuf, home: &Path, committed: &Committed) -> Result<Foun
         let message =
             format!("{shown} acts as a person, and is not in {place}: the engine does not start it by itself");
         let cure = format!("commit it to the default branch, or put it into {}", folder.display());
-        return Err(Problem::new(Status::Refused, "unusable_recipe", message).hint(cure));
+        return Err(Problem::new(ProblemStatus::Refused, "unusable_recipe", message).hint(cure));
     }
     let told =
         format!("{} in the checkout; it is not in {place}, so whoever writes there can change it", path.display());
     let commit = committed.commit().map(str::to_owned);
-    Ok(Found { bytes: std::fs::read(&path), path, loaded, told, commit })
+    Ok(FoundDefinition { bytes: std::fs::read(&path), path, loaded, told, commit })
 }
 
 /// Whether a step of a recipe acts as a person.
-pub(crate) fn acts_as_person(loaded: &Loaded) -> bool {
+pub(crate) fn acts_as_person(loaded: &LoadedDefinition) -> bool {
     match &loaded.definition {
         Some(Definition::Recipe(recipe)) => recipe.steps.iter().any(|step| step.acts_as_person),
         Some(Definition::Lifecycle(_)) | None => false,
@@ -129,11 +141,20 @@ pub(crate) fn acts_as_person(loaded: &Loaded) -> bool {
 
 /// The lifecycle of this name, seen from a repository. It must be usable now; one that was pinned earlier goes on whatever
 /// becomes of its file.
-pub(crate) fn lifecycle(ground: &Ground, name: &str, root: &Path, reading: Reading) -> Result<Chosen, Problem> {
-    let Found { path, bytes, loaded, .. } = find(ground, LIFECYCLE, name, root, reading)?;
+pub(crate) fn lifecycle(
+    ground: &Home,
+    name: &str,
+    root: &Path,
+    reading: DefinitionSite,
+) -> Result<ChosenLifecycle, Problem> {
+    let FoundDefinition { path, bytes, loaded, .. } = find(ground, LIFECYCLE, name, root, reading)?;
     let unusable = |why: String| {
-        Problem::new(Status::Refused, "unusable_workflow", format!("the workflow `{name}` cannot be used: {why}"))
-            .hint(format!("`sluice check {}` shows every problem", path.display()))
+        Problem::new(
+            ProblemStatus::Refused,
+            "unusable_workflow",
+            format!("the workflow `{name}` cannot be used: {why}"),
+        )
+        .hint(format!("`sluice check {}` shows every problem", path.display()))
     };
     let bytes = bytes.map_err(|error| unusable(error.to_string()))?;
     if !loaded.is_usable() {
@@ -141,9 +162,12 @@ pub(crate) fn lifecycle(ground: &Ground, name: &str, root: &Path, reading: Readi
         return Err(unusable(first.unwrap_or_else(|| "it has errors".into())));
     }
     let shown = path.display().to_string();
-    let pinned = Pinned::of(&Source { path: &shown, bytes: &bytes }, &loaded).map(|pinned| pinned.to_bytes());
+    let pinned =
+        DefinitionPin::of(&DefinitionFile { path: &shown, bytes: &bytes }, &loaded).map(|pinned| pinned.to_bytes());
     match (loaded.definition, pinned) {
-        (Some(Definition::Lifecycle(lifecycle)), Some(pinned)) => Ok(Chosen { lifecycle: Arc::new(lifecycle), pinned }),
+        (Some(Definition::Lifecycle(lifecycle)), Some(pinned)) => {
+            Ok(ChosenLifecycle { lifecycle: Arc::new(lifecycle), pinned })
+        }
         (Some(Definition::Recipe(_)), _) => Err(unusable("it is a recipe, and a task needs a lifecycle".into())),
         (Some(Definition::Lifecycle(_)) | None, _) => Err(unusable("no definition can be made of it".into())),
     }

@@ -10,9 +10,9 @@ use sluice_api::workspace::WorkspaceList;
 use sluice_api::{Client, Problem};
 use sluice_store::{Meaning, Store};
 
-use crate::attached::{self, Choice};
-use crate::config::Config;
-use crate::places::Places;
+use crate::attached::{self, StoreChoice};
+use crate::config::HomeConfig;
+use crate::places::HomePaths;
 use crate::projects::described;
 
 /// The oldest git that can do what is asked of it here.
@@ -30,7 +30,7 @@ const OWN_PROGRAM: &str = "{sluice}";
 /// How something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Health {
+pub enum DoctorStatus {
     /// As it should be.
     Ok,
     /// It works, and something is worth knowing.
@@ -41,38 +41,38 @@ pub enum Health {
     Broken,
 }
 
-impl Health {
+impl DoctorStatus {
     /// In a word.
     pub fn word(self) -> &'static str {
         match self {
-            Health::Ok => "ok",
-            Health::Warning => "warning",
-            Health::Missing => "missing",
-            Health::Broken => "broken",
+            DoctorStatus::Ok => "ok",
+            DoctorStatus::Warning => "warning",
+            DoctorStatus::Missing => "missing",
+            DoctorStatus::Broken => "broken",
         }
     }
 }
 
 /// What was found.
 #[derive(Clone, Debug, Serialize)]
-pub struct Finding {
+pub struct DoctorFinding {
     /// Of what.
     pub name: String,
     /// How it is.
-    pub status: Health,
+    pub status: DoctorStatus,
     /// What was seen.
     pub found: String,
     /// What to do about it.
     pub remedy: Option<String>,
 }
 
-fn finding(name: &str, status: Health, found: impl Into<String>, remedy: Option<&str>) -> Finding {
-    Finding { name: name.into(), status, found: found.into(), remedy: remedy.map(str::to_owned) }
+fn finding(name: &str, status: DoctorStatus, found: impl Into<String>, remedy: Option<&str>) -> DoctorFinding {
+    DoctorFinding { name: name.into(), status, found: found.into(), remedy: remedy.map(str::to_owned) }
 }
 
 /// What is seen of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sign {
+pub enum EngineSign {
     /// It answers.
     Answers,
     /// It runs and does not answer.
@@ -82,23 +82,23 @@ pub enum Sign {
 }
 
 /// The engine that `SLUICE_URL` names. The rest is about this machine, and so that is said first.
-pub fn elsewhere(places: &Places, url: &str) -> Finding {
+pub fn elsewhere(places: &HomePaths, url: &str) -> DoctorFinding {
     let rest = format!("the rest is about this machine and its home {}", places.home().display());
     match Client::at(url).and_then(|client| client.health()) {
         Ok(health) => {
-            finding("SLUICE_URL", Health::Ok, format!("{url} answers (version {}); {rest}", health.version), None)
+            finding("SLUICE_URL", DoctorStatus::Ok, format!("{url} answers (version {}); {rest}", health.version), None)
         }
         Err(problem) => {
             let found = format!("{url} cannot be asked: {}; {rest}", problem.message);
             let remedy = problem.hint.unwrap_or_else(|| "mend that, or unset SLUICE_URL to ask the engine here".into());
-            finding("SLUICE_URL", Health::Broken, found, Some(&remedy))
+            finding("SLUICE_URL", DoctorStatus::Broken, found, Some(&remedy))
         }
     }
 }
 
 /// Looks at everything. An engine that runs has the store. `deep`: everything in it is read.
-pub fn examine(places: &Places, sign: Sign, deep: bool) -> Vec<Finding> {
-    let running = sign != Sign::None;
+pub fn examine(places: &HomePaths, sign: EngineSign, deep: bool) -> Vec<DoctorFinding> {
+    let running = sign != EngineSign::None;
     let mut findings = vec![home(places), disk(places), engine(sign)];
     findings.extend(running.then(|| descriptors(places)).flatten());
     findings.extend(store(places, running, deep));
@@ -109,7 +109,7 @@ pub fn examine(places: &Places, sign: Sign, deep: bool) -> Vec<Finding> {
     findings.extend(harnesses);
     findings.push(finding(
         "isolation",
-        Health::Ok,
+        DoctorStatus::Ok,
         "agents run as this user: Sluice stops mistakes, not malice",
         Some("for real isolation give agents another user, or a sandbox"),
     ));
@@ -117,10 +117,10 @@ pub fn examine(places: &Places, sign: Sign, deep: bool) -> Vec<Finding> {
 }
 
 /// What the engine says about worktrees and sessions; without it nobody can say who is known to whom.
-pub fn worktrees(list: Option<&WorkspaceList>) -> Vec<Finding> {
+pub fn worktrees(list: Option<&WorkspaceList>) -> Vec<DoctorFinding> {
     let Some(list) = list else {
         let remedy = Some("`sluice workspace list` starts one; then ask again");
-        return vec![finding("worktrees", Health::Ok, "not looked at: only a running engine knows them", remedy)];
+        return vec![finding("worktrees", DoctorStatus::Ok, "not looked at: only a running engine knows them", remedy)];
     };
     let strays = list.strays.iter().map(|it| {
         let found = format!("{} lives in {}, and no task knows it", it.session, it.path);
@@ -129,76 +129,86 @@ pub fn worktrees(list: Option<&WorkspaceList>) -> Vec<Finding> {
              its worktree is lent to nobody until then",
             it.session
         );
-        finding("session", Health::Warning, found, Some(&remedy))
+        finding("session", DoctorStatus::Warning, found, Some(&remedy))
     });
     let doubts = list.workspaces.iter().filter_map(|it| {
         let found = format!("{}: {}", it.path, it.doubt.as_ref()?);
-        Some(finding("worktree", Health::Warning, found, None))
+        Some(finding("worktree", DoctorStatus::Warning, found, None))
     });
-    let mut found: Vec<Finding> = strays.chain(doubts).collect();
+    let mut found: Vec<DoctorFinding> = strays.chain(doubts).collect();
     if found.is_empty() {
-        found.push(finding("worktrees", Health::Ok, format!("{}, all known", list.workspaces.len()), None));
+        found.push(finding("worktrees", DoctorStatus::Ok, format!("{}, all known", list.workspaces.len()), None));
     }
     found
 }
 
 /// What the engine says about agents that are paused.
-pub fn paused(words: String) -> Finding {
+pub fn paused(words: String) -> DoctorFinding {
     let remedy = "bring the store's server back, or the way to it: then they go on by themselves";
-    finding("agents", Health::Broken, words, Some(remedy))
+    finding("agents", DoctorStatus::Broken, words, Some(remedy))
 }
 
-fn home(places: &Places) -> Finding {
+fn home(places: &HomePaths) -> DoctorFinding {
     let home = places.home();
     let shown = home.display().to_string();
     match std::fs::metadata(home) {
-        Err(_) => {
-            finding("home", Health::Missing, format!("{shown} is not there yet"), Some("the first command makes it"))
-        }
-        Ok(there) if !there.is_dir() => {
-            finding("home", Health::Broken, format!("{shown} is no folder"), Some("move it away, or set SLUICE_HOME"))
-        }
+        Err(_) => finding(
+            "home",
+            DoctorStatus::Missing,
+            format!("{shown} is not there yet"),
+            Some("the first command makes it"),
+        ),
+        Ok(there) if !there.is_dir() => finding(
+            "home",
+            DoctorStatus::Broken,
+            format!("{shown} is no folder"),
+            Some("move it away, or set SLUICE_HOME"),
+        ),
         Ok(there) if there.permissions().mode() & 0o077 != 0 => {
-            finding("home", Health::Warning, format!("{shown} can be read by others"), Some("chmod 700 on it"))
+            finding("home", DoctorStatus::Warning, format!("{shown} can be read by others"), Some("chmod 700 on it"))
         }
         Ok(_) if rustix::fs::access(home, rustix::fs::Access::WRITE_OK).is_err() => finding(
             "home",
-            Health::Broken,
+            DoctorStatus::Broken,
             format!("{shown} cannot be written"),
             Some("make it yours: chown, chmod 700"),
         ),
-        Ok(_) => finding("home", Health::Ok, shown, None),
+        Ok(_) => finding("home", DoctorStatus::Ok, shown, None),
     }
 }
 
-fn disk(places: &Places) -> Finding {
+fn disk(places: &HomePaths) -> DoctorFinding {
     let folder = places.home().ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
     match rustix::fs::statvfs(folder) {
-        Err(error) => finding("disk", Health::Warning, format!("cannot be asked: {error}"), None),
+        Err(error) => finding("disk", DoctorStatus::Warning, format!("cannot be asked: {error}"), None),
         Ok(disk) => {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             let shown = format!("{} MiB free", free >> 20);
             match free < LITTLE_ROOM {
-                true => finding("disk", Health::Warning, shown, Some("free some space: a full disk stops all work")),
-                false => finding("disk", Health::Ok, shown, None),
+                true => {
+                    finding("disk", DoctorStatus::Warning, shown, Some("free some space: a full disk stops all work"))
+                }
+                false => finding("disk", DoctorStatus::Ok, shown, None),
             }
         }
     }
 }
 
-fn engine(sign: Sign) -> Finding {
+fn engine(sign: EngineSign) -> DoctorFinding {
     match sign {
-        Sign::Answers => finding("engine", Health::Ok, "runs", None),
-        Sign::None => finding("engine", Health::Ok, "does not run; the next command that needs it starts it", None),
-        Sign::Silent => {
+        EngineSign::Answers => finding("engine", DoctorStatus::Ok, "runs", None),
+        EngineSign::None => {
+            finding("engine", DoctorStatus::Ok, "does not run; the next command that needs it starts it", None)
+        }
+        EngineSign::Silent => {
             let remedy = "it may be stopped (`kill -CONT` lets it go on) or have too much to do; ask again later";
-            finding("engine", Health::Broken, "runs and does not answer", Some(remedy))
+            finding("engine", DoctorStatus::Broken, "runs and does not answer", Some(remedy))
         }
     }
 }
 
 /// How many files the engine has open, and how many it may have. Without one it begins nothing, and waits.
-fn descriptors(places: &Places) -> Option<Finding> {
+fn descriptors(places: &HomePaths) -> Option<DoctorFinding> {
     // An engine runs, so the file is its.
     let lock = std::fs::read_to_string(places.lock()).ok()?;
     let pid: u32 = lock.split_whitespace().next()?.parse().ok()?;
@@ -210,13 +220,13 @@ fn descriptors(places: &Places) -> Option<Finding> {
     Some(match open + LITTLE_LEFT > most {
         true => finding(
             "descriptors",
-            Health::Warning,
+            DoctorStatus::Warning,
             found,
             Some(
                 "raise it for the engine that runs: `prlimit --pid PID --nofile=65536`, and `ulimit -n` for the next; what waits for one then goes on",
             ),
         ),
-        false => finding("descriptors", Health::Ok, found, None),
+        false => finding("descriptors", DoctorStatus::Ok, found, None),
     })
 }
 
@@ -224,26 +234,26 @@ fn descriptors(places: &Places) -> Option<Finding> {
 pub const DAMAGE: &str = "damage";
 
 /// The store that an engine would open here.
-fn chosen(places: &Places) -> Result<Choice, Problem> {
-    let config = Config::read(&places.config()).unwrap_or_default(); // what is wrong with it is told beside
+fn chosen(places: &HomePaths) -> Result<StoreChoice, Problem> {
+    let config = HomeConfig::read(&places.config()).unwrap_or_default(); // what is wrong with it is told beside
     let asked = std::env::var("SLUICE_STORE").ok().filter(|address| !address.is_empty());
     attached::choose(places, &config, asked)
 }
 
 /// Which store the home has, and how it is. What is damaged is named, a finding each.
-fn store(places: &Places, running: bool, deep: bool) -> Vec<Finding> {
+fn store(places: &HomePaths, running: bool, deep: bool) -> Vec<DoctorFinding> {
     let choice = match chosen(places) {
         Ok(choice) => choice,
-        Err(problem) => return vec![finding("store", Health::Broken, problem.message, problem.hint.as_deref())],
+        Err(problem) => return vec![finding("store", DoctorStatus::Broken, problem.message, problem.hint.as_deref())],
     };
     let own = choice.address.strip_prefix("sqlite:").map(Path::new);
     if own.is_some_and(|file| !file.exists()) {
         let found = format!("{}: there is none yet", choice.name);
-        return vec![finding("store", Health::Missing, found, Some("the first command makes it"))];
+        return vec![finding("store", DoctorStatus::Missing, found, Some("the first command makes it"))];
     }
     if running && !deep && own.is_some() {
         let found = format!("{}, in use by the engine", choice.name);
-        return vec![finding("store", Health::Ok, found, Some("`sluice doctor --deep` reads all of it"))];
+        return vec![finding("store", DoctorStatus::Ok, found, Some("`sluice doctor --deep` reads all of it"))];
     }
     let mut is_older = None;
     let looked = Store::open(&choice.address).and_then(|store| {
@@ -251,107 +261,108 @@ fn store(places: &Places, running: bool, deep: bool) -> Vec<Finding> {
         if deep || own.is_some() { store.verify() } else { Ok(Vec::new()) }
     });
     if let Some(problem) = is_older {
-        return vec![finding("store", Health::Broken, problem.message, problem.hint.as_deref())];
+        return vec![finding("store", DoctorStatus::Broken, problem.message, problem.hint.as_deref())];
     }
     let remedy = Some("`sluice restore FILE` puts a backup back");
     match looked {
         Ok(damage) if damage.is_empty() && running && !deep => {
             let found = format!("{}, in use by the engine", choice.name);
-            vec![finding("store", Health::Ok, found, Some("`sluice doctor --deep` reads all of it"))]
+            vec![finding("store", DoctorStatus::Ok, found, Some("`sluice doctor --deep` reads all of it"))]
         }
         Ok(damage) if damage.is_empty() => {
             let read = if deep { ", read whole: every sum is right" } else { "" };
-            vec![finding("store", Health::Ok, format!("{}{read}", choice.name), None)]
+            vec![finding("store", DoctorStatus::Ok, format!("{}{read}", choice.name), None)]
         }
         Ok(damage) => {
-            let mut findings = vec![finding("store", Health::Broken, format!("{} is damaged", choice.name), remedy)];
+            let mut findings =
+                vec![finding("store", DoctorStatus::Broken, format!("{} is damaged", choice.name), remedy)];
             findings.extend(damage.into_iter().take(MOST_NAMED).map(|it| {
                 let what = it.stream.map_or_else(|| "the store".to_owned(), |stream| stream.to_string());
-                finding(DAMAGE, Health::Broken, format!("{what}: {}", it.why), None)
+                finding(DAMAGE, DoctorStatus::Broken, format!("{what}: {}", it.why), None)
             }));
             findings
         }
         Err(error) => match error.meaning() {
             Meaning::Damaged | Meaning::Unusable => vec![
-                finding("store", Health::Broken, described(&error), remedy),
-                finding(DAMAGE, Health::Broken, format!("the store: {}", described(&error)), None),
+                finding("store", DoctorStatus::Broken, described(&error), remedy),
+                finding(DAMAGE, DoctorStatus::Broken, format!("the store: {}", described(&error)), None),
             ],
             Meaning::Unavailable(_) | Meaning::Refused => {
                 let remedy = "bring its server back, or the way to it; until then nothing is stored";
-                vec![finding("store", Health::Broken, described(&error), Some(remedy))]
+                vec![finding("store", DoctorStatus::Broken, described(&error), Some(remedy))]
             }
         },
     }
 }
 
 /// Whether a server that is named for the store keeps what it says it has stored.
-fn replication(places: &Places) -> Vec<Finding> {
+fn replication(places: &HomePaths) -> Vec<DoctorFinding> {
     let Some(choice) = chosen(places).ok().filter(|choice| choice.address.starts_with("postgres")) else {
         return Vec::new();
     };
     match Store::open(&choice.address).and_then(|store| store.hazards()) {
         Ok(hazards) if hazards.is_empty() => {
-            vec![finding("replication", Health::Ok, "the server keeps what it says it has stored", None)]
+            vec![finding("replication", DoctorStatus::Ok, "the server keeps what it says it has stored", None)]
         }
         Ok(hazards) => hazards
             .into_iter()
             .map(|it| {
                 let found = format!("{}: {}", it.setting, it.means);
-                finding("replication", Health::Warning, found, Some(it.remedy))
+                finding("replication", DoctorStatus::Warning, found, Some(it.remedy))
             })
             .collect(),
-        Err(error) => vec![finding("replication", Health::Warning, described(&error), None)],
+        Err(error) => vec![finding("replication", DoctorStatus::Warning, described(&error), None)],
     }
 }
 
-fn git() -> Finding {
+fn git() -> DoctorFinding {
     let remedy = Some("install git 2.38 or later");
     match output("git", &["--version"]) {
-        None => finding("git", Health::Broken, "is not there", remedy),
+        None => finding("git", DoctorStatus::Broken, "is not there", remedy),
         Some(text) => {
             let numbers: Vec<u32> =
                 text.split(|letter: char| !letter.is_ascii_digit()).filter_map(|it| it.parse().ok()).collect();
             match numbers.as_slice() {
-                [major, minor, ..] if (*major, *minor) < GIT => finding("git", Health::Broken, text, remedy),
-                _ => finding("git", Health::Ok, text, None),
+                [major, minor, ..] if (*major, *minor) < GIT => finding("git", DoctorStatus::Broken, text, remedy),
+                _ => finding("git", DoctorStatus::Ok, text, None),
             }
         }
     }
 }
 
-fn tmux() -> Finding {
+fn tmux() -> DoctorFinding {
     match output("tmux", &["-V"]) {
-        Some(text) => finding("tmux", Health::Ok, text, None),
+        Some(text) => finding("tmux", DoctorStatus::Ok, text, None),
         None => finding(
             "tmux",
-            Health::Warning,
+            DoctorStatus::Warning,
             "is not there; sessions run without it, and nobody can look into them",
             Some("install tmux"),
         ),
     }
 }
 
-fn settings(places: &Places) -> (Finding, Vec<Finding>) {
+fn settings(places: &HomePaths) -> (DoctorFinding, Vec<DoctorFinding>) {
     let file = places.config();
-    let config = match Config::read(&file) {
+    let config = match HomeConfig::read(&file) {
         Ok(config) => config,
         Err(problem) => {
-            let broken = finding("config", Health::Broken, problem.message, problem.hint.as_deref());
+            let broken = finding("config", DoctorStatus::Broken, problem.message, problem.hint.as_deref());
             return (broken, Vec::new());
         }
     };
     match config.known_harnesses() {
-        Err(why) => (finding("config", Health::Broken, why, Some("mend [harnesses] in it")), Vec::new()),
+        Err(why) => (finding("config", DoctorStatus::Broken, why, Some("mend [harnesses] in it")), Vec::new()),
         Ok(harnesses) => {
             let shown = if file.exists() { file.display().to_string() } else { "none, and none is needed".into() };
-            (finding("config", Health::Ok, shown, None), harnesses.iter().map(harness).collect())
+            (finding("config", DoctorStatus::Ok, shown, None), harnesses.iter().map(harness).collect())
         }
     }
 }
 
-fn harness(harness: &sluice_worker::harness::Harness) -> Finding {
+fn harness(harness: &sluice_worker::harness::Harness) -> DoctorFinding {
     let Some(program) = harness.program().filter(|program| *program != OWN_PROGRAM) else {
-        return finding(&harness.name, Health::Ok, "comes with Sluice", None);
+        return finding(&harness.name, DoctorStatus::Ok, "comes with Sluice", None);
     };
     let found = match harness.version_command(program).as_deref() {
         Some([first, rest @ ..]) => output(first, rest),
@@ -364,13 +375,13 @@ fn harness(harness: &sluice_worker::harness::Harness) -> Finding {
     match found {
         None => finding(
             &harness.name,
-            Health::Missing,
+            DoctorStatus::Missing,
             format!("{program} is not there"),
             Some("install it to use this harness"),
         ),
         Some(text) => {
             let warnings = harness.warnings();
-            let health = if warnings.is_empty() { Health::Ok } else { Health::Warning };
+            let health = if warnings.is_empty() { DoctorStatus::Ok } else { DoctorStatus::Warning };
             let known: Vec<&str> = warnings.iter().take(1).chain(&harness.remark).map(String::as_str).collect();
             let advice = (!known.is_empty()).then(|| known.join(". "));
             finding(&harness.name, health, text, advice.as_deref())

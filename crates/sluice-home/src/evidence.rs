@@ -12,13 +12,13 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use sluice_core::machine::Moment;
-use sluice_core::run::{Job, Part, Perform, Report};
-use sluice_engine::host::Clock;
+use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunJob};
+use sluice_engine::host::EngineClock;
 
 use crate::clock::written;
-use crate::ground::Ground;
+use crate::ground::Home;
 use crate::projects::open;
-use crate::runs::{SeenRun, Setting, performance};
+use crate::runs::{RunFacts, RunSnapshot, performance};
 use crate::view_run::{self, plain};
 
 /// Bytes of one text that are kept.
@@ -37,26 +37,26 @@ static WRITING: Mutex<()> = Mutex::new(());
 static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// The file of a run.
-fn file(ground: &Ground, run: &str) -> PathBuf {
+fn file(ground: &Home, run: &str) -> PathBuf {
     ground.places.evidence().join(format!("{run}{ENDING}"))
 }
 
 /// The record of one performance, from its beginning to its end.
-pub(crate) struct Record {
+pub(crate) struct EvidenceRecord {
     is_kept: bool,
     began: Moment,
 }
 
 /// A performance begins: what it is told is kept.
-pub(crate) fn begin(ground: &Ground, setting: &Setting, wanted: &Perform) -> Record {
+pub(crate) fn begin(ground: &Home, setting: &RunFacts, wanted: &Perform) -> EvidenceRecord {
     let began = ground.clock.now();
-    if matches!(wanted.part, Part::Item(item) if item >= MOST_ITEMS) {
-        return Record { is_kept: false, began };
+    if matches!(wanted.part, AttemptPart::Item(item) if item >= MOST_ITEMS) {
+        return EvidenceRecord { is_kept: false, began };
     }
     let (what, text) = match &wanted.job {
-        Job::Agent { prompt, .. } | Job::Arbiter { prompt, .. } => ("prompt", prompt),
-        Job::Script(script) | Job::Gate(script) => ("command", &script.script),
-        Job::Task { summary, .. } => ("task", summary),
+        RunJob::Agent { prompt, .. } | RunJob::Arbiter { prompt, .. } => ("prompt", prompt),
+        RunJob::Script(script) | RunJob::Gate(script) => ("command", &script.script),
+        RunJob::Task { summary, .. } => ("task", summary),
     };
     let mut told = about("told", setting, wanted);
     told[what] = cut(text).into();
@@ -64,24 +64,24 @@ pub(crate) fn begin(ground: &Ground, setting: &Setting, wanted: &Perform) -> Rec
     // Asked for again, because the store was away for instance, it is told the same.
     let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
     if !TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(name) {
-        return Record { is_kept: true, began };
+        return EvidenceRecord { is_kept: true, began };
     }
     match append(ground, &setting.id, &told) {
-        Ok(()) => Record { is_kept: true, began },
+        Ok(()) => EvidenceRecord { is_kept: true, began },
         Err(error) => {
             ground.log.line(&format!("no evidence of run {} is kept: {error}", setting.id));
-            Record { is_kept: false, began }
+            EvidenceRecord { is_kept: false, began }
         }
     }
 }
 
 /// The record of a performance that began at an earlier moment: nobody has held it since, and what it was told is kept.
-pub(crate) fn resumed(wanted: &Perform, began: Moment) -> Record {
-    Record { is_kept: !matches!(wanted.part, Part::Item(item) if item >= MOST_ITEMS), began }
+pub(crate) fn resumed(wanted: &Perform, began: Moment) -> EvidenceRecord {
+    EvidenceRecord { is_kept: !matches!(wanted.part, AttemptPart::Item(item) if item >= MOST_ITEMS), began }
 }
 
 /// What every line about a performance says.
-fn about(kind: &str, setting: &Setting, wanted: &Perform) -> Value {
+fn about(kind: &str, setting: &RunFacts, wanted: &Perform) -> Value {
     let step = setting.plan.recipe.step(wanted.step);
     json!({
         "kind": kind,
@@ -94,17 +94,17 @@ fn about(kind: &str, setting: &Setting, wanted: &Perform) -> Value {
     })
 }
 
-impl Record {
+impl EvidenceRecord {
     /// It has ended: what it gave is kept.
-    pub(crate) fn end(self, ground: &Ground, setting: &Setting, wanted: &Perform, report: &Report) {
+    pub(crate) fn end(self, ground: &Home, setting: &RunFacts, wanted: &Perform, report: &AttemptReport) {
         if !self.is_kept {
             return;
         }
         let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
         TOLD.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
         let (outcome, error) = match report {
-            Report::Completed(outcome) => (outcome, None),
-            Report::Failed { error, outcome, .. } => (outcome, Some(error)),
+            AttemptReport::Completed(outcome) => (outcome, None),
+            AttemptReport::Failed { error, outcome, .. } => (outcome, Some(error)),
         };
         let mut gave = about("gave", setting, wanted);
         let result = json!({
@@ -130,13 +130,13 @@ impl Record {
 }
 
 /// Adds a line.
-fn append(ground: &Ground, run: &str, line: &Value) -> std::io::Result<()> {
+fn append(ground: &Home, run: &str, line: &Value) -> std::io::Result<()> {
     let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     write(ground, run, line)
 }
 
 /// Adds a line, for whoever writes. What an engine that died left of one stays a line by itself.
-fn write(ground: &Ground, run: &str, line: &Value) -> std::io::Result<()> {
+fn write(ground: &Home, run: &str, line: &Value) -> std::io::Result<()> {
     std::fs::create_dir_all(ground.places.evidence())?;
     let mut file = OpenOptions::new().create(true).read(true).append(true).open(file(ground, run))?;
     let mut last = [b'\n'];
@@ -165,7 +165,7 @@ fn cut(text: &str) -> &str {
 }
 
 /// Writes what came of a run that has ended, unless that has been done.
-pub(crate) fn conclude(ground: &Ground, seen: &SeenRun) {
+pub(crate) fn conclude(ground: &Home, seen: &RunSnapshot) {
     if seen.state.end.is_none() {
         return;
     }
@@ -186,7 +186,7 @@ pub(crate) fn conclude(ground: &Ground, seen: &SeenRun) {
     }
 }
 
-fn verdict(ground: &Ground, seen: &SeenRun) -> Value {
+fn verdict(ground: &Home, seen: &RunSnapshot) -> Value {
     let steps = seen.plan.recipe.steps.iter().zip(&seen.state.steps).rev();
     let judged = steps.filter(|(_, state)| state.word() == "completed").find_map(|(step, state)| {
         let outcome = state.latest.as_ref()?;
@@ -214,7 +214,7 @@ fn verdict(ground: &Ground, seen: &SeenRun) -> Value {
 }
 
 /// The commit that the run's folder stands on.
-fn commit(seen: &SeenRun) -> Option<String> {
+fn commit(seen: &RunSnapshot) -> Option<String> {
     let root = Path::new(&seen.state.given.origin.root);
     if !root.join(".git").exists() {
         return None;
@@ -224,7 +224,7 @@ fn commit(seen: &SeenRun) -> Option<String> {
 }
 
 /// Removes the evidence of a run that is forgotten, and what its scripts printed.
-pub(crate) fn forget(ground: &Ground, run: &str) {
+pub(crate) fn forget(ground: &Home, run: &str) {
     let _ = std::fs::remove_file(file(ground, run));
     // As earlier versions wrote it.
     let _ = std::fs::remove_dir_all(ground.places.evidence().join(run));
@@ -235,7 +235,7 @@ pub(crate) fn forget(ground: &Ground, run: &str) {
 }
 
 /// Removes the evidence of runs that the store does not know any more.
-pub(crate) fn sweep(ground: &Ground) {
+pub(crate) fn sweep(ground: &Home) {
     let printed: BTreeSet<String> =
         names(&ground.places.printed()).filter_map(|name| run_of(&name).map(str::to_owned)).collect();
     let kept = names(&ground.places.evidence()).map(|name| name.strip_suffix(ENDING).unwrap_or(&name).to_owned());

@@ -3,15 +3,15 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use sluice_core::task::session::{Exit, Session, SessionId as Number};
-use sluice_core::task::{Evidence, Input};
-use sluice_worker::process::Strays;
-use sluice_worker::session::{Cause, End, Gone, How, SessionId};
+use sluice_core::task::session::{SessionExit, SessionNumber, TaskSession};
+use sluice_core::task::{Evidence, TaskInput};
+use sluice_worker::process::StrayProcesses;
+use sluice_worker::session::{AgentEnd, AgentEndCause, EndedSession, SessionEnding, SessionId};
 
 use crate::fence::was_given_up;
-use crate::ground::Ground;
+use crate::ground::Home;
 use crate::hands::Errand;
-use crate::undone::Unavailable;
+use crate::undone::UnavailableReason;
 
 /// The shortest time between two comparisons, whatever a lifecycle says.
 const SOONEST: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ const SOONEST: Duration = Duration::from_secs(1);
 const LATEST: Duration = Duration::from_secs(30);
 
 /// A session is over: the task hears of it, with what its files say now.
-pub(crate) fn over(ground: &Arc<Ground>, task: &str, number: Number, id: &SessionId, gone: &Gone) {
+pub(crate) fn over(ground: &Arc<Home>, task: &str, number: SessionNumber, id: &SessionId, gone: &EndedSession) {
     let is_given_up = was_given_up(gone);
     if gone.asked.is_some() && !is_given_up {
         return; // we ended it, and whoever asked for that says so
@@ -27,65 +27,75 @@ pub(crate) fn over(ground: &Arc<Ground>, task: &str, number: Number, id: &Sessio
     let exit = match &gone.how {
         _ if is_given_up || ground.sessions.was_uprooted(id, gone) => {
             ground.uproot(task);
-            Exit::Uprooted
+            SessionExit::Uprooted
         }
-        How::Exited(record) => match (&record.end, record.cause) {
+        SessionEnding::Exited(record) => match (&record.end, record.cause) {
             (
-                End::Code(code),
-                Cause::Itself | Cause::Asked | Cause::TimeLimit | Cause::TerminalGone | Cause::Unkept,
-            ) => Exit::Code(*code),
-            (End::Signal(signal), _) => Exit::Signal(*signal),
+                AgentEnd::Code(code),
+                AgentEndCause::Itself
+                | AgentEndCause::Asked
+                | AgentEndCause::TimeLimit
+                | AgentEndCause::TerminalGone
+                | AgentEndCause::Unkept,
+            ) => SessionExit::Code(*code),
+            (AgentEnd::Signal(signal), _) => SessionExit::Signal(*signal),
             // There was no agent that could crash. The next start says why there is none, as a rule before it answers.
-            (End::NotStarted(_), _) => {
+            (AgentEnd::NotStarted(_), _) => {
                 ground.uproot(task);
-                Exit::Uprooted
+                SessionExit::Uprooted
             }
         },
-        How::Lost { .. } => Exit::Lost,
+        SessionEnding::Lost { .. } => SessionExit::Lost,
     };
     report(ground, task, number, id, exit);
 }
 
 /// Nothing is known here of a session that the task takes for living: the engine of another home started it, perhaps on a
 /// machine that is lost. That is no crash of the agent's.
-pub(crate) fn elsewhere(ground: &Arc<Ground>, task: &str, number: Number) {
+pub(crate) fn elsewhere(ground: &Arc<Home>, task: &str, number: SessionNumber) {
     if let Ok(id) = crate::ground::session_id(task, number) {
         ground.uproot(task);
-        report(ground, task, number, &id, Exit::Uprooted);
+        report(ground, task, number, &id, SessionExit::Uprooted);
     }
 }
 
 /// Tells the task. It ended all the same if its file cannot be read now, and is judged when that can be.
-fn report(ground: &Arc<Ground>, task: &str, number: Number, id: &SessionId, exit: Exit) {
+fn report(ground: &Arc<Home>, task: &str, number: SessionNumber, id: &SessionId, exit: SessionExit) {
     let is_told = tell(ground, task, number, id, exit).is_ok();
     if is_told || !ground.takes(id) {
         return;
     }
-    let taken = Taken { ground: Arc::downgrade(ground), id: id.clone() };
+    let taken = ExitHold { ground: Arc::downgrade(ground), id: id.clone() };
     let task = task.to_owned();
     Errand::run(ground, format!("the end of {id}"), move |ground, _| Ok(tell(ground, &task, number, &taken.id, exit)?));
 }
 
-fn tell(ground: &Ground, task: &str, number: Number, id: &SessionId, exit: Exit) -> Result<(), Unavailable> {
+fn tell(
+    ground: &Home,
+    task: &str,
+    number: SessionNumber,
+    id: &SessionId,
+    exit: SessionExit,
+) -> Result<(), UnavailableReason> {
     let Ok(Some(seen)) = ground.tasks.load(task) else { return Ok(()) }; // the next comparison looks again
     ground.look_for_leaks(id, &seen);
     let evidence = match ground.evidence(&seen) {
         Ok(evidence) => evidence,
-        Err(problem) if problem.is_passing() => return Err(Unavailable(problem.message)),
+        Err(problem) if problem.is_passing() => return Err(UnavailableReason(problem.message)),
         // A file that cannot be read is no artifact: that is a crash, and somebody looks at it.
         Err(_) => Evidence::default(),
     };
-    ground.input(task, Input::SessionExited { session: number, exit, evidence });
+    ground.input(task, TaskInput::SessionExited { session: number, exit, evidence });
     Ok(())
 }
 
 /// A session whose end is being told. As long as this is there, no comparison looks at it.
-struct Taken {
-    ground: Weak<Ground>,
+struct ExitHold {
+    ground: Weak<Home>,
     id: SessionId,
 }
 
-impl Drop for Taken {
+impl Drop for ExitHold {
     fn drop(&mut self) {
         self.ground.upgrade().iter().for_each(|ground| ground.leaves(&self.id));
     }
@@ -93,7 +103,7 @@ impl Drop for Taken {
 
 /// Compares the sessions that open tasks take for living with those that live, until the home is closed; and takes note of
 /// the end of what scripts have left behind.
-pub(crate) fn keep_looking(ground: Weak<Ground>, mut strays: Strays) {
+pub(crate) fn keep_looking(ground: Weak<Home>, mut strays: StrayProcesses) {
     loop {
         let Some(strong) = ground.upgrade() else { return };
         let wait = look(&strong);
@@ -104,13 +114,13 @@ pub(crate) fn keep_looking(ground: Weak<Ground>, mut strays: Strays) {
 }
 
 /// Looks once; says when to look again.
-fn look(ground: &Arc<Ground>) -> Duration {
+fn look(ground: &Arc<Home>) -> Duration {
     let mut soonest = LATEST;
     for seen in ground.tasks.open() {
         let interval = Duration::from_secs(u64::from(seen.lifecycle.exits.poll_interval));
         soonest = soonest.min(interval.max(SOONEST));
         for session in [&seen.state.main, &seen.state.beside] {
-            if let Session::Alive(agent) = session {
+            if let TaskSession::Alive(agent) = session {
                 ground.watch(&seen.id, agent.id);
             }
         }

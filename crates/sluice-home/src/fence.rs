@@ -11,27 +11,30 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use sluice_api::Problem;
-use sluice_engine::host::{Clock, Fence};
+use sluice_engine::host::{EngineClock, Fence};
 use sluice_engine::ownership::Tenure;
 use sluice_store::StoreError;
-use sluice_worker::process::{self, Cancel, Script, Ward};
-use sluice_worker::session::{Cause, Failure, Gone, How, KeptUntil, Lease, Leases, Spec, Standing, Started, boot_ms};
+use sluice_worker::process::{self, ProcessScript, ScriptCancel, ScriptWard};
+use sluice_worker::session::{
+    AgentEndCause, EndedSession, KeeperTerm, LeaseFolder, OwnershipLease, SessionEnding, SessionFailure, SessionSpec,
+    SessionStanding, SessionStart, boot_ms,
+};
 
 use crate::clock::{WallClock, written};
-use crate::identity::Identity;
-use crate::log::Log;
+use crate::identity::HomeIdentity;
+use crate::log::HomeLog;
 use crate::projects::described;
-use crate::workbench::Workbench;
+use crate::workbench::PerformContext;
 
 /// Why sessions end when the store is lost.
 const GIVEN_UP: &str = "another engine owns the store";
 
 /// The fence of a home.
 pub(crate) struct HomeFence {
-    leases: Leases,
+    leases: LeaseFolder,
     home: String,
-    log: Arc<Log>,
-    state: Mutex<State>,
+    log: Arc<HomeLog>,
+    state: Mutex<FenceState>,
     changed: Condvar,
     /// Scripts that run.
     running: AtomicUsize,
@@ -40,7 +43,7 @@ pub(crate) struct HomeFence {
 }
 
 #[derive(Default)]
-struct State {
+struct FenceState {
     tenure: Option<Tenure>,
     /// The first ownership since which the store has had no other owner.
     since: u64,
@@ -50,8 +53,8 @@ struct State {
 
 impl HomeFence {
     /// In this folder of the home.
-    pub(crate) fn new(folder: PathBuf, identity: &Identity, log: Arc<Log>) -> Result<HomeFence, Problem> {
-        let leases = Leases::new(folder).map_err(|failure| Problem::fault(described(&failure)))?;
+    pub(crate) fn new(folder: PathBuf, identity: &HomeIdentity, log: Arc<HomeLog>) -> Result<HomeFence, Problem> {
+        let leases = LeaseFolder::new(folder).map_err(|failure| Problem::fault(described(&failure)))?;
         Ok(HomeFence {
             leases,
             home: identity.home.clone(),
@@ -68,7 +71,7 @@ impl HomeFence {
         *self.sessions.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(has_sessions));
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FenceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,18 +96,18 @@ impl HomeFence {
     /// Waits until the store is surely this engine's. Whether it is: it may be lost.
     pub(crate) fn until_it_may_act(&self) -> bool {
         let waits =
-            |state: &mut State| !state.tenure.is_some_and(|tenure| tenure.is_lost() || tenure.may_act(boot_ms()));
+            |state: &mut FenceState| !state.tenure.is_some_and(|tenure| tenure.is_lost() || tenure.may_act(boot_ms()));
         let state = self.changed.wait_while(self.state(), waits).unwrap_or_else(PoisonError::into_inner);
         state.tenure.is_some_and(|tenure| !tenure.is_lost())
     }
 
     /// What something gets that is started now.
-    pub(crate) fn lease(&self) -> Lease {
+    pub(crate) fn lease(&self) -> OwnershipLease {
         self.leases.of(self.state().tenure.map_or(0, |tenure| tenure.epoch()))
     }
 
     /// Says until when everything may go on. If it cannot be said, everything stops when what was said last is over.
-    fn say(&self, kept: KeptUntil) {
+    fn say(&self, kept: KeeperTerm) {
         if let Err(failure) = self.leases.say(kept) {
             self.log.line(&format!("agents and scripts may be paused: {}", described(&failure)));
         }
@@ -124,14 +127,14 @@ impl Fence for HomeFence {
         // What an earlier engine of this home has left goes on, unless somebody else has been at its work since.
         state.since = if is_own && said.since > 0 { said.since } else { tenure.epoch() };
         state.tenure = Some(*tenure);
-        self.say(KeptUntil { until_ms: tenure.until_ms(), since: state.since, epoch: tenure.epoch() });
+        self.say(KeeperTerm { until_ms: tenure.until_ms(), since: state.since, epoch: tenure.epoch() });
     }
 
     fn renewed(&self, tenure: &Tenure) {
         let mut state = self.state();
         if state.tenure.is_some_and(|tenure| !tenure.is_lost()) {
             state.tenure = Some(*tenure);
-            self.say(KeptUntil { until_ms: tenure.until_ms(), since: state.since, epoch: tenure.epoch() });
+            self.say(KeeperTerm { until_ms: tenure.until_ms(), since: state.since, epoch: tenure.epoch() });
             if state.paused.take().is_some() {
                 self.log.line("the store answers again: agents and scripts go on");
             }
@@ -155,7 +158,7 @@ impl Fence for HomeFence {
         let mut lost = state.tenure.unwrap_or_else(|| Tenure::taken(epoch, 0, std::time::Duration::ZERO));
         lost.lose();
         state.tenure = Some(lost);
-        self.say(KeptUntil { until_ms: 0, since: state.since, epoch });
+        self.say(KeeperTerm { until_ms: 0, since: state.since, epoch });
     }
 
     fn may_release(&self) -> bool {
@@ -170,7 +173,7 @@ impl Fence for HomeFence {
         // Whatever is begun all the same begins when an engine of this home owns the store again.
         let mut state = self.state();
         let epoch = state.tenure.take().map_or(0, |tenure| tenure.epoch());
-        self.say(KeptUntil { until_ms: 0, since: state.since, epoch });
+        self.say(KeeperTerm { until_ms: 0, since: state.since, epoch });
         true
     }
 }
@@ -183,30 +186,30 @@ fn paused_since(tenure: Tenure, now_ms: u64) -> String {
 }
 
 /// A script that runs while this lives.
-struct Running<'a>(&'a AtomicUsize);
+struct FencedScript<'a>(&'a AtomicUsize);
 
-impl Drop for Running<'_> {
+impl Drop for FencedScript<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Workbench {
+impl PerformContext {
     /// What a session gets that is started now; nothing where the store can only be this engine's.
-    pub(crate) fn lease(&self) -> Option<Lease> {
+    pub(crate) fn lease(&self) -> Option<OwnershipLease> {
         self.fence.as_ref().map(|fence| fence.lease())
     }
 
     /// Starts a session, or adopts the one that was started under this name before. One that has ended only because the
     /// store was another engine's meanwhile has done nothing that counts: it is begun anew.
-    pub(crate) fn start_session(&self, spec: &Spec) -> Result<Started, Failure> {
+    pub(crate) fn start_session(&self, spec: &SessionSpec) -> Result<SessionStart, SessionFailure> {
         let started = self.sessions.start(spec)?;
         match &started.standing {
-            Standing::Gone(gone) if self.fence.is_some() && !started.fresh && was_given_up(gone) => {
+            SessionStanding::Gone(gone) if self.fence.is_some() && !started.fresh && was_given_up(gone) => {
                 self.sessions.forget(&spec.id)?;
                 self.sessions.start(spec)
             }
-            Standing::Gone(_) | Standing::Living(_) => Ok(started),
+            SessionStanding::Gone(_) | SessionStanding::Living(_) => Ok(started),
         }
     }
 
@@ -221,12 +224,16 @@ impl Workbench {
     }
 
     /// Runs a script to its end, under the home's fence if it has one.
-    pub(crate) fn run_script(&self, script: &Script, cancel: &Cancel) -> Result<process::Outcome, process::Failure> {
+    pub(crate) fn run_script(
+        &self,
+        script: &ProcessScript,
+        cancel: &ScriptCancel,
+    ) -> Result<process::ProcessOutcome, process::ProcessFailure> {
         let Some(fence) = &self.fence else { return process::run(script, cancel) };
         fence.running.fetch_add(1, Ordering::SeqCst);
-        let _running = Running(&fence.running);
-        let ward = Ward { program: shim(&self.program), lease: fence.lease() };
-        process::run(&Script { ward: Some(ward), ..script.clone() }, cancel)
+        let _running = FencedScript(&fence.running);
+        let ward = ScriptWard { program: shim(&self.program), lease: fence.lease() };
+        process::run(&ProcessScript { ward: Some(ward), ..script.clone() }, cancel)
     }
 
     /// Ends everything that lives: the store is another's. What is paused or about to be has been told so already.
@@ -240,9 +247,9 @@ impl Workbench {
 }
 
 /// Whether a session has ended because the store was another's.
-pub(crate) fn was_given_up(gone: &Gone) -> bool {
+pub(crate) fn was_given_up(gone: &EndedSession) -> bool {
     let asked = gone.asked.as_ref().is_some_and(|asked| asked.why == GIVEN_UP);
-    asked || matches!(&gone.how, How::Exited(exit) if exit.cause == Cause::Unkept)
+    asked || matches!(&gone.how, SessionEnding::Exited(exit) if exit.cause == AgentEndCause::Unkept)
 }
 
 /// The command that runs a shim.

@@ -5,32 +5,35 @@
 
 use std::path::{Path, PathBuf};
 
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::frontmatter;
-use sluice_worker::passing::Passing;
-use sluice_worker::taskfile::{self, FileError, Forgery, Healed, Scalar, TaskFile, Truth, Values};
+use sluice_worker::passing::PassingError;
+use sluice_worker::taskfile::{
+    self, FrontmatterForgery, FrontmatterScalar, FrontmatterTruth, FrontmatterValues, HealedTaskFile, ParsedTaskFile,
+    TaskFileError,
+};
 use sluice_worker::workspace::task_file;
 
 use crate::clock::written;
-use crate::places::Places;
+use crate::places::HomePaths;
 use crate::projects::described;
 use crate::rooms::had;
-use crate::tasks::Seen;
+use crate::tasks::TaskSnapshot;
 
 /// Its name.
 pub const TASK_FILE: &str = "TASK.md";
 
 /// What was found in a TASK.md.
 #[derive(Debug, Default)]
-pub struct FileRead {
+pub struct TaskFileContent {
     /// What agents and people wrote.
     pub body: Vec<u8>,
     /// What the frontmatter claims and the engine never wrote.
-    pub forged: Vec<Forgery>,
+    pub forged: Vec<FrontmatterForgery>,
 }
 
-impl FileRead {
+impl TaskFileContent {
     /// The body, for gates.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
@@ -38,12 +41,12 @@ impl FileRead {
 }
 
 /// The file in the home.
-pub fn home_file(places: &Places, project: &str, id: &str) -> PathBuf {
+pub fn home_file(places: &HomePaths, project: &str, id: &str) -> PathBuf {
     places.task(project, id).join(TASK_FILE)
 }
 
 /// The file in the worktree, if one is bound.
-fn bound_file(seen: &Seen) -> Option<PathBuf> {
+fn bound_file(seen: &TaskSnapshot) -> Option<PathBuf> {
     seen.state.workspace.bound().map(|name| task_file(Path::new(&name.0)))
 }
 
@@ -53,7 +56,7 @@ pub(crate) fn is_in_folder(file: &Path) -> bool {
 }
 
 /// Whether somebody has written the file in the worktree since the engine did: that writes the home's right after it.
-pub fn is_written(places: &Places, seen: &Seen) -> bool {
+pub fn is_written(places: &HomePaths, seen: &TaskSnapshot) -> bool {
     let time = |path: &Path| std::fs::symlink_metadata(path).and_then(|it| it.modified()).ok();
     let home = time(&home_file(places, &seen.state.about.project, &seen.id));
     let bound = bound_file(seen).and_then(|path| time(&path));
@@ -81,31 +84,31 @@ pub fn told_again(workspace: &Path, text: &str) -> String {
 
 /// Reads a task's file. One that is not in the worktree, because an agent removed it, says nothing: what the home still
 /// has of it is old, and must not pass a gate.
-pub fn read(places: &Places, seen: &Seen, truth: &Truth) -> Result<FileRead, Problem> {
+pub fn read(places: &HomePaths, seen: &TaskSnapshot, truth: &FrontmatterTruth) -> Result<TaskFileContent, Problem> {
     let home = home_file(places, &seen.state.about.project, &seen.id);
     let bound = bound_file(seen).map(|path| match is_in_folder(&path) {
         true => taskfile::read(&path),
-        false => Err(FileError::Missing { path }),
+        false => Err(TaskFileError::Missing { path }),
     });
     let bytes = match bound {
         Some(Ok(bytes)) => bytes,
-        Some(Err(FileError::Missing { .. })) => Vec::new(),
+        Some(Err(TaskFileError::Missing { .. })) => Vec::new(),
         Some(Err(error)) => return Err(unread(&error)),
         None => match taskfile::read(&home) {
             Ok(bytes) => bytes,
-            Err(FileError::Missing { .. }) => Vec::new(),
+            Err(TaskFileError::Missing { .. }) => Vec::new(),
             Err(error) => return Err(unread(&error)),
         },
     };
     let healed = taskfile::heal(&bytes, truth);
-    let forged = if TaskFile::parse(&bytes).value("id").is_some() { healed.forged } else { Vec::new() };
-    Ok(FileRead { body: healed.body, forged })
+    let forged = if ParsedTaskFile::parse(&bytes).value("id").is_some() { healed.forged } else { Vec::new() };
+    Ok(TaskFileContent { body: healed.body, forged })
 }
 
-fn unread(error: &FileError) -> Problem {
+fn unread(error: &TaskFileError) -> Problem {
     match error.is_passing() {
         true => Problem::unavailable(described(error)),
-        false => Problem::new(Status::Refused, "unreadable_artifact", described(error)),
+        false => Problem::new(ProblemStatus::Refused, "unreadable_artifact", described(error)),
     }
 }
 
@@ -115,11 +118,16 @@ const FEEDBACK: &str = "Feedback";
 const MOST_WRITES: usize = 10;
 
 /// Writes a task's file: its body below what is true now, in the worktree if one is bound, and in the home.
-pub fn write(places: &Places, seen: &Seen, truth: &Truth, feedback: Option<&str>) -> Result<Vec<u8>, Problem> {
+pub fn write(
+    places: &HomePaths,
+    seen: &TaskSnapshot,
+    truth: &FrontmatterTruth,
+    feedback: Option<&str>,
+) -> Result<Vec<u8>, Problem> {
     let home = home_file(places, &seen.state.about.project, &seen.id);
     if let Some(folder) = home.parent() {
         std::fs::create_dir_all(folder)
-            .map_err(|source| unread(&FileError::Unwritable { path: folder.to_owned(), source }))?;
+            .map_err(|source| unread(&TaskFileError::Unwritable { path: folder.to_owned(), source }))?;
     }
     let bound = bound_file(seen).filter(|path| is_in_folder(path));
     let mut healed = None;
@@ -154,7 +162,7 @@ fn readable(path: &Path) -> Result<Option<Vec<u8>>, Problem> {
 }
 
 /// A file with this truth, and with what a person has to say to its agents.
-fn made(present: &[u8], truth: &Truth, feedback: Option<&str>) -> Healed {
+fn made(present: &[u8], truth: &FrontmatterTruth, feedback: Option<&str>) -> HealedTaskFile {
     let mut healed = taskfile::heal(present, truth);
     // An engine that was killed may have written it already.
     let is_said = |text: &str| {
@@ -172,23 +180,26 @@ fn made(present: &[u8], truth: &Truth, feedback: Option<&str>) -> Healed {
 }
 
 /// What must stand in the frontmatter, and what the engine may have written there before.
-pub fn truth(seen: &Seen, tmux_session: Option<&str>) -> Truth {
+pub fn truth(seen: &TaskSnapshot, tmux_session: Option<&str>) -> FrontmatterTruth {
     let scalar = |value: FieldValue| match value {
-        FieldValue::Number(number) => Scalar::Number(number),
-        FieldValue::Text(text) if text.is_empty() => Scalar::Null,
-        FieldValue::Text(text) => Scalar::Text(text),
+        FieldValue::Number(number) => FrontmatterScalar::Number(number),
+        FieldValue::Text(text) if text.is_empty() => FrontmatterScalar::Null,
+        FieldValue::Text(text) => FrontmatterScalar::Text(text),
     };
     let own = frontmatter(&seen.lifecycle, &seen.state).into_iter().map(|(key, value)| (key, scalar(value)));
-    let mut values: Values = own.collect();
-    values.insert("id".into(), Scalar::Text(seen.id.clone()));
-    values.insert("tmux_session".into(), tmux_session.map_or(Scalar::Null, |name| Scalar::Text(name.into())));
-    values.insert("created_at".into(), Scalar::Text(written(seen.card.created)));
-    values.insert("updated_at".into(), Scalar::Text(written(seen.card.updated)));
-    Truth { values, written: Default::default() }
+    let mut values: FrontmatterValues = own.collect();
+    values.insert("id".into(), FrontmatterScalar::Text(seen.id.clone()));
+    values.insert(
+        "tmux_session".into(),
+        tmux_session.map_or(FrontmatterScalar::Null, |name| FrontmatterScalar::Text(name.into())),
+    );
+    values.insert("created_at".into(), FrontmatterScalar::Text(written(seen.card.created)));
+    values.insert("updated_at".into(), FrontmatterScalar::Text(written(seen.card.updated)));
+    FrontmatterTruth { values, written: Default::default() }
 }
 
 /// The worktree a task has, for those who look for it by a folder inside.
-pub fn holds(seen: &Seen, folder: &Path) -> bool {
+pub fn holds(seen: &TaskSnapshot, folder: &Path) -> bool {
     had(&seen.state.workspace).is_some_and(|root| folder.starts_with(root))
 }
 
@@ -198,7 +209,7 @@ mod tests {
 
     #[test]
     fn feedback_that_is_written_again_stands_there_once() {
-        let truth = Truth { values: Values::default(), written: Default::default() };
+        let truth = FrontmatterTruth { values: FrontmatterValues::default(), written: Default::default() };
         let once = made(b"## Handoff\n\nDONE: it\n", &truth, Some("Hotter.\n"));
         let twice = made(&once.bytes, &truth, Some("Hotter.\n"));
         assert_eq!(String::from_utf8_lossy(&twice.body), "## Handoff\n\nDONE: it\n\n## Feedback\n\nHotter.\n");

@@ -10,19 +10,19 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
-use sluice_core::run::{Event, Kind};
+use sluice_core::run::{RunEvent, RunKind};
 use sluice_engine::codec::run_event;
-use sluice_store::{Cursor, Logged, StreamId};
+use sluice_store::{Cursor, LoggedEvent, StreamId};
 
 use crate::attempts;
 use crate::evidence;
-use crate::ground::Ground;
+use crate::ground::Home;
 use crate::hands::run::task;
 use crate::runs;
 use crate::state_runs;
 use crate::tasks;
 use crate::triggers::Triggers;
-use crate::undone::{Unavailable, Undone, settled};
+use crate::undone::{PerformError, UnavailableReason, settled};
 
 /// Events that are read together.
 const PAGE: usize = 500;
@@ -38,13 +38,13 @@ pub(crate) struct Follower {
     after: Cursor,
     saved: Cursor,
     /// As what runs were started.
-    kinds: BTreeMap<String, Kind>,
+    kinds: BTreeMap<String, RunKind>,
     triggers: Triggers,
     swept: Option<Instant>,
 }
 
 /// Follows the log until the home is closed.
-pub(crate) fn start(ground: &Arc<Ground>) -> Result<(), Problem> {
+pub(crate) fn start(ground: &Arc<Home>) -> Result<(), Problem> {
     let mut follower = Follower::new(ground)?;
     follower.mirror_open(ground)?;
     state_runs::look_at_all(ground)?;
@@ -56,7 +56,7 @@ pub(crate) fn start(ground: &Arc<Ground>) -> Result<(), Problem> {
 
 impl Follower {
     /// Where it left off. In a home that it has never followed it begins with what happens from now on.
-    fn new(ground: &Ground) -> Result<Follower, Problem> {
+    fn new(ground: &Home) -> Result<Follower, Problem> {
         let end = ground.tasks.end_of_log()?;
         let kept = ground.tasks.loader().reader().followed().map_err(tasks::unread)?;
         // A home of an earlier version has it in a file.
@@ -72,7 +72,7 @@ impl Follower {
     }
 
     /// Brings the files of all open processes up to date: an engine that died may have left them behind.
-    fn mirror_open(&mut self, ground: &Ground) -> Result<(), Problem> {
+    fn mirror_open(&mut self, ground: &Home) -> Result<(), Problem> {
         let mut after = StreamId::new("run/");
         loop {
             let read = ground.tasks.loader().reader().open_streams(Some(&after), PAGE);
@@ -87,7 +87,7 @@ impl Follower {
         }
     }
 
-    fn keep_on(mut self, ground: &Weak<Ground>) {
+    fn keep_on(mut self, ground: &Weak<Home>) {
         loop {
             let Some(ground) = ground.upgrade() else { return };
             if self.swept.is_none_or(|at| at.elapsed() > SWEEP) {
@@ -110,14 +110,14 @@ impl Follower {
     }
 
     /// Acts on a page. What cannot be done now because the engine cannot store it is done when the page is read again.
-    fn read(&mut self, ground: &Arc<Ground>, page: &[Logged]) {
-        if let Err(Unavailable(why)) = self.act_on(ground, page) {
+    fn read(&mut self, ground: &Arc<Home>, page: &[LoggedEvent]) {
+        if let Err(UnavailableReason(why)) = self.act_on(ground, page) {
             ground.log.line(&format!("events after {} wait: {why}", self.after.0));
             std::thread::park_timeout(PAUSE);
         }
     }
 
-    fn act_on(&mut self, ground: &Arc<Ground>, page: &[Logged]) -> Result<(), Unavailable> {
+    fn act_on(&mut self, ground: &Arc<Home>, page: &[LoggedEvent]) -> Result<(), UnavailableReason> {
         let mut touched = BTreeMap::new();
         let (mut ended, mut reopened) = (BTreeSet::new(), BTreeSet::new());
         let mut waiting = BTreeSet::new();
@@ -170,11 +170,11 @@ impl Follower {
     }
 
     /// What a run was started as, as its first event says.
-    fn learn(&mut self, id: &str, logged: &Logged) {
+    fn learn(&mut self, id: &str, logged: &LoggedEvent) {
         if logged.event.kind != "run.started" {
             return;
         }
-        if let Ok(Event::Started { given, .. }) = run_event::read(logged.event.version, &logged.event.data) {
+        if let Ok(RunEvent::Started { given, .. }) = run_event::read(logged.event.version, &logged.event.data) {
             if self.kinds.len() >= MOST_REMEMBERED {
                 self.kinds.clear();
             }
@@ -182,7 +182,7 @@ impl Follower {
         }
     }
 
-    fn kind(&mut self, ground: &Ground, id: &str) -> Result<Option<Kind>, Unavailable> {
+    fn kind(&mut self, ground: &Home, id: &str) -> Result<Option<RunKind>, UnavailableReason> {
         if let Some(kind) = self.kinds.get(id) {
             return Ok(Some(*kind));
         }
@@ -192,19 +192,19 @@ impl Follower {
         Ok(Some(kind))
     }
 
-    fn mirror(&mut self, ground: &Ground, id: &str) {
-        if let Ok(Some(Kind::Process)) = self.kind(ground, id) {
+    fn mirror(&mut self, ground: &Home, id: &str) {
+        if let Ok(Some(RunKind::Process)) = self.kind(ground, id) {
             ground.mirrors.write(ground, id);
         }
     }
 
-    fn save(&mut self, ground: &Ground) {
+    fn save(&mut self, ground: &Home) {
         if self.saved != self.after {
             self.write_down(ground);
         }
     }
 
-    fn write_down(&mut self, ground: &Ground) {
+    fn write_down(&mut self, ground: &Home) {
         if let Some(reporter) = ground.reporter.get() {
             reporter.followed(self.after);
             self.saved = self.after;
@@ -213,8 +213,8 @@ impl Follower {
 }
 
 /// What was read, or nothing where it failed for good: that is noted, and followed by what comes next.
-fn noted<T>(ground: &Ground, what: &str, read: Result<T, Problem>) -> Result<Option<T>, Unavailable> {
-    match settled(read.map_err(Undone::from))? {
+fn noted<T>(ground: &Home, what: &str, read: Result<T, Problem>) -> Result<Option<T>, UnavailableReason> {
+    match settled(read.map_err(PerformError::from))? {
         Ok(found) => Ok(Some(found)),
         Err(failed) => {
             ground.log.line(&format!("{what} is passed over: {}", failed.error));

@@ -9,137 +9,137 @@ use std::time::{Duration, Instant};
 use sluice_api::Problem;
 use sluice_api::project::Project;
 use sluice_api::task::Task;
-use sluice_core::task::session::{Session, SessionId as Number};
-use sluice_core::task::state::Attention;
-use sluice_core::task::{Event, Evidence, Input};
-use sluice_engine::actor::{Remark, Said};
+use sluice_core::task::session::{SessionNumber, TaskSession};
+use sluice_core::task::state::TaskAttention;
+use sluice_core::task::{Evidence, TaskEvent, TaskInput};
+use sluice_engine::actor::{ActorInput, Remark};
 use sluice_engine::codec::task_event;
-use sluice_engine::host::{Keep, Reporter};
-use sluice_engine::reactor::Message;
+use sluice_engine::host::{EngineHandle, RetentionTerm};
+use sluice_engine::reactor::ReactorMessage;
 use sluice_worker::merge::PUSHED_LATER;
-use sluice_worker::process::Identity;
+use sluice_worker::process::ProcessIdentity;
 use sluice_worker::session::SessionId;
-use sluice_worker::taskfile::Forgery;
-use sluice_worker::workspace::{Pool, WorkspaceName};
+use sluice_worker::taskfile::FrontmatterForgery;
+use sluice_worker::workspace::{WorkspaceName, WorkspacePool};
 
-use crate::branches::Branches;
-use crate::checkouts::Checkouts;
+use crate::branches::BranchClaims;
+use crate::checkouts::CheckoutSnapshots;
 use crate::clock::WallClock;
-use crate::crabs::Crabs;
-use crate::files::{self, FileRead};
-use crate::hands::Waits;
-use crate::hands::run::Worktrees;
-use crate::house::House;
+use crate::crabs::Roster;
+use crate::files::{self, TaskFileContent};
+use crate::hands::EffectWaits;
+use crate::hands::run::RunWorktrees;
+use crate::house::Registry;
 use crate::lane::Lane;
-use crate::later::Later;
+use crate::later::HomeTimer;
 use crate::mirrors::Mirrors;
 use crate::projects::Projects;
-use crate::rooms::Rooms;
-use crate::tasks::{Seen, Tasks, stream};
-use crate::threads::Threads;
-use crate::turns::Turns;
-use crate::view::{self, Beside};
-use crate::workbench::Workbench;
+use crate::rooms::Reservations;
+use crate::tasks::{ReadModel, TaskSnapshot, stream};
+use crate::threads::ThreadPool;
+use crate::turns::KeyedTurns;
+use crate::view::{self, TaskExtras};
+use crate::workbench::PerformContext;
 
 /// One home, as those see it who carry something out in it.
-pub struct Ground {
+pub struct Home {
     /// Where the work is done.
-    pub bench: Workbench,
+    pub bench: PerformContext,
     /// The repositories.
     pub projects: Projects,
     /// What there is to see.
-    pub tasks: Arc<Tasks>,
+    pub tasks: Arc<ReadModel>,
     /// Which worktrees are free.
-    pub rooms: Rooms,
+    pub rooms: Reservations,
     /// Which branches are spoken for.
-    pub(crate) branches: Branches,
+    pub(crate) branches: BranchClaims,
     /// What tells the time.
     pub clock: Arc<WallClock>,
     /// The way to the engine.
-    pub(crate) reporter: OnceLock<Reporter>,
+    pub(crate) reporter: OnceLock<EngineHandle>,
     /// The process that asked last, of each session that asked for something.
-    asking: Mutex<BTreeMap<SessionId, Identity>>,
+    asking: Mutex<BTreeMap<SessionId, ProcessIdentity>>,
     /// Main checkouts as they were when a session began.
-    pub(crate) checkouts: Checkouts,
+    pub(crate) checkouts: CheckoutSnapshots,
     /// Merges of tasks that are under way, by task.
-    pub(crate) merges: Turns,
+    pub(crate) merges: KeyedTurns,
     /// Sessions whose end is waited for.
     watched: Mutex<BTreeSet<SessionId>>,
     /// The worktrees of runs that are there.
-    pub(crate) worktrees: Worktrees,
+    pub(crate) worktrees: RunWorktrees,
     /// Tasks whose agent went down with what was around it, and when.
     uprooted: Mutex<BTreeMap<String, Instant>>,
     /// The files of processes.
     pub(crate) mirrors: Mirrors,
     /// What is done at a later moment.
-    pub(crate) later: Later,
+    pub(crate) later: HomeTimer,
     /// Those who do what may take its time.
-    pub(crate) threads: Threads,
+    pub(crate) threads: ThreadPool,
     /// Where git works for the engine.
     pub(crate) lane: Lane,
     /// What is asked for again and again, of tasks.
-    pub(crate) waits: Waits,
+    pub(crate) waits: EffectWaits,
     /// For how long what is over is kept, as the engine was started.
-    keep: Option<Keep>,
+    keep: Option<RetentionTerm>,
     /// What is known beside tasks and runs.
-    pub(crate) house: House,
+    pub(crate) house: Registry,
     /// Workers elsewhere.
-    pub crabs: Crabs,
+    pub crabs: Roster,
 }
 
 /// The name of a session: its task, and its number there.
-pub fn session_id(task: &str, number: Number) -> Result<SessionId, String> {
+pub fn session_id(task: &str, number: SessionNumber) -> Result<SessionId, String> {
     SessionId::new(format!("{task}.{}", number.0))
 }
 
 /// The task of a session, and its number there.
-pub fn session_of(id: &SessionId) -> Option<(String, Number)> {
+pub fn session_of(id: &SessionId) -> Option<(String, SessionNumber)> {
     let (task, number) = id.as_str().split_once('.')?;
-    Some((task.to_owned(), Number(number.parse().ok()?)))
+    Some((task.to_owned(), SessionNumber(number.parse().ok()?)))
 }
 
-impl Deref for Ground {
-    type Target = Workbench;
+impl Deref for Home {
+    type Target = PerformContext;
 
-    fn deref(&self) -> &Workbench {
+    fn deref(&self) -> &PerformContext {
         &self.bench
     }
 }
 
-impl Ground {
+impl Home {
     /// A home that nothing has happened in yet.
     pub(crate) fn new(
-        bench: Workbench,
+        bench: PerformContext,
         projects: Projects,
-        tasks: Arc<Tasks>,
+        tasks: Arc<ReadModel>,
         clock: Arc<WallClock>,
-        house: House,
-        keep: Option<Keep>,
-    ) -> std::io::Result<Ground> {
-        let later = Later::start(clock.clone(), bench.log.clone())?;
-        let threads = || Threads::new(bench.log.clone(), later.clone());
-        Ok(Ground {
+        house: Registry,
+        keep: Option<RetentionTerm>,
+    ) -> std::io::Result<Home> {
+        let later = HomeTimer::start(clock.clone(), bench.log.clone())?;
+        let threads = || ThreadPool::new(bench.log.clone(), later.clone());
+        Ok(Home {
             threads: threads(),
             lane: Lane::new(threads()),
-            waits: Waits::default(),
+            waits: EffectWaits::default(),
             bench,
             projects,
             tasks,
-            rooms: Rooms::default(),
-            branches: Branches::default(),
+            rooms: Reservations::default(),
+            branches: BranchClaims::default(),
             clock,
             reporter: OnceLock::new(),
             asking: Mutex::default(),
-            checkouts: Checkouts::default(),
-            merges: Turns::default(),
+            checkouts: CheckoutSnapshots::default(),
+            merges: KeyedTurns::default(),
             watched: Mutex::default(),
-            worktrees: Worktrees::default(),
+            worktrees: RunWorktrees::default(),
             uprooted: Mutex::default(),
             mirrors: Mirrors::default(),
             later,
             keep,
             house,
-            crabs: Crabs::default(),
+            crabs: Roster::default(),
         })
     }
 
@@ -149,59 +149,59 @@ impl Ground {
     }
 
     /// The project of a task and its worktrees.
-    pub fn pool_of(&self, seen: &Seen) -> Result<(Project, Pool), Problem> {
+    pub fn pool_of(&self, seen: &TaskSnapshot) -> Result<(Project, WorkspacePool), Problem> {
         let project = self.projects.get(&seen.state.about.project)?;
         let pool = self.projects.pool(&project)?;
         Ok((project, pool))
     }
 
     /// The way to the engine, from whoever knows it first: what was going on is carried out as soon as the engine runs.
-    pub(crate) fn reach(&self, reporter: &Reporter) {
+    pub(crate) fn reach(&self, reporter: &EngineHandle) {
         // It is the same whoever says it.
         let _ = self.reporter.set(reporter.clone());
     }
 
     /// Tells the engine something that nobody waits for.
-    pub fn tell(&self, task: &str, said: Said) {
+    pub fn tell(&self, task: &str, said: ActorInput) {
         if let Some(reporter) = self.reporter.get() {
-            reporter.send(Message::Say { token: None, stream: stream(task), said });
+            reporter.send(ReactorMessage::Say { token: None, stream: stream(task), said });
         }
     }
 
     /// A session asks for something: it is not ended before this process of it has its answer.
-    pub fn asks(&self, session: SessionId, process: Identity) {
+    pub fn asks(&self, session: SessionId, process: ProcessIdentity) {
         self.asking.lock().unwrap_or_else(PoisonError::into_inner).insert(session, process);
     }
 
     /// The process of a session that asked last.
-    pub fn asker(&self, session: &SessionId) -> Option<Identity> {
+    pub fn asker(&self, session: &SessionId) -> Option<ProcessIdentity> {
         self.asking.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
     }
 
     /// Reads TASK.md. What it says is kept if it is new, and a forged frontmatter is recorded: neither moves anything.
-    pub fn read_file(&self, seen: &Seen) -> Result<FileRead, Problem> {
+    pub fn read_file(&self, seen: &TaskSnapshot) -> Result<TaskFileContent, Problem> {
         let truth = files::truth(seen, self.tmux_session(seen).as_deref());
         let read = files::read(&self.places, seen, &truth)?;
         self.keep_body(seen, &read.body);
         for forgery in self.really_forged(seen, &read.forged) {
-            let Forgery { key, found, truth } = forgery;
-            self.tell(&seen.id, Said::Remark(Remark::Forged { key, found, truth }));
+            let FrontmatterForgery { key, found, truth } = forgery;
+            self.tell(&seen.id, ActorInput::Remark(Remark::Forged { key, found, truth }));
         }
         Ok(read)
     }
 
     /// Keeps what was read, so that a section which is overwritten later can be brought back. The engine knows whether
     /// it has it already.
-    pub fn keep_body(&self, seen: &Seen, body: &[u8]) {
+    pub fn keep_body(&self, seen: &TaskSnapshot, body: &[u8]) {
         if !body.is_empty() {
-            self.tell(&seen.id, Said::Remark(Remark::Read { body: body.to_vec() }));
+            self.tell(&seen.id, ActorInput::Remark(Remark::Read { body: body.to_vec() }));
         }
     }
 
     /// Of what the frontmatter claims, that which it never said: an agent may write back what it once read.
-    fn really_forged(&self, seen: &Seen, claims: &[Forgery]) -> Vec<Forgery> {
-        let matters = |claim: &&Forgery| ["status", "review_round"].contains(&claim.key.as_str());
-        let claims: Vec<&Forgery> = claims.iter().filter(matters).collect();
+    fn really_forged(&self, seen: &TaskSnapshot, claims: &[FrontmatterForgery]) -> Vec<FrontmatterForgery> {
+        let matters = |claim: &&FrontmatterForgery| ["status", "review_round"].contains(&claim.key.as_str());
+        let claims: Vec<&FrontmatterForgery> = claims.iter().filter(matters).collect();
         if claims.is_empty() {
             return Vec::new();
         }
@@ -213,12 +213,12 @@ impl Ground {
         let name = |state| seen.lifecycle.state_name(state).to_owned();
         let statuses: BTreeSet<String> = events
             .flat_map(|event| match event {
-                Event::Created(created) => vec![name(created.status)],
-                Event::Moved(moved) => vec![name(moved.from), name(moved.to)],
+                TaskEvent::Created(created) => vec![name(created.status)],
+                TaskEvent::Moved(moved) => vec![name(moved.from), name(moved.to)],
                 _ => Vec::new(),
             })
             .collect();
-        let is_old = |claim: &Forgery| match claim.key.as_str() {
+        let is_old = |claim: &FrontmatterForgery| match claim.key.as_str() {
             "status" => statuses.contains(&claim.found),
             _ => claim.found.parse::<i64>().is_ok_and(|round| rounds.contains(&round)),
         };
@@ -226,14 +226,14 @@ impl Ground {
     }
 
     /// What a task's files say now.
-    pub fn evidence(&self, seen: &Seen) -> Result<Evidence, Problem> {
+    pub fn evidence(&self, seen: &TaskSnapshot) -> Result<Evidence, Problem> {
         let body = self.read_file(seen)?.text();
         let is_written = files::is_written(&self.places, seen);
         Ok(Evidence { body, is_written, work: crate::work::of(self, seen)? })
     }
 
     /// The name of a task's tmux session, if it has one.
-    pub fn tmux_session(&self, seen: &Seen) -> Option<String> {
+    pub fn tmux_session(&self, seen: &TaskSnapshot) -> Option<String> {
         self.sessions.tmux()?;
         let agents = [seen.state.main.agent(), seen.state.beside.agent()];
         agents.iter().any(Option::is_some).then(|| tmux_name(seen))
@@ -241,20 +241,20 @@ impl Ground {
 
     /// Gives the tmux session of a task that has another branch now the name that it is shown with. It is known to us
     /// by its key, so that one which keeps its old name is still found.
-    pub fn rename_session(&self, seen: &Seen) {
+    pub fn rename_session(&self, seen: &TaskSnapshot) {
         if let Some(tmux) = self.sessions.tmux() {
             let _ = tmux.rename_key(&seen.id, &tmux_name(seen));
         }
     }
 
     /// A task as it is shown.
-    pub fn shown(&self, seen: &Seen) -> Task {
+    pub fn shown(&self, seen: &TaskSnapshot) -> Task {
         let alive = [&seen.state.main, &seen.state.beside].into_iter().filter(|session| session.is_living());
         let ids = alive.filter_map(|session| session_id(&seen.id, session.agent()?.id).ok());
         let idle_seconds = ids.filter_map(|id| self.sessions.idle_seconds(&id).ok()).min();
         let (tmux_session, is_gone, waits) = (self.tmux_session(seen), self.is_gone(seen), self.waits.of(&seen.id));
-        let mut shown = view::task(seen, Beside { tmux_session, idle_seconds, is_gone, waits });
-        if let Some(Attention::NotPushed(why)) = &seen.state.attention
+        let mut shown = view::task(seen, TaskExtras { tmux_session, idle_seconds, is_gone, waits });
+        if let Some(TaskAttention::NotPushed(why)) = &seen.state.attention
             && self.pool_of(seen).is_ok_and(|(_, pool)| pool.repository().is_pushed().unwrap_or(false))
         {
             // A person has pushed it since. What else the task has to say stands behind that.
@@ -266,18 +266,18 @@ impl Ground {
 
     /// Whether none of the sessions that a task takes for living is there: after a start of the machine the task hears
     /// of that a moment later.
-    pub(crate) fn is_gone(&self, seen: &Seen) -> bool {
+    pub(crate) fn is_gone(&self, seen: &TaskSnapshot) -> bool {
         let sessions = [&seen.state.main, &seen.state.beside];
-        let is_there = |session: &Session| match session {
-            Session::Alive(agent) => session_id(&seen.id, agent.id).is_ok_and(|id| self.sessions.is_living(&id)),
-            Session::Starting(_) | Session::Ending(_) => true,
-            Session::Absent | Session::Dead(..) => false,
+        let is_there = |session: &TaskSession| match session {
+            TaskSession::Alive(agent) => session_id(&seen.id, agent.id).is_ok_and(|id| self.sessions.is_living(&id)),
+            TaskSession::Starting(_) | TaskSession::Ending(_) => true,
+            TaskSession::Absent | TaskSession::Dead(..) => false,
         };
         sessions.iter().any(|session| session.is_living()) && !sessions.into_iter().any(is_there)
     }
 
     /// Notes what the main checkout looks like before an agent begins.
-    pub(crate) fn remember_checkout(&self, session: &SessionId, seen: &Seen) {
+    pub(crate) fn remember_checkout(&self, session: &SessionId, seen: &TaskSnapshot) {
         if let Ok((_, pool)) = self.pool_of(seen) {
             self.checkouts.remember(session, pool.repository());
         }
@@ -285,17 +285,17 @@ impl Ground {
 
     /// Compares the main checkout with what it looked like when the agent began. A difference is recorded, and nothing
     /// else: it may have been a person.
-    pub(crate) fn look_for_leaks(&self, session: &SessionId, seen: &Seen) {
+    pub(crate) fn look_for_leaks(&self, session: &SessionId, seen: &TaskSnapshot) {
         if let Ok((_, pool)) = self.pool_of(seen) {
             for what in self.checkouts.differences(session, pool.repository()) {
-                self.tell(&seen.id, Said::Remark(Remark::Leak { what, session: session.to_string() }));
+                self.tell(&seen.id, ActorInput::Remark(Remark::Leak { what, session: session.to_string() }));
             }
         }
     }
 
     /// A session that the task takes for living is looked at; when it is over, the task hears of it. Asked for again
     /// and again it does no harm.
-    pub(crate) fn watch(self: &Arc<Self>, task: &str, number: Number) {
+    pub(crate) fn watch(self: &Arc<Self>, task: &str, number: SessionNumber) {
         let Ok(id) = session_id(task, number) else { return };
         if !self.takes(&id) {
             return;
@@ -310,7 +310,7 @@ impl Ground {
         });
         if let Err(failure) = watched {
             self.leaves(&id);
-            if let sluice_worker::session::Failure::Unknown(_) = failure {
+            if let sluice_worker::session::SessionFailure::Unknown(_) = failure {
                 crate::exits::elsewhere(self, task, number);
             }
         }
@@ -341,8 +341,8 @@ impl Ground {
     }
 
     /// Says something to the task machine that nobody waits for.
-    pub(crate) fn input(&self, task: &str, input: Input) {
-        self.tell(task, Said::Task(input));
+    pub(crate) fn input(&self, task: &str, input: TaskInput) {
+        self.tell(task, ActorInput::Task(input));
     }
 }
 
@@ -352,7 +352,7 @@ pub fn pool_name(path: &str) -> Option<WorkspaceName> {
 }
 
 /// What people see as the name of a task's tmux session.
-pub fn tmux_name(seen: &Seen) -> String {
+pub fn tmux_name(seen: &TaskSnapshot) -> String {
     let name = format!("{}/{}", seen.state.about.project, seen.state.about.branch);
     // tmux would write these in another way, and then the record would name a session that is not there.
     name.replace(|c: char| matches!(c, '.' | ':' | '\\' | '$') || c.is_control(), "_")

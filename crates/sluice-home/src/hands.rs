@@ -10,9 +10,9 @@ mod state_run;
 mod waits;
 
 pub(crate) use errand::Errand;
-use errand::{NotYet, Place};
+use errand::{ErrandPending, ErrandPlace};
 pub(crate) use git::{create_pr, current_branch};
-pub(crate) use waits::Waits;
+pub(crate) use waits::EffectWaits;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -20,28 +20,28 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sluice_core::task::effect::Instruction;
-use sluice_core::task::input::{Found, Outcome};
-use sluice_core::task::session::SessionId as Number;
-use sluice_engine::actor::Outcome as Reported;
+use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct};
+use sluice_core::task::session::SessionNumber;
+use sluice_engine::actor::EffectOutcome;
 use sluice_engine::codec::task_effect;
-use sluice_engine::host::{Executor, Reporter};
-use sluice_engine::reactor::{Assignment, Message};
+use sluice_engine::host::{EngineHandle, Executor};
+use sluice_engine::reactor::{Assignment, ReactorMessage};
 use sluice_engine::workers::WorkerId;
 use sluice_store::Effect;
-use sluice_worker::harness::Watchdogs;
-use sluice_worker::process::{self, Cancel, Ending, Program, Script, kill_leftover};
-use sluice_worker::session::{Delivery, Failure, Say};
+use sluice_worker::harness::HarnessWatchdogs;
+use sluice_worker::process::{self, ProcessEnding, ProcessScript, ScriptCancel, ScriptProgram, kill_leftover};
+use sluice_worker::session::{SayDelivery, SayRequest, SessionFailure};
 
 use crate::files;
-use crate::ground::{Ground, session_id};
-use crate::log::Log;
+use crate::ground::{Home, session_id};
+use crate::log::HomeLog;
 use crate::projects::described;
 use crate::runs;
 use crate::service::OWN;
 use crate::spans;
-use crate::tasks::{Seen, id_of};
+use crate::tasks::{TaskSnapshot, id_of};
 use crate::threads::words;
-use crate::undone::{Failed, Undone, settled};
+use crate::undone::{PerformError, PerformFailure, settled};
 use crate::workbench::{GRACE, inherited};
 
 /// How long a hook's command may take.
@@ -50,15 +50,15 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(600);
 const OUTPUT_LIMIT: usize = 64 << 10;
 
 /// The engine's own hands.
-pub(crate) struct Hands {
-    pub(crate) ground: Arc<Ground>,
+pub(crate) struct LocalExecutor {
+    pub(crate) ground: Arc<Home>,
 }
 
-impl Hands {
+impl LocalExecutor {
     /// Hands of an engine that has just got its home.
-    pub(crate) fn new(ground: Arc<Ground>) -> Hands {
+    pub(crate) fn new(ground: Arc<Home>) -> LocalExecutor {
         process::tidy_notes(&ground.commands());
-        Hands { ground }
+        LocalExecutor { ground }
     }
 
     /// Tells a crab what it was handed, as soon as that can be read.
@@ -69,8 +69,8 @@ impl Hands {
     }
 }
 
-impl Executor for Hands {
-    fn perform(&mut self, assignment: Assignment, report: &Reporter) {
+impl Executor for LocalExecutor {
+    fn perform(&mut self, assignment: Assignment, report: &EngineHandle) {
         self.ground.reach(report);
         let (ground, report) = (self.ground.clone(), report.clone());
         if assignment.worker.as_ref().is_some_and(|worker| worker.0 != OWN) {
@@ -87,12 +87,12 @@ impl Executor for Hands {
             ground.waits.note(&ground.tasks, &assignment, began, outcome.as_ref().err());
             let outcome = outcome?;
             let Assignment { stream, effect, dispatch, .. } = assignment.clone();
-            report.send(Message::Ended { token: None, stream, effect: effect.id, dispatch, outcome });
+            report.send(ReactorMessage::Ended { token: None, stream, effect: effect.id, dispatch, outcome });
             Ok(())
         });
     }
 
-    fn held(&mut self, assignment: Assignment, name: Option<String>, report: &Reporter) {
+    fn held(&mut self, assignment: Assignment, name: Option<String>, report: &EngineHandle) {
         self.ground.reach(report);
         // Its crab may listen again before what it holds is known.
         self.tell_crab(&assignment, name);
@@ -107,51 +107,64 @@ impl Executor for Hands {
     }
 }
 
-type Done = Result<Found, Undone>;
+type EffectResult = Result<TaskEffectProduct, PerformError>;
 
 /// Carries an effect out.
-fn outcome_of(ground: &Arc<Ground>, assignment: &Assignment, place: &Place) -> Result<Reported, NotYet> {
+fn outcome_of(
+    ground: &Arc<Home>,
+    assignment: &Assignment,
+    place: &ErrandPlace,
+) -> Result<EffectOutcome, ErrandPending> {
     let Assignment { stream, effect, .. } = assignment;
     caught(&ground.log, &format!("{} of {stream}", effect.id), || match (id_of(stream), runs::id_of(stream)) {
         (Some(task), _) => carried_out(ground, task, effect, place),
         (None, Some(run)) => run::carry_out(ground, run, &effect.id, &effect.data, place),
-        (None, None) => Ok(Reported::Failed(format!("{stream} is neither a task nor a run"))),
+        (None, None) => Ok(EffectOutcome::Failed(format!("{stream} is neither a task nor a run"))),
     })
 }
 
 /// What came of carrying something out. A panic is a fault of ours: this effect has failed, and all others go on.
-fn caught(log: &Log, name: &str, work: impl FnOnce() -> Result<Reported, NotYet>) -> Result<Reported, NotYet> {
+fn caught(
+    log: &HomeLog,
+    name: &str,
+    work: impl FnOnce() -> Result<EffectOutcome, ErrandPending>,
+) -> Result<EffectOutcome, ErrandPending> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let why = words(panic.as_ref());
         log.line(&format!("{name} has failed: {why}"));
-        Ok(Reported::Failed(why))
+        Ok(EffectOutcome::Failed(why))
     })
 }
 
-fn carried_out(ground: &Arc<Ground>, id: &str, effect: &Effect, place: &Place) -> Result<Reported, NotYet> {
-    let failed = |failed: Failed| Outcome::Failed(ground.clean().text(&failed.error));
+fn carried_out(
+    ground: &Arc<Home>,
+    id: &str,
+    effect: &Effect,
+    place: &ErrandPlace,
+) -> Result<EffectOutcome, ErrandPending> {
+    let failed = |failed: PerformFailure| TaskEffectOutcome::Failed(ground.clean().text(&failed.error));
     let (seen, instruction) = match settled(wanted(ground, id, effect))? {
         Ok(wanted) => wanted,
-        Err(gone) => return Ok(Reported::Task(failed(gone))),
+        Err(gone) => return Ok(EffectOutcome::Task(failed(gone))),
     };
     let next = place_of(ground, &seen, &instruction);
     if *place != next {
-        return Err(NotYet::On(next));
+        return Err(ErrandPending::On(next));
     }
     let span = spans::task(id, &effect.id, &effect.kind);
     let outcome = settled(carry_out(ground, &seen, &effect.id, &instruction))?.unwrap_or_else(failed);
     spans::task_ended(span, &outcome);
-    Ok(Reported::Task(outcome))
+    Ok(EffectOutcome::Task(outcome))
 }
 
 /// The task of an effect, and what it is told.
-fn wanted(ground: &Ground, id: &str, effect: &Effect) -> Result<(Seen, Instruction), Undone> {
+fn wanted(ground: &Home, id: &str, effect: &Effect) -> Result<(TaskSnapshot, Instruction), PerformError> {
     let wanted = task_effect::read(&effect.id, &effect.data).map_err(|error| error.to_string())?;
     Ok((ground.tasks.load(id)?.ok_or("the task is gone")?, wanted.instruction))
 }
 
 /// Where an instruction is carried out.
-fn place_of(ground: &Ground, seen: &Seen, instruction: &Instruction) -> Place {
+fn place_of(ground: &Home, seen: &TaskSnapshot, instruction: &Instruction) -> ErrandPlace {
     let is_for_git = match instruction {
         Instruction::AcquireWorkspace { .. } | Instruction::ReleaseWorkspace { .. } | Instruction::StartRun { .. } => {
             true
@@ -170,30 +183,35 @@ fn place_of(ground: &Ground, seen: &Seen, instruction: &Instruction) -> Place {
         | Instruction::WriteArtifact { .. } => false,
     };
     match ground.projects.get(&seen.state.about.project) {
-        Ok(project) if is_for_git => Place::Git { repository: project.path, asker: seen.id.clone() },
-        Ok(_) | Err(_) => Place::Hands,
+        Ok(project) if is_for_git => ErrandPlace::Git { repository: project.path, asker: seen.id.clone() },
+        Ok(_) | Err(_) => ErrandPlace::Hands,
     }
 }
 
-fn carry_out(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Instruction) -> Result<Outcome, Undone> {
+fn carry_out(
+    ground: &Arc<Home>,
+    seen: &TaskSnapshot,
+    effect: &str,
+    instruction: &Instruction,
+) -> Result<TaskEffectOutcome, PerformError> {
     let done = match instruction {
         Instruction::AcquireWorkspace { reserved } => git::acquire(ground, seen, reserved.as_ref()),
         Instruction::ReleaseWorkspace { workspace } => git::release(ground, seen, &workspace.0),
         // Whoever moved the task meanwhile does not wait for an agent that cannot be started now.
         Instruction::StartSession(wanted) if seen.state.turns.len() > 1 => {
-            start::session(ground, seen, wanted).map_err(Undone::given_up)
+            start::session(ground, seen, wanted).map_err(PerformError::given_up)
         }
         Instruction::StartSession(wanted) => start::session(ground, seen, wanted),
         Instruction::EndSession { sessions, whole } => end(ground, seen, sessions, *whole),
         Instruction::TypeToWorker { session, text, .. } => tell_worker(ground, seen, *session, effect, text),
         Instruction::SpawnNext => {
             crate::queue::begin_next(ground, seen, effect)?;
-            Ok(Found::Nothing)
+            Ok(TaskEffectProduct::Nothing)
         }
         Instruction::PushBranch => git::push(ground, seen),
         // What is not deleted there has not failed.
         Instruction::DeleteRemoteBranch => return git::delete_remote_branch(ground, seen),
-        Instruction::CreatePr => Ok(Found::PullRequest(git::create_pr(ground, seen)?)),
+        Instruction::CreatePr => Ok(TaskEffectProduct::PullRequest(git::create_pr(ground, seen)?)),
         Instruction::Notify { message } => notify(ground, &seen.id, message),
         Instruction::RunCommand { workspace, script, environment } => {
             command(ground, seen, effect, &workspace.0, script, environment)
@@ -207,13 +225,13 @@ fn carry_out(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Inst
             let truth = files::truth(seen, ground.tmux_session(seen).as_deref());
             let body = files::write(&ground.places, seen, &truth, feedback.as_deref())?;
             ground.keep_body(seen, &body);
-            Ok(Found::Nothing)
+            Ok(TaskEffectProduct::Nothing)
         }
     };
-    done.map(Outcome::Ok)
+    done.map(TaskEffectOutcome::Ok)
 }
 
-fn end(ground: &Ground, seen: &Seen, sessions: &[Number], whole: bool) -> Done {
+fn end(ground: &Home, seen: &TaskSnapshot, sessions: &[SessionNumber], whole: bool) -> EffectResult {
     for number in sessions {
         let id = session_id(&seen.id, *number)?;
         let ended = match ground.asker(&id) {
@@ -221,8 +239,8 @@ fn end(ground: &Ground, seen: &Seen, sessions: &[Number], whole: bool) -> Done {
             None => ground.sessions.end(&id, GRACE, "the engine moved on"),
         };
         match ended {
-            Ok(_) | Err(Failure::Unknown(_)) => {}
-            Err(failure) => return Err(Undone::by(failure)),
+            Ok(_) | Err(SessionFailure::Unknown(_)) => {}
+            Err(failure) => return Err(PerformError::by(failure)),
         }
         ground.look_for_leaks(&id, seen);
     }
@@ -230,14 +248,14 @@ fn end(ground: &Ground, seen: &Seen, sessions: &[Number], whole: bool) -> Done {
         // Windows that a person opened beside them go too: the session is the task's.
         // A server that hangs keeps nobody: the agents have ended, and their windows go when it goes on.
         match tmux.kill_key(&seen.id) {
-            Err(hangs @ sluice_worker::tmux::Failure::Hangs { .. }) => ground.log.line(&described(&hangs)),
-            ended => ended.map_err(Undone::by)?,
+            Err(hangs @ sluice_worker::tmux::TmuxFailure::Hangs { .. }) => ground.log.line(&described(&hangs)),
+            ended => ended.map_err(PerformError::by)?,
         }
     }
-    Ok(Found::Nothing)
+    Ok(TaskEffectProduct::Nothing)
 }
 
-fn tell_worker(ground: &Ground, seen: &Seen, session: Number, effect: &str, text: &str) -> Done {
+fn tell_worker(ground: &Home, seen: &TaskSnapshot, session: SessionNumber, effect: &str, text: &str) -> EffectResult {
     let id = session_id(&seen.id, session)?;
     // An engine that was killed may have said it already.
     let text = match seen.state.workspace.bound() {
@@ -245,19 +263,19 @@ fn tell_worker(ground: &Ground, seen: &Seen, session: Number, effect: &str, text
         None => text.to_owned(),
     };
     // One that has just been started may not have read its prompt yet.
-    let say = Say { turn_within: Watchdogs::STREAMING.start_up, ..Say::new(text).once(effect) };
-    match ground.sessions.say(&id, &say).map_err(Undone::by)? {
-        Delivery::Delivered { .. } => Ok(Found::Nothing),
-        Delivery::NotDelivered { reason } => Err(reason.into()),
+    let say = SayRequest { turn_within: HarnessWatchdogs::STREAMING.start_up, ..SayRequest::new(text).once(effect) };
+    match ground.sessions.say(&id, &say).map_err(PerformError::by)? {
+        SayDelivery::Delivered { .. } => Ok(TaskEffectProduct::Nothing),
+        SayDelivery::NotDelivered { reason } => Err(reason.into()),
     }
 }
 
-fn notify(ground: &Ground, about: &str, message: &str) -> Done {
+fn notify(ground: &Home, about: &str, message: &str) -> EffectResult {
     let config = ground.config();
-    let Some((program, arguments)) = config.notify.command.split_first() else { return Ok(Found::Nothing) };
+    let Some((program, arguments)) = config.notify.command.split_first() else { return Ok(TaskEffectProduct::Nothing) };
     let words = std::iter::once(program).chain(arguments).cloned().collect();
-    let script = Script {
-        program: Program::Arguments(words),
+    let script = ProcessScript {
+        program: ScriptProgram::Arguments(words),
         environment: inherited(ground),
         folder: ground.places.home().to_owned(),
         input: message.as_bytes().to_vec(),
@@ -273,21 +291,21 @@ fn notify(ground: &Ground, about: &str, message: &str) -> Done {
 }
 
 fn command(
-    ground: &Ground,
-    seen: &Seen,
+    ground: &Home,
+    seen: &TaskSnapshot,
     effect: &str,
     workspace: &str,
     text: &str,
     values: &[(String, String)],
-) -> Done {
+) -> EffectResult {
     let record = ground.record(&seen.id, effect);
     // An engine that died may have left it running.
-    kill_leftover(&record).map_err(Undone::by)?;
+    kill_leftover(&record).map_err(PerformError::by)?;
     let mut environment = inherited(ground);
     environment.extend(start::about(ground, seen));
     environment.extend(values.iter().cloned());
-    let script = Script {
-        program: Program::Shell(text.to_owned()),
+    let script = ProcessScript {
+        program: ScriptProgram::Shell(text.to_owned()),
         environment,
         folder: PathBuf::from(workspace),
         input: Vec::new(),
@@ -302,20 +320,20 @@ fn command(
     run_to_end(ground, &script)
 }
 
-fn run_to_end(ground: &Ground, script: &Script) -> Done {
-    let cancel = Cancel::new().map_err(Undone::by)?;
-    let outcome = ground.run_script(script, &cancel).map_err(Undone::by)?;
+fn run_to_end(ground: &Home, script: &ProcessScript) -> EffectResult {
+    let cancel = ScriptCancel::new().map_err(PerformError::by)?;
+    let outcome = ground.run_script(script, &cancel).map_err(PerformError::by)?;
     match outcome.ending {
-        Ending::Code(0) => Ok(Found::Nothing),
-        Ending::Code(code) => Err(with_last_words(format!("it ended with exit code {code}"), &outcome).into()),
-        Ending::Signal(signal) => Err(with_last_words(format!("signal {signal} ended it"), &outcome).into()),
-        Ending::TimedOut => Err(with_last_words("its time was over".into(), &outcome).into()),
-        Ending::Cancelled => Err("it was cancelled".into()),
+        ProcessEnding::Code(0) => Ok(TaskEffectProduct::Nothing),
+        ProcessEnding::Code(code) => Err(with_last_words(format!("it ended with exit code {code}"), &outcome).into()),
+        ProcessEnding::Signal(signal) => Err(with_last_words(format!("signal {signal} ended it"), &outcome).into()),
+        ProcessEnding::TimedOut => Err(with_last_words("its time was over".into(), &outcome).into()),
+        ProcessEnding::Cancelled => Err("it was cancelled".into()),
     }
 }
 
 /// What a command printed last as an error tells most about why.
-fn with_last_words(what: String, outcome: &process::Outcome) -> String {
+fn with_last_words(what: String, outcome: &process::ProcessOutcome) -> String {
     let said = outcome.stderr.text();
     match said.lines().rev().find(|line| !line.trim().is_empty()) {
         Some(last) => format!("{what}: {}", last.trim()),
@@ -327,22 +345,22 @@ fn with_last_words(what: String, outcome: &process::Outcome) -> String {
 mod tests {
     use super::*;
     use crate::clock::WallClock;
-    use crate::later::Later;
-    use crate::threads::Threads;
+    use crate::later::HomeTimer;
+    use crate::threads::ThreadPool;
 
     #[test]
     fn a_panic_is_an_outcome_and_a_line_in_the_log_and_ends_no_thread() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("engine.log");
-        let log = Arc::new(Log::open(&path));
-        let later = Later::start(Arc::new(WallClock::default()), log.clone()).unwrap();
-        let threads = Threads::new(log.clone(), later);
+        let log = Arc::new(HomeLog::open(&path));
+        let later = HomeTimer::start(Arc::new(WallClock::default()), log.clone()).unwrap();
+        let threads = ThreadPool::new(log.clone(), later);
         let (sender, outcomes) = std::sync::mpsc::channel();
         for number in 0..3 {
             let (log, sender) = (log.clone(), sender.clone());
             threads.run(move || {
                 let outcome = caught(&log, "perform of run/x", || panic!("item {number} is missing"));
-                sender.send(matches!(outcome, Ok(Reported::Failed(why)) if why.contains("is missing"))).unwrap();
+                sender.send(matches!(outcome, Ok(EffectOutcome::Failed(why)) if why.contains("is missing"))).unwrap();
             });
         }
         assert_eq!(outcomes.iter().take(3).collect::<Vec<_>>(), [true; 3]);

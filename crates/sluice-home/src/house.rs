@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use serde_json::Value;
-use sluice_api::problem::{Problem, Status};
-use sluice_engine::actor::Said;
-use sluice_engine::host::{Asked, Clock};
-use sluice_engine::ledger::{Fact, Ledger};
-use sluice_engine::reactor::{Message, Token};
-use sluice_engine::record::Record;
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_engine::actor::ActorInput;
+use sluice_engine::host::{EngineClock, PendingAnswer};
+use sluice_engine::ledger::{Fact, KeyedFacts};
+use sluice_engine::reactor::{ReactorMessage, ReactorToken};
+use sluice_engine::record::RecordActor;
 use sluice_store::{Event, StreamId};
 
 use crate::clock::new_id;
-use crate::ground::Ground;
+use crate::ground::Home;
 use crate::service::wait;
-use crate::tasks::{Tasks, unread};
+use crate::tasks::{ReadModel, unread};
 
 /// The name of the ledger, and of the first of its streams; the next are `house.1`, `house.2`.
 const NAME: &str = "house";
@@ -32,7 +32,7 @@ const FACT: &str = "fact";
 const VERSION: u16 = 1;
 
 /// What stands in force, by key.
-pub(crate) struct House {
+pub(crate) struct Registry {
     entries: Mutex<BTreeMap<String, Value>>,
     /// Whether the ledger has been begun. Held while it is.
     begun: Mutex<bool>,
@@ -54,7 +54,7 @@ fn number_of(stream: &StreamId) -> Option<u64> {
 }
 
 /// Something that happened, and what it changes.
-pub(crate) struct Happened<'a> {
+pub(crate) struct RegistryChange<'a> {
     /// What kind of event it is.
     pub(crate) kind: &'a str,
     /// Who caused it.
@@ -65,16 +65,16 @@ pub(crate) struct Happened<'a> {
     pub(crate) entries: Vec<(String, Option<Value>)>,
 }
 
-impl House {
+impl Registry {
     /// Reads what is in force.
-    pub(crate) fn read(tasks: &Tasks) -> Result<House, Problem> {
+    pub(crate) fn read(tasks: &ReadModel) -> Result<Registry, Problem> {
         let named = tasks.loader().reader().named(NAME, MOST_LEDGERS).map_err(unread)?;
         let number = named.iter().filter_map(number_of).max().unwrap_or(0);
         let found = tasks.loader().ledger(&ledger(number)).map_err(unread)?;
         let begun = Mutex::new(found.is_some());
-        let entries = found.iter().flat_map(Ledger::entries);
+        let entries = found.iter().flat_map(KeyedFacts::entries);
         let entries = entries.filter_map(|(key, value)| Some((key.to_owned(), serde_json::from_slice(value).ok()?)));
-        Ok(House { entries: Mutex::new(entries.collect()), begun, number: RwLock::new(number) })
+        Ok(Registry { entries: Mutex::new(entries.collect()), begun, number: RwLock::new(number) })
     }
 
     fn entries(&self) -> MutexGuard<'_, BTreeMap<String, Value>> {
@@ -95,8 +95,8 @@ impl House {
     }
 
     /// Writes down what happened. It is in force when this returns.
-    pub(crate) fn record(&self, ground: &Ground, happened: Happened<'_>) -> Result<(), Problem> {
-        let Happened { kind, actor, data, entries } = happened;
+    pub(crate) fn record(&self, ground: &Home, happened: RegistryChange<'_>) -> Result<(), Problem> {
+        let RegistryChange { kind, actor, data, entries } = happened;
         let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
         let bytes = |value: &Value| value.to_string().into_bytes();
         let fact = Fact {
@@ -110,13 +110,14 @@ impl House {
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let stored = if *begun {
             drop(begun);
-            let said = Said::Fact(fact);
-            let answer = reporter.ask(|token| Message::Say { token: Some(token), stream, said });
+            let said = ActorInput::Fact(fact);
+            let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream, said });
             wait(reporter, &answer, NAME)
         } else {
-            let (actor, change) = Ledger::create(NAME, fact, ground.clock.now());
+            let (actor, change) = KeyedFacts::create(NAME, fact, ground.clock.now());
             let actor = Box::new(actor);
-            let create = |token| Message::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
+            let create =
+                |token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
             let stored = wait(reporter, &reporter.ask(create), NAME);
             *begun = is_coming(&stored);
             stored
@@ -135,7 +136,7 @@ impl House {
     }
 
     /// Puts a new ledger in the place of one that has become long, and closes those that are not in force.
-    pub(crate) fn tidy(&self, ground: &Ground) -> Result<(), Problem> {
+    pub(crate) fn tidy(&self, ground: &Home) -> Result<(), Problem> {
         let mut number = self.number.write().unwrap_or_else(PoisonError::into_inner);
         let now = ground.tasks.loader().reader().summary(&ledger(*number)).map_err(unread)?;
         if now.is_some_and(|now| now.version >= MOST_FACTS) {
@@ -146,21 +147,21 @@ impl House {
         for old in named.iter().filter(|stream| number_of(stream).is_some_and(|it| it < *number)) {
             let open = ground.tasks.loader().reader().summary(old).map_err(unread)?.is_some_and(|it| it.card.open);
             if let (true, Some(reporter)) = (open, ground.reporter.get()) {
-                let said = Said::Fact(happened(Ledger::CLOSED, Vec::new()));
-                reporter.send(Message::Say { token: None, stream: old.clone(), said });
+                let said = ActorInput::Fact(happened(KeyedFacts::CLOSED, Vec::new()));
+                reporter.send(ReactorMessage::Say { token: None, stream: old.clone(), said });
             }
         }
         Ok(())
     }
 
-    fn turn_over(&self, ground: &Ground, number: u64) -> Result<(), Problem> {
+    fn turn_over(&self, ground: &Home, number: u64) -> Result<(), Problem> {
         let Some(reporter) = ground.reporter.get() else { return Ok(()) };
         let stored = |(key, value): (&String, &Value)| (key.clone(), Some(value.to_string().into_bytes()));
         let entries = self.entries().iter().map(stored).collect();
         let fact = happened("house.turned_over", entries);
-        let (actor, change) = Ledger::create(NAME, fact, ground.clock.now());
+        let (actor, change) = KeyedFacts::create(NAME, fact, ground.clock.now());
         let (actor, stream) = (Box::new(actor), ledger(number));
-        let create = |token| Message::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
+        let create = |token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
         let stored = wait(reporter, &reporter.ask(create), NAME);
         // One that is on its way is in force: what is recorded from now on comes behind it.
         if is_coming(&stored) { Ok(()) } else { stored.map(drop) }
@@ -174,12 +175,12 @@ fn happened(kind: &str, entries: Vec<(String, Option<Vec<u8>>)>) -> Fact {
 
 /// Whether something is stored, or on its way there and not to be taken back.
 fn is_coming<T>(stored: &Result<T, Problem>) -> bool {
-    stored.as_ref().err().is_none_or(|problem| problem.status == Status::Accepted)
+    stored.as_ref().err().is_none_or(|problem| problem.status == ProblemStatus::Accepted)
 }
 
 /// What is on its way is called by its own name.
 pub(crate) fn called(problem: Problem, id: &str) -> Problem {
-    if problem.status == Status::Accepted {
+    if problem.status == ProblemStatus::Accepted {
         return Problem::accepted(id, "the store does not answer");
     }
     problem
@@ -187,26 +188,26 @@ pub(crate) fn called(problem: Problem, id: &str) -> Problem {
 
 /// Writes down that something happened, which changes nothing and belongs to nobody. It is forgotten like ended work.
 /// Whoever wants to know when it is durable waits for the answer.
-pub(crate) fn note(ground: &Ground, kind: &str, actor: &str, correlation: &str, data: &Value) -> Option<Asked> {
+pub(crate) fn note(ground: &Home, kind: &str, actor: &str, correlation: &str, data: &Value) -> Option<PendingAnswer> {
     note_as(ground, &new_id().ok()?, kind, actor, correlation, data)
 }
 
 /// The same, under an id: a caller that asks again after a crash has it written down once.
 pub(crate) fn note_as(
-    ground: &Ground,
+    ground: &Home,
     id: &str,
     kind: &str,
     actor: &str,
     correlation: &str,
     data: &Value,
-) -> Option<Asked> {
+) -> Option<PendingAnswer> {
     let reporter = ground.reporter.get()?;
     let said = fact(ground, kind, actor, correlation, data);
     Some(reporter.ask(|token| create(id, token, said)))
 }
 
 /// Writes down what is true of something now, in place of what was before. Nobody waits for it.
-pub(crate) fn replace(ground: &Ground, id: &str, kind: &str, actor: &str, correlation: &str, data: &Value) {
+pub(crate) fn replace(ground: &Home, id: &str, kind: &str, actor: &str, correlation: &str, data: &Value) {
     let Some(reporter) = ground.reporter.get() else { return };
     let said = fact(ground, kind, actor, correlation, data);
     reporter.forget(vec![stream_of(id)]);
@@ -214,7 +215,7 @@ pub(crate) fn replace(ground: &Ground, id: &str, kind: &str, actor: &str, correl
 }
 
 /// Forgets what was written down of something.
-pub(crate) fn forget(ground: &Ground, id: &str) {
+pub(crate) fn forget(ground: &Home, id: &str) {
     ground.reporter.get().into_iter().for_each(|reporter| reporter.forget(vec![stream_of(id)]));
 }
 
@@ -223,7 +224,7 @@ fn stream_of(id: &str) -> StreamId {
 }
 
 /// Waits until everything that was decided before has been stored and handed out.
-pub(crate) fn settle(ground: &Ground) -> Result<(), Problem> {
+pub(crate) fn settle(ground: &Home) -> Result<(), Problem> {
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
     let Some(answer) = note(ground, "scheduler.ticked", "person", "", &Value::Object(serde_json::Map::new())) else {
         return Err(Problem::fault("the system gives no random numbers"));
@@ -231,13 +232,13 @@ pub(crate) fn settle(ground: &Ground) -> Result<(), Problem> {
     wait(reporter, &answer, FACT).map(drop)
 }
 
-fn create(id: &str, token: Token, event: Event) -> Message {
-    let (actor, change) = Record::create(FACT, event);
+fn create(id: &str, token: ReactorToken, event: Event) -> ReactorMessage {
+    let (actor, change) = RecordActor::create(FACT, event);
     let stream = stream_of(id);
-    Message::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs: Vec::new() }
+    ReactorMessage::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs: Vec::new() }
 }
 
-fn fact(ground: &Ground, kind: &str, actor: &str, correlation: &str, data: &Value) -> Event {
+fn fact(ground: &Home, kind: &str, actor: &str, correlation: &str, data: &Value) -> Event {
     Event {
         kind: kind.to_owned(),
         version: VERSION,
@@ -256,21 +257,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::log::Log;
-    use crate::places::Places;
+    use crate::log::HomeLog;
+    use crate::places::HomePaths;
     use crate::service::Service;
 
     #[test]
     fn a_long_ledger_makes_way_and_nothing_in_force_is_lost() {
         let home = tempfile::tempdir().expect("a folder");
-        let places = Places::new(home.path());
-        let log = Arc::new(Log::open(&places.log()));
+        let places = HomePaths::new(home.path());
+        let log = Arc::new(HomeLog::open(&places.log()));
         let program = std::env::current_exe().expect("this test");
         let service = Service::open(places, Some("memory:".into()), program, log).expect("a home");
         let ground = service.ground();
         let say = |key: &str, value: u64| {
             let entries = vec![(key.to_owned(), Some(json!(value)))];
-            let happened = Happened { kind: "test", actor: "test", data: json!({}), entries };
+            let happened = RegistryChange { kind: "test", actor: "test", data: json!({}), entries };
             ground.house.record(ground, happened).expect("stored");
         };
         say("first", 1);
@@ -283,7 +284,7 @@ mod tests {
         assert!(!of(&ledger(0)).expect("the old one").card.open, "it is forgotten like ended work");
         ground.house.tidy(ground).expect("there is nothing to do");
         assert_eq!(of(&ledger(2)), None);
-        let read = House::read(&ground.tasks).expect("read again");
+        let read = Registry::read(&ground.tasks).expect("read again");
         let values = ["first", "again", "later"].map(|key| read.get(key));
         assert_eq!(values, [Some(json!(1)), Some(json!(MOST_FACTS - 1)), Some(json!(2))]);
         service.close().expect("closed");

@@ -18,7 +18,7 @@ const FILE: &str = "home.id";
 
 /// A home on a start of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct HomeIdentity {
     /// The home.
     pub(crate) home: String,
     /// The start of the machine.
@@ -27,9 +27,9 @@ pub(crate) struct Identity {
     pub(crate) is_restarted: bool,
 }
 
-impl Identity {
+impl HomeIdentity {
     /// Of this home, which is given one if it has none or is a copy.
-    pub(crate) fn of(home: &Path) -> Result<Identity, Problem> {
+    pub(crate) fn of(home: &Path) -> Result<HomeIdentity, Problem> {
         let path = home.join(FILE);
         let unusable = |error: io::Error| Problem::fault(format!("{} cannot be used: {error}", path.display()));
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(unusable)?.trim().to_owned();
@@ -41,15 +41,15 @@ impl Identity {
         if !is_as_written {
             write(&path, &id, &boot, &place).map_err(unusable)?;
         }
-        Ok(Identity { home: id, boot, is_restarted })
+        Ok(HomeIdentity { home: id, boot, is_restarted })
     }
 
     /// Of this home, if it is not a copy of one that is still there.
-    pub(crate) fn of_original(home: &Path) -> Result<Identity, Problem> {
+    pub(crate) fn of_original(home: &Path) -> Result<HomeIdentity, Problem> {
         let copied = read(&home.join(FILE)).ok().flatten().filter(|it| !it.is_own);
         match copied.and_then(|copied| original(&copied, home)) {
             Some(first) => Err(is_copy(home, &first)),
-            None => Identity::of(home),
+            None => HomeIdentity::of(home),
         }
     }
 
@@ -60,7 +60,7 @@ impl Identity {
 }
 
 /// What a file says.
-struct Written {
+struct IdentityFile {
     id: String,
     boot: String,
     /// Where the home was; nothing in files of earlier versions.
@@ -70,7 +70,7 @@ struct Written {
 }
 
 /// What a file says, if it says something.
-fn read(path: &Path) -> io::Result<Option<Written>> {
+fn read(path: &Path) -> io::Result<Option<IdentityFile>> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -80,11 +80,11 @@ fn read(path: &Path) -> io::Result<Option<Written>> {
     let mut words = text.trim_end().splitn(4, ' ');
     let (Some(id), Some(inode), Some(boot)) = (words.next(), words.next(), words.next()) else { return Ok(None) };
     let place = words.next().unwrap_or_default().into();
-    Ok(Some(Written { id: id.to_owned(), boot: boot.to_owned(), place, is_own: inode == own }))
+    Ok(Some(IdentityFile { id: id.to_owned(), boot: boot.to_owned(), place, is_own: inode == own }))
 }
 
 /// The home that a home was copied from, if it is still where it was.
-fn original(copied: &Written, copy: &Path) -> Option<PathBuf> {
+fn original(copied: &IdentityFile, copy: &Path) -> Option<PathBuf> {
     let there = read(&copied.place.join(FILE)).ok().flatten()?;
     let is_it = there.is_own && there.id == copied.id && copy.canonicalize().is_ok_and(|copy| copy != copied.place);
     is_it.then(|| copied.place.clone())
@@ -118,20 +118,20 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (home, copy) = (folder.path().join("home"), folder.path().join("copy"));
         [&home, &copy].iter().for_each(|path| std::fs::create_dir(path).expect("a folder"));
-        let first = Identity::of(&home).expect("an identity");
-        let again = Identity::of(&home).expect("an identity");
+        let first = HomeIdentity::of(&home).expect("an identity");
+        let again = HomeIdentity::of(&home).expect("an identity");
         assert_eq!((again.name(), first.is_restarted, again.is_restarted), (first.name(), false, false));
         write(&home.join(FILE), &first.home, "an-earlier-boot", &home).expect("written");
-        let restarted = Identity::of(&home).expect("an identity");
+        let restarted = HomeIdentity::of(&home).expect("an identity");
         assert_eq!((restarted.name(), restarted.is_restarted), (first.name(), true));
-        assert!(!Identity::of(&home).expect("an identity").is_restarted);
+        assert!(!HomeIdentity::of(&home).expect("an identity").is_restarted);
         std::fs::copy(home.join(FILE), copy.join(FILE)).expect("copied");
-        let refused = Identity::of_original(&copy).expect_err("the first is there");
+        let refused = HomeIdentity::of_original(&copy).expect_err("the first is there");
         assert!(refused.message.contains("is a copy of the home"), "{}", refused.message);
-        assert_eq!(Identity::of(&home).expect("an identity").home, first.home);
+        assert_eq!(HomeIdentity::of(&home).expect("an identity").home, first.home);
         let moved = folder.path().join("moved");
         std::fs::rename(&home, &moved).expect("moved");
-        assert_eq!(Identity::of(&moved).expect("an identity").home, first.home);
-        assert_ne!(Identity::of_original(&copy).expect("an identity").home, first.home);
+        assert_eq!(HomeIdentity::of(&moved).expect("an identity").home, first.home);
+        assert_ne!(HomeIdentity::of_original(&copy).expect("an identity").home, first.home);
     }
 }

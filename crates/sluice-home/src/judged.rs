@@ -7,16 +7,16 @@ use std::collections::BTreeSet;
 
 use sluice_api::Problem;
 use sluice_core::artifact::Verdict;
-use sluice_core::task::Event;
-use sluice_core::task::state::{Checked, Stood};
+use sluice_core::task::TaskEvent;
+use sluice_core::task::state::{RunJudgement, WorkSnapshot};
 use sluice_engine::codec::task_event;
 
-use crate::ground::Ground;
+use crate::ground::Home;
 use crate::projects::git;
-use crate::tasks::Seen;
+use crate::tasks::TaskSnapshot;
 
 /// Keeps what has passed and the newest that was judged, as far as it would be lost.
-pub(crate) fn keep(ground: &Ground, seen: &Seen) -> Result<(), Problem> {
+pub(crate) fn keep(ground: &Home, seen: &TaskSnapshot) -> Result<(), Problem> {
     let commits = commits(ground, seen)?;
     if commits.is_empty() {
         return Ok(());
@@ -27,7 +27,7 @@ pub(crate) fn keep(ground: &Ground, seen: &Seen) -> Result<(), Problem> {
 }
 
 /// A verdict against a commit that was then made anew is not worth a keep; the newest one is what the task stands with.
-fn commits(ground: &Ground, seen: &Seen) -> Result<BTreeSet<String>, Problem> {
+fn commits(ground: &Home, seen: &TaskSnapshot) -> Result<BTreeSet<String>, Problem> {
     let newest = [seen.state.judged.as_ref().map(|it| &it.work), seen.state.checked.as_ref().map(|it| &it.work)];
     let mut commits: BTreeSet<String> = newest.into_iter().flatten().filter_map(named).collect();
     if commits.is_empty() {
@@ -35,11 +35,11 @@ fn commits(ground: &Ground, seen: &Seen) -> Result<BTreeSet<String>, Problem> {
     }
     for (_, event) in ground.tasks.history(&seen.id, 0, usize::MAX >> 1)? {
         match task_event::read(event.version, &event.data) {
-            Ok(Event::Moved(moved)) => {
+            Ok(TaskEvent::Moved(moved)) => {
                 commits.extend(moved.judged.filter(|it| it.verdict == Verdict::Pass).and_then(|it| named(&it.work)));
             }
-            Ok(Event::RunEnded { end, judged: Some(work), .. }) => {
-                let checked = Checked { run: None, end: Some(end), work };
+            Ok(TaskEvent::RunEnded { end, judged: Some(work), .. }) => {
+                let checked = RunJudgement { run: None, end: Some(end), work };
                 commits
                     .extend(Some(&checked).filter(|it| it.verdict() == Verdict::Pass).and_then(|it| named(&it.work)));
             }
@@ -50,6 +50,6 @@ fn commits(ground: &Ground, seen: &Seen) -> Result<BTreeSet<String>, Problem> {
     Ok(commits)
 }
 
-fn named(work: &Stood) -> Option<String> {
+fn named(work: &WorkSnapshot) -> Option<String> {
     work.commit.as_ref().map(|commit| commit.0.clone())
 }

@@ -6,37 +6,37 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::threads::Threads;
+use crate::threads::ThreadPool;
 
 /// So many are at work in one repository: git has one at a time do what changes it.
 const MOST_IN_ONE: usize = 2;
 /// So many are at work at least, however few cores there are: one repository does not take all places.
 const LEAST: usize = 2 * MOST_IN_ONE;
 
-type Work = Box<dyn FnOnce() + Send>;
+type LaneWork = Box<dyn FnOnce() + Send>;
 
 /// What somebody asked for, in order.
-struct Asked {
+struct LaneQueue {
     repository: String,
-    works: VecDeque<Work>,
+    works: VecDeque<LaneWork>,
 }
 
 #[derive(Default)]
-struct State {
-    waiting: BTreeMap<String, Asked>,
+struct LaneState {
+    waiting: BTreeMap<String, LaneQueue>,
     /// Whose turn it is next, of those that wait.
     turns: VecDeque<String>,
     /// How many are at work, by repository.
     at_work: BTreeMap<String, usize>,
 }
 
-impl State {
+impl LaneState {
     fn is_full(&self, repository: &str) -> bool {
         self.at_work.get(repository).is_some_and(|at_work| *at_work >= MOST_IN_ONE)
     }
 
     /// What is done next, if there is a place for it, and in which repository.
-    fn next(&mut self, most: usize) -> Option<(String, Work)> {
+    fn next(&mut self, most: usize) -> Option<(String, LaneWork)> {
         if self.at_work.values().sum::<usize>() >= most {
             return None;
         }
@@ -65,14 +65,14 @@ impl State {
 /// The places.
 #[derive(Clone)]
 pub(crate) struct Lane {
-    state: Arc<Mutex<State>>,
-    threads: Threads,
+    state: Arc<Mutex<LaneState>>,
+    threads: ThreadPool,
     most: usize,
 }
 
 impl Lane {
     /// As many places as the machine has cores, for threads that do nothing else.
-    pub(crate) fn new(threads: Threads) -> Lane {
+    pub(crate) fn new(threads: ThreadPool) -> Lane {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Lane { state: Arc::default(), threads, most: cores.max(LEAST) }
     }
@@ -83,8 +83,10 @@ impl Lane {
         match state.waiting.get_mut(asker) {
             Some(asked) => asked.works.push_back(Box::new(work)),
             None => {
-                let asked =
-                    Asked { repository: repository.to_owned(), works: VecDeque::from([Box::new(work) as Work]) };
+                let asked = LaneQueue {
+                    repository: repository.to_owned(),
+                    works: VecDeque::from([Box::new(work) as LaneWork]),
+                };
                 state.waiting.insert(asker.to_owned(), asked);
                 state.turns.push_back(asker.to_owned());
             }
@@ -100,7 +102,7 @@ impl Lane {
     fn go(&self) {
         loop {
             let Some((repository, work)) = self.lock().next(self.most) else { return };
-            let place = Place { lane: self.clone(), repository };
+            let place = LaneSlot { lane: self.clone(), repository };
             self.threads.run(move || {
                 let _place = place;
                 work();
@@ -108,18 +110,18 @@ impl Lane {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LaneState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A place that is taken; the next gets it when this is dropped, also by a panic.
-struct Place {
+struct LaneSlot {
     lane: Lane,
     repository: String,
 }
 
-impl Drop for Place {
+impl Drop for LaneSlot {
     fn drop(&mut self) {
         self.lane.lock().ended(&self.repository);
         self.lane.go();
@@ -132,14 +134,14 @@ mod tests {
 
     use super::*;
     use crate::clock::WallClock;
-    use crate::later::Later;
-    use crate::log::Log;
+    use crate::later::HomeTimer;
+    use crate::log::HomeLog;
 
     fn lane(most: usize) -> Lane {
         let folder = tempfile::tempdir().unwrap();
-        let log = Arc::new(Log::open(&folder.path().join("engine.log")));
-        let later = Later::start(Arc::new(WallClock::default()), log.clone()).unwrap();
-        Lane { most, ..Lane::new(Threads::new(log, later)) }
+        let log = Arc::new(HomeLog::open(&folder.path().join("engine.log")));
+        let later = HomeTimer::start(Arc::new(WallClock::default()), log.clone()).unwrap();
+        Lane { most, ..Lane::new(ThreadPool::new(log, later)) }
     }
 
     /// Something that says its name when it begins, and ends when it is let go.

@@ -5,41 +5,41 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use sluice_engine::host::Clock;
+use sluice_engine::host::EngineClock;
 
-use crate::log::Log;
+use crate::log::HomeLog;
 use crate::threads::words;
 
 /// How long nothing is waited for at most: a clock may be set, and a home may be closed.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-type Work = Box<dyn FnOnce() + Send>;
+type TimerWork = Box<dyn FnOnce() + Send>;
 
 /// What is due, by moment and by the order in which it came.
 #[derive(Default)]
-struct Due {
-    waiting: BTreeMap<(i64, u64), Work>,
+struct TimerQueue {
+    waiting: BTreeMap<(i64, u64), TimerWork>,
     count: u64,
 }
 
-struct Shared {
-    due: Mutex<Due>,
+struct TimerShared {
+    due: Mutex<TimerQueue>,
     changed: Condvar,
-    clock: Arc<dyn Clock>,
-    log: Arc<Log>,
+    clock: Arc<dyn EngineClock>,
+    log: Arc<HomeLog>,
 }
 
 /// Does things later.
 #[derive(Clone)]
-pub(crate) struct Later(Arc<Shared>);
+pub(crate) struct HomeTimer(Arc<TimerShared>);
 
-impl Later {
+impl HomeTimer {
     /// Begins to wait, in a thread that ends when nobody can ask for anything any more.
-    pub(crate) fn start(clock: Arc<dyn Clock>, log: Arc<Log>) -> std::io::Result<Later> {
-        let shared = Arc::new(Shared { due: Mutex::default(), changed: Condvar::new(), clock, log });
+    pub(crate) fn start(clock: Arc<dyn EngineClock>, log: Arc<HomeLog>) -> std::io::Result<HomeTimer> {
+        let shared = Arc::new(TimerShared { due: Mutex::default(), changed: Condvar::new(), clock, log });
         let weak = Arc::downgrade(&shared);
         std::thread::Builder::new().name("later".into()).spawn(move || look_after(&weak))?;
-        Ok(Later(shared))
+        Ok(HomeTimer(shared))
     }
 
     /// Does something when a moment has come. It must not take long.
@@ -58,13 +58,13 @@ impl Later {
     }
 }
 
-impl Shared {
-    fn due(&self) -> MutexGuard<'_, Due> {
+impl TimerShared {
+    fn due(&self) -> MutexGuard<'_, TimerQueue> {
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is due now. Otherwise waits until something may be.
-    fn next(&self) -> Option<Work> {
+    fn next(&self) -> Option<TimerWork> {
         let mut due = self.due();
         let now = self.clock.now().0;
         let wait = match due.waiting.first_key_value() {
@@ -77,7 +77,7 @@ impl Shared {
     }
 }
 
-fn look_after(weak: &Weak<Shared>) {
+fn look_after(weak: &Weak<TimerShared>) {
     while let Some(shared) = weak.upgrade() {
         let Some(work) = shared.next() else { continue };
         // All that is due later would end with this thread.
@@ -97,8 +97,8 @@ mod tests {
     #[test]
     fn what_panics_ends_nothing_that_is_due_later() {
         let folder = tempfile::tempdir().unwrap();
-        let log = Arc::new(Log::open(&folder.path().join("engine.log")));
-        let later = Later::start(Arc::new(WallClock::default()), log).unwrap();
+        let log = Arc::new(HomeLog::open(&folder.path().join("engine.log")));
+        let later = HomeTimer::start(Arc::new(WallClock::default()), log).unwrap();
         let (done, heard) = mpsc::channel();
         later.after(Duration::ZERO, || panic!("out of coffee"));
         later.after(Duration::ZERO, move || done.send(()).unwrap());

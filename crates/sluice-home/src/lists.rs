@@ -2,7 +2,7 @@
 //! JSON. Only such a text is read, and one that is no list stays what it is.
 
 use serde_json::Value;
-use sluice_core::recipe::{Data, Items, Recipe, Step, Work};
+use sluice_core::recipe::{Data, FanOutItems, Recipe, Step, StepWork};
 
 use crate::workbench::data;
 
@@ -38,7 +38,7 @@ fn read(value: Data, is_wanted: impl FnOnce() -> bool) -> Data {
 /// Whether a fan-out of this recipe goes over a variable like this.
 fn is_gone_over(recipe: &Recipe, is_it: impl Fn(&str, &[String]) -> bool) -> bool {
     recipe.steps.iter().any(|step| {
-        let Work::ParallelAgents { items: Items::Variable(template), .. } = &step.work else { return false };
+        let StepWork::ParallelAgents { items: FanOutItems::Variable(template), .. } = &step.work else { return false };
         template.as_variable().is_some_and(|path| is_it(path.head(), path.tail()))
     })
 }

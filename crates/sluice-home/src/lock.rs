@@ -13,13 +13,13 @@ use rustix::fs::{FlockOperation, flock};
 
 /// The engine's hold on its home.
 #[derive(Debug)]
-pub struct Lock {
+pub struct HomeLock {
     file: File,
 }
 
 /// Why there is none.
 #[derive(Debug)]
-pub enum NoLock {
+pub enum HomeLockFailure {
     /// Another engine has it.
     Held {
         /// Its process.
@@ -29,19 +29,19 @@ pub enum NoLock {
     Broken(std::io::Error),
 }
 
-impl Lock {
+impl HomeLock {
     /// Takes the lock, or says who has it.
-    pub fn take(path: &Path) -> Result<Lock, NoLock> {
+    pub fn take(path: &Path) -> Result<HomeLock, HomeLockFailure> {
         let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-        let mut file = open.map_err(NoLock::Broken)?;
+        let mut file = open.map_err(HomeLockFailure::Broken)?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let mut text = String::new();
             let _ = file.read_to_string(&mut text);
-            return Err(NoLock::Held { pid: text.split_whitespace().next().and_then(|pid| pid.parse().ok()) });
+            return Err(HomeLockFailure::Held { pid: text.split_whitespace().next().and_then(|pid| pid.parse().ok()) });
         }
         let written = file.set_len(0).and_then(|()| file.rewind());
-        written.and_then(|()| file.write_all(whoami().as_bytes())).map_err(NoLock::Broken)?;
-        Ok(Lock { file })
+        written.and_then(|()| file.write_all(whoami().as_bytes())).map_err(HomeLockFailure::Broken)?;
+        Ok(HomeLock { file })
     }
 
     /// Whether the file that is locked is the one at this path: the home may have been moved or replaced.
@@ -66,10 +66,10 @@ impl Lock {
     }
 
     /// Waits until nobody else has it.
-    pub fn wait(path: &Path) -> std::io::Result<Lock> {
+    pub fn wait(path: &Path) -> std::io::Result<HomeLock> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         flock(&file, FlockOperation::LockExclusive)?;
-        Ok(Lock { file })
+        Ok(HomeLock { file })
     }
 }
 
@@ -89,14 +89,14 @@ mod tests {
     fn a_home_has_one_engine() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("engine.lock");
-        let held = Lock::take(&path).expect("nobody has it");
-        match Lock::take(&path) {
-            Err(NoLock::Held { pid }) => assert_eq!(pid, Some(std::process::id())),
+        let held = HomeLock::take(&path).expect("nobody has it");
+        match HomeLock::take(&path) {
+            Err(HomeLockFailure::Held { pid }) => assert_eq!(pid, Some(std::process::id())),
             other => panic!("{other:?}"),
         }
-        assert!(!Lock::wait_until_free(&path, Duration::from_millis(1)));
+        assert!(!HomeLock::wait_until_free(&path, Duration::from_millis(1)));
         drop(held);
-        assert!(Lock::wait_until_free(&path, Duration::ZERO));
-        Lock::take(&path).expect("it is free again, whatever the file says");
+        assert!(HomeLock::wait_until_free(&path, Duration::ZERO));
+        HomeLock::take(&path).expect("it is free again, whatever the file says");
     }
 }

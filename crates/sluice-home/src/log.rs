@@ -13,17 +13,17 @@ const LARGEST: u64 = 5 << 20;
 const OLD: u32 = 3;
 
 /// The log. There is one for a process, or it could not be turned over.
-pub struct Log {
+pub struct HomeLog {
     path: PathBuf,
     file: Mutex<Option<File>>,
 }
 
-impl Log {
+impl HomeLog {
     /// The log at this path. One that cannot be written is done without: it must not keep the engine from working.
-    pub fn open(path: &Path) -> Log {
+    pub fn open(path: &Path) -> HomeLog {
         let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         let file = folder.ok().and_then(|()| append(path));
-        Log { path: path.to_owned(), file: Mutex::new(file) }
+        HomeLog { path: path.to_owned(), file: Mutex::new(file) }
     }
 
     /// Writes a line.

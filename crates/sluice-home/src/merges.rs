@@ -11,19 +11,21 @@ use std::sync::{TryLockError, Weak};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::machine::RefusalCode;
-use sluice_core::task::state::Commit;
-use sluice_core::task::{Asker, Input};
-use sluice_engine::reactor::Recorded;
+use sluice_core::task::state::CommitId;
+use sluice_core::task::{TaskAsker, TaskInput};
+use sluice_engine::reactor::EventRange;
 use sluice_worker::forge::Forge;
-use sluice_worker::git::{Family, Git, GitError, Repository};
-use sluice_worker::merge::{Begun, Keep, Merged, Pushed, Request, Strategy, contains, look, make_good};
+use sluice_worker::git::{Git, GitError, GitErrorFamily, Repository};
+use sluice_worker::merge::{
+    CompletedMerge, MergePush, MergeRecorder, MergeRequest, MergeStrategy, PriorMerge, contains, look, make_good,
+};
 
-use crate::ground::Ground;
+use crate::ground::Home;
 use crate::projects::{described, git};
 use crate::service::ask;
-use crate::tasks::Seen;
+use crate::tasks::TaskSnapshot;
 
 /// How long a merge that could not be finished waits at first until it is tried again.
 const PACE: Duration = Duration::from_secs(1);
@@ -33,7 +35,7 @@ const LOOK: Duration = Duration::from_secs(60);
 /// What a person has asked to be merged, and may. Its keys stay as they are: another version of this program may find
 /// it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Intent {
+pub(crate) struct MergeIntent {
     /// The commit; none if the branch is gone, and a pull request has merged it.
     pub(crate) commit: Option<String>,
     /// `ff`, `merge`, `squash` or `rebase`; whichever is possible unless given.
@@ -54,13 +56,13 @@ pub(crate) struct Intent {
 }
 
 /// How a way to merge is understood.
-pub(crate) fn strategy(word: Option<&str>) -> Result<Strategy, Problem> {
+pub(crate) fn strategy(word: Option<&str>) -> Result<MergeStrategy, Problem> {
     match word {
-        None => Ok(Strategy::Auto),
-        Some("ff") => Ok(Strategy::FastForward),
-        Some("merge") => Ok(Strategy::MergeCommit),
-        Some("squash") => Ok(Strategy::Squash),
-        Some("rebase") => Ok(Strategy::Rebase),
+        None => Ok(MergeStrategy::Auto),
+        Some("ff") => Ok(MergeStrategy::FastForward),
+        Some("merge") => Ok(MergeStrategy::MergeCommit),
+        Some("squash") => Ok(MergeStrategy::Squash),
+        Some("rebase") => Ok(MergeStrategy::Rebase),
         Some(other) => {
             let hint = "say ff, merge, squash or rebase";
             Err(Problem::bad_request(format!("`{other}` is no way to merge")).hint(hint))
@@ -69,7 +71,11 @@ pub(crate) fn strategy(word: Option<&str>) -> Result<Strategy, Problem> {
 }
 
 /// Merges what was asked for and closes the task. With a base, an engine before this one was killed in the middle of it.
-pub(crate) fn carry_out(ground: &Ground, seen: &Seen, mut intent: Intent) -> Result<(Merged, Recorded), Problem> {
+pub(crate) fn carry_out(
+    ground: &Home,
+    seen: &TaskSnapshot,
+    mut intent: MergeIntent,
+) -> Result<(CompletedMerge, EventRange), Problem> {
     let (_, pool) = ground.pool_of(seen)?;
     let about = &seen.state.about;
     let message = match about.summary.trim() {
@@ -83,7 +89,7 @@ pub(crate) fn carry_out(ground: &Ground, seen: &Seen, mut intent: Intent) -> Res
         Some(base) => base.clone(),
         None => pool.repository().default_commit().map_err(|error| said(&error, seen))?,
     });
-    let request = Request {
+    let request = MergeRequest {
         branch: &about.branch,
         commit: intent.commit.as_deref(),
         strategy: strategy(intent.strategy.as_deref())?,
@@ -91,35 +97,40 @@ pub(crate) fn carry_out(ground: &Ground, seen: &Seen, mut intent: Intent) -> Res
         message: Some(&message),
         forge: forge.as_ref(),
         pull_request: seen.state.pull_request.as_deref(),
-        begun: begun.as_deref().map(|base| Begun { base, made: made.as_deref() }),
+        begun: begun.as_deref().map(|base| PriorMerge { base, made: made.as_deref() }),
     };
     write(ground, &seen.id, &intent).map_err(|error| trouble("write", &path(ground, &seen.id), &error))?;
     let made_now = RefCell::new(intent.made.clone());
     let keep = |made: &str| {
         *made_now.borrow_mut() = Some(made.to_owned());
         let file = |source| GitError::File { what: "cannot write", path: path(ground, &seen.id), source };
-        write(ground, &seen.id, &Intent { made: Some(made.to_owned()), ..intent.clone() }).map_err(file)
+        write(ground, &seen.id, &MergeIntent { made: Some(made.to_owned()), ..intent.clone() }).map_err(file)
     };
     let merged = merge(ground, pool.repository(), &request, &keep);
-    let intent = Intent { made: made_now.into_inner(), ..intent };
+    let intent = MergeIntent { made: made_now.into_inner(), ..intent };
     let merged = match merged {
         Ok(merged) => merged,
         Err(error) => return Err(undone(ground, pool.repository(), seen, &intent, &error)?),
     };
     let push_failed = match &merged.pushed {
-        Pushed::Failed(why) => Some(why.clone()),
-        Pushed::NoRemote | Pushed::Done => None,
+        MergePush::Failed(why) => Some(why.clone()),
+        MergePush::NoRemote | MergePush::Done => None,
     };
     let evidence = ground.evidence(seen)?;
-    let commit = merged.work.clone().map(Commit);
-    let input = Input::Merged { by: Asker::Person, commit, forced: intent.forced, push_failed, evidence };
+    let commit = merged.work.clone().map(CommitId);
+    let input = TaskInput::Merged { by: TaskAsker::Person, commit, forced: intent.forced, push_failed, evidence };
     let recorded = ask(ground, &seen.id, input)?;
     forget(ground, &seen.id)?;
     Ok((merged, recorded))
 }
 
 /// Merges, and says whose doing it was. Only what stays on this machine keeps others from comparing.
-fn merge(ground: &Ground, repository: &Repository, request: &Request<'_>, keep: Keep<'_>) -> Result<Merged, GitError> {
+fn merge(
+    ground: &Home,
+    repository: &Repository,
+    request: &MergeRequest<'_>,
+    keep: MergeRecorder<'_>,
+) -> Result<CompletedMerge, GitError> {
     let ready = look(repository, request)?;
     let made = ground.checkouts.change(repository, || ready.merge(keep))?;
     Ok(ready.push(made))
@@ -127,10 +138,10 @@ fn merge(ground: &Ground, repository: &Repository, request: &Request<'_>, keep: 
 
 /// What is said of a merge that ended with an error. It is forgotten if nothing was merged; else it is finished later.
 fn undone(
-    ground: &Ground,
+    ground: &Home,
     repository: &Repository,
-    seen: &Seen,
-    intent: &Intent,
+    seen: &TaskSnapshot,
+    intent: &MergeIntent,
     error: &GitError,
 ) -> Result<Problem, Problem> {
     let (problem, task) = (said(error, seen), &seen.id);
@@ -141,7 +152,7 @@ fn undone(
 }
 
 /// Makes good what was left half done, and says whether what was asked for is merged since it was asked for.
-fn is_merged(ground: &Ground, repository: &Repository, intent: &Intent) -> Result<bool, GitError> {
+fn is_merged(ground: &Home, repository: &Repository, intent: &MergeIntent) -> Result<bool, GitError> {
     let has = |commit: Option<&str>| contains(repository, intent.commit.as_deref(), intent.made.as_deref(), commit);
     ground.checkouts.change(repository, || {
         make_good(repository)?;
@@ -154,7 +165,7 @@ fn is_merged(ground: &Ground, repository: &Repository, intent: &Intent) -> Resul
 }
 
 /// Finishes what was interrupted, by the end of an engine or by something that passes, until the home is closed.
-pub(crate) fn keep_finishing(ground: &Weak<Ground>) {
+pub(crate) fn keep_finishing(ground: &Weak<Home>) {
     let (mut again, mut told) = (PACE, BTreeMap::new());
     loop {
         let Some(strong) = ground.upgrade() else { return };
@@ -166,7 +177,7 @@ pub(crate) fn keep_finishing(ground: &Weak<Ground>) {
 }
 
 /// Finishes what it can, once. Whether nothing is left.
-fn finish_all(ground: &Ground, told: &mut BTreeMap<String, String>) -> bool {
+fn finish_all(ground: &Home, told: &mut BTreeMap<String, String>) -> bool {
     let open = open(ground);
     told.retain(|task, _| open.contains(task));
     for task in open {
@@ -191,7 +202,7 @@ fn finish_all(ground: &Ground, told: &mut BTreeMap<String, String>) -> bool {
 
 /// Finishes the merge of a task that was begun; whoever calls has its turn. Nothing if none was, or if nothing of it is
 /// merged and somebody has moved the task since: what they decided counts.
-pub(crate) fn finish(ground: &Ground, task: &str) -> Result<Option<(Merged, Recorded)>, Problem> {
+pub(crate) fn finish(ground: &Home, task: &str) -> Result<Option<(CompletedMerge, EventRange)>, Problem> {
     let Some(intent) = read(ground, task)? else { return Ok(None) };
     let Some(seen) = ground.tasks.load(task)?.filter(|seen| seen.card.open) else {
         return forget(ground, task).map(|()| None);
@@ -205,7 +216,7 @@ pub(crate) fn finish(ground: &Ground, task: &str) -> Result<Option<(Merged, Reco
 }
 
 /// What a merge that was not made says.
-fn said(error: &GitError, seen: &Seen) -> Problem {
+fn said(error: &GitError, seen: &TaskSnapshot) -> Problem {
     let task = &seen.id;
     let place = seen.state.workspace.bound().map_or("WORKTREE", |bound| bound.0.as_str());
     let (code, hint) = match error {
@@ -235,36 +246,37 @@ fn said(error: &GitError, seen: &Seen) -> Problem {
         }
         other => {
             return match other.family() {
-                Family::Refused => git(other),
-                Family::Unavailable if matches!(other, GitError::Forge { .. }) => {
+                GitErrorFamily::Refused => git(other),
+                GitErrorFamily::Unavailable if matches!(other, GitError::Forge { .. }) => {
                     Problem::unavailable(described(other))
                         .hint("`--local` merges here without asking for pull requests")
                 }
-                Family::Unavailable => Problem::unavailable(described(other)),
-                Family::Fault => Problem::fault(described(other)),
+                GitErrorFamily::Unavailable => Problem::unavailable(described(other)),
+                GitErrorFamily::Fault => Problem::fault(described(other)),
             };
         }
     };
-    let problem = Problem::new(Status::Refused, code.as_str(), format!("Merge not allowed: {}", described(error)));
+    let problem =
+        Problem::new(ProblemStatus::Refused, code.as_str(), format!("Merge not allowed: {}", described(error)));
     if hint.is_empty() { problem } else { problem.hint(hint) }
 }
 
-fn folder(ground: &Ground) -> PathBuf {
+fn folder(ground: &Home) -> PathBuf {
     ground.places.home().join("merging")
 }
 
-fn path(ground: &Ground, task: &str) -> PathBuf {
+fn path(ground: &Home, task: &str) -> PathBuf {
     folder(ground).join(format!("{task}.json"))
 }
 
 /// The tasks whose merge was begun and is not known to have ended.
-fn open(ground: &Ground) -> Vec<String> {
+fn open(ground: &Home) -> Vec<String> {
     let entries = fs::read_dir(folder(ground)).into_iter().flatten().flatten();
     entries.filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".json")?.to_owned())).collect()
 }
 
 /// Whether the merge of a task was begun and is not known to have ended.
-pub(crate) fn is_open(ground: &Ground, task: &str) -> bool {
+pub(crate) fn is_open(ground: &Home, task: &str) -> bool {
     path(ground, task).exists()
 }
 
@@ -277,7 +289,7 @@ fn trouble(what: &str, path: &std::path::Path, error: &std::io::Error) -> Proble
 }
 
 /// Writes down what is to be merged, durably.
-fn write(ground: &Ground, task: &str, intent: &Intent) -> io::Result<()> {
+fn write(ground: &Home, task: &str, intent: &MergeIntent) -> io::Result<()> {
     let (folder, path) = (folder(ground), path(ground, task));
     let new = path.with_extension("new");
     fs::create_dir_all(&folder)?;
@@ -288,7 +300,7 @@ fn write(ground: &Ground, task: &str, intent: &Intent) -> io::Result<()> {
     File::open(&folder)?.sync_all()
 }
 
-fn read(ground: &Ground, task: &str) -> Result<Option<Intent>, Problem> {
+fn read(ground: &Home, task: &str) -> Result<Option<MergeIntent>, Problem> {
     let path = path(ground, task);
     match fs::read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| trouble("read", &path, &error.into())),
@@ -297,7 +309,7 @@ fn read(ground: &Ground, task: &str) -> Result<Option<Intent>, Problem> {
     }
 }
 
-fn forget(ground: &Ground, task: &str) -> Result<(), Problem> {
+fn forget(ground: &Home, task: &str) -> Result<(), Problem> {
     let path = path(ground, task);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(trouble("remove", &path, &error)),

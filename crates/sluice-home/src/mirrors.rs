@@ -9,13 +9,13 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use sluice_core::run::End;
+use sluice_core::run::RunConclusion;
 use sluice_worker::taskfile;
 
 use crate::clock::written;
-use crate::ground::Ground;
+use crate::ground::Home;
 use crate::projects::{described, open};
-use crate::runs::SeenRun;
+use crate::runs::RunSnapshot;
 use crate::view_process::process;
 use crate::view_run;
 
@@ -26,10 +26,10 @@ const MOST_REMEMBERED: usize = 10_000;
 
 /// What has been written, so that nothing is written twice, and nothing old over something new.
 #[derive(Default)]
-pub(crate) struct Mirrors(Mutex<Written>);
+pub(crate) struct Mirrors(Mutex<MirrorState>);
 
 #[derive(Default)]
-struct Written {
+struct MirrorState {
     versions: BTreeMap<String, u64>,
     /// Repositories in which the files are known to be left out.
     left_out: BTreeSet<PathBuf>,
@@ -37,14 +37,14 @@ struct Written {
 
 impl Mirrors {
     /// Writes the files of a process as it stands now.
-    pub(crate) fn write(&self, ground: &Ground, id: &str) {
+    pub(crate) fn write(&self, ground: &Home, id: &str) {
         if let Ok(Some(seen)) = ground.tasks.load_run(id) {
             self.write_as(ground, &seen);
         }
     }
 
     /// Writes the files of a process as it was seen, unless that or something newer is there.
-    pub(crate) fn write_as(&self, ground: &Ground, seen: &SeenRun) {
+    pub(crate) fn write_as(&self, ground: &Home, seen: &RunSnapshot) {
         if !view_run::is_process(seen) {
             return;
         }
@@ -68,7 +68,7 @@ impl Mirrors {
     }
 
     /// Removes the files of a process that is forgotten.
-    pub(crate) fn forget(&self, seen: &SeenRun) {
+    pub(crate) fn forget(&self, seen: &RunSnapshot) {
         let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         done.versions.remove(&seen.id);
         let (active, archive) = paths(seen);
@@ -77,34 +77,34 @@ impl Mirrors {
     }
 }
 
-fn paths(seen: &SeenRun) -> (PathBuf, PathBuf) {
+fn paths(seen: &RunSnapshot) -> (PathBuf, PathBuf) {
     let folder = Path::new(&seen.state.given.origin.root).join(FOLDER);
     (folder.join(format!("{}.json", seen.id)), folder.join(format!("{}.archive.json", seen.id)))
 }
 
-fn put(seen: &SeenRun, left_out: &mut BTreeSet<PathBuf>) -> Result<(), String> {
+fn put(seen: &RunSnapshot, left_out: &mut BTreeSet<PathBuf>) -> Result<(), String> {
     let root = Path::new(&seen.state.given.origin.root);
     if !root.is_dir() {
         return Err(format!("{} is gone", root.display()));
     }
     let (active, archive) = paths(seen);
     match &seen.state.end {
-        None | Some(End::Failed { .. }) => {
+        None | Some(RunConclusion::Failed { .. }) => {
             prepare(root, left_out)?;
             write(&active, &process(seen))?;
             remove(&archive)
         }
-        Some(End::Completed { .. }) => {
+        Some(RunConclusion::Completed { .. }) => {
             prepare(root, left_out)?;
             write(&archive, &archived(seen))?;
             remove(&active)
         }
-        Some(End::Cancelled { .. }) => remove(&active).and_then(|()| remove(&archive)),
+        Some(RunConclusion::Cancelled { .. }) => remove(&active).and_then(|()| remove(&archive)),
     }
 }
 
 /// A process that is completed, with how long everything took.
-fn archived(seen: &SeenRun) -> Value {
+fn archived(seen: &RunSnapshot) -> Value {
     let mut process = serde_json::to_value(process(seen)).unwrap_or_default();
     let ended = seen.state.steps.iter().filter_map(|step| step.ended).max();
     process["started_at"] = json!(written(seen.state.started.0));

@@ -6,22 +6,22 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::StartRun;
-use sluice_core::recipe::{Dialect, Step, StepId};
-use sluice_core::run::{End, Kind, Part};
-use sluice_dialect::catalogue::{Catalogue, Places};
+use sluice_core::recipe::{RecipeDialect, Step, StepId};
+use sluice_core::run::{AttemptPart, RunConclusion, RunKind};
+use sluice_dialect::catalogue::{Catalogue, CataloguePlaces};
 use sluice_dialect::{Definition, Sources};
-use sluice_engine::host::Clock;
+use sluice_engine::host::EngineClock;
 
 use crate::clock::new_id;
 use crate::colonies;
 use crate::crabs::task_id;
-use crate::ground::Ground;
-use crate::house::{Happened, called};
+use crate::ground::Home;
+use crate::house::{RegistryChange, called};
 use crate::ids::only;
-use crate::runs::SeenRun;
-use crate::service::{Started, burrow, start_as};
+use crate::runs::RunSnapshot;
+use crate::service::{EngineStart, burrow, start_as};
 
 /// Letters of what a mission is told.
 const LONGEST_PROMPT: usize = 1 << 20;
@@ -42,7 +42,7 @@ pub struct NewMission {
 
 /// Begins a mission.
 pub(crate) fn create(
-    ground: &Arc<Ground>,
+    ground: &Arc<Home>,
     by: &str,
     wanted: &NewMission,
     chosen: Option<&str>,
@@ -58,11 +58,11 @@ pub(crate) fn create(
     let Some(workflow) = &wanted.workflow else { return write_down(ground, by, wanted, chosen) };
     let recipe = recipe(ground, workflow)?;
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    let started = Started {
+    let started = EngineStart {
         id: chosen.map(str::to_owned),
         colony: Some(wanted.colony_id.clone()),
-        kind: Some(Kind::Mission),
-        ..Started::default()
+        kind: Some(RunKind::Mission),
+        ..EngineStart::default()
     };
     let wanted = StartRun {
         recipe: recipe.display().to_string(),
@@ -75,10 +75,10 @@ pub(crate) fn create(
 }
 
 /// A mission that nobody works on: it has no workflow.
-fn write_down(ground: &Arc<Ground>, by: &str, wanted: &NewMission, chosen: Option<&str>) -> Result<Value, Problem> {
+fn write_down(ground: &Arc<Home>, by: &str, wanted: &NewMission, chosen: Option<&str>) -> Result<Value, Problem> {
     if ground.house.of("mission/").len() >= MOST_IDEAS {
         let message = format!("there are {MOST_IDEAS} missions without a workflow, and that is enough");
-        return Err(Problem::new(Status::Refused, "too_many", message));
+        return Err(Problem::new(ProblemStatus::Refused, "too_many", message));
     }
     let id = match chosen {
         Some(id) => id.to_owned(),
@@ -92,7 +92,7 @@ fn write_down(ground: &Arc<Ground>, by: &str, wanted: &NewMission, chosen: Optio
     });
     let shown = idea(&id, &entry);
     let entries = vec![(format!("mission/{id}"), Some(entry))];
-    let happened = Happened { kind: "mission.created", actor: by, data: shown.clone(), entries };
+    let happened = RegistryChange { kind: "mission.created", actor: by, data: shown.clone(), entries };
     ground.house.record(ground, happened).map_err(|problem| called(problem, &id))?;
     Ok(shown)
 }
@@ -106,7 +106,7 @@ fn idea(id: &str, entry: &Value) -> Value {
 }
 
 /// The workflow of this name: of the prompts' folder if there is one, else the nearest that is known here.
-fn recipe(ground: &Ground, name: &str) -> Result<PathBuf, Problem> {
+fn recipe(ground: &Home, name: &str) -> Result<PathBuf, Problem> {
     let none = || {
         let known = names(ground);
         Problem::not_found(format!("there is no workflow `{name}`")).hint(match known.is_empty() {
@@ -121,19 +121,20 @@ fn recipe(ground: &Ground, name: &str) -> Result<PathBuf, Problem> {
     }
 }
 
-fn catalogue(ground: &Ground) -> Catalogue {
+fn catalogue(ground: &Home) -> Catalogue {
     match ground.places.prompts() {
         Some(prompts) => Catalogue::of_folder(&prompts.join("workflows")),
-        None => Catalogue::gather(&Places { repository: None, home: Some(ground.places.home().to_owned()) }),
+        None => Catalogue::gather(&CataloguePlaces { repository: None, home: Some(ground.places.home().to_owned()) }),
     }
 }
 
 /// The names of all workflows that a mission can have, sorted.
-pub(crate) fn names(ground: &Ground) -> Vec<String> {
+pub(crate) fn names(ground: &Home) -> Vec<String> {
     let catalogue = catalogue(ground);
     let usable = catalogue.entries.iter().filter(|entry| {
         let loaded = entry.load(&mut Sources::new());
-        let is_manifest = matches!(&loaded.definition, Some(Definition::Recipe(it)) if it.dialect == Dialect::Manifest);
+        let is_manifest =
+            matches!(&loaded.definition, Some(Definition::Recipe(it)) if it.dialect == RecipeDialect::Manifest);
         loaded.is_usable() && is_manifest
     });
     let mut names: Vec<String> = usable.map(|entry| entry.name().to_owned()).collect();
@@ -143,22 +144,22 @@ pub(crate) fn names(ground: &Ground) -> Vec<String> {
 }
 
 /// The mission of this id, or the only one whose id begins like this, that has a workflow.
-pub(crate) fn find(ground: &Ground, id: &str) -> Result<SeenRun, Problem> {
+pub(crate) fn find(ground: &Home, id: &str) -> Result<RunSnapshot, Problem> {
     // Almost everybody says the whole id, and that is quicker.
     let found = ground.tasks.load_run(id)?.map_or_else(|| ground.tasks.find_run(id), Ok);
     match found {
-        Ok(seen) if seen.state.given.origin.kind == Kind::Mission => Ok(seen),
+        Ok(seen) if seen.state.given.origin.kind == RunKind::Mission => Ok(seen),
         Ok(_) => Err(none(id)),
-        Err(problem) if problem.status == Status::NotFound => Err(none(id)),
+        Err(problem) if problem.status == ProblemStatus::NotFound => Err(none(id)),
         Err(problem) => Err(problem),
     }
 }
 
 /// The mission of exactly this id, if it is this colony's and has a workflow. Whoever sees one colony only says the whole
 /// id: what else begins like it is not for their ears.
-pub(crate) fn of_colony(ground: &Ground, id: &str, colony: &str) -> Result<SeenRun, Problem> {
+pub(crate) fn of_colony(ground: &Home, id: &str, colony: &str) -> Result<RunSnapshot, Problem> {
     match ground.tasks.load_run(id)? {
-        Some(seen) if seen.state.given.origin.kind == Kind::Mission && seen.colony() == colony => Ok(seen),
+        Some(seen) if seen.state.given.origin.kind == RunKind::Mission && seen.colony() == colony => Ok(seen),
         Some(_) | None => Err(none(id)),
     }
 }
@@ -169,7 +170,7 @@ pub(crate) fn none(id: &str) -> Problem {
 }
 
 /// A mission with its tasks.
-pub(crate) fn show(ground: &Ground, id: &str) -> Result<Value, Problem> {
+pub(crate) fn show(ground: &Home, id: &str) -> Result<Value, Problem> {
     let ideas = ground.house.of("mission/");
     if let Some(place) = only(ideas.iter().map(|(id, _)| id.as_str()), id)? {
         let (id, entry) = &ideas[place];
@@ -180,7 +181,7 @@ pub(crate) fn show(ground: &Ground, id: &str) -> Result<Value, Problem> {
 }
 
 /// The same for whoever sees this colony only.
-pub(crate) fn show_of(ground: &Ground, id: &str, colony: &str) -> Result<Value, Problem> {
+pub(crate) fn show_of(ground: &Home, id: &str, colony: &str) -> Result<Value, Problem> {
     if let Some(entry) = ground.house.get(&format!("mission/{id}")).filter(|entry| entry["colony_id"] == colony) {
         return Ok(with_tasks(idea(id, &entry), Vec::new()));
     }
@@ -194,8 +195,8 @@ fn with_tasks(mut mission: Value, tasks: Vec<Value>) -> Value {
 }
 
 /// Missions, oldest first.
-pub(crate) fn list(ground: &Ground, runs: &[SeenRun]) -> Vec<Value> {
-    let of_runs = runs.iter().filter(|seen| seen.state.given.origin.kind == Kind::Mission).map(mission);
+pub(crate) fn list(ground: &Home, runs: &[RunSnapshot]) -> Vec<Value> {
+    let of_runs = runs.iter().filter(|seen| seen.state.given.origin.kind == RunKind::Mission).map(mission);
     let ideas = ground.house.of("mission/");
     let mut all: Vec<Value> = of_runs.chain(ideas.iter().map(|(id, entry)| idea(id, entry))).collect();
     all.sort_by_key(|mission| mission["created_at_ms"].as_i64());
@@ -203,12 +204,12 @@ pub(crate) fn list(ground: &Ground, runs: &[SeenRun]) -> Vec<Value> {
 }
 
 /// A mission as it is shown.
-pub(crate) fn mission(seen: &SeenRun) -> Value {
+pub(crate) fn mission(seen: &RunSnapshot) -> Value {
     let status = match &seen.state.end {
         None => "running",
-        Some(End::Completed { .. }) => "completed",
-        Some(End::Failed { .. }) => "failed",
-        Some(End::Cancelled { .. }) => "cancelled",
+        Some(RunConclusion::Completed { .. }) => "completed",
+        Some(RunConclusion::Failed { .. }) => "failed",
+        Some(RunConclusion::Cancelled { .. }) => "cancelled",
     };
     json!({
         "mission_id": seen.id,
@@ -218,9 +219,9 @@ pub(crate) fn mission(seen: &SeenRun) -> Value {
         "status": status,
         "worktree_path": burrow(&seen.id),
         "error": match &seen.state.end {
-            Some(End::Failed { error }) => Some(error),
-            Some(End::Cancelled { reason }) => Some(reason).filter(|reason| !reason.is_empty()),
-            Some(End::Completed { .. }) | None => None,
+            Some(RunConclusion::Failed { error }) => Some(error),
+            Some(RunConclusion::Cancelled { reason }) => Some(reason).filter(|reason| !reason.is_empty()),
+            Some(RunConclusion::Completed { .. }) | None => None,
         },
         "created_at_ms": seen.card.created,
         "updated_at_ms": seen.card.updated,
@@ -228,14 +229,14 @@ pub(crate) fn mission(seen: &SeenRun) -> Value {
 }
 
 /// The tasks of a mission: its steps.
-pub(crate) fn tasks(ground: &Ground, seen: &SeenRun) -> Vec<Value> {
+pub(crate) fn tasks(ground: &Home, seen: &RunSnapshot) -> Vec<Value> {
     let steps = (0u32..).map(StepId).zip(&seen.plan.recipe.steps);
     steps.map(|(id, step)| task(ground, seen, id, step)).collect()
 }
 
-fn task(ground: &Ground, seen: &SeenRun, id: StepId, step: &Step) -> Value {
+fn task(ground: &Home, seen: &RunSnapshot, id: StepId, step: &Step) -> Value {
     let state = seen.state.step(id);
-    let name = |id: &StepId| task_id(&seen.id, seen.plan.recipe.step(*id).name.as_str(), Part::Whole);
+    let name = |id: &StepId| task_id(&seen.id, seen.plan.recipe.step(*id).name.as_str(), AttemptPart::Whole);
     let holder = ground.crabs.holder(&seen.id, id);
     let status = match state.word() {
         "waiting" | "held" => "blocked",
@@ -282,9 +283,9 @@ pub(crate) fn title(step: &Step) -> String {
 }
 
 /// A mission must have this task.
-pub(crate) fn task_exists(seen: &SeenRun, task: &str) -> Result<(), Problem> {
+pub(crate) fn task_exists(seen: &RunSnapshot, task: &str) -> Result<(), Problem> {
     let is_of_it = |step: &Step| {
-        let name = task_id(&seen.id, step.name.as_str(), Part::Whole);
+        let name = task_id(&seen.id, step.name.as_str(), AttemptPart::Whole);
         task == name || task.starts_with(&format!("{name}."))
     };
     match seen.plan.recipe.steps.iter().any(is_of_it) {

@@ -2,18 +2,18 @@
 //!
 //! The wish to start again is an effect of the run that ended, so it outlives the engine.
 
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::machine::RefusalCode;
-use sluice_core::run::End;
-use sluice_engine::actor::{Outcome, Said};
-use sluice_engine::reactor::Message;
+use sluice_core::run::RunConclusion;
+use sluice_engine::actor::{ActorInput, EffectOutcome};
+use sluice_engine::reactor::ReactorMessage;
 use sluice_store::StreamId;
 use sluice_worker::workspace::WorkspaceName;
 
 use crate::evidence;
-use crate::ground::Ground;
+use crate::ground::Home;
 use crate::hands::run::{workspace_branch, workspace_pool};
-use crate::runs::{SeenRun, id_of, stream};
+use crate::runs::{RunSnapshot, id_of, stream};
 use crate::tasks::unread;
 
 /// The kind of effect that starts a run again.
@@ -33,7 +33,7 @@ pub(crate) fn next(id: &str) -> String {
 }
 
 /// The wish of a run to start again, if that is still open.
-pub(crate) fn wish(ground: &Ground, id: &str) -> Result<Option<String>, Problem> {
+pub(crate) fn wish(ground: &Home, id: &str) -> Result<Option<String>, Problem> {
     let mut loader = ground.tasks.loader();
     let stored = loader.reader().load(&stream(id)).map_err(unread)?;
     let open = stored.map(|stored| stored.effects).unwrap_or_default();
@@ -41,11 +41,11 @@ pub(crate) fn wish(ground: &Ground, id: &str) -> Result<Option<String>, Problem>
 }
 
 /// Ends a patrol whose run has ended and whose next one has not begun. `None`: this is no such run.
-pub(crate) fn end(ground: &Ground, seen: &SeenRun) -> Result<Option<()>, Problem> {
+pub(crate) fn end(ground: &Home, seen: &RunSnapshot) -> Result<Option<()>, Problem> {
     let has_failed = match &seen.state.end {
-        Some(End::Completed { .. }) => false,
-        Some(End::Failed { .. }) => true,
-        Some(End::Cancelled { .. }) | None => return Ok(None),
+        Some(RunConclusion::Completed { .. }) => false,
+        Some(RunConclusion::Failed { .. }) => true,
+        Some(RunConclusion::Cancelled { .. }) | None => return Ok(None),
     };
     if seen.plan.recipe.repeat.is_none() {
         return Ok(None);
@@ -55,20 +55,20 @@ pub(crate) fn end(ground: &Ground, seen: &SeenRun) -> Result<Option<()>, Problem
             return Ok(None); // it is given up itself
         }
         let message = format!("run {} has completed, and nothing follows from it any more", seen.id);
-        let refused = Problem::new(Status::Refused, RefusalCode::Finished.as_str(), message);
+        let refused = Problem::new(ProblemStatus::Refused, RefusalCode::Finished.as_str(), message);
         return Err(match newest(ground, &seen.id)? {
             Some(newest) if newest != seen.id => refused.hint(format!("its patrol goes on as {newest}; cancel that")),
             Some(_) | None => refused,
         });
     };
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
-    let said = Said::Outcome { effect, outcome: Outcome::Failed("the patrol was ended".into()) };
-    let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(&seen.id), said });
+    let said = ActorInput::Outcome { effect, outcome: EffectOutcome::Failed("the patrol was ended".into()) };
+    let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(&seen.id), said });
     crate::service::wait(reporter, &answer, &seen.id).map(|_| Some(()))
 }
 
 /// The runs of a patrol, in order.
-fn turns(ground: &Ground, id: &str) -> Result<Vec<String>, Problem> {
+fn turns(ground: &Home, id: &str) -> Result<Vec<String>, Problem> {
     let (first, _) = turn(id);
     let named = ground.tasks.loader().reader().named(stream(first).as_str(), MOST_TURNS);
     let named = named.map_err(unread)?;
@@ -78,12 +78,12 @@ fn turns(ground: &Ground, id: &str) -> Result<Vec<String>, Problem> {
     Ok(ids)
 }
 
-fn newest(ground: &Ground, id: &str) -> Result<Option<String>, Problem> {
+fn newest(ground: &Home, id: &str) -> Result<Option<String>, Problem> {
     turns(ground, id).map(|ids| ids.last().cloned())
 }
 
 /// Forgets the oldest runs of a patrol, with their files, so that as many ended ones are left as it keeps.
-pub(crate) fn tidy(ground: &Ground, seen: &SeenRun) -> Result<(), Problem> {
+pub(crate) fn tidy(ground: &Home, seen: &RunSnapshot) -> Result<(), Problem> {
     let Some(repeat) = &seen.plan.recipe.repeat else { return Ok(()) };
     let Some(reporter) = ground.reporter.get() else { return Ok(()) };
     let ids = turns(ground, &seen.id)?;
@@ -103,7 +103,7 @@ pub(crate) fn tidy(ground: &Ground, seen: &SeenRun) -> Result<(), Problem> {
 }
 
 /// Removes the worktree of a run that is forgotten; what is at risk is kept.
-fn remove_worktree(ground: &Ground, seen: &SeenRun) {
+fn remove_worktree(ground: &Home, seen: &RunSnapshot) {
     if seen.state.given.workspace.is_empty() {
         return;
     }

@@ -18,20 +18,20 @@ const LONGEST_FOLDER: usize = 255;
 
 /// The folders and files of a home.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct HomePaths {
     home: PathBuf,
     prompts: Option<PathBuf>,
 }
 
-impl Places {
+impl HomePaths {
     /// The home at this path.
     pub fn new(home: impl Into<PathBuf>) -> Self {
-        Places { home: home.into(), prompts: None }
+        HomePaths { home: home.into(), prompts: None }
     }
 
     /// The same home, with a folder of workflows and prompt files beside it.
     pub fn with_prompts(self, folder: Option<PathBuf>) -> Self {
-        Places { prompts: folder, ..self }
+        HomePaths { prompts: folder, ..self }
     }
 
     /// The folder that `sluice serve --prompts` names: `workflows/*.toml`, and the files their prompts are in.
@@ -44,7 +44,7 @@ impl Places {
         let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = set("SLUICE_HOME").or_else(|| set("HOME").map(|home| home.join(".sluice")))?;
         // A session of this home may stand in another folder than whoever started it.
-        Some(Places::new(std::path::absolute(&home).unwrap_or(home)))
+        Some(HomePaths::new(std::path::absolute(&home).unwrap_or(home)))
     }
 
     /// The home itself.
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_task_is_below_its_projects_own_name() {
-        let folder = |project: &str| Places::new("/h").task(project, "k3f9").display().to_string();
+        let folder = |project: &str| HomePaths::new("/h").task(project, "k3f9").display().to_string();
         for plain in ["coffee", "My.App", "my repo", "café", "tmp.Xq1"] {
             assert_eq!(folder(plain), format!("/h/tasks/{plain}/k3f9"));
         }
@@ -221,9 +221,9 @@ mod tests {
 
     #[test]
     fn a_socket_path_is_never_too_long() {
-        let deep = Places::new(format!("/{}", "x".repeat(200)));
+        let deep = HomePaths::new(format!("/{}", "x".repeat(200)));
         assert!(deep.socket().as_os_str().len() <= LONGEST_SOCKET, "{:?}", deep.socket());
-        assert_ne!(deep.socket(), Places::new(format!("/{}", "y".repeat(200))).socket());
-        assert_eq!(Places::new("/h").socket(), Path::new("/h/engine.sock"));
+        assert_ne!(deep.socket(), HomePaths::new(format!("/{}", "y".repeat(200))).socket());
+        assert_eq!(HomePaths::new("/h").socket(), Path::new("/h/engine.sock"));
     }
 }

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::project::{ImportedProject, Project, ProjectChange};
 use sluice_worker::git::{Git, GitError, Repository, slug};
-use sluice_worker::passing::Passing;
+use sluice_worker::passing::PassingError;
 use sluice_worker::taskfile;
-use sluice_worker::workspace::Pool;
+use sluice_worker::workspace::WorkspacePool;
 
 /// How many worktrees a project lends unless it says otherwise.
 const POOL_SIZE: usize = 2;
@@ -76,9 +76,9 @@ impl Projects {
     }
 
     /// The worktrees of a project.
-    pub fn pool(&self, project: &Project) -> Result<Pool, Problem> {
+    pub fn pool(&self, project: &Project) -> Result<WorkspacePool, Problem> {
         let repository = open(Path::new(&project.path), Some(&project.default_branch))?;
-        Pool::new(repository, &self.home, &project.name).map_err(|error| git(&error))
+        WorkspacePool::new(repository, &self.home, &project.name).map_err(|error| git(&error))
     }
 
     /// Adds a project.
@@ -180,7 +180,7 @@ fn found(wanted: ProjectChange) -> Result<Project, Problem> {
 /// Puts a project among the others. A name means one project, and a repository belongs to one: two pools would lend the
 /// same branches.
 fn put(all: &mut BTreeMap<String, Project>, project: Project) -> Result<Project, Problem> {
-    let exists = |message: String| Problem::new(Status::Refused, "exists", message);
+    let exists = |message: String| Problem::new(ProblemStatus::Refused, "exists", message);
     if let Some(other) = all.get(&project.name) {
         let message = format!("there is a project `{}` already, at {}", shown(&project.name), other.path);
         return Err(exists(message).hint("give it another name with --name"));
@@ -244,7 +244,7 @@ pub(crate) fn open(folder: &Path, default_branch: Option<&str>) -> Result<Reposi
 pub(crate) fn git(error: &GitError) -> Problem {
     match error.is_passing() {
         true => Problem::unavailable(described(error)),
-        false => Problem::new(Status::Refused, "git", described(error)),
+        false => Problem::new(ProblemStatus::Refused, "git", described(error)),
     }
 }
 

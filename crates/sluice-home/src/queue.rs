@@ -8,12 +8,12 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
-use sluice_core::task::input::Room;
-use sluice_core::task::{Asker, Input};
+use sluice_core::task::input::WorkspaceReservation;
+use sluice_core::task::{TaskAsker, TaskInput};
 
-use crate::ground::Ground;
+use crate::ground::Home;
 use crate::service::{ask, room};
-use crate::tasks::{Seen, stream};
+use crate::tasks::{TaskSnapshot, stream};
 
 /// How long it takes at most until room is seen that nothing tells of: a session that nobody knew has ended, say.
 const BACKSTOP: Duration = Duration::from_secs(5);
@@ -21,7 +21,7 @@ const BACKSTOP: Duration = Duration::from_secs(5);
 const PACE: Duration = Duration::from_millis(100);
 
 /// Looks until the home is closed.
-pub(crate) fn keep_going(ground: Weak<Ground>) {
+pub(crate) fn keep_going(ground: Weak<Home>) {
     let (mut generation, mut said) = (0, BTreeMap::new());
     loop {
         let Some(strong) = ground.upgrade() else { return };
@@ -36,7 +36,7 @@ pub(crate) fn keep_going(ground: Weak<Ground>) {
 }
 
 /// Begins whoever can, once.
-fn look(ground: &Arc<Ground>, said: &mut BTreeMap<String, String>) {
+fn look(ground: &Arc<Home>, said: &mut BTreeMap<String, String>) {
     let mut full: BTreeSet<String> = BTreeSet::new();
     let waiting = ground.tasks.waiting();
     said.retain(|task, _| waiting.iter().any(|seen| seen.id == *task));
@@ -61,12 +61,12 @@ fn look(ground: &Arc<Ground>, said: &mut BTreeMap<String, String>) {
 }
 
 /// Begins a task if there is a worktree for it. Whether there was.
-fn begin_if_room(ground: &Ground, seen: &Seen) -> Result<bool, Problem> {
+fn begin_if_room(ground: &Home, seen: &TaskSnapshot) -> Result<bool, Problem> {
     let room = room(ground, seen)?;
-    if room == Room::Full {
+    if room == WorkspaceReservation::Full {
         return Ok(false);
     }
-    let spawn = |evidence| Input::Spawn { by: Asker::Engine, evidence, room: room.clone() };
+    let spawn = |evidence| TaskInput::Spawn { by: TaskAsker::Engine, evidence, room: room.clone() };
     let begun = ground.evidence(seen).and_then(|evidence| ask(ground, &seen.id, spawn(evidence)));
     ground.tasks.refresh(&stream(&seen.id));
     ground.rooms.answered(&seen.id, &room, &begun);
@@ -75,13 +75,13 @@ fn begin_if_room(ground: &Ground, seen: &Seen) -> Result<bool, Problem> {
 
 /// The hook `spawn_next`: begins the oldest task that nobody has begun, if there is room. Those that wait for room begin
 /// by themselves. Which one it is stands on disk before it begins, so that an engine that was killed begins no other.
-pub(crate) fn begin_next(ground: &Arc<Ground>, seen: &Seen, effect: &str) -> Result<(), Problem> {
+pub(crate) fn begin_next(ground: &Arc<Home>, seen: &TaskSnapshot, effect: &str) -> Result<(), Problem> {
     let project = &seen.state.about.project;
     let name = effect.replace(|it: char| !it.is_ascii_alphanumeric(), "-");
     let note = ground.places.task(project, &seen.id).join(format!("next-{name}"));
     let unwritable = |error: std::io::Error| Problem::fault(format!("{} cannot be written: {error}", note.display()));
-    let of_project = |it: &Arc<Seen>| it.state.about.project == *project && it.id != seen.id;
-    let pending = |it: &Arc<Seen>| of_project(it) && it.lifecycle.initial.first() == Some(&it.state.status);
+    let of_project = |it: &Arc<TaskSnapshot>| it.state.about.project == *project && it.id != seen.id;
+    let pending = |it: &Arc<TaskSnapshot>| of_project(it) && it.lifecycle.initial.first() == Some(&it.state.status);
     let mut pending = ground.tasks.open().into_iter().filter(pending);
     if let Ok(chosen) = std::fs::read_to_string(&note) {
         return pending.find(|it| it.id == chosen).map_or(Ok(()), |next| begin_if_room(ground, &next).map(drop));

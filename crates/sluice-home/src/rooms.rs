@@ -8,18 +8,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use sluice_api::problem::{Problem, Status};
-use sluice_core::task::input::Room;
-use sluice_core::task::state::{Workspace, WorkspaceName};
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_core::task::input::WorkspaceReservation;
+use sluice_core::task::state::{TaskWorkspace, WorktreePath};
 use sluice_worker::session::SessionId;
-use sluice_worker::workspace::{Binding, Pool, WorkspaceName as Number};
+use sluice_worker::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 
-use crate::ground::{Ground, session_of};
+use crate::ground::{Home, session_of};
 use crate::judged;
 
 /// For whom a worktree is promised.
 #[derive(Debug, PartialEq, Eq)]
-enum Whose {
+enum ReservationOwner {
     /// For this task.
     Task(String),
     /// For nobody: it is being removed.
@@ -28,8 +28,8 @@ enum Whose {
 
 /// For whom a worktree is promised, and to how many who ask for it.
 #[derive(Debug)]
-struct Promise {
-    whose: Whose,
+struct Reservation {
+    whose: ReservationOwner,
     askers: usize,
     /// Whoever asked first is still looking whether it can be had.
     is_doubtful: bool,
@@ -37,40 +37,40 @@ struct Promise {
     is_queued: bool,
 }
 
-impl Promise {
+impl Reservation {
     fn is_for(&self, task: &str) -> bool {
         match &self.whose {
-            Whose::Task(name) => name == task,
-            Whose::Removal => false,
+            ReservationOwner::Task(name) => name == task,
+            ReservationOwner::Removal => false,
         }
     }
 }
 
 /// Promises, by worktree. No git is waited for with them locked: every task of every project needs them.
 #[derive(Debug, Default)]
-pub struct Rooms {
-    promised: Mutex<BTreeMap<String, Promise>>,
+pub struct Reservations {
+    promised: Mutex<BTreeMap<String, Reservation>>,
     /// A doubt is over.
     decided: Condvar,
 }
 
 /// A worktree that nobody else is promised until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Held<'a> {
-    rooms: &'a Rooms,
+pub(crate) struct ReservationHold<'a> {
+    rooms: &'a Reservations,
     name: String,
 }
 
-impl Held<'_> {
+impl ReservationHold<'_> {
     /// It can be had: from now on it is promised.
-    fn promise(self) -> Room {
+    fn promise(self) -> WorkspaceReservation {
         let name = self.name.clone();
         self.rooms.promised().get_mut(&name).into_iter().for_each(|promise| promise.is_doubtful = false);
-        Room::Reserved(WorkspaceName(name))
+        WorkspaceReservation::Reserved(WorktreePath(name))
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for ReservationHold<'_> {
     fn drop(&mut self) {
         let mut promised = self.rooms.promised();
         if promised.get(&self.name).is_some_and(|promise| promise.is_doubtful) {
@@ -80,25 +80,26 @@ impl Drop for Held<'_> {
     }
 }
 
-impl Rooms {
-    fn promised(&self) -> MutexGuard<'_, BTreeMap<String, Promise>> {
+impl Reservations {
+    fn promised(&self) -> MutexGuard<'_, BTreeMap<String, Reservation>> {
         self.promised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Promises a free worktree of this pool to a task: its own, if it has left one, else the first.
-    pub fn reserve(&self, ground: &Ground, pool: &Pool, size: usize, task: &str) -> Room {
-        let mut numbers: Vec<Number> = (1..=u32::try_from(size).unwrap_or(u32::MAX)).map(Number::numbered).collect();
+    pub fn reserve(&self, ground: &Home, pool: &WorkspacePool, size: usize, task: &str) -> WorkspaceReservation {
+        let mut numbers: Vec<WorkspaceName> =
+            (1..=u32::try_from(size).unwrap_or(u32::MAX)).map(WorkspaceName::numbered).collect();
         numbers.sort_by_cached_key(|number| !is_lent_to(pool, number, task));
         for number in numbers {
             let promised = self.promised();
             let is_doubtful =
-                |promised: &mut BTreeMap<_, Promise>| promised.values().any(|it| it.is_doubtful && it.is_for(task));
+                |promised: &mut BTreeMap<_, Reservation>| promised.values().any(|it| it.is_doubtful && it.is_for(task));
             let mut promised = self.decided.wait_while(promised, is_doubtful).unwrap_or_else(PoisonError::into_inner);
             if let Some((name, promise)) = promised.iter_mut().find(|(_, promise)| promise.is_for(task)) {
                 promise.askers += 1;
-                return Room::Reserved(WorkspaceName(name.clone()));
+                return WorkspaceReservation::Reserved(WorktreePath(name.clone()));
             }
-            let held = self.hold(ground, &mut promised, &pool.folder(&number), Whose::Task(task.to_owned()));
+            let held = self.hold(ground, &mut promised, &pool.folder(&number), ReservationOwner::Task(task.to_owned()));
             drop(promised);
             if let Some(held) = held
                 && is_given_back(ground, pool, &number, task)
@@ -106,12 +107,17 @@ impl Rooms {
                 return held.promise();
             }
         }
-        Room::Full
+        WorkspaceReservation::Full
     }
 
     /// Keeps a worktree from everybody so that it can be removed, if nobody has it, is about to have it, or lives in it.
-    pub(crate) fn removal(&self, ground: &Ground, pool: &Pool, number: &Number) -> Option<Held<'_>> {
-        let held = self.hold(ground, &mut self.promised(), &pool.folder(number), Whose::Removal)?;
+    pub(crate) fn removal(
+        &self,
+        ground: &Home,
+        pool: &WorkspacePool,
+        number: &WorkspaceName,
+    ) -> Option<ReservationHold<'_>> {
+        let held = self.hold(ground, &mut self.promised(), &pool.folder(number), ReservationOwner::Removal)?;
         let is_nobodys = match pool.lent_to(number) {
             Ok(binding) => binding.is_none_or(|binding| is_over(ground, &binding.task)),
             Err(_) => false,
@@ -122,14 +128,14 @@ impl Rooms {
     /// Keeps a worktree from everybody else, if no open task has it, nobody is promised it, and no other agent lives in it.
     fn hold(
         &self,
-        ground: &Ground,
-        promised: &mut BTreeMap<String, Promise>,
+        ground: &Home,
+        promised: &mut BTreeMap<String, Reservation>,
         folder: &Path,
-        whose: Whose,
-    ) -> Option<Held<'_>> {
+        whose: ReservationOwner,
+    ) -> Option<ReservationHold<'_>> {
         let open = ground.tasks.open();
         // What was on its way is there, or its task is over: then the worktree is the task's own, or free.
-        let waits = |promise: &Promise| {
+        let waits = |promise: &Reservation| {
             open.iter().any(|seen| promise.is_for(&seen.id) && had(&seen.state.workspace).is_none())
         };
         promised.retain(|_, promise| promise.askers > 0 || waits(promise));
@@ -138,8 +144,8 @@ impl Rooms {
         if is_had || promised.contains_key(&name) || has_other_agents(&ground.sessions.at_work(), folder, &whose) {
             return None;
         }
-        promised.insert(name.clone(), Promise { whose, askers: 1, is_doubtful: true, is_queued: false });
-        Some(Held { rooms: self, name })
+        promised.insert(name.clone(), Reservation { whose, askers: 1, is_doubtful: true, is_queued: false });
+        Some(ReservationHold { rooms: self, name })
     }
 
     /// Somebody who asked for a task's worktree has taken it up, or never will.
@@ -152,11 +158,11 @@ impl Rooms {
     }
 
     /// The same, after what was asked for with it was answered. What is still on its way keeps its worktree.
-    pub(crate) fn answered<T>(&self, task: &str, room: &Room, answer: &Result<T, Problem>) {
-        if !matches!(room, Room::Reserved(_)) {
+    pub(crate) fn answered<T>(&self, task: &str, room: &WorkspaceReservation, answer: &Result<T, Problem>) {
+        if !matches!(room, WorkspaceReservation::Reserved(_)) {
             return; // it was promised nothing
         }
-        if answer.as_ref().is_err_and(|problem| problem.status == Status::Accepted) {
+        if answer.as_ref().is_err_and(|problem| problem.status == ProblemStatus::Accepted) {
             self.promised().values_mut().filter(|it| it.is_for(task)).for_each(|it| it.is_queued = true);
         }
         self.settle(task);
@@ -164,23 +170,23 @@ impl Rooms {
 }
 
 /// Whether a worktree is still lent to this task.
-fn is_lent_to(pool: &Pool, number: &Number, task: &str) -> bool {
+fn is_lent_to(pool: &WorkspacePool, number: &WorkspaceName, task: &str) -> bool {
     pool.lent_to(number).is_ok_and(|binding| binding.is_some_and(|binding| binding.task == task))
 }
 
 /// Whether an agent lives in a folder that is not this task's.
-fn has_other_agents(living: &[(SessionId, PathBuf)], folder: &Path, whose: &Whose) -> bool {
-    let is_others = |id: &SessionId| session_of(id).is_none_or(|(owner, _)| *whose != Whose::Task(owner));
+fn has_other_agents(living: &[(SessionId, PathBuf)], folder: &Path, whose: &ReservationOwner) -> bool {
+    let is_others = |id: &SessionId| session_of(id).is_none_or(|(owner, _)| *whose != ReservationOwner::Task(owner));
     living.iter().any(|(id, works_in)| works_in.starts_with(folder) && is_others(id))
 }
 
 /// Whether nobody has a worktree that no open task has. A task that ended while its worktree could not be given back
 /// still has it: then that is done now, and what is at risk is kept.
-fn is_given_back(ground: &Ground, pool: &Pool, number: &Number, task: &str) -> bool {
+fn is_given_back(ground: &Home, pool: &WorkspacePool, number: &WorkspaceName, task: &str) -> bool {
     match pool.lent_to(number) {
         Ok(None) => true,
         Ok(Some(binding)) if binding.task == task => true,
-        Ok(Some(Binding { task, .. })) => {
+        Ok(Some(WorkspaceBinding { task, .. })) => {
             is_over(ground, &task) && is_kept(ground, &task) && pool.release(number, &task).is_ok()
         }
         // What is wrong with it is said when it is lent.
@@ -189,19 +195,19 @@ fn is_given_back(ground: &Ground, pool: &Pool, number: &Number, task: &str) -> b
 }
 
 /// Whether nothing of a task that was judged is lost with its worktree.
-fn is_kept(ground: &Ground, task: &str) -> bool {
+fn is_kept(ground: &Home, task: &str) -> bool {
     ground.tasks.load(task).and_then(|seen| seen.map_or(Ok(()), |seen| judged::keep(ground, &seen))).is_ok()
 }
 
 /// Whether a task to which a worktree was lent is known not to be open. One that cannot be read may be.
-pub(crate) fn is_over(ground: &Ground, task: &str) -> bool {
+pub(crate) fn is_over(ground: &Home, task: &str) -> bool {
     ground.tasks.load(task).is_ok_and(|seen| seen.is_none_or(|seen| !seen.card.open))
 }
 
 /// The worktree that a task has or is about to have.
-pub fn had(workspace: &Workspace) -> Option<&str> {
+pub fn had(workspace: &TaskWorkspace) -> Option<&str> {
     match workspace {
-        Workspace::Unbound => None,
-        Workspace::Reserved(name) | Workspace::Bound(name) => Some(&name.0),
+        TaskWorkspace::Unbound => None,
+        TaskWorkspace::Reserved(name) | TaskWorkspace::Bound(name) => Some(&name.0),
     }
 }

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sluice_api::Problem;
 use sluice_core::machine::Moment;
 use sluice_core::recipe::StepId;
-use sluice_core::run::{Given, Part, Plan, RunState};
+use sluice_core::run::{AttemptPart, RunParameters, RunPlan, RunState};
 use sluice_engine::codec::run_state;
-use sluice_engine::loader::{Loader, Read};
+use sluice_engine::loader::{Loader, StreamSnapshot};
 use sluice_engine::run_actor::RunActor;
-use sluice_store::{Card, Digest, Event, StreamId, Summary};
+use sluice_store::{Card, Digest, Event, StreamId, StreamSummary};
 
-use crate::tasks::{Tasks, unread};
+use crate::tasks::{ReadModel, unread};
 
 /// What the names of all runs' streams begin with.
 const KIND: &str = "run/";
@@ -38,7 +38,7 @@ pub fn id_of(stream: &StreamId) -> Option<&str> {
 
 /// A run as it stood when it was read.
 #[derive(Clone)]
-pub struct SeenRun {
+pub struct RunSnapshot {
     /// Its id.
     pub id: String,
     /// How many events it has.
@@ -48,16 +48,16 @@ pub struct SeenRun {
     /// Where it stands.
     pub state: Arc<RunState>,
     /// What it carries out.
-    pub plan: Arc<Plan>,
+    pub plan: Arc<RunPlan>,
     /// When the next turn of a patrol begins, if it rests until then.
     pub next_turn: Option<Moment>,
 }
 
-impl SeenRun {
-    fn of(id: &str, read: Read<RunActor>) -> SeenRun {
-        let Read { version, card, actor } = read;
+impl RunSnapshot {
+    fn of(id: &str, read: StreamSnapshot<RunActor>) -> RunSnapshot {
+        let StreamSnapshot { version, card, actor } = read;
         let (plan, next_turn) = (actor.plan().clone(), actor.next_turn());
-        SeenRun { id: id.into(), version, card, state: Arc::new(actor.into_state()), plan, next_turn }
+        RunSnapshot { id: id.into(), version, card, state: Arc::new(actor.into_state()), plan, next_turn }
     }
 
     /// The step of this name.
@@ -82,30 +82,30 @@ impl SeenRun {
     }
 
     /// What of it never changes.
-    pub fn setting(&self) -> Setting {
-        Setting { id: self.id.clone(), plan: self.plan.clone(), given: self.state.given.clone() }
+    pub fn setting(&self) -> RunFacts {
+        RunFacts { id: self.id.clone(), plan: self.plan.clone(), given: self.state.given.clone() }
     }
 }
 
 /// What never changes of a run. Whoever needs no more is spared reading where all of its steps stand.
 #[derive(Clone)]
-pub struct Setting {
+pub struct RunFacts {
     /// Its id.
     pub id: String,
     /// What it carries out.
-    pub plan: Arc<Plan>,
+    pub plan: Arc<RunPlan>,
     /// What it was given.
-    pub given: Given,
+    pub given: RunParameters,
 }
 
-impl Setting {
+impl RunFacts {
     /// The folder that its steps work in.
     pub fn folder(&self) -> &str {
         folder(&self.given)
     }
 }
 
-fn folder(given: &Given) -> &str {
+fn folder(given: &RunParameters) -> &str {
     match given.workspace.as_str() {
         workspace if workspace.starts_with('/') => workspace,
         // There is none, or it is where the crabs of a colony are.
@@ -115,28 +115,28 @@ fn folder(given: &Given) -> &str {
 
 /// The settings that are known.
 #[derive(Default)]
-pub(crate) struct Settings(Mutex<BTreeMap<String, Arc<Setting>>>);
+pub(crate) struct RunFactsCache(Mutex<BTreeMap<String, Arc<RunFacts>>>);
 
 /// Runs as they were last seen. They are read again when they have changed: many look at one run between two events.
 #[derive(Default)]
-pub(crate) struct Looks(Mutex<Remembered>);
+pub(crate) struct RunSnapshotCache(Mutex<RememberedRuns>);
 
 #[derive(Default)]
-struct Remembered {
-    runs: BTreeMap<String, SeenRun>,
+struct RememberedRuns {
+    runs: BTreeMap<String, RunSnapshot>,
     /// How many steps all of them have.
     steps: usize,
     /// How many of them have ended.
     ended: usize,
 }
 
-impl Looks {
-    fn known(&self) -> MutexGuard<'_, Remembered> {
+impl RunSnapshotCache {
+    fn known(&self) -> MutexGuard<'_, RememberedRuns> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The run that a summary is about, if it has not changed since it was seen.
-    fn again(&self, id: &str, now: &Summary) -> Option<SeenRun> {
+    fn again(&self, id: &str, now: &StreamSummary) -> Option<RunSnapshot> {
         self.known().runs.get(id).filter(|seen| (seen.version, &seen.card) == (now.version, &now.card)).cloned()
     }
 
@@ -155,10 +155,10 @@ impl Looks {
         self.known().runs.len()
     }
 
-    fn remember(&self, seen: &SeenRun) {
+    fn remember(&self, seen: &RunSnapshot) {
         let mut known = self.known();
         if known.steps >= MOST_STEPS {
-            *known = Remembered::default();
+            *known = RememberedRuns::default();
         }
         if known.ended >= MOST_ENDED {
             known.runs.retain(|_, seen| seen.card.open);
@@ -175,34 +175,34 @@ impl Looks {
 }
 
 /// The name of what carries out a part of a step, for sessions and records.
-pub fn performance(run: &str, step: StepId, attempt: u32, part: Part) -> String {
+pub fn performance(run: &str, step: StepId, attempt: u32, part: AttemptPart) -> String {
     format!("{run}.{}", sluice_core::run::effect::key(step, attempt, part))
 }
 
-impl Tasks {
+impl ReadModel {
     fn with_loader<T>(&self, look: impl FnOnce(&mut Loader) -> T) -> T {
         look(&mut self.loader())
     }
 
     /// The run with this id, as the store has it now.
-    pub fn load_run(&self, id: &str) -> Result<Option<SeenRun>, Problem> {
+    pub fn load_run(&self, id: &str) -> Result<Option<RunSnapshot>, Problem> {
         let now = self.loader().reader().summary(&stream(id)).map_err(unread)?;
         now.map_or(Ok(None), |now| self.run_of(id, &now))
     }
 
     /// The run with this id, of which this was just read. It is read whole only if it has changed since it was seen.
-    pub(crate) fn run_of(&self, id: &str, now: &Summary) -> Result<Option<SeenRun>, Problem> {
+    pub(crate) fn run_of(&self, id: &str, now: &StreamSummary) -> Result<Option<RunSnapshot>, Problem> {
         if let Some(seen) = self.looks.again(id, now) {
             return Ok(Some(seen));
         }
         let read = self.loader().run(&stream(id)).map_err(unread)?;
-        let seen = read.map(|read| SeenRun::of(id, read));
+        let seen = read.map(|read| RunSnapshot::of(id, read));
         seen.iter().for_each(|seen| self.looks.remember(seen));
         Ok(seen)
     }
 
     /// What never changes of the run with this id. It is read once.
-    pub fn setting(&self, id: &str) -> Result<Option<Arc<Setting>>, Problem> {
+    pub fn setting(&self, id: &str) -> Result<Option<Arc<RunFacts>>, Problem> {
         let known = || self.settings.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(setting) = known().get(id) {
             return Ok(Some(setting.clone()));
@@ -259,7 +259,7 @@ impl Tasks {
     }
 
     /// The run whose id begins like this; the error says why there is not exactly one.
-    pub fn find_run(&self, begins: &str) -> Result<SeenRun, Problem> {
+    pub fn find_run(&self, begins: &str) -> Result<RunSnapshot, Problem> {
         let none = || {
             Problem::not_found(format!("there is no run `{begins}`")).hint("`sluice run list --all` shows all of them")
         };

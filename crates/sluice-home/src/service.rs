@@ -17,17 +17,17 @@ mod start;
 mod who;
 mod workspaces;
 
-pub use access::{Bearer, Denied, Turned};
+pub use access::{Bearer, DeniedBearer, DeniedRequest};
 pub(crate) use create::{create_task, usual_reviewer};
 pub use grimoires::{Intervention, StartGrimoire};
-pub use keys::{Chosen, Key, Known};
+pub use keys::{IdempotencyKey, KeyStatus, KeyedId};
 pub use look::{Census, TaskFilter};
-pub use page::{Part, Wanted};
+pub use page::{ListPage, PageQuery};
 pub use runs::by_hand;
 pub(crate) use runs::say;
-pub use sluice_worker::process::Identity;
-pub(crate) use start::{LOCAL, Started, burrow, repeat, start_again, start_as, startable};
-pub use who::{Wants, Who};
+pub use sluice_worker::process::ProcessIdentity;
+pub(crate) use start::{EngineStart, LOCAL, burrow, repeat, start_again, start_as, startable};
+pub use who::{RequestAccess, Requester};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,32 +35,32 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::machine::{ASKED, Refusal, RefusalCode};
-use sluice_core::task::input::Room;
-use sluice_core::task::{Asker, Input};
-use sluice_engine::actor::Said;
-use sluice_engine::host::{Asked, Claim, Host, Keep, Parts, Reporter};
-use sluice_engine::reactor::{Answer, Message, Recorded};
-use sluice_engine::workers::{Offer, WorkerId};
+use sluice_core::task::input::WorkspaceReservation;
+use sluice_core::task::{TaskAsker, TaskInput};
+use sluice_engine::actor::ActorInput;
+use sluice_engine::host::{EngineHandle, Host, HostParts, PendingAnswer, RetentionTerm, StoreClaim};
+use sluice_engine::reactor::{EventRange, ReactorAnswer, ReactorMessage};
+use sluice_engine::workers::{WorkerId, WorkerOffer};
 use sluice_store::{Meaning, Store, StoreError};
-use sluice_worker::process::{Strays, Within};
+use sluice_worker::process::{HomeNesting, StrayProcesses};
 
 use crate::attached;
 use crate::clock::WallClock;
-use crate::config::{Config, Settings};
-use crate::definitions::Dialect;
+use crate::config::{ConfigFile, HomeConfig};
+use crate::definitions::PinnedDefinitions;
 use crate::fence::HomeFence;
-use crate::ground::Ground;
-use crate::hands::Hands;
-use crate::house::House;
-use crate::identity::Identity as HomeIdentity;
-use crate::log::Log;
-use crate::places::Places;
+use crate::ground::Home;
+use crate::hands::LocalExecutor;
+use crate::house::Registry;
+use crate::identity::HomeIdentity;
+use crate::log::HomeLog;
+use crate::places::HomePaths;
 use crate::projects::{Projects, described};
-use crate::tasks::{STORE, Seen, Tasks, stream};
+use crate::tasks::{ReadModel, STORE, TaskSnapshot, stream};
 use crate::tokens::Tokens;
-use crate::workbench::Workbench;
+use crate::workbench::PerformContext;
 
 /// How long a session waits for the answer of a person.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
@@ -80,7 +80,7 @@ const MOST_PERFORMANCES: usize = 64;
 
 /// A home that is open.
 pub struct Service {
-    ground: Arc<Ground>,
+    ground: Arc<Home>,
     tokens: Tokens,
     host: Mutex<Option<Host>>,
     store: Store,
@@ -88,10 +88,15 @@ pub struct Service {
 
 impl Service {
     /// Opens a home: takes its store, takes up what was going on, looks after its sessions.
-    pub fn open(places: Places, address: Option<String>, program: PathBuf, log: Arc<Log>) -> Result<Service, Problem> {
+    pub fn open(
+        places: HomePaths,
+        address: Option<String>,
+        program: PathBuf,
+        log: Arc<HomeLog>,
+    ) -> Result<Service, Problem> {
         // First of all: a home that is made now remembers what is around it.
-        Within::enter(places.home());
-        let settings = Settings::open(places.config(), log.clone())?;
+        HomeNesting::enter(places.home());
+        let settings = ConfigFile::open(places.config(), log.clone())?;
         let projects = Projects::read(places.projects(), places.home().to_owned())?;
         let tokens = Tokens::read(places.tokens())?;
         let choice = attached::choose(&places, &settings.config(), address)?;
@@ -99,35 +104,36 @@ impl Service {
         attached::must_hold_what_was_saved(&choice, &store)?;
         attached::remember(&places, &choice)?;
         let clock = Arc::new(WallClock::default());
-        let (tasks, observer) = Tasks::start(&store, Arc::new(Dialect)).map_err(|error| closed(&error))?;
+        let (tasks, observer) =
+            ReadModel::start(&store, Arc::new(PinnedDefinitions)).map_err(|error| closed(&error))?;
         verify(&store, &tasks)?;
         let (owner, fence) = claim(&places, &settings.config(), &store, &log)?;
         let term = settings.config().retention.keep();
-        let keep = term.map(|term| Keep::new(&mut *store.reader()?, &*clock, term)).transpose();
+        let keep = term.map(|term| RetentionTerm::new(&mut *store.reader()?, &*clock, term)).transpose();
         let keep = keep.map_err(|error| closed(&error))?;
-        let house = House::read(&tasks)?;
-        let bench = Workbench::open(places, settings, program, log)?.fenced(fence.clone());
-        let ground = Ground::new(bench, projects, tasks, clock.clone(), house, keep)
+        let house = Registry::read(&tasks)?;
+        let bench = PerformContext::open(places, settings, program, log)?.fenced(fence.clone());
+        let ground = Home::new(bench, projects, tasks, clock.clone(), house, keep)
             .map_err(|error| Problem::fault(error.to_string()))?;
         let ground = Arc::new(ground);
         // Without it what a script leaves behind is recognised by its environment alone.
-        let strays = Strays::adopt().unwrap_or_default();
+        let strays = StrayProcesses::adopt().unwrap_or_default();
         if let Some(fence) = fence {
             let weak = Arc::downgrade(&ground);
             fence.asks(move || weak.upgrade().is_some_and(|ground| !ground.sessions.living().is_empty()));
         }
-        let host = Host::start(Parts {
+        let host = Host::start(HostParts {
             store: store.clone(),
             owner,
             clock,
-            executor: Box::new(Hands::new(ground.clone())),
-            definitions: Arc::new(Dialect),
+            executor: Box::new(LocalExecutor::new(ground.clone())),
+            definitions: Arc::new(PinnedDefinitions),
             observer,
             keep,
         })
         .map_err(|error| closed(&error))?;
         ground.reach(&host.reporter());
-        host.reporter().send(Message::Joined(Offer {
+        host.reporter().send(ReactorMessage::Joined(WorkerOffer {
             id: WorkerId(OWN.into()),
             role: "any".into(),
             group: LOCAL.into(),
@@ -151,7 +157,7 @@ impl Service {
     }
 
     /// What everything here stands on.
-    pub fn ground(&self) -> &Arc<Ground> {
+    pub fn ground(&self) -> &Arc<Home> {
         &self.ground
     }
 
@@ -210,23 +216,23 @@ impl Service {
     }
 
     /// Copies the store to a file.
-    pub fn backup(&self, who: &Who, file: &std::path::Path) -> Result<(), Problem> {
+    pub fn backup(&self, who: &Requester, file: &std::path::Path) -> Result<(), Problem> {
         who.must_be_person("a backup")?;
         crate::backup::copy(&self.store, file)
     }
 }
 
 /// Says something to a task and waits until it is durable.
-pub(crate) fn ask(ground: &Ground, task: &str, input: Input) -> Result<Recorded, Problem> {
+pub(crate) fn ask(ground: &Home, task: &str, input: TaskInput) -> Result<EventRange, Problem> {
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
-    let said = Said::Task(ground.clean().task_input(input));
-    let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(task), said });
+    let said = ActorInput::Task(ground.clean().task_input(input));
+    let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(task), said });
     wait(reporter, &answer, task)
 }
 
 /// Waits for the engine's answer, but not long where it is known why there is none. What is given up is taken back, so that
 /// it is not done later all the same; where that is too late, whoever asked hears that it will be done.
-pub(crate) fn wait(reporter: &Reporter, asked: &Asked, id: &str) -> Result<Recorded, Problem> {
+pub(crate) fn wait(reporter: &EngineHandle, asked: &PendingAnswer, id: &str) -> Result<EventRange, Problem> {
     let began = Instant::now();
     loop {
         match asked.recv_timeout(PATIENCE) {
@@ -255,20 +261,20 @@ pub(crate) fn wait(reporter: &Reporter, asked: &Asked, id: &str) -> Result<Recor
 }
 
 /// What an answer of the engine means to whoever asked.
-fn answered(answer: Option<Answer>, id: &str) -> Result<Recorded, Problem> {
+fn answered(answer: Option<ReactorAnswer>, id: &str) -> Result<EventRange, Problem> {
     match answer {
-        Some(Answer::Done(recorded)) => Ok(recorded),
-        Some(Answer::Refused(refusal)) => {
+        Some(ReactorAnswer::Done(recorded)) => Ok(recorded),
+        Some(ReactorAnswer::Refused(refusal)) => {
             let problem = refused(&refusal);
             let hint = problem.hint.map(|hint| hint.replace(ASKED, id));
             Err(Problem { hint, ..problem })
         }
-        Some(Answer::NotFound) => Err(Problem::not_found(format!("there is no `{id}`"))),
-        Some(Answer::Conflict) => {
+        Some(ReactorAnswer::NotFound) => Err(Problem::not_found(format!("there is no `{id}`"))),
+        Some(ReactorAnswer::Conflict) => {
             let message = format!("{id} was changed by somebody else at the same time");
-            Err(Problem::new(Status::Conflict, "conflict", message).hint("look at it, and ask again"))
+            Err(Problem::new(ProblemStatus::Conflict, "conflict", message).hint("look at it, and ask again"))
         }
-        Some(Answer::Fault(why)) => Err(Problem::fault(format!("{id} has stopped: {why}"))
+        Some(ReactorAnswer::Fault(why)) => Err(Problem::fault(format!("{id} has stopped: {why}"))
             .hint("what is stored of it stays as it is; `sluice doctor` tells more")),
         None => Err(Problem::unavailable("the engine does not answer").hint("see `sluice doctor`")),
     }
@@ -276,27 +282,27 @@ fn answered(answer: Option<Answer>, id: &str) -> Result<Recorded, Problem> {
 
 pub(crate) fn refused(refusal: &Refusal) -> Problem {
     let status = match refusal.code {
-        RefusalCode::NotYours => Status::Forbidden,
-        RefusalCode::LeaseLost => Status::Conflict,
-        _ => Status::Refused,
+        RefusalCode::NotYours => ProblemStatus::Forbidden,
+        RefusalCode::LeaseLost => ProblemStatus::Conflict,
+        _ => ProblemStatus::Refused,
     };
     Problem { hint: refusal.hint.clone(), ..Problem::new(status, refusal.code.as_str(), refusal.message.clone()) }
 }
 
 /// Begins a task that waits, if there is a worktree for it.
-pub(crate) fn begin(ground: &Ground, seen: &Seen, by: Asker) -> Result<Recorded, Problem> {
+pub(crate) fn begin(ground: &Home, seen: &TaskSnapshot, by: TaskAsker) -> Result<EventRange, Problem> {
     let evidence = ground.evidence(seen)?;
     let room = room(ground, seen)?;
-    let asked = ask(ground, &seen.id, Input::Spawn { by, evidence, room: room.clone() });
+    let asked = ask(ground, &seen.id, TaskInput::Spawn { by, evidence, room: room.clone() });
     ground.tasks.refresh(&stream(&seen.id));
     ground.rooms.answered(&seen.id, &room, &asked);
     asked
 }
 
 /// A worktree for a task that may need one.
-pub(crate) fn room(ground: &Ground, seen: &Seen) -> Result<Room, Problem> {
+pub(crate) fn room(ground: &Home, seen: &TaskSnapshot) -> Result<WorkspaceReservation, Problem> {
     if crate::rooms::had(&seen.state.workspace).is_some() {
-        return Ok(Room::Unasked);
+        return Ok(WorkspaceReservation::Unasked);
     }
     let (project, pool) = ground.pool_of(seen)?;
     ground.branches.look(ground);
@@ -305,7 +311,7 @@ pub(crate) fn room(ground: &Ground, seen: &Seen) -> Result<Room, Problem> {
 
 /// Compares everything in the store with its sums. Damage that hits a key makes something seem not to be there, which no
 /// single answer notices. A large store is looked through beside what is asked of it.
-fn verify(store: &Store, tasks: &Arc<Tasks>) -> Result<(), Problem> {
+fn verify(store: &Store, tasks: &Arc<ReadModel>) -> Result<(), Problem> {
     let Some(bytes) = store.bytes() else { return Ok(()) };
     let (store, tasks) = (store.clone(), tasks.clone());
     let look = move || match store.verify() {
@@ -352,19 +358,19 @@ pub(crate) fn closed(error: &StoreError) -> Problem {
 /// opens a home holds its lock, so an engine that still seems to own the store is dead, and need not be waited for.
 /// Elsewhere a machine that was copied, with the home on it, may be at work: there the start of the machine counts too.
 fn claim(
-    places: &Places,
-    config: &Config,
+    places: &HomePaths,
+    config: &HomeConfig,
     store: &Store,
-    log: &Arc<Log>,
-) -> Result<(Claim, Option<Arc<HomeFence>>), Problem> {
+    log: &Arc<HomeLog>,
+) -> Result<(StoreClaim, Option<Arc<HomeFence>>), Problem> {
     let identity = HomeIdentity::of_original(places.home())?;
     if !store.is_shared() {
         // As engines before this one called themselves.
         let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let formerly = vec![format!("{}:{}", machine.trim(), places.home().display())];
-        return Ok((Claim { formerly, ..Claim::from(identity.home.as_str()) }, None));
+        return Ok((StoreClaim { formerly, ..StoreClaim::from(identity.home.as_str()) }, None));
     }
     let fence = Arc::new(HomeFence::new(places.fence(), &identity, log.clone())?);
     let (name, term) = (identity.name(), config.engine.term());
-    Ok((Claim { name, formerly: Vec::new(), term, fence: fence.clone() }, Some(fence)))
+    Ok((StoreClaim { name, formerly: Vec::new(), term, fence: fence.clone() }, Some(fence)))
 }

@@ -9,18 +9,18 @@ use std::time::SystemTime;
 
 use sluice_core::recipe::{Recipe, Trigger};
 use sluice_dialect::catalogue::{
-    Catalogue, Entry, HOME_FOLDER, Origin, REPOSITORY_FOLDERS, is_definition_file, load_path,
+    Catalogue, CatalogueEntry, DefinitionOrigin, HOME_FOLDER, REPOSITORY_FOLDERS, is_definition_file, load_path,
 };
 use sluice_dialect::{Definition, Sources};
 use sluice_worker::git::{Git, GitError, Repository};
-use sluice_worker::passing::Passing;
+use sluice_worker::passing::PassingError;
 
-use crate::committed::Committed;
+use crate::committed::CommittedCatalogue;
 use crate::definitions::acts_as_person;
-use crate::ground::Ground;
+use crate::ground::Home;
 
 /// A recipe that can be used.
-pub(crate) struct Shelved {
+pub(crate) struct ShelvedRecipe {
     pub(crate) recipe: Recipe,
     /// Its file; of one in a commit, where that is checked out.
     pub(crate) path: PathBuf,
@@ -31,32 +31,32 @@ pub(crate) struct Shelved {
 }
 
 /// What tells one state of a file from another.
-type Look = (PathBuf, Option<(SystemTime, u64, u64)>);
+type ShelfFileMark = (PathBuf, Option<(SystemTime, u64, u64)>);
 
 /// The recipes of one place.
-struct Shelf {
+struct RecipeShelf {
     branch: String,
     /// The files that change when the recipes do.
     signs: Vec<PathBuf>,
-    looks: Vec<Look>,
-    recipes: Vec<Shelved>,
+    looks: Vec<ShelfFileMark>,
+    recipes: Vec<ShelvedRecipe>,
 }
 
 /// The recipes of all places.
 #[derive(Default)]
-pub(crate) struct Shelves {
-    home: Option<Shelf>,
-    projects: BTreeMap<PathBuf, Shelf>,
+pub(crate) struct RecipeShelves {
+    home: Option<RecipeShelf>,
+    projects: BTreeMap<PathBuf, RecipeShelf>,
 }
 
-impl Shelves {
+impl RecipeShelves {
     /// Reads again what has changed. Whether something has.
-    pub(crate) fn refresh(&mut self, ground: &Ground) -> bool {
+    pub(crate) fn refresh(&mut self, ground: &Home) -> bool {
         let looks = listed(&ground.places.home().join(HOME_FOLDER));
         let mut has_changed = self.home.as_ref().is_none_or(|shelf| shelf.looks != looks);
         if has_changed {
             let recipes = looks.iter().filter_map(|(path, _)| of_home(path)).collect();
-            self.home = Some(Shelf { branch: String::new(), signs: Vec::new(), looks, recipes });
+            self.home = Some(RecipeShelf { branch: String::new(), signs: Vec::new(), looks, recipes });
         }
         let projects = ground.projects.list();
         let count = self.projects.len();
@@ -64,8 +64,9 @@ impl Shelves {
         has_changed |= self.projects.len() != count;
         for project in projects {
             let root = PathBuf::from(&project.path);
-            let is_same =
-                |shelf: &Shelf| shelf.branch == project.default_branch && shelf.looks == seen(&root, &shelf.signs);
+            let is_same = |shelf: &RecipeShelf| {
+                shelf.branch == project.default_branch && shelf.looks == seen(&root, &shelf.signs)
+            };
             if self.projects.get(&root).is_some_and(is_same) {
                 continue;
             }
@@ -79,56 +80,61 @@ impl Shelves {
     }
 
     /// All of them.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Shelved> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &ShelvedRecipe> {
         self.home.iter().chain(self.projects.values()).flat_map(|shelf| &shelf.recipes)
     }
 }
 
-fn of_home(path: &Path) -> Option<Shelved> {
+fn of_home(path: &Path) -> Option<ShelvedRecipe> {
     let loaded = load_path(path, &mut Sources::new());
     let is_usable = loaded.is_usable();
     match loaded.definition.filter(|_| is_usable)? {
         Definition::Recipe(recipe) => {
-            Some(Shelved { recipe, path: path.to_owned(), project: None, found: path.display().to_string() })
+            Some(ShelvedRecipe { recipe, path: path.to_owned(), project: None, found: path.display().to_string() })
         }
         Definition::Lifecycle(_) => None,
     }
 }
 
-fn of_project(ground: &Ground, root: &Path, branch: &str) -> Option<Shelf> {
+fn of_project(ground: &Home, root: &Path, branch: &str) -> Option<RecipeShelf> {
     let repository = match Repository::open(Git::default(), root, Some(branch)) {
         Ok(repository) => repository,
         Err(error) if error.is_passing() => return None,
         // It was moved away, say: it is looked at again when there is something.
         Err(GitError::NoRepository { .. } | GitError::File { .. }) => {
             let signs = vec![root.join(".git")];
-            return Some(Shelf { branch: branch.to_owned(), looks: seen(root, &signs), signs, recipes: Vec::new() });
+            return Some(RecipeShelf {
+                branch: branch.to_owned(),
+                looks: seen(root, &signs),
+                signs,
+                recipes: Vec::new(),
+            });
         }
         Err(_) => return None,
     };
     let signs = signs(&repository);
     // Seen before it is read: what changes meanwhile is read again.
     let looks = seen(root, &signs);
-    let committed = Committed::of(repository, ground.places.home(), "").ok()?;
+    let committed = CommittedCatalogue::of(repository, ground.places.home(), "").ok()?;
     let mut recipes = Vec::new();
-    for entry in committed.catalogue.entries.iter().filter(|entry| entry.origin == Origin::Repository) {
+    for entry in committed.catalogue.entries.iter().filter(|entry| entry.origin == DefinitionOrigin::Repository) {
         let loaded = committed.load(entry, &mut Sources::new()).ok()?;
         if let (true, Some(Definition::Recipe(recipe))) = (loaded.is_usable(), loaded.definition) {
             let (path, found) = (committed.file(entry), entry.path.display().to_string());
-            recipes.push(Shelved { recipe, path, project: Some(root.to_owned()), found });
+            recipes.push(ShelvedRecipe { recipe, path, project: Some(root.to_owned()), found });
         }
     }
     REPOSITORY_FOLDERS.iter().for_each(|folder| recipes.extend(uncommitted(ground, root, folder, &committed)));
-    Some(Shelf { branch: branch.to_owned(), signs, looks, recipes })
+    Some(RecipeShelf { branch: branch.to_owned(), signs, looks, recipes })
 }
 
 /// The recipes of a folder of the checkout that the commit does not have. One that the commit has otherwise, or that acts
 /// as a person, is not among them: the log says so.
-fn uncommitted(ground: &Ground, root: &Path, folder: &str, committed: &Committed) -> Vec<Shelved> {
+fn uncommitted(ground: &Home, root: &Path, folder: &str, committed: &CommittedCatalogue) -> Vec<ShelvedRecipe> {
     let held = |path: &Path| committed.catalogue.entries.iter().find(|entry| committed.file(entry) == path);
     let mut found = Vec::new();
     for entry in Catalogue::of_folder(&root.join(folder)).entries {
-        let same = |other: &Entry| matches!((other.bytes(), entry.bytes()), (Ok(one), Ok(two)) if one == two);
+        let same = |other: &CatalogueEntry| matches!((other.bytes(), entry.bytes()), (Ok(one), Ok(two)) if one == two);
         let loaded = entry.load(&mut Sources::new());
         let (is_usable, acts) = (loaded.is_usable(), acts_as_person(&loaded));
         let Some(Definition::Recipe(recipe)) = loaded.definition else { continue };
@@ -136,7 +142,7 @@ fn uncommitted(ground: &Ground, root: &Path, folder: &str, committed: &Committed
         match held(&entry.path) {
             None if is_usable && !acts => {
                 let name = entry.path.strip_prefix(root).unwrap_or(&entry.path).display().to_string();
-                found.push(Shelved { recipe, path: entry.path, project: Some(root.to_owned()), found: name });
+                found.push(ShelvedRecipe { recipe, path: entry.path, project: Some(root.to_owned()), found: name });
             }
             Some(other) if same(other) => {}
             None | Some(_) if waits => ground.log.line(&format!(
@@ -160,13 +166,13 @@ fn signs(repository: &Repository) -> Vec<PathBuf> {
 }
 
 /// What the signs look like, and the definitions that lie in a checkout.
-fn seen(root: &Path, signs: &[PathBuf]) -> Vec<Look> {
+fn seen(root: &Path, signs: &[PathBuf]) -> Vec<ShelfFileMark> {
     let lying = REPOSITORY_FOLDERS.iter().flat_map(|folder| listed(&root.join(folder)));
     signs.iter().cloned().map(look).chain(lying).collect()
 }
 
 /// The definition files of a folder.
-fn listed(folder: &Path) -> Vec<Look> {
+fn listed(folder: &Path) -> Vec<ShelfFileMark> {
     let listing = std::fs::read_dir(folder).into_iter().flatten();
     let mut paths: Vec<PathBuf> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| is_definition_file(path));
@@ -174,7 +180,7 @@ fn listed(folder: &Path) -> Vec<Look> {
     paths.into_iter().map(look).collect()
 }
 
-fn look(path: PathBuf) -> Look {
+fn look(path: PathBuf) -> ShelfFileMark {
     let about = std::fs::metadata(&path).ok();
     let seen = about.and_then(|about| Some((about.modified().ok()?, about.len(), about.ino())));
     (path, seen)

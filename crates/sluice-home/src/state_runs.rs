@@ -7,20 +7,20 @@
 use std::sync::Arc;
 
 use sluice_api::Problem;
-use sluice_core::lifecycle::Permissions;
-use sluice_core::recipe::{Data, Work};
-use sluice_core::run::{End, StepStatus};
-use sluice_core::task::Input;
+use sluice_core::lifecycle::AgentPermissions;
+use sluice_core::recipe::{Data, StepWork};
+use sluice_core::run::{RunConclusion, StepStatus};
+use sluice_core::task::TaskInput;
 use sluice_core::task::input::RunEnd;
 
-use crate::ground::Ground;
-use crate::runs::SeenRun;
+use crate::ground::Home;
+use crate::runs::RunSnapshot;
 
 /// The event of a task that has started a run.
 pub(crate) const STARTED: &str = "task.run_started";
 
 /// Looks at every open task that waits for a run.
-pub(crate) fn look_at_all(ground: &Arc<Ground>) -> Result<(), Problem> {
+pub(crate) fn look_at_all(ground: &Arc<Home>) -> Result<(), Problem> {
     let waiting = ground.tasks.open();
     waiting.iter().filter(|seen| seen.state.run_here().is_some()).try_for_each(|seen| look(ground, &seen.id))
 }
@@ -29,11 +29,11 @@ pub(crate) fn look_at_all(ground: &Arc<Ground>) -> Result<(), Problem> {
 /// run has looked at the last of them, if it has commands. Each step says where the work stood after it. What moved during a
 /// command was moved by the code that it tests, also if it was moved back later; and a command that an agent committed beside
 /// has seen half of each.
-fn is_own(run: &SeenRun, from: &str, to: &str) -> bool {
+fn is_own(run: &RunSnapshot, from: &str, to: &str) -> bool {
     let steps = run.plan.recipe.steps.iter().zip(&run.state.steps);
     let mut ended: Vec<_> = steps.filter_map(|(step, state)| Some((state.ended?, step, state))).collect();
     ended.sort_by_key(|(at, ..)| *at);
-    let is_command = |work: &Work| matches!(work, Work::Script { .. } | Work::Gate { .. });
+    let is_command = |work: &StepWork| matches!(work, StepWork::Script { .. } | StepWork::Gate { .. });
     let has_commands = run.plan.recipe.steps.iter().any(|step| is_command(&step.work));
     let (mut stands_at, mut written, mut is_looked_at) = (from, None, true);
     for (at, step, state) in ended {
@@ -52,12 +52,14 @@ fn is_own(run: &SeenRun, from: &str, to: &str) -> bool {
         let commit = outcome.and_then(|outcome| outcome.commit.as_deref());
         let writes = match step.work {
             // Without an item there was nothing to do.
-            Work::ParallelAgents { .. } if outcome.is_some_and(|it| it.output == Data::List(Vec::new())) => continue,
-            Work::Agent { .. } | Work::AgentLoop { .. } | Work::ParallelAgents { .. } => {
-                step.permissions == Permissions::Full
+            StepWork::ParallelAgents { .. } if outcome.is_some_and(|it| it.output == Data::List(Vec::new())) => {
+                continue;
             }
-            Work::Script { .. } | Work::Gate { .. } => false,
-            Work::Task(_) => continue, // it has a worktree of its own
+            StepWork::Agent { .. } | StepWork::AgentLoop { .. } | StepWork::ParallelAgents { .. } => {
+                step.permissions == AgentPermissions::Full
+            }
+            StepWork::Script { .. } | StepWork::Gate { .. } => false,
+            StepWork::Task(_) => continue, // it has a worktree of its own
         };
         match commit {
             Some(commit) if writes => {
@@ -74,20 +76,20 @@ fn is_own(run: &SeenRun, from: &str, to: &str) -> bool {
 }
 
 /// If the run of a task's state has ended, or goes on after it failed, and the task has not heard of it, it does.
-pub(crate) fn look(ground: &Arc<Ground>, task: &str) -> Result<(), Problem> {
+pub(crate) fn look(ground: &Arc<Home>, task: &str) -> Result<(), Problem> {
     let Some(seen) = ground.tasks.load(task)? else { return Ok(()) };
     let Some(mine) = seen.state.run_here() else { return Ok(()) };
     let run = ground.tasks.load_run(&mine.id)?;
     let (end, why) = match run.as_ref().map(|run| run.state.end.clone()) {
         Some(None) => {
             if mine.end.is_some() {
-                ground.input(task, Input::RunReopened { run: mine.id.clone() });
+                ground.input(task, TaskInput::RunReopened { run: mine.id.clone() });
             }
             return Ok(());
         }
-        Some(Some(End::Completed { summary })) => (RunEnd::Completed, summary),
-        Some(Some(End::Failed { error })) => (RunEnd::Failed, error),
-        Some(Some(End::Cancelled { reason })) => (RunEnd::Cancelled, reason),
+        Some(Some(RunConclusion::Completed { summary })) => (RunEnd::Completed, summary),
+        Some(Some(RunConclusion::Failed { error })) => (RunEnd::Failed, error),
+        Some(Some(RunConclusion::Cancelled { reason })) => (RunEnd::Cancelled, reason),
         None if mine.end.is_some() => return Ok(()), // it was kept long enough
         None => (RunEnd::Failed, "it is gone".into()),
     };
@@ -100,7 +102,7 @@ pub(crate) fn look(ground: &Arc<Ground>, task: &str) -> Result<(), Problem> {
         let began = mine.began.as_ref().and_then(|began| began.commit.as_ref());
         let ends = began.zip(evidence.work.standing().map(|standing| &standing.commit));
         let own = run.zip(ends).is_some_and(|(run, (from, to))| is_own(&run, &from.0, &to.0));
-        ground.input(task, Input::RunEnded { run: mine.id.clone(), end, why, own, evidence });
+        ground.input(task, TaskInput::RunEnded { run: mine.id.clone(), end, why, own, evidence });
     }
     Ok(())
 }

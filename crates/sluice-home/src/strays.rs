@@ -4,25 +4,25 @@
 
 use std::path::PathBuf;
 
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::project::Project;
 use sluice_api::task::CreateTask;
 use sluice_api::workspace::{AdoptStray, Stray};
 use sluice_core::machine::RefusalCode;
-use sluice_engine::reactor::Recorded;
+use sluice_engine::reactor::EventRange;
 use sluice_worker::session::SessionId;
-use sluice_worker::taskfile::{self, TaskFile};
-use sluice_worker::workspace::{Pool, State, WorkspaceName, task_file};
+use sluice_worker::taskfile::{self, ParsedTaskFile};
+use sluice_worker::workspace::{WorkspaceName, WorkspacePool, WorkspaceState, task_file};
 
-use crate::committed::Reading;
-use crate::ground::{Ground, session_of};
+use crate::committed::DefinitionSite;
+use crate::ground::{Home, session_of};
 use crate::projects::{described, git};
 use crate::rooms::is_over;
 use crate::service::{create_task, usual_reviewer};
 use crate::workbench::GRACE;
 
 /// The living sessions that no open task and no run knows.
-pub(crate) fn find(ground: &Ground) -> Result<Vec<Stray>, Problem> {
+pub(crate) fn find(ground: &Home) -> Result<Vec<Stray>, Problem> {
     let mut found = Vec::new();
     for (id, folder) in ground.sessions.at_work() {
         if !is_known(ground, &id)? {
@@ -32,7 +32,7 @@ pub(crate) fn find(ground: &Ground) -> Result<Vec<Stray>, Problem> {
     Ok(found)
 }
 
-fn is_known(ground: &Ground, id: &SessionId) -> Result<bool, Problem> {
+fn is_known(ground: &Home, id: &SessionId) -> Result<bool, Problem> {
     if let Some((task, number)) = session_of(id) {
         let Some(seen) = ground.tasks.load(&task)? else { return Ok(false) };
         let agents = [seen.state.main.agent(), seen.state.beside.agent()];
@@ -43,7 +43,7 @@ fn is_known(ground: &Ground, id: &SessionId) -> Result<bool, Problem> {
 }
 
 /// Why it is not known whose a worktree is. `task` is the open task that has it.
-pub(crate) fn doubt(ground: &Ground, state: &State, task: Option<&str>) -> Option<String> {
+pub(crate) fn doubt(ground: &Home, state: &WorkspaceState, task: Option<&str>) -> Option<String> {
     match (&state.binding, task) {
         (Some(binding), None) if !is_over(ground, &binding.task) => Some(format!(
             "it was lent to task {}, which cannot be read, and is lent to nobody else; look at `sluice doctor`",
@@ -63,12 +63,12 @@ pub(crate) fn doubt(ground: &Ground, state: &State, task: Option<&str>) -> Optio
 
 /// Makes a task for one of them: the one that it was, as its TASK.md and its worktree say. What judges its work is a
 /// person's to say, and the project's and the home's: the file is the agent's to change. Gives its id.
-pub(crate) fn adopt(ground: &Ground, asked: &AdoptStray) -> Result<(String, Recorded), Problem> {
+pub(crate) fn adopt(ground: &Home, asked: &AdoptStray) -> Result<(String, EventRange), Problem> {
     let session = asked.session.as_str();
     let id = living(ground, session)?;
     let refused = |why: String| {
         let hint = format!("`sluice workspace end {session}` ends it; its work is kept");
-        Err(Problem::new(Status::Refused, RefusalCode::NotReady.as_str(), why).hint(hint))
+        Err(Problem::new(ProblemStatus::Refused, RefusalCode::NotReady.as_str(), why).hint(hint))
     };
     let Some((task, number)) = session_of(&id) else {
         return refused(format!("the session `{session}` is that of a run, and a run is not begun in the middle"));
@@ -81,7 +81,7 @@ pub(crate) fn adopt(ground: &Ground, asked: &AdoptStray) -> Result<(String, Reco
         return refused(format!("the session `{session}` works in no worktree of a project"));
     };
     let bytes = taskfile::read(&task_file(&folder)).unwrap_or_default();
-    let file = TaskFile::parse(&bytes);
+    let file = ParsedTaskFile::parse(&bytes);
     let said = |key: &str| file.value(key).filter(|value| !value.trim().is_empty());
     let name = WorkspaceName::new(&folder.file_name().unwrap_or_default().to_string_lossy());
     let bound = name.and_then(|name| pool.lent_to(&name)).map_err(|error| git(&error))?;
@@ -97,12 +97,12 @@ pub(crate) fn adopt(ground: &Ground, asked: &AdoptStray) -> Result<(String, Reco
         status: said("status").filter(|status| ["clarification", "agent-review"].contains(&status.as_str())),
         ..CreateTask::default()
     };
-    let created = create_task(ground, &task, &wanted, Reading::Commit, Some(number.0))?;
+    let created = create_task(ground, &task, &wanted, DefinitionSite::Commit, Some(number.0))?;
     Ok((task, created))
 }
 
 /// The project whose worktree this is, or is in.
-fn lent(ground: &Ground, folder: PathBuf) -> Option<(Project, Pool, PathBuf)> {
+fn lent(ground: &Home, folder: PathBuf) -> Option<(Project, WorkspacePool, PathBuf)> {
     ground.projects.list().into_iter().find_map(|project| {
         let pool = ground.projects.pool(&project).ok()?;
         let first = folder.strip_prefix(pool.root()).ok()?.components().next()?;
@@ -112,7 +112,7 @@ fn lent(ground: &Ground, folder: PathBuf) -> Option<(Project, Pool, PathBuf)> {
 }
 
 /// Ends one of them.
-pub(crate) fn end(ground: &Ground, session: &str) -> Result<(), Problem> {
+pub(crate) fn end(ground: &Home, session: &str) -> Result<(), Problem> {
     let id = living(ground, session)?;
     ground
         .sessions
@@ -122,7 +122,7 @@ pub(crate) fn end(ground: &Ground, session: &str) -> Result<(), Problem> {
 }
 
 /// One of them, by its name.
-fn living(ground: &Ground, session: &str) -> Result<SessionId, Problem> {
+fn living(ground: &Home, session: &str) -> Result<SessionId, Problem> {
     let none = || {
         Problem::not_found(format!("there is no living session `{session}`"))
             .hint("`sluice workspace list` shows those that no task knows")
@@ -133,7 +133,9 @@ fn living(ground: &Ground, session: &str) -> Result<SessionId, Problem> {
     }
     if is_known(ground, &id)? {
         let message = format!("the session `{session}` is at work for its task or run");
-        return Err(Problem::new(Status::Refused, "session_alive", message).hint("cancel the task or the run instead"));
+        return Err(
+            Problem::new(ProblemStatus::Refused, "session_alive", message).hint("cancel the task or the run instead")
+        );
     }
     Ok(id)
 }

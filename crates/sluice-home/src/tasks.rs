@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 use sluice_api::Problem;
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::task::TaskState;
-use sluice_core::task::state::Attention;
+use sluice_core::task::state::TaskAttention;
 use sluice_engine::host::Observer;
-use sluice_engine::loader::{Definitions, Loader, Read, Trouble};
+use sluice_engine::loader::{Definitions, Loader, StreamLoadError, StreamSnapshot};
 use sluice_engine::task_actor::TaskActor;
-use sluice_store::{Card, Cursor, Damage, Event, Logged, PageKey, Query, Store, StoreError, StreamId, Summary};
+use sluice_store::{
+    Card, Cursor, Damage, Event, LoggedEvent, PageKey, Query, Store, StoreError, StreamId, StreamSummary,
+};
 
-use crate::runs::{Looks, Settings};
+use crate::runs::{RunFactsCache, RunSnapshotCache};
 
 /// What the names of all tasks' streams begin with.
 const KIND: &str = "task/";
@@ -39,7 +41,7 @@ pub fn id_of(stream: &StreamId) -> Option<&str> {
 
 /// A task as it stood when it was read.
 #[derive(Clone)]
-pub struct Seen {
+pub struct TaskSnapshot {
     /// Its id.
     pub id: String,
     /// How many events it has.
@@ -54,10 +56,10 @@ pub struct Seen {
     pub open_effects: Vec<String>,
 }
 
-impl Seen {
-    fn of(read: Read<TaskActor>) -> Seen {
-        let Read { version, card, actor } = read;
-        Seen {
+impl TaskSnapshot {
+    fn of(read: StreamSnapshot<TaskActor>) -> TaskSnapshot {
+        let StreamSnapshot { version, card, actor } = read;
+        TaskSnapshot {
             id: actor.id().into(),
             version,
             card,
@@ -74,11 +76,11 @@ impl Seen {
 }
 
 /// The open tasks, and the way to all others.
-pub struct Tasks {
+pub struct ReadModel {
     loader: Mutex<Loader>,
-    pub(crate) settings: Settings,
-    pub(crate) looks: Looks,
-    open: Mutex<BTreeMap<String, Arc<Seen>>>,
+    pub(crate) settings: RunFactsCache,
+    pub(crate) looks: RunSnapshotCache,
+    open: Mutex<BTreeMap<String, Arc<TaskSnapshot>>>,
     /// What is known to be damaged: a stream, or the store, and what was found.
     damage: Mutex<BTreeMap<String, String>>,
     /// Those of them that wait for a worktree.
@@ -89,9 +91,9 @@ pub struct Tasks {
 }
 
 /// Tells the reading side what changed.
-struct Hints(Sender<Vec<StreamId>>);
+struct ReadModelHints(Sender<Vec<StreamId>>);
 
-impl Observer for Hints {
+impl Observer for ReadModelHints {
     fn changed(&mut self, streams: Vec<StreamId>) {
         let _ = self.0.send(streams);
     }
@@ -101,17 +103,17 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Tasks {
+impl ReadModel {
     /// Reads all open tasks, and goes on reading what the observer hears of.
     pub fn start(
         store: &Store,
         definitions: Arc<dyn Definitions>,
-    ) -> Result<(Arc<Tasks>, Box<dyn Observer>), StoreError> {
+    ) -> Result<(Arc<ReadModel>, Box<dyn Observer>), StoreError> {
         let loader = Loader::new(store.reader()?, definitions);
-        let tasks = Arc::new(Tasks {
+        let tasks = Arc::new(ReadModel {
             loader: Mutex::new(loader),
-            settings: Settings::default(),
-            looks: Looks::default(),
+            settings: RunFactsCache::default(),
+            looks: RunSnapshotCache::default(),
             open: Mutex::default(),
             damage: Mutex::default(),
             waiting: Mutex::default(),
@@ -123,7 +125,7 @@ impl Tasks {
         let reading = tasks.clone();
         let thread = std::thread::Builder::new().name("tasks".into());
         thread.spawn(move || reading.follow(&receiver)).expect("the system gives a thread at the start");
-        Ok((tasks, Box::new(Hints(sender))))
+        Ok((tasks, Box::new(ReadModelHints(sender))))
     }
 
     fn read_all(&self) -> Result<(), StoreError> {
@@ -174,16 +176,16 @@ impl Tasks {
         let mut loader = locked(&self.loader);
         let found = match loader.task(stream) {
             Ok(found) => found,
-            Err(Trouble::Store(error)) => return Err(error),
-            Err(Trouble::Damaged(why)) => {
+            Err(StreamLoadError::Store(error)) => return Err(error),
+            Err(StreamLoadError::Damaged(why)) => {
                 self.note_damage(stream.to_string(), why);
                 None
             }
         };
         let Some(id) = id_of(stream) else { return Ok(()) };
-        match found.map(Seen::of).filter(|seen| seen.card.open) {
+        match found.map(TaskSnapshot::of).filter(|seen| seen.card.open) {
             Some(seen) => {
-                match seen.state.attention == Some(Attention::PoolFull) {
+                match seen.state.attention == Some(TaskAttention::PoolFull) {
                     true => locked(&self.waiting).insert(id.to_owned()),
                     false => locked(&self.waiting).remove(id),
                 };
@@ -223,14 +225,14 @@ impl Tasks {
     }
 
     /// The open tasks, oldest first.
-    pub fn open(&self) -> Vec<Arc<Seen>> {
-        let mut tasks: Vec<Arc<Seen>> = locked(&self.open).values().cloned().collect();
+    pub fn open(&self) -> Vec<Arc<TaskSnapshot>> {
+        let mut tasks: Vec<Arc<TaskSnapshot>> = locked(&self.open).values().cloned().collect();
         tasks.sort_by(|one, other| (one.card.created, &one.id).cmp(&(other.card.created, &other.id)));
         tasks
     }
 
     /// Those of them that wait for a worktree, oldest first.
-    pub(crate) fn waiting(&self) -> Vec<Arc<Seen>> {
+    pub(crate) fn waiting(&self) -> Vec<Arc<TaskSnapshot>> {
         let waiting = locked(&self.waiting).clone();
         if waiting.is_empty() {
             return Vec::new();
@@ -245,12 +247,12 @@ impl Tasks {
     }
 
     /// The task with this id, as the store has it now.
-    pub fn load(&self, id: &str) -> Result<Option<Seen>, Problem> {
-        locked(&self.loader).task(&stream(id)).map(|read| read.map(Seen::of)).map_err(unread)
+    pub fn load(&self, id: &str) -> Result<Option<TaskSnapshot>, Problem> {
+        locked(&self.loader).task(&stream(id)).map(|read| read.map(TaskSnapshot::of)).map_err(unread)
     }
 
     /// The task whose id begins like this; the error says why there is not exactly one.
-    pub fn find(&self, begins: &str) -> Result<Seen, Problem> {
+    pub fn find(&self, begins: &str) -> Result<TaskSnapshot, Problem> {
         let none = || {
             Problem::not_found(format!("there is no task `{begins}`"))
                 .hint("`sluice task list --all` shows all of them")
@@ -287,7 +289,7 @@ impl Tasks {
     pub fn walk(
         &self,
         mut query: Query,
-        mut each: impl FnMut(Summary) -> Result<bool, Problem>,
+        mut each: impl FnMut(StreamSummary) -> Result<bool, Problem>,
     ) -> Result<Option<PageKey>, Problem> {
         query.limit = query.limit.clamp(1, PAGE);
         loop {
@@ -318,7 +320,7 @@ impl Tasks {
     }
 
     /// Events of everything, after a place in the log.
-    pub fn log(&self, after: Cursor, limit: usize) -> Result<Vec<Logged>, Problem> {
+    pub fn log(&self, after: Cursor, limit: usize) -> Result<Vec<LoggedEvent>, Problem> {
         locked(&self.loader).reader().log(after, limit).map_err(unread)
     }
 
@@ -358,10 +360,10 @@ impl Tasks {
 }
 
 /// Why a task cannot be shown.
-pub(crate) fn unread(trouble: impl Into<Trouble>) -> Problem {
+pub(crate) fn unread(trouble: impl Into<StreamLoadError>) -> Problem {
     match trouble.into() {
-        Trouble::Damaged(why) => Problem::damaged(why),
+        StreamLoadError::Damaged(why) => Problem::damaged(why),
         // Whatever keeps the store from answering, it tells nothing about what was asked for.
-        Trouble::Store(error) => crate::service::closed(&error),
+        StreamLoadError::Store(error) => crate::service::closed(&error),
     }
 }

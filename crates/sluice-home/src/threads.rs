@@ -5,8 +5,8 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::later::Later;
-use crate::log::Log;
+use crate::later::HomeTimer;
+use crate::log::HomeLog;
 
 /// So much is carried out at once; the rest waits its turn.
 const MOST: usize = 256;
@@ -15,13 +15,13 @@ const IDLE: Duration = Duration::from_secs(10);
 /// A machine that has no thread to give is asked again after so long.
 const AGAIN: Duration = Duration::from_secs(1);
 
-type Work = Box<dyn FnOnce() + Send>;
+type ThreadWork = Box<dyn FnOnce() + Send>;
 /// What starts a thread.
-type Start = fn(Work) -> io::Result<()>;
+type ThreadStart = fn(ThreadWork) -> io::Result<()>;
 
 #[derive(Default)]
-struct State {
-    waiting: VecDeque<Work>,
+struct ThreadPoolState {
+    waiting: VecDeque<ThreadWork>,
     threads: usize,
     idle: usize,
     /// No thread was to be had, and one is asked for later.
@@ -30,18 +30,18 @@ struct State {
 
 /// The threads.
 #[derive(Clone)]
-pub(crate) struct Threads {
-    shared: Arc<(Mutex<State>, Condvar)>,
-    log: Arc<Log>,
-    later: Later,
-    start: Start,
+pub(crate) struct ThreadPool {
+    shared: Arc<(Mutex<ThreadPoolState>, Condvar)>,
+    log: Arc<HomeLog>,
+    later: HomeTimer,
+    start: ThreadStart,
 }
 
-impl Threads {
+impl ThreadPool {
     /// No thread yet.
-    pub(crate) fn new(log: Arc<Log>, later: Later) -> Threads {
+    pub(crate) fn new(log: Arc<HomeLog>, later: HomeTimer) -> ThreadPool {
         let start = |work| std::thread::Builder::new().name("hands".into()).spawn(work).map(drop);
-        Threads { shared: Arc::default(), log, later, start }
+        ThreadPool { shared: Arc::default(), log, later, start }
     }
 
     /// Carries something out, soon.
@@ -54,7 +54,7 @@ impl Threads {
 
     /// Starts another thread if those that are there do not suffice. Without one it is tried again, because they may be at
     /// what takes hours, and there may be none.
-    fn begin(&self, state: &mut State) {
+    fn begin(&self, state: &mut ThreadPoolState) {
         if state.idle >= state.waiting.len() || state.threads >= MOST || state.is_short {
             return;
         }
@@ -74,7 +74,7 @@ impl Threads {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ThreadPoolState> {
         self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -120,9 +120,9 @@ mod tests {
     fn what_finds_no_thread_is_done_once_there_is_one() {
         static REFUSALS: AtomicUsize = AtomicUsize::new(2);
         let folder = tempfile::tempdir().unwrap();
-        let log = Arc::new(Log::open(&folder.path().join("engine.log")));
-        let later = Later::start(Arc::new(WallClock::default()), log.clone()).unwrap();
-        let mut threads = Threads::new(log, later);
+        let log = Arc::new(HomeLog::open(&folder.path().join("engine.log")));
+        let later = HomeTimer::start(Arc::new(WallClock::default()), log.clone()).unwrap();
+        let mut threads = ThreadPool::new(log, later);
         threads.start =
             |work| match REFUSALS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) {
                 Ok(_) => Err(io::Error::from(io::ErrorKind::WouldBlock)),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::token::{Scope, Token};
 use sluice_core::machine::RefusalCode;
 use sluice_engine::loader::pin;
@@ -36,12 +36,12 @@ const LONGEST_NAME: usize = 100;
 #[derive(Debug)]
 pub struct Tokens {
     file: PathBuf,
-    all: Mutex<Vec<Kept>>,
+    all: Mutex<Vec<TokenRecord>>,
 }
 
 /// What is kept of a token.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Kept {
+struct TokenRecord {
     token: Token,
     digest: String,
     /// It has been told that it ended by itself.
@@ -51,7 +51,7 @@ struct Kept {
 
 /// A token that is wanted.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct TokenRequest {
     /// What it is to allow.
     pub scope: Scope,
     /// What people call it.
@@ -111,7 +111,7 @@ impl Tokens {
         Ok(Tokens { file, all: Mutex::new(all) })
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<Kept>> {
+    fn all(&self) -> MutexGuard<'_, Vec<TokenRecord>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -121,8 +121,8 @@ impl Tokens {
     }
 
     /// Makes a token. Its secret is in this answer, and nowhere else ever again.
-    pub fn create(&self, wanted: Wanted) -> Result<Token, Problem> {
-        let Wanted { scope, name, task, colony, role, expires } = wanted;
+    pub fn create(&self, wanted: TokenRequest) -> Result<Token, Problem> {
+        let TokenRequest { scope, name, task, colony, role, expires } = wanted;
         if name.as_ref().is_some_and(|name| name.len() > LONGEST_NAME || name.chars().any(char::is_control)) {
             return Err(Problem::bad_request(format!("a name has at most {LONGEST_NAME} bytes, on one line")));
         }
@@ -135,12 +135,14 @@ impl Tokens {
         let token =
             Token { id, secret: None, scope, name, task, colony, role, created_at, expires_at, revoked_at: None };
         self.change(|all| {
-            let is_good = |kept: &&Kept| kept.token.revoked_at.is_none() && !is_expired(&kept.token);
+            let is_good = |kept: &&TokenRecord| kept.token.revoked_at.is_none() && !is_expired(&kept.token);
             if all.iter().filter(is_good).count() >= MOST_TOKENS {
                 let message = format!("there are {MOST_TOKENS} tokens already");
-                return Err(Problem::new(Status::Refused, "too_many", message).hint("`sluice token revoke` ends one"));
+                return Err(
+                    Problem::new(ProblemStatus::Refused, "too_many", message).hint("`sluice token revoke` ends one")
+                );
             }
-            all.push(Kept { token: token.clone(), digest: pin(secret.as_bytes()).to_string(), told: false });
+            all.push(TokenRecord { token: token.clone(), digest: pin(secret.as_bytes()).to_string(), told: false });
             Ok(Token { secret: Some(secret), ..token })
         })
     }
@@ -155,7 +157,7 @@ impl Tokens {
             let token = &mut all[place].token;
             token.revoked_at.get_or_insert_with(|| format!("{:.3}", Timestamp::now()));
             let token = token.clone();
-            let is_over = |kept: &Kept| kept.token.revoked_at.is_some() || kept.told;
+            let is_over = |kept: &TokenRecord| kept.token.revoked_at.is_some() || kept.told;
             let mut surplus = all.iter().filter(|kept| is_over(kept)).count();
             all.retain(|kept| {
                 let goes = is_over(kept) && surplus > MOST_REVOKED;
@@ -175,13 +177,13 @@ impl Tokens {
     /// this one from now on. Nobody with a token does the work of this machine.
     pub fn bind(&self, id: &str, colony: &str, role: &str) -> Result<(), Problem> {
         let no = |why: String| {
-            Problem::new(Status::Forbidden, RefusalCode::NotYours.as_str(), format!("Not allowed: {why}"))
+            Problem::new(ProblemStatus::Forbidden, RefusalCode::NotYours.as_str(), format!("Not allowed: {why}"))
                 .hint("`sluice token create --scope worker --colony C` makes a token for a colony")
         };
         if colony == LOCAL {
             return Err(no(format!("the work of the colony `{LOCAL}` is done by the engine's own machine alone")));
         }
-        let find = |all: &[Kept]| all.iter().position(|kept| kept.token.id == id);
+        let find = |all: &[TokenRecord]| all.iter().position(|kept| kept.token.id == id);
         let gone = || no("this token is not known any more".to_owned());
         let all = self.all().clone();
         let token = find(&all).map(|place| all[place].token.clone()).ok_or_else(gone)?;
@@ -201,7 +203,7 @@ impl Tokens {
 
     /// Those that have ended by themselves since this was last asked.
     pub fn newly_expired(&self) -> Result<Vec<Token>, Problem> {
-        let is_new = |kept: &Kept| !kept.told && kept.token.revoked_at.is_none() && is_expired(&kept.token);
+        let is_new = |kept: &TokenRecord| !kept.told && kept.token.revoked_at.is_none() && is_expired(&kept.token);
         if !self.all().iter().any(is_new) {
             return Ok(Vec::new());
         }
@@ -226,7 +228,7 @@ impl Tokens {
     }
 
     /// Changes the list and writes it; if it cannot be written it is not changed.
-    fn change<T>(&self, change: impl FnOnce(&mut Vec<Kept>) -> Result<T, Problem>) -> Result<T, Problem> {
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<TokenRecord>) -> Result<T, Problem>) -> Result<T, Problem> {
         let mut all = self.all();
         let mut changed = all.clone();
         let answer = change(&mut changed)?;
@@ -263,8 +265,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("tokens.json");
         let tokens = Tokens::read(file.clone()).expect("no file is no token");
-        let wanted = Wanted { scope: Scope::Read, name: None, task: None, colony: None, role: None, expires: None };
-        let made = tokens.create(Wanted { name: Some("dashboard".into()), ..wanted.clone() }).expect("made");
+        let wanted =
+            TokenRequest { scope: Scope::Read, name: None, task: None, colony: None, role: None, expires: None };
+        let made = tokens.create(TokenRequest { name: Some("dashboard".into()), ..wanted.clone() }).expect("made");
         let secret = made.secret.expect("shown once");
         let text = std::fs::read_to_string(&file).expect("written");
         assert!(!text.contains(&secret) && !text.contains(&secret[4..]), "{text}");
@@ -287,8 +290,9 @@ mod tests {
     fn a_worker_token_is_for_one_colony_and_never_for_this_machine() {
         let folder = tempfile::tempdir().expect("a folder");
         let tokens = Tokens::read(folder.path().join("tokens.json")).expect("no file is no token");
-        let free = Wanted { scope: Scope::Worker, name: None, task: None, colony: None, role: None, expires: None };
-        let bound = Wanted { colony: Some("reef".into()), role: Some("coder".into()), ..free.clone() };
+        let free =
+            TokenRequest { scope: Scope::Worker, name: None, task: None, colony: None, role: None, expires: None };
+        let bound = TokenRequest { colony: Some("reef".into()), role: Some("coder".into()), ..free.clone() };
         let bound = tokens.create(bound).expect("made").id;
         assert!(tokens.bind(&bound, "reef", "coder").is_ok());
         assert!(tokens.bind(&bound, "reef", "any").is_err());

@@ -13,19 +13,19 @@ use serde_json::{Map, Value, json};
 use sluice_api::problem::Problem;
 use sluice_api::run::StartRun;
 use sluice_core::expr::{self, Expr, Number};
-use sluice_core::recipe::{Input, InputKind, Trigger};
-use sluice_core::run::Kind;
-use sluice_engine::host::Clock;
-use sluice_store::Logged;
+use sluice_core::recipe::{RecipeInput, RecipeInputKind, Trigger};
+use sluice_core::run::RunKind;
+use sluice_engine::host::EngineClock;
+use sluice_store::LoggedEvent;
 
 use crate::clock::id_from;
-use crate::committed::Reading;
-use crate::ground::Ground;
-use crate::runs::{self, SeenRun};
-use crate::service::{Started, start_as};
-use crate::shelves::{Shelved, Shelves};
+use crate::committed::DefinitionSite;
+use crate::ground::Home;
+use crate::runs::{self, RunSnapshot};
+use crate::service::{EngineStart, start_as};
+use crate::shelves::{RecipeShelves, ShelvedRecipe};
 use crate::tasks;
-use crate::view::{self, Subject};
+use crate::view::{self, EventSubject};
 use crate::view_run;
 
 /// So often events start one recipe within [`WINDOW`]; further ones are noted and start nothing.
@@ -36,16 +36,16 @@ const WINDOW: i64 = 600_000;
 /// The recipes that wait for events.
 #[derive(Default)]
 pub(crate) struct Triggers {
-    shelves: Shelves,
-    waiting: Vec<Waiting>,
-    starts: Starts,
+    shelves: RecipeShelves,
+    waiting: Vec<WaitingRecipe>,
+    starts: TriggerStarts,
 }
 
 /// When events started which recipe, lately.
 #[derive(Default)]
-struct Starts(BTreeMap<PathBuf, VecDeque<i64>>);
+struct TriggerStarts(BTreeMap<PathBuf, VecDeque<i64>>);
 
-impl Starts {
+impl TriggerStarts {
     /// Whether a recipe may be started now.
     fn allow(&mut self, path: &Path, now: i64) -> bool {
         let Some(lately) = self.0.get_mut(path) else { return true };
@@ -61,11 +61,11 @@ impl Starts {
 }
 
 /// A recipe that waits for an event.
-struct Waiting {
+struct WaitingRecipe {
     name: String,
     event: String,
     filter: Option<Expr>,
-    inputs: Option<Vec<Input>>,
+    inputs: Option<Vec<RecipeInput>>,
     /// Its file; of one in a commit, where that is checked out.
     path: PathBuf,
     /// By what it is started.
@@ -75,7 +75,7 @@ struct Waiting {
 }
 
 /// Where an event comes from.
-struct Source {
+struct TriggerSource {
     /// The folder that a run which it starts works for.
     root: PathBuf,
     /// What it is about.
@@ -87,7 +87,7 @@ struct Source {
 
 impl Triggers {
     /// Reads the definitions again where something has changed.
-    pub(crate) fn refresh(&mut self, ground: &Ground) {
+    pub(crate) fn refresh(&mut self, ground: &Home) {
         if self.shelves.refresh(ground) {
             self.waiting = self.shelves.all().filter_map(waiting).collect();
         }
@@ -96,9 +96,9 @@ impl Triggers {
     /// Starts what waits for this event. Whether something was started; the error says that it must be tried again.
     pub(crate) fn consider(
         &mut self,
-        ground: &Arc<Ground>,
-        logged: &Logged,
-        kind: Option<Kind>,
+        ground: &Arc<Home>,
+        logged: &LoggedEvent,
+        kind: Option<RunKind>,
     ) -> Result<bool, Problem> {
         let stored = logged.event.kind.as_str();
         let name = kind.map_or_else(|| stored.to_owned(), |kind| view_run::named(stored, kind));
@@ -107,7 +107,8 @@ impl Triggers {
         }
         let Some((event, source)) = told(ground, logged)? else { return Ok(false) };
         // A definition of the project hides one of the home that has its name.
-        let here = |waiting: &&Waiting| waiting.project.as_ref().is_some_and(|root| source.root.starts_with(root));
+        let here =
+            |waiting: &&WaitingRecipe| waiting.project.as_ref().is_some_and(|root| source.root.starts_with(root));
         let mut started = false;
         for waiting in self.waiting.iter().filter(|waiting| waiting.event == event["type"]) {
             let hidden = || self.waiting.iter().filter(here).any(|other| other.name == waiting.name);
@@ -130,8 +131,8 @@ impl Triggers {
     }
 }
 
-impl Waiting {
-    fn start(&self, ground: &Arc<Ground>, event: &Value, source: &Source) -> Result<bool, Problem> {
+impl WaitingRecipe {
+    fn start(&self, ground: &Arc<Home>, event: &Value, source: &TriggerSource) -> Result<bool, Problem> {
         let event_id = event["id"].as_str().unwrap_or_default();
         let id = id_from(&["trigger", event_id, &self.name, &self.path.display().to_string()]);
         if ground.tasks.load_run(&id)?.is_some() {
@@ -146,8 +147,8 @@ impl Waiting {
             harness: Some(source.harness.clone()).filter(|harness| !harness.is_empty()),
             ..StartRun::default()
         };
-        let (cause, reading) = (source.chain.clone(), Reading::Commit);
-        let started = Started { id: Some(id), cause, reading, ..Started::default() };
+        let (cause, reading) = (source.chain.clone(), DefinitionSite::Commit);
+        let started = EngineStart { id: Some(id), cause, reading, ..EngineStart::default() };
         match start_as(ground, &wanted, started) {
             Ok(_) => Ok(true),
             Err(problem) if problem.is_passing() => Err(problem),
@@ -160,10 +161,10 @@ impl Waiting {
 }
 
 /// A recipe, if it can be used and waits for an event.
-fn waiting(shelved: &Shelved) -> Option<Waiting> {
-    let Shelved { recipe, path, project, found } = shelved;
+fn waiting(shelved: &ShelvedRecipe) -> Option<WaitingRecipe> {
+    let ShelvedRecipe { recipe, path, project, found } = shelved;
     let Trigger::Event { event, filter } = &recipe.trigger else { return None };
-    Some(Waiting {
+    Some(WaitingRecipe {
         name: recipe.name.to_string(),
         event: event.clone(),
         filter: filter.clone(),
@@ -175,31 +176,32 @@ fn waiting(shelved: &Shelved) -> Option<Waiting> {
 }
 
 /// An event as it is shown, and where it comes from; `None` if what it is about is gone.
-fn told(ground: &Ground, logged: &Logged) -> Result<Option<(Value, Source)>, Problem> {
+fn told(ground: &Home, logged: &LoggedEvent) -> Result<Option<(Value, TriggerSource)>, Problem> {
     if let Some(id) = tasks::id_of(&logged.stream) {
         let Some(seen) = ground.tasks.load(id)? else { return Ok(None) };
         let project = ground.projects.get(&seen.state.about.project);
         let root = project.map_or_else(|_| ground.places.home().to_owned(), |project| project.path.into());
-        let source = Source { root, subject: id.to_owned(), chain: chain_to(ground, id)?, harness: String::new() };
-        return Ok(Some((view::event(logged, Subject::Task(&seen)), source)));
+        let source =
+            TriggerSource { root, subject: id.to_owned(), chain: chain_to(ground, id)?, harness: String::new() };
+        return Ok(Some((view::event(logged, EventSubject::Task(&seen)), source)));
     }
     let Some(id) = runs::id_of(&logged.stream) else { return Ok(None) };
     let Some(seen) = ground.tasks.load_run(id)? else { return Ok(None) };
     let origin = &seen.state.given.origin;
     let root = if origin.root.is_empty() { ground.places.home().to_owned() } else { PathBuf::from(&origin.root) };
-    let source = Source { root, subject: id.to_owned(), chain: chain(&seen), harness: origin.harness.clone() };
-    Ok(Some((view::event(logged, Subject::Run(&seen.setting(), Some(&seen))), source)))
+    let source = TriggerSource { root, subject: id.to_owned(), chain: chain(&seen), harness: origin.harness.clone() };
+    Ok(Some((view::event(logged, EventSubject::Run(&seen.setting(), Some(&seen))), source)))
 }
 
 /// The recipes that led to what a run does.
-pub(crate) fn chain(seen: &SeenRun) -> Vec<String> {
+pub(crate) fn chain(seen: &RunSnapshot) -> Vec<String> {
     let mut chain = seen.state.given.origin.cause.clone();
     chain.push(seen.plan.recipe.name.to_string());
     chain
 }
 
 /// The recipes that led to a task.
-pub(crate) fn chain_to(ground: &Ground, task: &str) -> Result<Vec<String>, Problem> {
+pub(crate) fn chain_to(ground: &Home, task: &str) -> Result<Vec<String>, Problem> {
     let maker = maker(task).map(|run| ground.tasks.load_run(run)).transpose()?.flatten();
     Ok(maker.map(|run| chain(&run)).unwrap_or_default())
 }
@@ -214,7 +216,7 @@ pub(crate) fn maker(task: &str) -> Option<&str> {
 
 /// Whether the condition of a trigger holds. It reads the event's data, and else the event itself.
 fn holds(filter: Option<&Expr>, event: &Value) -> bool {
-    let read = |path: &expr::Path| {
+    let read = |path: &expr::ValuePath| {
         let at = |value: &Value| {
             let head = value.get(path.head())?.clone();
             path.tail().iter().try_fold(head, |value, key| match &value {
@@ -223,9 +225,9 @@ fn holds(filter: Option<&Expr>, event: &Value) -> bool {
             })
         };
         match at(&event["data"]).filter(|value| !value.is_null()).or_else(|| at(event))? {
-            Value::Bool(it) => Some(expr::Value::Bool(it)),
-            Value::String(text) => Some(expr::Value::Text(text)),
-            Value::Number(number) => Number::read(&number.to_string()).map(expr::Value::Number),
+            Value::Bool(it) => Some(expr::ExprValue::Bool(it)),
+            Value::String(text) => Some(expr::ExprValue::Text(text)),
+            Value::Number(number) => Number::read(&number.to_string()).map(expr::ExprValue::Number),
             Value::Null | Value::Array(_) | Value::Object(_) => None,
         }
     };
@@ -233,14 +235,14 @@ fn holds(filter: Option<&Expr>, event: &Value) -> bool {
 }
 
 /// What a run is given: the event's data by their names, and the whole event as `event`; of declared inputs only those.
-fn inputs(declared: Option<&[Input]>, event: &Value) -> Vec<(String, Value)> {
+fn inputs(declared: Option<&[RecipeInput]>, event: &Value) -> Vec<(String, Value)> {
     let mut facts: Map<String, Value> = event["data"].as_object().cloned().unwrap_or_default();
     facts.entry("event").or_insert_with(|| json!(event));
     facts.retain(|_, value| !value.is_null());
     let Some(declared) = declared else { return facts.into_iter().collect() };
-    let fits = |input: &Input| {
+    let fits = |input: &RecipeInput| {
         let value = facts.get(input.name.as_str())?.clone();
-        let text = input.kind == InputKind::Text && !value.is_string();
+        let text = input.kind == RecipeInputKind::Text && !value.is_string();
         Some((input.name.to_string(), if text { Value::String(value.to_string()) } else { value }))
     };
     declared.iter().filter_map(fits).collect()

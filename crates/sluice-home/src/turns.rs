@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The turns of things, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct KeyedTurns {
     taken: Mutex<BTreeMap<String, Arc<Mutex<()>>>>,
 }
 
-impl Turns {
+impl KeyedTurns {
     /// The turn of one of them, to be locked.
     pub(crate) fn of(&self, name: &str) -> Arc<Mutex<()>> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);

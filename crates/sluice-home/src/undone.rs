@@ -7,149 +7,154 @@ use std::fmt;
 use std::path::Path;
 
 use sluice_api::Problem;
-use sluice_api::problem::Status;
+use sluice_api::problem::ProblemStatus;
 use sluice_core::recipe::FailureKind;
-use sluice_core::run::Outcome;
-use sluice_worker::passing::Passing;
+use sluice_core::run::StepOutcome;
+use sluice_worker::passing::PassingError;
 
 use crate::projects::described;
 
 /// It cannot be known or begun now.
 #[derive(Debug)]
-pub(crate) struct Unavailable(pub(crate) String);
+pub(crate) struct UnavailableReason(pub(crate) String);
 
 /// It failed.
 #[derive(Debug)]
-pub(crate) struct Failed {
+pub(crate) struct PerformFailure {
     pub(crate) kind: FailureKind,
     pub(crate) error: String,
-    pub(crate) outcome: Box<Outcome>,
+    pub(crate) outcome: Box<StepOutcome>,
 }
 
-impl Failed {
+impl PerformFailure {
     /// Something kept it from being done.
-    pub(crate) fn because(error: impl Into<String>) -> Failed {
-        Failed { kind: FailureKind::Failed, error: error.into(), outcome: Box::default() }
+    pub(crate) fn because(error: impl Into<String>) -> PerformFailure {
+        PerformFailure { kind: FailureKind::Failed, error: error.into(), outcome: Box::default() }
     }
 }
 
-impl From<String> for Failed {
-    fn from(error: String) -> Failed {
-        Failed::because(error)
+impl From<String> for PerformFailure {
+    fn from(error: String) -> PerformFailure {
+        PerformFailure::because(error)
     }
 }
 
 /// Why it is not done.
 #[derive(Debug)]
-pub(crate) enum Undone {
+pub(crate) enum PerformError {
     /// That is its outcome.
-    Failed(Failed),
+    Failed(PerformFailure),
     /// That is none.
-    Unavailable(Unavailable),
+    Unavailable(UnavailableReason),
 }
 
-impl From<Failed> for Undone {
-    fn from(failed: Failed) -> Undone {
-        Undone::Failed(failed)
+impl From<PerformFailure> for PerformError {
+    fn from(failed: PerformFailure) -> PerformError {
+        PerformError::Failed(failed)
     }
 }
 
-impl From<Unavailable> for Undone {
-    fn from(unavailable: Unavailable) -> Undone {
-        Undone::Unavailable(unavailable)
+impl From<UnavailableReason> for PerformError {
+    fn from(unavailable: UnavailableReason) -> PerformError {
+        PerformError::Unavailable(unavailable)
     }
 }
 
-impl From<String> for Undone {
-    fn from(error: String) -> Undone {
-        Undone::Failed(Failed::because(error))
+impl From<String> for PerformError {
+    fn from(error: String) -> PerformError {
+        PerformError::Failed(PerformFailure::because(error))
     }
 }
 
-impl From<&str> for Undone {
-    fn from(error: &str) -> Undone {
-        Undone::Failed(Failed::because(error))
+impl From<&str> for PerformError {
+    fn from(error: &str) -> PerformError {
+        PerformError::Failed(PerformFailure::because(error))
     }
 }
 
-impl From<Problem> for Undone {
-    fn from(problem: Problem) -> Undone {
+impl From<Problem> for PerformError {
+    fn from(problem: Problem) -> PerformError {
         match problem.status {
             // Somebody was faster, or what was asked for before is still on its way: what is there now is found then.
-            Status::Accepted | Status::Unavailable | Status::TooMany | Status::Conflict => {
-                Undone::Unavailable(Unavailable(problem.message))
+            ProblemStatus::Accepted | ProblemStatus::Unavailable | ProblemStatus::TooMany | ProblemStatus::Conflict => {
+                PerformError::Unavailable(UnavailableReason(problem.message))
             }
-            Status::BadRequest
-            | Status::Unauthorized
-            | Status::Forbidden
-            | Status::NotFound
-            | Status::WrongMethod
-            | Status::TooLarge
-            | Status::WrongForm
-            | Status::Refused
-            | Status::Fault => Undone::Failed(Failed::because(problem.message)),
+            ProblemStatus::BadRequest
+            | ProblemStatus::Unauthorized
+            | ProblemStatus::Forbidden
+            | ProblemStatus::NotFound
+            | ProblemStatus::WrongMethod
+            | ProblemStatus::TooLarge
+            | ProblemStatus::WrongForm
+            | ProblemStatus::Refused
+            | ProblemStatus::Fault => PerformError::Failed(PerformFailure::because(problem.message)),
         }
     }
 }
 
-impl Undone {
+impl PerformError {
     /// What the machine, git or a program said. What passes is no outcome: the machine has too little of something, or
     /// somebody else is at it.
-    pub(crate) fn by(error: impl Passing) -> Undone {
+    pub(crate) fn by(error: impl PassingError) -> PerformError {
         match error.is_passing() {
-            true => Undone::Unavailable(Unavailable(described(&error))),
-            false => Undone::Failed(Failed::because(described(&error))),
+            true => PerformError::Unavailable(UnavailableReason(described(&error))),
+            false => PerformError::Failed(PerformFailure::because(described(&error))),
         }
     }
 
     /// The same about a file or folder.
-    pub(crate) fn at(doing: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Undone {
+    pub(crate) fn at(doing: &str, path: &Path) -> impl FnOnce(std::io::Error) -> PerformError {
         let what = format!("{doing} {}", path.display());
         move |error| match error.is_passing() {
-            true => Undone::Unavailable(Unavailable(format!("{what}: {error}"))),
-            false => Undone::Failed(Failed::because(format!("{what}: {error}"))),
+            true => PerformError::Unavailable(UnavailableReason(format!("{what}: {error}"))),
+            false => PerformError::Failed(PerformFailure::because(format!("{what}: {error}"))),
         }
     }
 
     /// What somebody is answered who asked for it: a refusal with this code, or to ask again.
     pub(crate) fn refusal(self, code: &str) -> Problem {
         match self {
-            Undone::Failed(failed) => Problem::new(Status::Refused, code, failed.error),
-            Undone::Unavailable(Unavailable(why)) => Problem::unavailable(why),
+            PerformError::Failed(failed) => Problem::new(ProblemStatus::Refused, code, failed.error),
+            PerformError::Unavailable(UnavailableReason(why)) => Problem::unavailable(why),
         }
     }
 
     /// The same, and it is not asked for again: nobody wants it any more.
-    pub(crate) fn given_up(self) -> Undone {
+    pub(crate) fn given_up(self) -> PerformError {
         match self {
-            Undone::Unavailable(Unavailable(why)) => Undone::Failed(Failed::because(why)),
-            failed @ Undone::Failed(_) => failed,
+            PerformError::Unavailable(UnavailableReason(why)) => PerformError::Failed(PerformFailure::because(why)),
+            failed @ PerformError::Failed(_) => failed,
         }
     }
 
     /// The same with what was being done before it.
-    pub(crate) fn doing(self, what: &str) -> Undone {
+    pub(crate) fn doing(self, what: &str) -> PerformError {
         match self {
-            Undone::Failed(failed) => Undone::Failed(Failed { error: format!("{what}: {}", failed.error), ..failed }),
-            Undone::Unavailable(Unavailable(why)) => Undone::Unavailable(Unavailable(format!("{what}: {why}"))),
+            PerformError::Failed(failed) => {
+                PerformError::Failed(PerformFailure { error: format!("{what}: {}", failed.error), ..failed })
+            }
+            PerformError::Unavailable(UnavailableReason(why)) => {
+                PerformError::Unavailable(UnavailableReason(format!("{what}: {why}")))
+            }
         }
     }
 }
 
-impl fmt::Display for Undone {
+impl fmt::Display for PerformError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Undone::Failed(Failed { error: why, .. }) | Undone::Unavailable(Unavailable(why)) => f.write_str(why),
+            PerformError::Failed(PerformFailure { error: why, .. })
+            | PerformError::Unavailable(UnavailableReason(why)) => f.write_str(why),
         }
     }
 }
 
 /// What failed, for whoever can say no more; what is unavailable goes on being that.
-pub(crate) fn settled<T>(done: Result<T, Undone>) -> Result<Result<T, Failed>, Unavailable> {
+pub(crate) fn settled<T>(done: Result<T, PerformError>) -> Result<Result<T, PerformFailure>, UnavailableReason> {
     match done {
         Ok(found) => Ok(Ok(found)),
-        Err(Undone::Failed(failed)) => Ok(Err(failed)),
-        Err(Undone::Unavailable(why)) => Err(why),
+        Err(PerformError::Failed(failed)) => Ok(Err(failed)),
+        Err(PerformError::Unavailable(why)) => Err(why),
     }
 }
 
@@ -159,10 +164,10 @@ mod tests {
 
     #[test]
     fn only_what_can_be_asked_again_is_unavailable() {
-        for status in Status::ALL {
-            let again = matches!(status, Status::Unavailable | Status::TooMany | Status::Conflict);
-            let undone = Undone::from(Problem::new(status, "any", "why"));
-            assert_eq!(matches!(undone, Undone::Unavailable(_)), again, "{status:?}");
+        for status in ProblemStatus::ALL {
+            let again = matches!(status, ProblemStatus::Unavailable | ProblemStatus::TooMany | ProblemStatus::Conflict);
+            let undone = PerformError::from(Problem::new(status, "any", "why"));
+            assert_eq!(matches!(undone, PerformError::Unavailable(_)), again, "{status:?}");
         }
     }
 }

@@ -4,22 +4,22 @@ use serde_json::{Value, json};
 use sluice_api::task::Task;
 use sluice_core::artifact::Verdict;
 use sluice_core::lifecycle::FieldValue;
-use sluice_core::task::Event;
+use sluice_core::task::TaskEvent;
 use sluice_core::task::event::Settlement;
-use sluice_core::task::input::Update;
-use sluice_core::task::session::{Change, Exit, Place};
-use sluice_core::task::state::{Attention, Checked, Pulse, Stood, Workspace};
+use sluice_core::task::input::TaskUpdate;
+use sluice_core::task::session::{SessionChange, SessionExit, TaskSessionPlace};
+use sluice_core::task::state::{RunJudgement, TaskAttention, TaskPulse, TaskWorkspace, WorkSnapshot};
 use sluice_engine::codec::task_event;
-use sluice_store::Logged;
+use sluice_store::LoggedEvent;
 
 use crate::clock::written;
-use crate::runs::{SeenRun, Setting};
-use crate::tasks::Seen;
+use crate::runs::{RunFacts, RunSnapshot};
+use crate::tasks::TaskSnapshot;
 use crate::view_run;
 
 /// What is known of a task beside its state.
 #[derive(Clone, Debug, Default)]
-pub struct Beside {
+pub struct TaskExtras {
     /// The name of its tmux session.
     pub tmux_session: Option<String>,
     /// How long its agent has been silent.
@@ -31,7 +31,7 @@ pub struct Beside {
 }
 
 /// A task, for people and programs.
-pub fn task(seen: &Seen, beside: Beside) -> Task {
+pub fn task(seen: &TaskSnapshot, beside: TaskExtras) -> Task {
     let state = &seen.state;
     let about = &state.about;
     Task {
@@ -46,15 +46,15 @@ pub fn task(seen: &Seen, beside: Beside) -> Task {
         crash_count: state.crash_count,
         summary: about.summary.clone(),
         workspace: match &state.workspace {
-            Workspace::Bound(name) => Some(name.0.clone()),
-            Workspace::Unbound | Workspace::Reserved(_) => None,
+            TaskWorkspace::Bound(name) => Some(name.0.clone()),
+            TaskWorkspace::Unbound | TaskWorkspace::Reserved(_) => None,
         },
         tmux_session: beside.tmux_session,
         session: match state.pulse() {
-            Pulse::Active if beside.is_gone => "crashed",
-            Pulse::Active => "active",
-            Pulse::Crashed => "crashed",
-            Pulse::Inactive => "inactive",
+            TaskPulse::Active if beside.is_gone => "crashed",
+            TaskPulse::Active => "active",
+            TaskPulse::Crashed => "crashed",
+            TaskPulse::Inactive => "inactive",
         }
         .into(),
         ended: !seen.card.open,
@@ -71,12 +71,12 @@ pub fn task(seen: &Seen, beside: Beside) -> Task {
 }
 
 /// Whether nothing goes on before a person does something. A task that waits for a worktree gets one when it is its turn.
-fn needs_person(seen: &Seen) -> bool {
+fn needs_person(seen: &TaskSnapshot) -> bool {
     let state = &seen.state;
     // What starts an agent again is recorded together with its end.
-    let is_dead = state.pulse() == Pulse::Crashed && state.turns.is_empty() && state.run_here().is_none();
+    let is_dead = state.pulse() == TaskPulse::Crashed && state.turns.is_empty() && state.run_here().is_none();
     let is_asked = match &state.attention {
-        Some(attention) => *attention != Attention::PoolFull,
+        Some(attention) => *attention != TaskAttention::PoolFull,
         None if is_dead => true,
         None => seen.lifecycle.is_left_by_persons(state.status) && seen.open_effects.is_empty(),
     };
@@ -85,24 +85,24 @@ fn needs_person(seen: &Seen) -> bool {
 
 /// What an event is about, if it is known: it gives the numbers names.
 #[derive(Clone, Copy)]
-pub enum Subject<'a> {
+pub enum EventSubject<'a> {
     /// A task.
-    Task(&'a Seen),
+    Task(&'a TaskSnapshot),
     /// A run, and where it stands if the event is its end.
-    Run(&'a Setting, Option<&'a SeenRun>),
+    Run(&'a RunFacts, Option<&'a RunSnapshot>),
     /// Nobody knows any more.
     Unknown,
 }
 
 /// An event of the log, for people and programs.
-pub fn event(logged: &Logged, subject: Subject<'_>) -> Value {
+pub fn event(logged: &LoggedEvent, subject: EventSubject<'_>) -> Value {
     let event = &logged.event;
     let as_stored = || serde_json::from_slice(&event.data).unwrap_or(Value::Null);
     let (name, data) = match subject {
-        Subject::Run(setting, ended) => {
+        EventSubject::Run(setting, ended) => {
             view_run::event(logged, setting, ended).unwrap_or_else(|| (event.kind.clone(), as_stored()))
         }
-        Subject::Task(seen) => {
+        EventSubject::Task(seen) => {
             let read = task_event::read(event.version, &event.data).ok();
             let mut data = match read.filter(|read| read.type_name() == event.kind) {
                 Some(read) => told(&read, seen),
@@ -114,7 +114,7 @@ pub fn event(logged: &Logged, subject: Subject<'_>) -> Value {
             }
             (event.kind.clone(), data)
         }
-        Subject::Unknown => (event.kind.clone(), as_stored()),
+        EventSubject::Unknown => (event.kind.clone(), as_stored()),
     };
     json!({
         "seq": logged.cursor.0,
@@ -129,78 +129,85 @@ pub fn event(logged: &Logged, subject: Subject<'_>) -> Value {
 }
 
 /// What an event of a task says, in names instead of numbers.
-fn told(event: &Event, seen: &Seen) -> Value {
+fn told(event: &TaskEvent, seen: &TaskSnapshot) -> Value {
     let name = |state| seen.lifecycle.state_name(state).to_owned();
-    let exit = |exit: &Exit| match exit {
-        Exit::Code(code) => format!("exit code {code}"),
-        Exit::Signal(signal) => format!("signal {signal}"),
-        Exit::Lost => "lost".to_owned(),
-        Exit::Uprooted => "its terminal or its machine went away".to_owned(),
+    let exit = |exit: &SessionExit| match exit {
+        SessionExit::Code(code) => format!("exit code {code}"),
+        SessionExit::Signal(signal) => format!("signal {signal}"),
+        SessionExit::Lost => "lost".to_owned(),
+        SessionExit::Uprooted => "its terminal or its machine went away".to_owned(),
     };
     match event {
-        Event::Created(it) => json!({
+        TaskEvent::Created(it) => json!({
             "status": name(it.status), "summary": it.about.summary, "branch": it.about.branch,
             "harness": it.about.harness, "review_harness": it.about.review_harness,
         }),
-        Event::Moved(it) => json!({
+        TaskEvent::Moved(it) => json!({
             "from": name(it.from), "to": name(it.to), "verdict": it.judged.as_ref().map(|judged| judged.verdict.word()),
             "commit": it.judged.as_ref().and_then(|judged| judged.work.commit.as_ref()).map(|commit| &commit.0),
         }),
-        Event::Began { turn, .. } => json!({ "turn": turn }),
-        Event::Respawning { place, .. } => json!({ "place": word(*place) }),
-        Event::Advanced { session, to } => json!({ "session": session.to_string(), "to": name(*to) }),
-        Event::VerdictRefused { session, asked } => json!({
+        TaskEvent::Began { turn, .. } => json!({ "turn": turn }),
+        TaskEvent::Respawning { place, .. } => json!({ "place": word(*place) }),
+        TaskEvent::Advanced { session, to } => json!({ "session": session.to_string(), "to": name(*to) }),
+        TaskEvent::VerdictRefused { session, asked } => json!({
             "session": session.to_string(), "asked": asked.verdict.word(), "found": asked.found.map(Verdict::word),
         }),
-        Event::Crashed { session, exit: how, count } => {
+        TaskEvent::Crashed { session, exit: how, count } => {
             json!({ "session": session.to_string(), "exit": exit(how), "crash_count": count })
         }
-        Event::Merged { commit, forced } => {
+        TaskEvent::Merged { commit, forced } => {
             json!({ "commit": commit.as_ref().map(|commit| &commit.0), "forced": forced })
         }
-        Event::Cancelled | Event::WorkspaceReleased | Event::AttentionCleared => json!({}),
-        Event::Updated(Update::Summary(text)) => json!({ "summary": text }),
-        Event::Updated(Update::Branch(text)) => json!({ "branch": text }),
-        Event::Updated(Update::PullRequest(url)) | Event::PullRequestOpened(url) => json!({ "pr_url": url }),
-        Event::FieldSet { field, value } => match value {
+        TaskEvent::Cancelled | TaskEvent::WorkspaceReleased | TaskEvent::AttentionCleared => json!({}),
+        TaskEvent::Updated(TaskUpdate::Summary(text)) => json!({ "summary": text }),
+        TaskEvent::Updated(TaskUpdate::Branch(text)) => json!({ "branch": text }),
+        TaskEvent::Updated(TaskUpdate::PullRequest(url)) | TaskEvent::PullRequestOpened(url) => {
+            json!({ "pr_url": url })
+        }
+        TaskEvent::FieldSet { field, value } => match value {
             FieldValue::Number(number) => json!({ "field": field.to_string(), "value": number }),
             FieldValue::Text(text) => json!({ "field": field.to_string(), "value": text }),
         },
-        Event::WorkspaceReserved(name) | Event::WorkspaceBound(name) => json!({ "workspace": name.0 }),
-        Event::Session { place, session, change, .. } => {
+        TaskEvent::WorkspaceReserved(name) | TaskEvent::WorkspaceBound(name) => json!({ "workspace": name.0 }),
+        TaskEvent::Session { place, session, change, .. } => {
             let how = match change {
-                Change::Exited(how) => Some(exit(how)),
-                Change::NotStarted(why) => Some(why.clone()),
-                Change::Asked(_) | Change::Started | Change::EndAsked | Change::Ended | Change::NotEnded => None,
+                SessionChange::Exited(how) => Some(exit(how)),
+                SessionChange::NotStarted(why) => Some(why.clone()),
+                SessionChange::Asked(_)
+                | SessionChange::Started
+                | SessionChange::EndAsked
+                | SessionChange::Ended
+                | SessionChange::NotEnded => None,
             };
             json!({ "place": word(*place), "session": session.to_string(), "how": how })
         }
-        Event::HookAsked { turn, step, action } => json!({ "hook": format!("turn-{turn}/{step} {action}") }),
-        Event::HookSettled { turn, step, action, settlement } => {
+        TaskEvent::HookAsked { turn, step, action } => json!({ "hook": format!("turn-{turn}/{step} {action}") }),
+        TaskEvent::HookSettled { turn, step, action, settlement } => {
             let error = match settlement {
                 Settlement::Done | Settlement::Idle => None,
                 Settlement::Skipped(why) | Settlement::Failed(why) => Some(why),
             };
             json!({ "hook": format!("turn-{turn}/{step} {action}"), "action": action.word(), "error": error })
         }
-        Event::TurnSettled { turn } => json!({ "turn": turn }),
-        Event::RunStarted { run, .. } | Event::RunLeft { run } => json!({ "run_id": run }),
-        Event::RunEnded { run, end, why, judged } => {
-            let checked = |work: &Stood| Checked { run: None, end: Some(*end), work: work.clone() }.verdict();
+        TaskEvent::TurnSettled { turn } => json!({ "turn": turn }),
+        TaskEvent::RunStarted { run, .. } | TaskEvent::RunLeft { run } => json!({ "run_id": run }),
+        TaskEvent::RunEnded { run, end, why, judged } => {
+            let checked =
+                |work: &WorkSnapshot| RunJudgement { run: None, end: Some(*end), work: work.clone() }.verdict();
             json!({
                 "run_id": run, "run_status": end.word(), "reason": why,
                 "verdict": judged.as_ref().map(|work| checked(work).word()),
                 "commit": judged.as_ref().and_then(|work| work.commit.as_ref()).map(|commit| &commit.0),
             })
         }
-        Event::NotWritten(why) => json!({ "action": "write_artifact", "error": why }),
-        Event::AttentionSet(attention) => json!({ "attention": attention.to_string() }),
+        TaskEvent::NotWritten(why) => json!({ "action": "write_artifact", "error": why }),
+        TaskEvent::AttentionSet(attention) => json!({ "attention": attention.to_string() }),
     }
 }
 
-fn word(place: Place) -> &'static str {
+fn word(place: TaskSessionPlace) -> &'static str {
     match place {
-        Place::Main => "main",
-        Place::Beside => "beside",
+        TaskSessionPlace::Main => "main",
+        TaskSessionPlace::Beside => "beside",
     }
 }

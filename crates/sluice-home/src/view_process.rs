@@ -4,10 +4,10 @@
 
 use serde::Serialize;
 use sluice_core::recipe::{Step, StepId};
-use sluice_core::run::{End, Failure, StepState, StepStatus};
+use sluice_core::run::{RunConclusion, StepFailure, StepState, StepStatus};
 
 use crate::clock::written;
-use crate::runs::SeenRun;
+use crate::runs::RunSnapshot;
 use crate::view_run::error;
 
 /// Letters of one step's summary in the summary of its process.
@@ -15,7 +15,7 @@ const LONGEST_LINE: usize = 200;
 
 /// A process, as it is shown.
 #[derive(Debug, Serialize)]
-pub struct Process<'a> {
+pub struct ProcessView<'a> {
     id: &'a str,
     template: &'a str,
     wo_id: Option<&'a str>,
@@ -24,12 +24,12 @@ pub struct Process<'a> {
     error: Option<&'a str>,
     created_at: String,
     updated_at: String,
-    steps: Vec<ProcessStep<'a>>,
+    steps: Vec<ProcessStepView<'a>>,
 }
 
 /// A step of a process, with one of seven statuses, and why it waits.
 #[derive(Debug, Serialize)]
-struct ProcessStep<'a> {
+struct ProcessStepView<'a> {
     id: &'a str,
     title: &'a str,
     status: &'static str,
@@ -44,19 +44,19 @@ struct ProcessStep<'a> {
 }
 
 /// A run, shown as a process.
-pub fn process(seen: &SeenRun) -> Process<'_> {
+pub fn process(seen: &RunSnapshot) -> ProcessView<'_> {
     let (status, summary) = match &seen.state.end {
-        None | Some(End::Failed { .. }) => ("active", None),
-        Some(End::Completed { summary }) => ("completed", Some(summed_up(seen, summary))),
-        Some(End::Cancelled { .. }) => ("cancelled", None),
+        None | Some(RunConclusion::Failed { .. }) => ("active", None),
+        Some(RunConclusion::Completed { summary }) => ("completed", Some(summed_up(seen, summary))),
+        Some(RunConclusion::Cancelled { .. }) => ("cancelled", None),
     };
-    Process {
+    ProcessView {
         id: &seen.id,
         template: seen.plan.recipe.name.as_str(),
         wo_id: Some(seen.state.given.work_order.as_str()).filter(|order| !order.is_empty()),
         status,
         summary,
-        error: if let Some(End::Failed { error }) = &seen.state.end { Some(error) } else { None },
+        error: if let Some(RunConclusion::Failed { error }) = &seen.state.end { Some(error) } else { None },
         created_at: written(seen.card.created),
         updated_at: written(seen.card.updated),
         steps: steps(seen),
@@ -64,7 +64,7 @@ pub fn process(seen: &SeenRun) -> Process<'_> {
 }
 
 /// What came of a run: what was said at its end, else what its steps said.
-pub(crate) fn summed_up(seen: &SeenRun, said: &str) -> String {
+pub(crate) fn summed_up(seen: &RunSnapshot, said: &str) -> String {
     if !said.is_empty() {
         return said.to_owned();
     }
@@ -97,7 +97,7 @@ fn duration(state: &StepState) -> Option<f64> {
     (taken >= 0.0).then_some(taken)
 }
 
-fn steps(seen: &SeenRun) -> Vec<ProcessStep<'_>> {
+fn steps(seen: &RunSnapshot) -> Vec<ProcessStepView<'_>> {
     let statuses = statuses(seen);
     let status_of = |need: &StepId| statuses.get(need.0 as usize).copied().unwrap_or("pending");
     let is_open = |need: &&StepId| !["completed", "skipped"].contains(&status_of(need));
@@ -108,7 +108,7 @@ fn steps(seen: &SeenRun) -> Vec<ProcessStep<'_>> {
         let open = step.needs.iter().filter(|_| waits).filter(is_open);
         // One that was never done has no end, even if the whole process has.
         let ended = state.ended.filter(|_| ["completed", "failed", "skipped"].contains(status));
-        ProcessStep {
+        ProcessStepView {
             id: step.name.as_str(),
             title: step.title.as_deref().unwrap_or(step.name.as_str()),
             status,
@@ -126,7 +126,7 @@ fn steps(seen: &SeenRun) -> Vec<ProcessStep<'_>> {
 }
 
 /// The words of a process's steps, each one of seven. A step is looked at once, however many need it.
-fn statuses(seen: &SeenRun) -> Vec<&'static str> {
+fn statuses(seen: &RunSnapshot) -> Vec<&'static str> {
     let mut words: Vec<Option<&'static str>> = vec![None; seen.state.steps.len()];
     for index in 0..words.len() {
         // Needs have no circles; what a step waits for is looked at before it.
@@ -147,7 +147,7 @@ fn statuses(seen: &SeenRun) -> Vec<&'static str> {
     words.into_iter().map(|word| word.unwrap_or("pending")).collect()
 }
 
-fn word(seen: &SeenRun, id: StepId, is_broken: bool) -> &'static str {
+fn word(seen: &RunSnapshot, id: StepId, is_broken: bool) -> &'static str {
     match seen.state.step(id).word() {
         "waiting" if is_broken => "blocked",
         "waiting" => "pending",
@@ -157,7 +157,7 @@ fn word(seen: &SeenRun, id: StepId, is_broken: bool) -> &'static str {
         "skipped" => "skipped",
         // A step that failed only because one before it did is blocked by that.
         "failed" => match &seen.state.step(id).status {
-            StepStatus::Failed(Failure::Upstream(_)) => "blocked",
+            StepStatus::Failed(StepFailure::Upstream(_)) => "blocked",
             _ => "failed",
         },
         _ => "pending",

@@ -3,24 +3,26 @@
 use serde_json::{Map, Number, Value, json};
 use sluice_core::recipe::{Data, StepId};
 use sluice_core::run::state::ItemStatus;
-use sluice_core::run::{End, Event, Failure, Kind, Outcome, Question, StepState, StepStatus, Usage};
+use sluice_core::run::{
+    AgentUsage, RunConclusion, RunEvent, RunKind, RunQuestion, StepFailure, StepOutcome, StepState, StepStatus,
+};
 use sluice_engine::codec::run_event;
-use sluice_store::Logged;
+use sluice_store::LoggedEvent;
 
 use crate::clock::written;
-use crate::runs::{SeenRun, Setting};
+use crate::runs::{RunFacts, RunSnapshot};
 use crate::view_process::summed_up;
 
 /// Bytes of what a command printed that are shown with a question or an event.
 const LONGEST_PRINTED: usize = 4 << 10;
 
 /// A run, for people and programs.
-pub fn run(seen: &SeenRun) -> Value {
+pub fn run(seen: &RunSnapshot) -> Value {
     let state = &seen.state;
     let error = match &state.end {
-        Some(End::Failed { error }) => Some(error.clone()),
-        Some(End::Cancelled { reason }) => Some(reason.clone()).filter(|reason| !reason.is_empty()),
-        Some(End::Completed { .. }) | None => None,
+        Some(RunConclusion::Failed { error }) => Some(error.clone()),
+        Some(RunConclusion::Cancelled { reason }) => Some(reason.clone()).filter(|reason| !reason.is_empty()),
+        Some(RunConclusion::Completed { .. }) | None => None,
     };
     json!({
         "id": seen.id,
@@ -46,7 +48,7 @@ pub fn run(seen: &SeenRun) -> Value {
 }
 
 /// The step that a person looks for: what is under way, else what comes next.
-fn current_step(seen: &SeenRun) -> Option<&str> {
+fn current_step(seen: &RunSnapshot) -> Option<&str> {
     let of = |wanted: &[&str]| {
         let mut steps = seen.plan.recipe.steps.iter().zip(&seen.state.steps);
         steps.find(|(_, state)| wanted.contains(&state.word())).map(|(step, _)| step.name.as_str())
@@ -57,7 +59,7 @@ fn current_step(seen: &SeenRun) -> Option<&str> {
     }
 }
 
-fn one_step(seen: &SeenRun, id: StepId, state: &StepState) -> Value {
+fn one_step(seen: &RunSnapshot, id: StepId, state: &StepState) -> Value {
     let step = seen.plan.recipe.step(id);
     let needs: Vec<&str> = step.needs.iter().map(|need| seen.plan.recipe.step(*need).name.as_str()).collect();
     let outcome = state.latest.as_ref();
@@ -90,7 +92,7 @@ fn one_step(seen: &SeenRun, id: StepId, state: &StepState) -> Value {
 }
 
 /// What an agent used up, as far as it is known.
-pub fn usage(usage: &Usage) -> Value {
+pub fn usage(usage: &AgentUsage) -> Value {
     #[expect(clippy::cast_precision_loss, reason = "nobody spends so much that a millionth of a dollar matters")]
     let dollars = |millionths: u64| millionths as f64 / 1e6;
     json!({
@@ -100,7 +102,7 @@ pub fn usage(usage: &Usage) -> Value {
 }
 
 /// The items of a fan-out, each with how it went; nothing of another step.
-fn items(seen: &SeenRun, step: StepId) -> Option<Vec<Value>> {
+fn items(seen: &RunSnapshot, step: StepId) -> Option<Vec<Value>> {
     let of_step = seen.state.items.range((step, 0)..=(step, u32::MAX));
     let shown: Vec<Value> = of_step
         .map(|((_, index), item)| {
@@ -116,7 +118,7 @@ fn items(seen: &SeenRun, step: StepId) -> Option<Vec<Value>> {
     Some(shown).filter(|items| !items.is_empty())
 }
 
-pub(crate) fn error(seen: &SeenRun, status: &StepStatus) -> Option<String> {
+pub(crate) fn error(seen: &RunSnapshot, status: &StepStatus) -> Option<String> {
     match status {
         StepStatus::Failed(failure) | StepStatus::Stopping(_, failure) | StepStatus::Retrying { failure, .. } => {
             Some(failure.words(&seen.plan))
@@ -132,7 +134,7 @@ pub(crate) fn error(seen: &SeenRun, status: &StepStatus) -> Option<String> {
 }
 
 /// What variables read: the inputs, and what steps have stored.
-fn variables(seen: &SeenRun) -> Value {
+fn variables(seen: &RunSnapshot) -> Value {
     let inputs: Map<String, Value> =
         seen.state.given.inputs.iter().map(|(name, value)| (name.clone(), plain(value))).collect();
     let mut found = Map::from_iter([("input".to_owned(), Value::Object(inputs))]);
@@ -145,7 +147,7 @@ fn variables(seen: &SeenRun) -> Value {
 }
 
 /// A question that waits for a person.
-pub fn question(seen: &SeenRun, step: StepId, question: &Question) -> Value {
+pub fn question(seen: &RunSnapshot, step: StepId, question: &RunQuestion) -> Value {
     // What the attempt printed that the question is about; an agent that asks has not ended.
     let left = match &seen.state.step(step).status {
         StepStatus::Held { .. } => seen.state.step(step).left.as_ref(),
@@ -167,7 +169,7 @@ pub fn question(seen: &SeenRun, step: StepId, question: &Question) -> Value {
 }
 
 /// The end of what a command printed: its output, and then its complaints.
-fn printed(outcome: &Outcome) -> String {
+fn printed(outcome: &StepOutcome) -> String {
     let output = if let Data::Text(text) = &outcome.output { text.as_str() } else { "" };
     let texts = [output, outcome.stderr.as_deref().unwrap_or_default()];
     let text = texts.map(str::trim_end).into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
@@ -176,8 +178,8 @@ fn printed(outcome: &Outcome) -> String {
 }
 
 /// Whether a run is shown as a process.
-pub fn is_process(seen: &SeenRun) -> bool {
-    seen.state.given.origin.kind == Kind::Process
+pub fn is_process(seen: &RunSnapshot) -> bool {
+    seen.state.given.origin.kind == RunKind::Process
 }
 
 /// A value as JSON has it.
@@ -194,12 +196,12 @@ pub fn plain(data: &Data) -> Value {
 
 /// The name and the facts of an event of a run, in the words of what it was started as. What came of the whole run is
 /// told if it is known where the run stands.
-pub fn event(logged: &Logged, setting: &Setting, ended: Option<&SeenRun>) -> Option<(String, Value)> {
+pub fn event(logged: &LoggedEvent, setting: &RunFacts, ended: Option<&RunSnapshot>) -> Option<(String, Value)> {
     let event = run_event::read(logged.event.version, &logged.event.data).ok()?;
     let kind = setting.given.origin.kind;
     let mut facts = Map::from_iter([(format!("{}_id", kind.word()), json!(setting.id))]);
     facts.insert("recipe".into(), json!(setting.plan.recipe.name.as_str()));
-    if kind == Kind::Process {
+    if kind == RunKind::Process {
         facts.insert("template".into(), json!(setting.plan.recipe.name.as_str()));
         facts.insert("wo_id".into(), json!(Some(&setting.given.work_order).filter(|order| !order.is_empty())));
     }
@@ -210,7 +212,7 @@ pub fn event(logged: &Logged, setting: &Setting, ended: Option<&SeenRun>) -> Opt
         facts.insert("step_type".into(), json!(defined.work.kind()));
     }
     facts.extend(told(&event, setting, ended));
-    if let (Kind::Process, Event::StepFailed { failure: Failure::Upstream(_), .. }) = (kind, &event) {
+    if let (RunKind::Process, RunEvent::StepFailed { failure: StepFailure::Upstream(_), .. }) = (kind, &event) {
         // It has not been done, and may still be.
         facts.insert("status".into(), json!("blocked"));
         return Some(("process.step_blocked".into(), Value::Object(facts)));
@@ -219,51 +221,57 @@ pub fn event(logged: &Logged, setting: &Setting, ended: Option<&SeenRun>) -> Opt
 }
 
 /// What else an event says.
-fn told(event: &Event, setting: &Setting, ended: Option<&SeenRun>) -> Vec<(String, Value)> {
+fn told(event: &RunEvent, setting: &RunFacts, ended: Option<&RunSnapshot>) -> Vec<(String, Value)> {
     let facts = match event {
-        Event::StepStarted { attempt, items, .. } => {
+        RunEvent::StepStarted { attempt, items, .. } => {
             json!({ "attempt": attempt, "items": items.as_ref().map(Vec::len) })
         }
-        Event::StepCompleted { outcome, .. } => json!({
+        RunEvent::StepCompleted { outcome, .. } => json!({
             "status": "completed", "output_summary": outcome.summary, "summary": outcome.summary, "result": outcome.result,
         }),
-        Event::AttemptFailed { outcome, .. } => json!({ "exit_code": outcome.exit_code, "printed": printed(outcome) }),
-        Event::StepCancelled { .. } => json!({ "status": "cancelled" }),
-        Event::Ending { end, .. } => json!({ "end": match end {
-            End::Completed { .. } => "completed",
-            End::Failed { .. } => "failed",
-            End::Cancelled { .. } => "cancelled",
+        RunEvent::AttemptFailed { outcome, .. } => {
+            json!({ "exit_code": outcome.exit_code, "printed": printed(outcome) })
+        }
+        RunEvent::StepCancelled { .. } => json!({ "status": "cancelled" }),
+        RunEvent::Ending { end, .. } => json!({ "end": match end {
+            RunConclusion::Completed { .. } => "completed",
+            RunConclusion::Failed { .. } => "failed",
+            RunConclusion::Cancelled { .. } => "cancelled",
         } }),
-        Event::StepFailed { failure, .. } => json!({ "status": "failed", "error": failure.words(&setting.plan) }),
-        Event::StepRetried { failure, .. } | Event::StepStopping { failure, .. } => {
+        RunEvent::StepFailed { failure, .. } => json!({ "status": "failed", "error": failure.words(&setting.plan) }),
+        RunEvent::StepRetried { failure, .. } | RunEvent::StepStopping { failure, .. } => {
             json!({ "error": failure.words(&setting.plan) })
         }
-        Event::StepSkipped { .. } => json!({ "status": "skipped" }),
-        Event::StepHeld { question, .. } | Event::Asked { question, .. } => json!({
+        RunEvent::StepSkipped { .. } => json!({ "status": "skipped" }),
+        RunEvent::StepHeld { question, .. } | RunEvent::Asked { question, .. } => json!({
             "question": format!("{}/{}", setting.id, question.id), "reason": question.reason, "options": question.options(),
         }),
-        Event::Blocked { reason, .. } => {
-            let status = if setting.given.origin.kind == Kind::Workflow { "blocked" } else { "held" };
+        RunEvent::Blocked { reason, .. } => {
+            let status = if setting.given.origin.kind == RunKind::Workflow { "blocked" } else { "held" };
             json!({ "status": status, "reason": reason })
         }
-        Event::Answered { option, message, .. } => json!({ "option": option, "message": message }),
-        Event::PartEnded { part, result, .. } => json!({
+        RunEvent::Answered { option, message, .. } => json!({ "option": option, "message": message }),
+        RunEvent::PartEnded { part, result, .. } => json!({
             "part": part.to_string(), "error": result.as_ref().err(),
             "output_summary": result.as_ref().ok().map(|outcome| outcome.summary.clone()),
         }),
-        Event::PartStarted { part, .. } | Event::PartLost { part, .. } | Event::Said { part, .. } => {
+        RunEvent::PartStarted { part, .. } | RunEvent::PartLost { part, .. } | RunEvent::Said { part, .. } => {
             json!({ "part": part.to_string() })
         }
-        Event::LoopedBack { from, to } => {
+        RunEvent::LoopedBack { from, to } => {
             let name = |step: &StepId| setting.plan.recipe.step(*step).name.to_string();
             json!({ "from": name(from), "to": name(to) })
         }
-        Event::Ended { end: End::Completed { summary }, .. } => {
+        RunEvent::Ended { end: RunConclusion::Completed { summary }, .. } => {
             json!({ "status": "completed", "summary": ended.map_or_else(|| summary.clone(), |seen| summed_up(seen, summary)) })
         }
-        Event::Ended { end: End::Failed { error }, .. } => json!({ "status": "failed", "error": error }),
-        Event::Ended { end: End::Cancelled { reason }, .. } => json!({ "status": "cancelled", "reason": reason }),
-        Event::Started { .. } | Event::StepReady(_) | Event::Withdrawn { .. } | Event::Reopened { .. } => json!({}),
+        RunEvent::Ended { end: RunConclusion::Failed { error }, .. } => json!({ "status": "failed", "error": error }),
+        RunEvent::Ended { end: RunConclusion::Cancelled { reason }, .. } => {
+            json!({ "status": "cancelled", "reason": reason })
+        }
+        RunEvent::Started { .. } | RunEvent::StepReady(_) | RunEvent::Withdrawn { .. } | RunEvent::Reopened { .. } => {
+            json!({})
+        }
     };
     match facts {
         Value::Object(facts) => facts.into_iter().collect(),
@@ -272,18 +280,18 @@ fn told(event: &Event, setting: &Setting, ended: Option<&SeenRun>) -> Vec<(Strin
 }
 
 /// The name of a stored event where the run was started.
-pub(crate) fn named(stored: &str, kind: Kind) -> String {
+pub(crate) fn named(stored: &str, kind: RunKind) -> String {
     match (kind, stored) {
-        (Kind::Run | Kind::Mission, stored) => stored.to_owned(),
+        (RunKind::Run | RunKind::Mission, stored) => stored.to_owned(),
         // Whoever asks, the step or its agent: the workflow needs a person.
-        (Kind::Workflow, "step.asked") => "workflow.intervention.required".into(),
-        (Kind::Workflow, stored) => match stored.strip_prefix("run.") {
+        (RunKind::Workflow, "step.asked") => "workflow.intervention.required".into(),
+        (RunKind::Workflow, stored) => match stored.strip_prefix("run.") {
             Some(rest) => format!("workflow.{rest}"),
             None => format!("workflow.{stored}"),
         },
-        (Kind::Process, "run.started") => "process.created".into(),
-        (Kind::Process, "step.started") => "process.step_started".into(),
-        (Kind::Process, "step.completed" | "step.failed" | "step.skipped") => "process.step_completed".into(),
-        (Kind::Process, stored) => format!("process.{}", stored.strip_prefix("run.").unwrap_or(stored)),
+        (RunKind::Process, "run.started") => "process.created".into(),
+        (RunKind::Process, "step.started") => "process.step_started".into(),
+        (RunKind::Process, "step.completed" | "step.failed" | "step.skipped") => "process.step_completed".into(),
+        (RunKind::Process, stored) => format!("process.{}", stored.strip_prefix("run.").unwrap_or(stored)),
     }
 }

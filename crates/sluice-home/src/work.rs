@@ -6,57 +6,57 @@
 use std::path::Path;
 
 use sluice_api::Problem;
-use sluice_core::task::input::{Head, Standing, Work};
-use sluice_core::task::state::{Commit, Tree};
+use sluice_core::task::input::{WorkEvidence, WorkHead, WorkStanding};
+use sluice_core::task::state::{CommitId, TreeId};
 use sluice_worker::git::GitError;
-use sluice_worker::passing::Passing;
-use sluice_worker::workspace::{self, Pool};
+use sluice_worker::passing::PassingError;
+use sluice_worker::workspace::{self, WorkspacePool};
 
-use crate::ground::{Ground, pool_name};
+use crate::ground::{Home, pool_name};
 use crate::projects::{described, git};
-use crate::tasks::Seen;
+use crate::tasks::TaskSnapshot;
 
 /// How many changed files are named.
 const NAMED: usize = 5;
 
 /// The work of a task: in its worktree, or where its branch is.
-pub(crate) fn of(ground: &Ground, seen: &Seen) -> Result<Work, Problem> {
+pub(crate) fn of(ground: &Home, seen: &TaskSnapshot) -> Result<WorkEvidence, Problem> {
     let pool = match ground.pool_of(seen) {
         Ok((_, pool)) => pool,
         Err(problem) if problem.is_passing() => return Err(problem),
-        Err(problem) => return Ok(Work::Unreadable(problem.message)),
+        Err(problem) => return Ok(WorkEvidence::Unreadable(problem.message)),
     };
     let read = match seen.state.workspace.bound() {
         Some(name) if std::fs::symlink_metadata(&name.0).is_ok_and(|it| !it.is_dir()) => {
             let name = &name.0;
             let why = format!("something else stands where the folder {name} was; remove it, and put the folder back");
-            return Ok(Work::Unreadable(why));
+            return Ok(WorkEvidence::Unreadable(why));
         }
         Some(name) if !Path::new(&name.0).exists() => {
             let (root, branch, name) = (pool.repository().folder().display(), &seen.state.about.branch, &name.0);
-            return Ok(Work::Unreadable(format!(
+            return Ok(WorkEvidence::Unreadable(format!(
                 "the folder {name} is gone; put it back, or make it again from its branch: `git -C {root} worktree prune`, \
                  then `git -C {root} worktree add {name} {branch}`"
             )));
         }
         Some(name) => match pool_name(&name.0) {
             Some(number) => pool.tree(&number).map(|tree| Some(standing(tree))),
-            None => return Ok(Work::Unreadable(format!("`{}` is no worktree of the pool", name.0))),
+            None => return Ok(WorkEvidence::Unreadable(format!("`{}` is no worktree of the pool", name.0))),
         },
         None => branch(&pool, &seen.state.about.branch),
     };
     match read {
-        Ok(read) => Ok(read.map_or(Work::Unseen, Work::Read)),
+        Ok(read) => Ok(read.map_or(WorkEvidence::Unseen, WorkEvidence::Read)),
         Err(error) if error.is_passing() => Err(git(&error)),
-        Err(error) => Ok(Work::Unreadable(described(&error))),
+        Err(error) => Ok(WorkEvidence::Unreadable(described(&error))),
     }
 }
 
-fn standing(tree: workspace::Tree) -> Standing {
+fn standing(tree: workspace::WorkspaceTree) -> WorkStanding {
     let head = match tree.head {
-        workspace::Head::Branch(name) => Head::Branch(name),
-        workspace::Head::Rebasing(name) => Head::Rebasing(name),
-        workspace::Head::Detached => Head::Detached,
+        workspace::WorkspaceHead::Branch(name) => WorkHead::Branch(name),
+        workspace::WorkspaceHead::Rebasing(name) => WorkHead::Rebasing(name),
+        workspace::WorkspaceHead::Detached => WorkHead::Detached,
     };
     let mut changed = tree.changed;
     let more = changed.len().saturating_sub(NAMED);
@@ -65,12 +65,12 @@ fn standing(tree: workspace::Tree) -> Standing {
     if more > 0 {
         dirty.push_str(&format!(" and {more} more"));
     }
-    Standing { head, commit: Commit(tree.commit), tree: Tree(tree.id), dirty }
+    WorkStanding { head, commit: CommitId(tree.commit), tree: TreeId(tree.id), dirty }
 }
 
 /// A branch that is in no worktree of the task: the local one, else the remote's as last seen.
-fn branch(pool: &Pool, name: &str) -> Result<Option<Standing>, GitError> {
+fn branch(pool: &WorkspacePool, name: &str) -> Result<Option<WorkStanding>, GitError> {
     let Some((commit, tree)) = pool.repository().branch_tip(name)? else { return Ok(None) };
-    let head = Head::Branch(name.to_owned());
-    Ok(Some(Standing { head, commit: Commit(commit), tree: Tree(tree), dirty: String::new() }))
+    let head = WorkHead::Branch(name.to_owned());
+    Ok(Some(WorkStanding { head, commit: CommitId(commit), tree: TreeId(tree), dirty: String::new() }))
 }

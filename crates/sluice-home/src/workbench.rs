@@ -9,8 +9,8 @@ mod environment;
 mod script;
 mod versions;
 
-pub(crate) use clean::Clean;
-pub(crate) use environment::{Surroundings, inherited, is_secret_of, token};
+pub(crate) use clean::HomeRedactor;
+pub(crate) use environment::{InheritedEnvironment, inherited, is_secret_of, token};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,22 +18,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sluice_api::Problem;
-use sluice_core::lifecycle::Permissions;
+use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::recipe::Data;
-use sluice_core::run::effect::Script;
-use sluice_core::run::{Outcome, Report};
+use sluice_core::run::effect::RunScript;
+use sluice_core::run::{AttemptReport, StepOutcome};
 use sluice_worker::harness::{Harness, Harnesses};
-use sluice_worker::process::{self, Cancel, Within, end_marked};
-use sluice_worker::session::{Config as SessionConfig, Failure, Keeper, SessionId, Sessions};
+use sluice_worker::process::{self, HomeNesting, ScriptCancel, end_marked};
+use sluice_worker::session::{SessionConfig, SessionFailure, SessionId, SessionKeeper, Sessions};
 use sluice_worker::tmux::Tmux;
 
-use crate::config::{Config, Settings};
+use crate::config::{ConfigFile, HomeConfig};
 use crate::fence::{HomeFence, shim};
-use crate::log::Log;
-use crate::places::Places;
+use crate::log::HomeLog;
+use crate::places::HomePaths;
 use crate::projects::described;
-use crate::undone::{Failed, Unavailable, Undone, settled};
-use versions::Versions;
+use crate::undone::{PerformError, PerformFailure, UnavailableReason, settled};
+use versions::ProgramVersions;
 
 /// How long an agent may take to end.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
@@ -43,30 +43,30 @@ pub(crate) const SIGNALLED: i32 = 128;
 const HURRY: Duration = Duration::from_millis(500);
 
 /// A place to work at.
-pub struct Workbench {
+pub struct PerformContext {
     /// Where everything stands.
-    pub places: Places,
-    settings: Settings,
+    pub places: HomePaths,
+    settings: ConfigFile,
     /// The agents' processes.
     pub sessions: Sessions,
     /// Our own program.
     pub program: PathBuf,
     /// What goes wrong and fails nothing else is told there.
-    pub log: Arc<Log>,
+    pub log: Arc<HomeLog>,
     /// By which what is started here is recognised.
-    pub within: Within,
+    pub within: HomeNesting,
     /// What stops everything here when the store is not this engine's any more; nothing where it cannot be another's.
     pub(crate) fence: Option<Arc<HomeFence>>,
     /// What runs are at, by its name; and what was ended before it began.
-    performing: Mutex<Performing>,
-    versions: Versions,
+    performing: Mutex<ActivePerformances>,
+    versions: ProgramVersions,
     /// What sessions and scripts inherit from.
-    pub(crate) surroundings: Surroundings,
+    pub(crate) surroundings: InheritedEnvironment,
 }
 
 /// A part of a step that is to be carried out, with all that is needed for it.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct LocalOrder {
     /// Its name, the same however often it is asked for: of its session and its notes.
     pub name: String,
     /// Of which run.
@@ -80,20 +80,20 @@ pub struct Order {
     /// With which agent program; the usual one unless given.
     pub harness: Option<String>,
     /// What the agent may do.
-    pub permissions: Permissions,
+    pub permissions: AgentPermissions,
     /// Where.
     pub folder: PathBuf,
     /// How it speaks for its step.
-    pub voice: Voice,
+    pub voice: StepIdentity,
     /// Who must be there for it to go on; nobody unless given.
-    pub keeper: Option<Keeper>,
+    pub keeper: Option<SessionKeeper>,
     /// What.
-    pub work: Work,
+    pub work: OrderWork,
 }
 
 /// How something that is carried out speaks for its step.
 #[derive(Clone, Debug)]
-pub enum Voice {
+pub enum StepIdentity {
     /// To the engine of this home, which knows its processes.
     OfThisHome,
     /// To an engine elsewhere, with what stands in these variables.
@@ -105,52 +105,57 @@ pub enum Voice {
 
 /// What is to be done.
 #[derive(Clone, Debug)]
-pub enum Work {
+pub enum OrderWork {
     /// An agent is told this.
     Agent {
         /// What.
         prompt: String,
     },
     /// A command.
-    Script(Script),
+    Script(RunScript),
 }
 
 /// What came of it.
-pub(crate) type Performed = Result<Outcome, Undone>;
+pub(crate) type PerformResult = Result<StepOutcome, PerformError>;
 
 /// What came of it, for the run and without secrets. What could not be done now has no report.
-pub(crate) fn reported(bench: &Workbench, performed: Performed) -> Result<Report, Unavailable> {
+pub(crate) fn reported(bench: &PerformContext, performed: PerformResult) -> Result<AttemptReport, UnavailableReason> {
     let report = match settled(performed)? {
-        Ok(outcome) => Report::Completed(outcome),
-        Err(Failed { kind, error, outcome }) => Report::Failed { kind, error, outcome: *outcome },
+        Ok(outcome) => AttemptReport::Completed(outcome),
+        Err(PerformFailure { kind, error, outcome }) => AttemptReport::Failed { kind, error, outcome: *outcome },
     };
     Ok(bench.clean().report(report))
 }
 
 /// What runs are at.
 #[derive(Default)]
-struct Performing {
-    scripts: BTreeMap<String, Cancel>,
+struct ActivePerformances {
+    scripts: BTreeMap<String, ScriptCancel>,
     stopped: BTreeSet<String>,
 }
 
 /// A script that can be ended while this lives.
-pub(crate) struct Running<'a> {
-    bench: &'a Workbench,
+pub(crate) struct StoppableScript<'a> {
+    bench: &'a PerformContext,
     name: String,
 }
 
-impl Drop for Running<'_> {
+impl Drop for StoppableScript<'_> {
     fn drop(&mut self) {
         self.bench.performing().scripts.remove(&self.name);
     }
 }
 
-impl Workbench {
+impl PerformContext {
     /// A place to work at, with what a person has set for it.
-    pub fn open(places: Places, settings: Settings, program: PathBuf, log: Arc<Log>) -> Result<Workbench, Problem> {
+    pub fn open(
+        places: HomePaths,
+        settings: ConfigFile,
+        program: PathBuf,
+        log: Arc<HomeLog>,
+    ) -> Result<PerformContext, Problem> {
         link_programs(&places, &program)?;
-        let within = Within::enter(places.home());
+        let within = HomeNesting::enter(places.home());
         if let Err(error) = within.mark() {
             log.line(&format!("what this process starts carries no mark: {error}; it is recognised by its ancestors"));
         }
@@ -161,8 +166,8 @@ impl Workbench {
             tmux: tmux.version().is_ok().then_some(tmux),
         })
         .map_err(|failure| Problem::fault(described(&failure)))?;
-        let surroundings = Surroundings::own(&settings.config().env);
-        Ok(Workbench {
+        let surroundings = InheritedEnvironment::own(&settings.config().env);
+        Ok(PerformContext {
             places,
             settings,
             sessions,
@@ -171,13 +176,13 @@ impl Workbench {
             within,
             fence: None,
             performing: Mutex::default(),
-            versions: Versions::default(),
+            versions: ProgramVersions::default(),
             surroundings,
         })
     }
 
     /// What a person has set, as it is now.
-    pub fn config(&self) -> Arc<Config> {
+    pub fn config(&self) -> Arc<HomeConfig> {
         self.settings.config()
     }
 
@@ -187,29 +192,29 @@ impl Workbench {
     }
 
     /// The same place, with what stops everything there.
-    pub(crate) fn fenced(self, fence: Option<Arc<HomeFence>>) -> Workbench {
-        Workbench { fence, ..self }
+    pub(crate) fn fenced(self, fence: Option<Arc<HomeFence>>) -> PerformContext {
+        PerformContext { fence, ..self }
     }
 
     /// Carries an order out, to its end. Asked for again after a crash, a living agent is adopted, and so is a script that
     /// somebody keeps; any other script is ended first and then run again.
-    pub(crate) fn perform(&self, order: &Order) -> Performed {
+    pub(crate) fn perform(&self, order: &LocalOrder) -> PerformResult {
         if self.was_stopped(&order.name) {
-            return Err(Failed::because("it was ended before it began").into());
+            return Err(PerformFailure::because("it was ended before it began").into());
         }
         match &order.work {
-            Work::Agent { prompt } => agent::run(self, order, prompt),
-            Work::Script(script) => script::run(self, order, script),
+            OrderWork::Agent { prompt } => agent::run(self, order, prompt),
+            OrderWork::Script(script) => script::run(self, order, script),
         }
     }
 
     /// Ends what is carried out under a name, or keeps it from beginning.
-    pub(crate) fn stop(&self, name: &str) -> Result<(), Undone> {
+    pub(crate) fn stop(&self, name: &str) -> Result<(), PerformError> {
         self.stop_performance(name);
         let Ok(id) = SessionId::new(name) else { return Ok(()) };
         match self.sessions.end(&id, GRACE, "the run moved on") {
-            Ok(_) | Err(Failure::Unknown(_)) => Ok(()),
-            Err(failure) => Err(Undone::by(failure)),
+            Ok(_) | Err(SessionFailure::Unknown(_)) => Ok(()),
+            Err(failure) => Err(PerformError::by(failure)),
         }
     }
 
@@ -238,18 +243,18 @@ impl Workbench {
         folder.join(format!("{of}-{name}.json"))
     }
 
-    fn performing(&self) -> MutexGuard<'_, Performing> {
+    fn performing(&self) -> MutexGuard<'_, ActivePerformances> {
         self.performing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A script of a run begins; it is ended when somebody asks for that.
-    pub(crate) fn performs(&self, name: &str, cancel: Cancel) -> Running<'_> {
+    pub(crate) fn performs(&self, name: &str, cancel: ScriptCancel) -> StoppableScript<'_> {
         let mut performing = self.performing();
         if performing.stopped.contains(name) {
             cancel.cancel();
         }
         performing.scripts.insert(name.to_owned(), cancel);
-        Running { bench: self, name: name.to_owned() }
+        StoppableScript { bench: self, name: name.to_owned() }
     }
 
     /// Something that a run is at is to end, or never to begin.
@@ -272,7 +277,7 @@ impl Workbench {
 
 /// Ends every process of a run that has ended, in its groups or not, also what steps left behind that are long over. Says
 /// how many would not go.
-pub(crate) fn sweep(run: &str) -> Result<usize, process::Failure> {
+pub(crate) fn sweep(run: &str) -> Result<usize, process::ProcessFailure> {
     end_marked(&format!("SLUICE_RUN={run}"), HURRY)
 }
 
@@ -290,7 +295,7 @@ pub(crate) fn data(value: &serde_json::Value) -> Data {
 }
 
 /// Puts our program where every session finds it, under the names it answers to.
-fn link_programs(places: &Places, program: &Path) -> Result<(), Problem> {
+fn link_programs(places: &HomePaths, program: &Path) -> Result<(), Problem> {
     let folder = places.programs();
     let failed = |error: std::io::Error| Problem::fault(format!("{} cannot be used: {error}", folder.display()));
     std::fs::create_dir_all(&folder).map_err(failed)?;

@@ -18,18 +18,18 @@ use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::letters;
 use sluice_api::control::Crab;
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{
-    Dispatched, Envelope, FromWorker, Heartbeat, OLDEST, PROTOCOL, StepOrder, StepProgress, ToWorker, works_with,
+    Envelope, FromWorker, Heartbeat, OLDEST, PROTOCOL, StepDispatch, StepOrder, StepProgress, ToWorker, works_with,
 };
-use sluice_worker::process::Identity as Process;
-use sluice_worker::session::{Keeper, SessionId, Stream, boot_ms};
+use sluice_worker::process::ProcessIdentity;
+use sluice_worker::session::{SessionId, SessionKeeper, SessionStream, boot_ms};
 
 use crate::clock::new_id;
 use crate::crabs::presence::ELSEWHERE;
-use crate::identity::Identity;
-use crate::workbench::Workbench;
-use job::Job;
+use crate::identity::HomeIdentity;
+use crate::workbench::PerformContext;
+use job::WorkerAssignment;
 
 /// How often a worker gives a sign of life at least, and tells what its agents say.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -57,7 +57,7 @@ const LEAVING: u8 = 2;
 
 /// For whom it works, and as what.
 #[derive(Clone, Debug)]
-pub struct Hiring {
+pub struct WorkerOptions {
     /// Where the engine is.
     pub url: String,
     /// Whose work it does.
@@ -69,32 +69,32 @@ pub struct Hiring {
 }
 
 /// A worker.
-pub struct Worker {
-    bench: Workbench,
+pub struct WorkerRuntime {
+    bench: PerformContext,
     client: Client,
-    hiring: Hiring,
+    hiring: WorkerOptions,
     /// What the engine knows it by.
     crab: String,
     /// Which of those that have this name: a home that was copied is another.
-    identity: Identity,
+    identity: HomeIdentity,
     /// The version of the work protocol that the engine speaks.
     engine_speaks: AtomicU32,
     stage: AtomicU8,
-    inner: Mutex<Inner>,
+    inner: Mutex<WorkerRuntimeState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Inner {
+struct WorkerRuntimeState {
     /// What it is at, by the number of the handing-out.
-    jobs: BTreeMap<u64, Arc<Job>>,
+    jobs: BTreeMap<u64, Arc<WorkerAssignment>>,
     /// The way to the engine, while there is a connection.
     say: Option<Box<dyn Fn(String) -> bool + Send>>,
     /// Since it is connected it has looked for what is left of work that is not its any more.
     has_tidied: bool,
 }
 
-impl Inner {
+impl WorkerRuntimeState {
     /// How long it may be until the next sign of life.
     fn pace(&self) -> Duration {
         self.jobs.values().map(|job| job.kept_for() / SIGNS).fold(HEARTBEAT, Duration::min).max(FIRST_PAUSE)
@@ -103,7 +103,7 @@ impl Inner {
 
 /// How a worker stands with its engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News<'a> {
+pub enum WorkerNews<'a> {
     /// It is known there.
     Registered,
     /// The engine cannot be reached, and this is why. It is tried again and again.
@@ -112,9 +112,9 @@ pub enum News<'a> {
     Back,
 }
 
-impl Worker {
+impl WorkerRuntime {
     /// A worker at this bench. It has the same name for the engine as it had here before.
-    pub fn new(bench: Workbench, client: Client, hiring: Hiring) -> Result<Arc<Worker>, Problem> {
+    pub fn new(bench: PerformContext, client: Client, hiring: WorkerOptions) -> Result<Arc<WorkerRuntime>, Problem> {
         let file = bench.places.home().join("crab");
         let unusable = |why: String| Problem::fault(format!("{} cannot be used: {why}", file.display()));
         let crab = match std::fs::read_to_string(&file) {
@@ -129,14 +129,14 @@ impl Worker {
             Err(error) => return Err(unusable(error.to_string())),
         };
         // The agents of a worker that was killed go on while somebody keeps them: from now on this one.
-        let identity = Identity::of(bench.places.home())?;
-        let own = serde_json::to_vec(&Process::own()).unwrap_or_default();
+        let identity = HomeIdentity::of(bench.places.home())?;
+        let own = serde_json::to_vec(&ProcessIdentity::own()).unwrap_or_default();
         let keeper = bench.places.home().join(KEEPER);
         sluice_worker::taskfile::write(&keeper, &own)
             .map_err(|error| Problem::fault(format!("{} cannot be written: {error}", keeper.display())))?;
         let (engine_speaks, stage, inner) = (AtomicU32::new(OLDEST), AtomicU8::new(WORKING), Mutex::default());
         let changed = Condvar::new();
-        Ok(Arc::new(Worker { bench, client, hiring, crab, identity, engine_speaks, stage, inner, changed }))
+        Ok(Arc::new(WorkerRuntime { bench, client, hiring, crab, identity, engine_speaks, stage, inner, changed }))
     }
 
     /// What the engine knows it by.
@@ -145,7 +145,7 @@ impl Worker {
     }
 
     /// Works until it is told to stop, or the engine does not want it. `tell` hears how it stands with the engine.
-    pub fn run(self: &Arc<Self>, mut tell: impl FnMut(News<'_>)) -> Result<(), Problem> {
+    pub fn run(self: &Arc<Self>, mut tell: impl FnMut(WorkerNews<'_>)) -> Result<(), Problem> {
         self.forget_what_is_old();
         let weak = Arc::downgrade(self);
         let thread = std::thread::Builder::new().name("heartbeat".into());
@@ -161,7 +161,7 @@ impl Worker {
         while self.goes_on() {
             let ended = self.register().and_then(|()| {
                 if !is_known || is_away {
-                    tell(if is_known { News::Back } else { News::Registered });
+                    tell(if is_known { WorkerNews::Back } else { WorkerNews::Registered });
                 }
                 (is_known, is_away, wait) = (true, false, FIRST_PAUSE);
                 self.listen()
@@ -174,7 +174,7 @@ impl Worker {
                 Err(problem) => {
                     self.bench.log.line(&format!("not connected: {}", problem.message));
                     if !is_away {
-                        tell(News::Away(&problem.message));
+                        tell(WorkerNews::Away(&problem.message));
                     }
                     is_away = true;
                 }
@@ -210,11 +210,11 @@ impl Worker {
 
     /// Ends what it is at, before anybody else can be given it.
     fn give_back_all(&self) {
-        let jobs: Vec<Arc<Job>> = self.inner().jobs.values().cloned().collect();
+        let jobs: Vec<Arc<WorkerAssignment>> = self.inner().jobs.values().cloned().collect();
         jobs.iter().for_each(|job| job.give_back(&self.bench));
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, WorkerRuntimeState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -241,7 +241,7 @@ impl Worker {
     fn pause(&self, most: Duration) {
         let before = self.stage.load(Ordering::Relaxed);
         let inner = self.inner();
-        let stays = |_: &mut Inner| self.stage.load(Ordering::Relaxed) == before;
+        let stays = |_: &mut WorkerRuntimeState| self.stage.load(Ordering::Relaxed) == before;
         drop(self.changed.wait_timeout_while(inner, most, stays));
     }
 
@@ -250,12 +250,13 @@ impl Worker {
         let before = self.stage.load(Ordering::Relaxed);
         let inner = self.inner();
         let pace = inner.pace();
-        let stays = |inner: &mut Inner| self.stage.load(Ordering::Relaxed) == before && inner.pace() >= pace;
+        let stays =
+            |inner: &mut WorkerRuntimeState| self.stage.load(Ordering::Relaxed) == before && inner.pace() >= pace;
         drop(self.changed.wait_timeout_while(inner, pace, stays));
     }
 
     fn register(&self) -> Result<(), Problem> {
-        let Hiring { colony, role, name, .. } = &self.hiring;
+        let WorkerOptions { colony, role, name, .. } = &self.hiring;
         let wanted = json!({
             "crab_id": self.crab, "colony_id": colony, "name": name, "role": role, "instance": self.identity.name(),
             "protocol": PROTOCOL,
@@ -269,7 +270,7 @@ impl Worker {
         let message = format!(
             "the engine speaks version {theirs} of the work protocol; this worker speaks {OLDEST} to {PROTOCOL}"
         );
-        Err(Problem::new(Status::Conflict, "protocol_too_old", message).hint("update the engine"))
+        Err(Problem::new(ProblemStatus::Conflict, "protocol_too_old", message).hint("update the engine"))
     }
 
     /// Listens until the connection ends.
@@ -295,7 +296,7 @@ impl Worker {
             Ok(envelope) => envelope.kind,
             Err(why) => return self.not_understood(message, &why),
         };
-        let job = |it: Dispatched| self.inner().jobs.get(&it.dispatch).cloned();
+        let job = |it: StepDispatch| self.inner().jobs.get(&it.dispatch).cloned();
         match said {
             ToWorker::Assigned(order) => self.take(*order),
             ToWorker::Revoked(it) => {
@@ -324,8 +325,8 @@ impl Worker {
         // Half of it, so that an agent is paused, and one whose worker does not come back has ended, well before another is
         // given its step.
         let away_ms = order.lease_ms.unwrap_or(AWAY).min(order.away_ms.unwrap_or(AWAY)) / 2;
-        let keeper = Keeper { file: self.bench.places.home().join(KEEPER), away_ms, until_ms: 0 };
-        let job = Arc::new(Job::of(order, &self.hiring.url, keeper));
+        let keeper = SessionKeeper { file: self.bench.places.home().join(KEEPER), away_ms, until_ms: 0 };
+        let job = Arc::new(WorkerAssignment::of(order, &self.hiring.url, keeper));
         {
             let mut inner = self.inner();
             if self.stage.load(Ordering::Relaxed) != WORKING || inner.jobs.contains_key(&dispatch) {
@@ -359,11 +360,11 @@ impl Worker {
     /// Gives a sign of life, and tells what agents say.
     fn beat(&self) {
         self.sign();
-        let jobs: Vec<Arc<Job>> = self.inner().jobs.values().cloned().collect();
+        let jobs: Vec<Arc<WorkerAssignment>> = self.inner().jobs.values().cloned().collect();
         for job in jobs {
             let tail = SessionId::new(&job.order.name)
                 .ok()
-                .and_then(|id| self.bench.sessions.output_tail(&id, Stream::Output, 4 * LONGEST_PROGRESS).ok());
+                .and_then(|id| self.bench.sessions.output_tail(&id, SessionStream::Output, 4 * LONGEST_PROGRESS).ok());
             let text = tail.map(|tail| String::from_utf8_lossy(&tail.bytes).into_owned()).unwrap_or_default();
             let Some(line) = text.lines().rev().map(str::trim).find(|line| !line.is_empty()) else { continue };
             let line: String = line.chars().take(LONGEST_PROGRESS).collect();
@@ -402,7 +403,7 @@ impl Worker {
         match self.client.delete::<Value>(&format!("/v1/crabs/{}", self.crab)) {
             Ok(_) => Ok(()),
             // Nobody is there to be told; its leases run out.
-            Err(problem) if is_passing(&problem) || problem.status == Status::NotFound => Ok(()),
+            Err(problem) if is_passing(&problem) || problem.status == ProblemStatus::NotFound => Ok(()),
             Err(problem) => Err(problem),
         }
     }
@@ -410,5 +411,5 @@ impl Worker {
 
 /// Whether asking again later may help.
 fn is_passing(problem: &Problem) -> bool {
-    problem.is_passing() || matches!(problem.status, Status::Fault | Status::TooMany)
+    problem.is_passing() || matches!(problem.status, ProblemStatus::Fault | ProblemStatus::TooMany)
 }

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sluice_api::run::StartRun;
-use sluice_home::log::Log;
-use sluice_home::places::Places;
-use sluice_home::runs::SeenRun;
-use sluice_home::service::{Chosen, Service, Wanted, Who};
+use sluice_home::log::HomeLog;
+use sluice_home::places::HomePaths;
+use sluice_home::runs::RunSnapshot;
+use sluice_home::service::{KeyedId, PageQuery, Requester, Service};
 
 const HELD: &str = "name: ask\nsteps:\n  - {name: sure, type: gate, command: 'false', message: Sure?}\n";
 const TEMPLATE: &str = "name: by-hand\nsteps:\n  - {name: a, type: script, command: 'true'}\n";
@@ -18,9 +18,9 @@ const TEMPLATE: &str = "name: by-hand\nsteps:\n  - {name: a, type: script, comma
 const MANY: usize = 1_100;
 
 fn open(folder: &std::path::Path) -> Service {
-    let places = Places::new(folder.join("home"));
+    let places = HomePaths::new(folder.join("home"));
     std::fs::create_dir_all(places.home()).unwrap();
-    let log = Arc::new(Log::open(&places.log()));
+    let log = Arc::new(HomeLog::open(&places.log()));
     Service::open(places, Some("memory:".into()), std::env::current_exe().unwrap(), log).unwrap()
 }
 
@@ -34,16 +34,16 @@ fn a_question_behind_a_thousand_newer_runs_is_still_asked() {
     let start = |recipe: &str, by_hand: bool| {
         let cwd = folder.path().display().to_string();
         let wanted = StartRun { recipe: recipe.into(), cwd, by_hand, ..StartRun::default() };
-        service.start(&Who::person("somebody"), &Chosen::default(), &wanted).unwrap()
+        service.start(&Requester::person("somebody"), &KeyedId::default(), &wanted).unwrap()
     };
     let asks = start("ask.yml", false).id;
     let held = || service.ground().tasks.load_run(&asks).unwrap().unwrap().state.question().is_some();
     service.ground().tasks.wait(std::time::Duration::from_secs(60), || held().then_some(())).unwrap();
-    let many: Vec<SeenRun> = (0..MANY).map(|_| start("by-hand.yml", true)).collect();
+    let many: Vec<RunSnapshot> = (0..MANY).map(|_| start("by-hand.yml", true)).collect();
     let inbox = service.inbox().unwrap();
     assert_eq!(inbox.len(), 1);
     assert_eq!(inbox[0]["run"], asks.as_str());
-    let all = Wanted::default();
+    let all = PageQuery::default();
     assert_eq!(service.list_runs(None, false, &all).unwrap().items.len(), MANY + 1);
     assert_eq!(service.list_runs(Some("held"), false, &all).unwrap().items.len(), 1);
     assert_eq!(service.list_processes(false).unwrap().len(), MANY);
@@ -54,21 +54,21 @@ fn a_question_behind_a_thousand_newer_runs_is_still_asked() {
         assert_eq!(step.0, 0);
         service
             .by_hand(
-                &Who::person("somebody"),
+                &Requester::person("somebody"),
                 seen,
                 "a",
                 sluice_home::service::by_hand("complete", None, None).unwrap(),
             )
             .unwrap();
-        service.close_run(&Who::person("somebody"), &seen.id, String::new()).unwrap();
+        service.close_run(&Requester::person("somebody"), &seen.id, String::new()).unwrap();
     }
     let first = service.list_runs(None, true, &all).unwrap();
     assert_eq!((first.items.len(), first.items[0].id.as_str()), (1_001, asks.as_str()));
     let mut found: BTreeSet<String> = first.items.iter().map(|seen| seen.id.clone()).collect();
-    let second = service.list_runs(None, true, &Wanted { limit: Some(40), after: first.next }).unwrap();
+    let second = service.list_runs(None, true, &PageQuery { limit: Some(40), after: first.next }).unwrap();
     assert_eq!(second.items.len(), 40);
     found.extend(second.items.iter().map(|seen| seen.id.clone()));
-    let last = service.list_runs(None, true, &Wanted { limit: None, after: second.next }).unwrap();
+    let last = service.list_runs(None, true, &PageQuery { limit: None, after: second.next }).unwrap();
     assert_eq!((last.items.len(), last.next), (60, None));
     found.extend(last.items.iter().map(|seen| seen.id.clone()));
     assert_eq!(found.len(), MANY + 1);

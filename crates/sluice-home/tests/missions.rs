@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
 use sluice_api::Problem;
-use sluice_home::log::Log;
-use sluice_home::places::Places;
-use sluice_home::service::{Chosen, Service, Who};
+use sluice_home::log::HomeLog;
+use sluice_home::places::HomePaths;
+use sluice_home::service::{KeyedId, Requester, Service};
 
 const MANIFEST: &str = include_str!("../../sluice-dialect/tests/seeds/001-dev-task.toml");
 
@@ -20,9 +20,9 @@ struct House {
 }
 
 fn open(folder: &std::path::Path) -> Service {
-    let places = Places::new(folder.join("home")).with_prompts(Some(folder.join("prompts")));
+    let places = HomePaths::new(folder.join("home")).with_prompts(Some(folder.join("prompts")));
     std::fs::create_dir_all(places.home()).unwrap();
-    let log = Arc::new(Log::open(&places.log()));
+    let log = Arc::new(HomeLog::open(&places.log()));
     let program = std::env::current_exe().unwrap();
     Service::open(places, None, program, log).unwrap()
 }
@@ -52,13 +52,15 @@ impl House {
 
     fn colony(&self) -> String {
         let colony = json!({ "name": "reef", "description": "of the test" });
-        let found = self.service.found_colony(&Who::person("somebody"), &Chosen::default(), &of(&colony)).unwrap();
+        let found =
+            self.service.found_colony(&Requester::person("somebody"), &KeyedId::default(), &of(&colony)).unwrap();
         text(&found, "colony_id")
     }
 
     fn crab(&self, colony: &str, role: &str) -> String {
         let crab = json!({ "colony_id": colony, "name": format!("the {role}"), "role": role });
-        let found = self.service.register_crab(&Who::person("somebody"), &Chosen::default(), &of(&crab)).unwrap();
+        let found =
+            self.service.register_crab(&Requester::person("somebody"), &KeyedId::default(), &of(&crab)).unwrap();
         assert_eq!(found["state"], "idle");
         text(&found, "crab_id")
     }
@@ -66,34 +68,34 @@ impl House {
     fn mission(&self, colony: &str) -> String {
         let wanted = json!({ "colony_id": colony, "prompt": "Fix issue #6", "workflow": "dev-task" });
         text(
-            &self.service.create_mission(&Who::person("somebody"), &Chosen::default(), &of(&wanted)).unwrap(),
+            &self.service.create_mission(&Requester::person("somebody"), &KeyedId::default(), &of(&wanted)).unwrap(),
             "mission_id",
         )
     }
 
     /// How many were assigned since it was last asked.
     fn tick(&self) -> u64 {
-        let ticked = self.service.tick(&Who::person("somebody")).unwrap();
+        let ticked = self.service.tick(&Requester::person("somebody")).unwrap();
         assert_eq!(ticked["ok"], true);
         ticked["assigned"].as_u64().unwrap()
     }
 
     /// The statuses of all five steps.
     fn statuses(&self, mission: &str) -> String {
-        let shown = self.service.mission(&Who::person("somebody"), mission).unwrap();
+        let shown = self.service.mission(&Requester::person("somebody"), mission).unwrap();
         let words = shown["tasks"].as_array().unwrap().iter();
         words.map(|task| format!("{} {}", text(task, "step_id"), text(task, "status"))).collect::<Vec<_>>().join(", ")
     }
 
     fn start(&self, mission: &str, step: &str, crab: &str) -> Result<Value, Problem> {
         let wanted = json!({ "mission_id": mission, "task_id": format!("{mission}.{step}"), "crab_id": crab });
-        self.service.start_attempt(&Who::person("somebody"), &of(&wanted))
+        self.service.start_attempt(&Requester::person("somebody"), &of(&wanted))
     }
 
     fn complete(&self, run: &str, result: Option<&str>) -> Result<Value, Problem> {
         let wanted =
             json!({ "run_id": run, "status": "completed", "summary": format!("said by {run}"), "result": result });
-        self.service.complete_attempt(&Who::person("somebody"), &of(&wanted))
+        self.service.complete_attempt(&Requester::person("somebody"), &of(&wanted))
     }
 
     /// A crab does a step that was assigned to it.
@@ -103,14 +105,14 @@ impl House {
         self.complete(&run, result).unwrap();
     }
 
-    fn listen(&self, crab: &str) -> (sluice_home::crabs::Connection, Receiver<Value>) {
+    fn listen(&self, crab: &str) -> (sluice_home::crabs::WorkerConnection, Receiver<Value>) {
         let (sender, messages) = channel();
         let post = Box::new(move |message| drop(sender.send(message)));
-        (self.service.connect_crab(&Who::person("somebody"), crab, post).unwrap(), messages)
+        (self.service.connect_crab(&Requester::person("somebody"), crab, post).unwrap(), messages)
     }
 
     fn state_of(&self, crab: &str) -> String {
-        let crabs = self.service.crabs(&Who::person("somebody"));
+        let crabs = self.service.crabs(&Requester::person("somebody"));
         text(crabs.iter().find(|it| it["crab_id"] == crab).unwrap(), "state")
     }
 }
@@ -133,7 +135,7 @@ fn a_mission_from_plan_to_pull_request() {
     assert_eq!(house.service.mission_workflows(), ["dev-task"]);
     let colony = house.colony();
     let mission = house.mission(&colony);
-    let shown = house.service.mission(&Who::person("somebody"), &mission).unwrap();
+    let shown = house.service.mission(&Requester::person("somebody"), &mission).unwrap();
     assert_eq!(shown["worktree_path"], format!("burrows/mission-{mission}/"));
     let task = |step: &str| format!("{mission}.{step}");
     let depends: Vec<Value> = shown["tasks"].as_array().unwrap().iter().map(|it| it["depends_on"].clone()).collect();
@@ -174,12 +176,12 @@ fn a_mission_from_plan_to_pull_request() {
     house.does(&mission, "review", &reviewer, Some("PASS"));
     house.tick();
     assert!(house.statuses(&mission).ends_with("fix skipped, pr assigned"), "{}", house.statuses(&mission));
-    let pr = house.service.mission_tasks(&Who::person("somebody"), Some(&mission)).unwrap().pop().unwrap();
+    let pr = house.service.mission_tasks(&Requester::person("somebody"), Some(&mission)).unwrap().pop().unwrap();
     let prompt = text(&pr, "prompt");
     assert!(prompt.starts_with(&format!("pr: Fix issue #6 in burrows/mission-{mission}/")), "{prompt}");
     assert!(text(&pr, "context").contains("said by"), "{pr}");
     house.does(&mission, "pr", &text(&pr, "assigned_crab_id"), None);
-    assert_eq!(house.service.mission(&Who::person("somebody"), &mission).unwrap()["status"], "completed");
+    assert_eq!(house.service.mission(&Requester::person("somebody"), &mission).unwrap()["status"], "completed");
 }
 
 #[test]
@@ -207,16 +209,16 @@ fn what_a_crab_says_twice_counts_once_and_what_it_says_late_is_refused() {
     assert_eq!(text(&house.start(&mission, "plan", &crab).unwrap(), "run_id"), run, "asked again it is the same");
     house.complete(&run, None).unwrap();
     house.complete(&run, None).unwrap();
-    assert_eq!(house.service.mission(&Who::person("somebody"), &mission).unwrap()["tasks"][0]["attempt"], 1);
+    assert_eq!(house.service.mission(&Requester::person("somebody"), &mission).unwrap()["tasks"][0]["attempt"], 1);
 
     house.tick();
     let run = text(&house.start(&mission, "implement", &crab).unwrap(), "run_id");
-    house.service.unregister_crab(&Who::person("somebody"), &crab).unwrap();
+    house.service.unregister_crab(&Requester::person("somebody"), &crab).unwrap();
     assert_eq!(house.state_of(&crab), "offline");
     let other = house.crab(&colony, "any");
     house.does(&mission, "implement", &other, None);
     assert_eq!(code(house.complete(&run, None)), "lease_lost");
-    assert_eq!(house.service.mission(&Who::person("somebody"), &mission).unwrap()["tasks"][1]["attempt"], 2);
+    assert_eq!(house.service.mission(&Requester::person("somebody"), &mission).unwrap()["tasks"][1]["attempt"], 2);
 }
 
 #[test]
@@ -257,7 +259,7 @@ fn a_crab_need_not_wait_for_the_scheduler() {
             let run = text(&house.start(&mission, step, &crab).unwrap(), "run_id");
             house.complete(&run, result).unwrap();
         }
-        assert_eq!(house.service.mission(&Who::person("somebody"), &mission).unwrap()["status"], "completed");
+        assert_eq!(house.service.mission(&Requester::person("somebody"), &mission).unwrap()["status"], "completed");
         assert_eq!(code(house.start(&mission, "pr", &crab)), "not_ready");
     }
 }
@@ -272,13 +274,13 @@ fn a_task_that_failed_and_is_queued_again_can_be_had_at_once() {
     let crab = house.crab(&colony, "any");
     let wanted = json!({ "colony_id": colony, "prompt": "x", "workflow": "stubborn" });
     let mission = text(
-        &house.service.create_mission(&Who::person("somebody"), &Chosen::default(), &of(&wanted)).unwrap(),
+        &house.service.create_mission(&Requester::person("somebody"), &KeyedId::default(), &of(&wanted)).unwrap(),
         "mission_id",
     );
     let fails = || {
         let run = text(&house.start(&mission, "a", &crab).unwrap(), "run_id");
         let report = json!({ "run_id": run, "status": "failed", "summary": "no tools" });
-        house.service.complete_attempt(&Who::person("somebody"), &of(&report)).unwrap();
+        house.service.complete_attempt(&Requester::person("somebody"), &of(&report)).unwrap();
     };
     fails();
     assert_eq!((house.tick(), house.statuses(&mission).as_str()), (2, "a assigned"));
@@ -291,17 +293,17 @@ fn ids_can_be_shortened() {
     let house = House::new();
     let colony = house.colony();
     let crab = house.crab(&colony[..8], "any");
-    let shown = house.service.crabs(&Who::person("somebody"));
+    let shown = house.service.crabs(&Requester::person("somebody"));
     assert_eq!(shown.iter().find(|it| it["crab_id"] == crab).unwrap()["colony_id"], colony);
     let idea = json!({ "colony_id": &colony[..8], "prompt": "one day" });
-    let idea = house.service.create_mission(&Who::person("somebody"), &Chosen::default(), &of(&idea)).unwrap();
+    let idea = house.service.create_mission(&Requester::person("somebody"), &KeyedId::default(), &of(&idea)).unwrap();
     assert_eq!(idea["colony_id"], colony);
     let mission = house.mission(&colony[..8]);
     for id in [mission, text(&idea, "mission_id")] {
-        assert_eq!(house.service.mission(&Who::person("somebody"), &id[..8]).unwrap()["mission_id"], id);
+        assert_eq!(house.service.mission(&Requester::person("somebody"), &id[..8]).unwrap()["mission_id"], id);
     }
-    assert_eq!(code(house.service.mission(&Who::person("somebody"), "")), "not_found");
-    assert_eq!(code(house.service.mission(&Who::person("somebody"), "nobody")), "not_found");
+    assert_eq!(code(house.service.mission(&Requester::person("somebody"), "")), "not_found");
+    assert_eq!(code(house.service.mission(&Requester::person("somebody"), "nobody")), "not_found");
 }
 
 #[test]
@@ -312,9 +314,9 @@ fn a_crab_is_told_that_its_mission_was_cancelled() {
     let (_connection, messages) = house.listen(&crab);
     let mission = house.mission(&colony);
     assert_eq!(messages.recv().unwrap()["kind"]["type"], "task_assigned");
-    house.service.cancel_run(&Who::person("somebody"), &mission, "not wanted".into()).unwrap();
+    house.service.cancel_run(&Requester::person("somebody"), &mission, "not wanted".into()).unwrap();
     assert_eq!(messages.recv().unwrap()["kind"]["type"], "task_withdrawn");
-    assert_eq!(house.service.mission(&Who::person("somebody"), &mission).unwrap()["status"], "cancelled");
+    assert_eq!(house.service.mission(&Requester::person("somebody"), &mission).unwrap()["status"], "cancelled");
     assert_eq!(house.state_of(&crab), "idle");
 }
 
@@ -322,10 +324,10 @@ fn a_crab_is_told_that_its_mission_was_cancelled() {
 fn what_is_wrong_is_named() {
     let house = House::new();
     let colony = house.colony();
-    let person = Who::person("somebody");
+    let person = Requester::person("somebody");
     let mission = |colony: &str, prompt: &str, workflow: Value| {
         let wanted = json!({ "colony_id": colony, "prompt": prompt, "workflow": workflow });
-        house.service.create_mission(&person, &Chosen::default(), &of(&wanted))
+        house.service.create_mission(&person, &KeyedId::default(), &of(&wanted))
     };
     // Until everything has been taken up, what is not known may only not be known yet.
     while code(house.complete("never", None)) == "unavailable" {
@@ -338,14 +340,14 @@ fn what_is_wrong_is_named() {
     let idea = mission(&colony, "one day", json!(null)).unwrap();
     assert_eq!((&idea["status"], &idea["workflow_name"]), (&json!("pending"), &json!(null)));
     let house = House { service: house.service, folder: house.folder }.restart();
-    assert_eq!(house.service.missions(&Who::person("somebody")).unwrap()[0]["mission_id"], idea["mission_id"]);
+    assert_eq!(house.service.missions(&Requester::person("somebody")).unwrap()[0]["mission_id"], idea["mission_id"]);
     assert_eq!(
-        house.service.mission_tasks(&Who::person("somebody"), idea["mission_id"].as_str()).unwrap(),
+        house.service.mission_tasks(&Requester::person("somebody"), idea["mission_id"].as_str()).unwrap(),
         Vec::<Value>::new()
     );
     let crab = json!({ "colony_id": "nowhere", "name": "x", "role": "any" });
     assert_eq!(
-        code(house.service.register_crab(&Who::person("somebody"), &Chosen::default(), &of(&crab))),
+        code(house.service.register_crab(&Requester::person("somebody"), &KeyedId::default(), &of(&crab))),
         "not_found"
     );
 }

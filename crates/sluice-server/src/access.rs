@@ -10,14 +10,14 @@ use axum::middleware::Next;
 use axum::response::Response;
 use sluice_api::Problem;
 use sluice_api::client::VERSION_HEADER;
-use sluice_api::problem::Status;
-use sluice_home::service::{Bearer, Denied, Turned, Who};
+use sluice_api::problem::ProblemStatus;
+use sluice_home::service::{Bearer, DeniedBearer, DeniedRequest, Requester};
 
-use crate::answer::{Refused, refuse};
-use crate::caller::Caller;
-use crate::door::Peer;
+use crate::answer::{RefusalReason, refuse};
+use crate::caller::RequestCaller;
+use crate::door::NetworkPeer;
 use crate::run::App;
-use crate::table::Operation;
+use crate::table::RouteOperation;
 use crate::whole::only_looks;
 
 /// What is there for everybody.
@@ -58,15 +58,15 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     }
     let method = request.method().clone();
     let path = shown(request.uri().path());
-    let peer = request.extensions().get::<Peer>().map(ToString::to_string).unwrap_or_default();
+    let peer = request.extensions().get::<NetworkPeer>().map(ToString::to_string).unwrap_or_default();
     let (response, token, who) = match identify(&app, request.headers()).await {
-        Err(Denied { problem, token }) => (turn_away(&problem), token, None),
+        Err(DeniedBearer { problem, token }) => (turn_away(&problem), token, None),
         Ok(bearer) => {
             let (token, who) = (bearer.token.clone(), bearer.who.label());
             let response = match hindrance(&app, &bearer, &method, &path) {
                 Some(response) => response,
                 None => {
-                    request.extensions_mut().insert(Caller::Bearer(bearer));
+                    request.extensions_mut().insert(RequestCaller::Bearer(bearer));
                     next.run(request).await
                 }
             };
@@ -74,13 +74,13 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         }
     };
     if matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        let refused = response.extensions().get::<Refused>();
+        let refused = response.extensions().get::<RefusalReason>();
         let reason = refused.map_or("refused", |refused| refused.0.as_str()).to_owned();
         let whose = token.clone().unwrap_or_default();
         record(
             app,
             &whose,
-            Turned { reason, token, who, method: method.to_string(), path, peer, unrecorded: 0, at: None },
+            DeniedRequest { reason, token, who, method: method.to_string(), path, peer, unrecorded: 0, at: None },
         )
         .await;
     }
@@ -90,19 +90,24 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
 /// At the socket everybody of this machine is let in; who is refused there is written down all the same.
 pub(crate) async fn record_refused(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let (method, path) = (request.method().to_string(), shown(request.uri().path()));
-    let caller = request.extensions().get::<Caller>().cloned();
+    let caller = request.extensions().get::<RequestCaller>().cloned();
     let response = next.run(request).await;
-    if let (StatusCode::FORBIDDEN, Some(Caller::Process(peer))) = (response.status(), caller) {
-        let reason = response.extensions().get::<Refused>().map_or("refused", |refused| refused.0.as_str()).to_owned();
+    if let (StatusCode::FORBIDDEN, Some(RequestCaller::Process(peer))) = (response.status(), caller) {
+        let reason =
+            response.extensions().get::<RefusalReason>().map_or("refused", |refused| refused.0.as_str()).to_owned();
         let process = peer.as_ref().map_or("a process".to_owned(), |peer| format!("process {}", peer.process.pid));
-        let who = response.extensions().get::<Who>().map(Who::label);
+        let who = response.extensions().get::<Requester>().map(Requester::label);
         // What is nobody's may come from many, and is told apart by what they asked.
         let whose = match who.as_deref() {
-            Some(who) if who != Who::Nobody.label() => who.to_owned(),
+            Some(who) if who != Requester::Nobody.label() => who.to_owned(),
             Some(_) | None => format!("{method} {}", route(&path)),
         };
-        record(app, &whose, Turned { reason, token: None, who, method, path, peer: process, unrecorded: 0, at: None })
-            .await;
+        record(
+            app,
+            &whose,
+            DeniedRequest { reason, token: None, who, method, path, peer: process, unrecorded: 0, at: None },
+        )
+        .await;
     }
     response
 }
@@ -122,11 +127,11 @@ fn is_open(method: &Method, path: &str) -> bool {
     only_looks(method) && OPEN.contains(&path)
 }
 
-async fn identify(app: &Arc<App>, headers: &HeaderMap) -> Result<Bearer, Denied> {
+async fn identify(app: &Arc<App>, headers: &HeaderMap) -> Result<Bearer, DeniedBearer> {
     let none = || {
-        let problem = Problem::new(Status::Unauthorized, "no_token", "a token is needed here")
+        let problem = Problem::new(ProblemStatus::Unauthorized, "no_token", "a token is needed here")
             .hint("send `Authorization: Bearer …`; `sluice token create` makes a token");
-        Denied { problem, token: None }
+        DeniedBearer { problem, token: None }
     };
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).ok_or_else(none)?;
     let (scheme, secret) = shown.split_once(' ').ok_or_else(none)?;
@@ -135,31 +140,33 @@ async fn identify(app: &Arc<App>, headers: &HeaderMap) -> Result<Bearer, Denied>
     }
     let (asked, secret) = (app.clone(), secret.trim().to_owned());
     let found = tokio::task::spawn_blocking(move || asked.service.bearer(&secret)).await;
-    found.unwrap_or_else(|_| Err(Denied { problem: Problem::fault("the token could not be looked at"), token: None }))
+    found.unwrap_or_else(|_| {
+        Err(DeniedBearer { problem: Problem::fault("the token could not be looked at"), token: None })
+    })
 }
 
 /// The answer to a token that is not enough for this, or used too often.
 fn hindrance(app: &App, bearer: &Bearer, method: &Method, path: &str) -> Option<Response> {
     let Bearer { who, token } = bearer;
     if let Err(wait) = app.rates.take(token, Instant::now()) {
-        let problem = Problem::new(Status::TooMany, "too_many_requests", "this token is used too often");
+        let problem = Problem::new(ProblemStatus::TooMany, "too_many_requests", "this token is used too often");
         let mut response = refuse(&problem.hint("wait as long as `retry-after` says"));
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
         return Some(response);
     }
     let looks = only_looks(method);
     let may = match who {
-        Who::Person { .. } => true,
+        Requester::Person { .. } => true,
         // What a session may do is decided by the task or run that it asks; it sees no other.
-        Who::Session { task, .. } => !looks || is_in(path, &SEEN_BY_SESSIONS) || is_of(path, &TASKS, task),
-        Who::Step { run, .. } => !looks || is_in(path, &SEEN_BY_SESSIONS) || is_of(path, &RUNS, run),
-        Who::Worker { .. } => is_in(path, if looks { &SEEN_BY_WORKERS } else { &FOR_WORKERS }),
-        Who::Reader { .. } | Who::Nobody => looks,
+        Requester::Session { task, .. } => !looks || is_in(path, &SEEN_BY_SESSIONS) || is_of(path, &TASKS, task),
+        Requester::Step { run, .. } => !looks || is_in(path, &SEEN_BY_SESSIONS) || is_of(path, &RUNS, run),
+        Requester::Worker { .. } => is_in(path, if looks { &SEEN_BY_WORKERS } else { &FOR_WORKERS }),
+        Requester::Reader { .. } | Requester::Nobody => looks,
     };
     match may {
         true => None,
         false => {
-            let problem = Problem::new(Status::Forbidden, "not_enough", "this token does not allow that");
+            let problem = Problem::new(ProblemStatus::Forbidden, "not_enough", "this token does not allow that");
             let scope = match looks {
                 true if is_in(path, &["/v1/tokens"]) => "person",
                 true => "read",
@@ -216,23 +223,28 @@ pub(crate) async fn tell_strangers_nothing(mut response: Response) -> Response {
 }
 
 /// A caller who may not ask for something hears that, and neither what is wrong with their words nor what is there.
-pub(crate) async fn right_first(State(operations): State<Arc<[Operation]>>, request: Request, next: Next) -> Response {
+pub(crate) async fn right_first(
+    State(operations): State<Arc<[RouteOperation]>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
     let response = next.run(request).await;
     if !hides_a_right(response.status()) {
         return response;
     }
-    let asked =
-        |it: &&Operation| Some(it.path) == route.as_deref() && it.method.word().eq_ignore_ascii_case(method.as_str());
-    let (Some(operation), Some(who)) = (operations.iter().find(asked), response.extensions().get::<Who>()) else {
+    let asked = |it: &&RouteOperation| {
+        Some(it.path) == route.as_deref() && it.method.word().eq_ignore_ascii_case(method.as_str())
+    };
+    let (Some(operation), Some(who)) = (operations.iter().find(asked), response.extensions().get::<Requester>()) else {
         return response;
     };
     match operation.who.allows(who) {
         true => response,
         false => {
             let message = format!("Not allowed: {method} {} is not for you to ask", operation.path);
-            let mut refused = refuse(&Problem::new(Status::Forbidden, "not_yours", message));
+            let mut refused = refuse(&Problem::new(ProblemStatus::Forbidden, "not_yours", message));
             refused.extensions_mut().insert(who.clone());
             refused
         }
@@ -246,9 +258,9 @@ fn hides_a_right(status: StatusCode) -> bool {
 }
 
 /// Writes down who was turned away, unless that has happened to them too often.
-async fn record(app: Arc<App>, whose: &str, turned: Turned) {
+async fn record(app: Arc<App>, whose: &str, turned: DeniedRequest) {
     let Some(unrecorded) = app.records.take(whose, Instant::now()) else { return };
-    let turned = Turned { unrecorded, ..turned };
+    let turned = DeniedRequest { unrecorded, ..turned };
     // Whether it could be written down or not, they are turned away.
     let _ = tokio::task::spawn_blocking(move || app.service.turned_away(&turned)).await;
 }

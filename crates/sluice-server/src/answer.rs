@@ -10,18 +10,18 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_api::Problem;
 use sluice_api::client::VERSION_HEADER;
-use sluice_api::problem::Status;
-use sluice_home::service::{Service, Who};
+use sluice_api::problem::ProblemStatus;
+use sluice_home::service::{Requester, Service};
 
-use crate::caller::Caller;
+use crate::caller::RequestCaller;
 use crate::limits::LONGEST_FIELD;
 use crate::run::App;
 
 /// Asks on a thread that may wait, and answers with what came of it.
 pub(crate) async fn ask<T: Serialize>(
     app: Arc<App>,
-    caller: Caller,
-    question: impl FnOnce(&Service, &Who) -> Result<T, Problem> + Send + 'static,
+    caller: RequestCaller,
+    question: impl FnOnce(&Service, &Requester) -> Result<T, Problem> + Send + 'static,
 ) -> Response {
     app.touch();
     let asked = app.clone();
@@ -68,7 +68,8 @@ fn bounded(body: &[u8]) -> Result<(), Problem> {
     match longest(&document) {
         Some((field, length)) if length > LONGEST_FIELD => {
             let message = format!("`{field}` has {length} bytes, and a text has at most {LONGEST_FIELD}");
-            Err(Problem::new(Status::TooLarge, "too_large", message).hint("put it into a file in the repository"))
+            Err(Problem::new(ProblemStatus::TooLarge, "too_large", message)
+                .hint("put it into a file in the repository"))
         }
         Some(_) | None => Ok(()),
     }
@@ -114,12 +115,12 @@ pub(crate) fn written(status: StatusCode, body: Vec<u8>) -> Response {
 
 /// Why somebody was refused, for whoever writes that down.
 #[derive(Clone, Debug)]
-pub(crate) struct Refused(pub(crate) String);
+pub(crate) struct RefusalReason(pub(crate) String);
 
 /// A "no".
 pub(crate) fn refuse(problem: &Problem) -> Response {
     let status = StatusCode::from_u16(problem.status.number()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json(status, problem);
-    response.extensions_mut().insert(Refused(problem.code.clone()));
+    response.extensions_mut().insert(RefusalReason(problem.code.clone()));
     response
 }

@@ -6,8 +6,8 @@ use axum::extract::{FromRequestParts, OptionalFromRequestParts};
 use axum::http::request::Parts;
 use axum::response::Response;
 use sluice_api::Problem;
-use sluice_api::problem::Status;
-use sluice_home::service::{Bearer, Identity, Service, Wants, Who};
+use sluice_api::problem::ProblemStatus;
+use sluice_home::service::{Bearer, ProcessIdentity, RequestAccess, Requester, Service};
 use tokio::net::UnixStream;
 
 use crate::answer::refuse;
@@ -16,67 +16,71 @@ use crate::whole::only_looks;
 /// A process at the socket, as it was when it came. A connection that outlives it is nobody's: the next process with its
 /// number is another.
 #[derive(Clone, Debug)]
-pub(crate) struct Peer {
-    pub(crate) process: Identity,
+pub(crate) struct SocketPeer {
+    pub(crate) process: ProcessIdentity,
     pub(crate) user: u32,
-    wants: Wants,
+    wants: RequestAccess,
 }
 
-impl Peer {
+impl SocketPeer {
     /// Whoever is at the other end.
-    pub(crate) fn of(stream: &UnixStream) -> Option<Peer> {
+    pub(crate) fn of(stream: &UnixStream) -> Option<SocketPeer> {
         let credentials = stream.peer_cred().ok()?;
-        Some(Peer { process: Identity::of(credentials.pid()?)?, user: credentials.uid(), wants: Wants::Look })
+        Some(SocketPeer {
+            process: ProcessIdentity::of(credentials.pid()?)?,
+            user: credentials.uid(),
+            wants: RequestAccess::Look,
+        })
     }
 }
 
 /// Who asks. The door puts it into the request; a handler takes it out.
 #[derive(Clone, Debug)]
-pub(crate) enum Caller {
+pub(crate) enum RequestCaller {
     /// A process of this machine, at the socket; `None` if the system does not say which.
-    Process(Option<Peer>),
+    Process(Option<SocketPeer>),
     /// Somebody who showed a token.
     Bearer(Bearer),
 }
 
-impl Caller {
+impl RequestCaller {
     /// By what their token is known, if they showed one.
     pub(crate) fn token(&self) -> Option<&str> {
         match self {
-            Caller::Process(_) => None,
-            Caller::Bearer(bearer) => Some(&bearer.token),
+            RequestCaller::Process(_) => None,
+            RequestCaller::Bearer(bearer) => Some(&bearer.token),
         }
     }
 
     /// Who that is. It may have to look at processes, and so it may wait.
-    pub(crate) fn who(self, service: &Service) -> Result<Who, Problem> {
+    pub(crate) fn who(self, service: &Service) -> Result<Requester, Problem> {
         match self {
-            Caller::Process(peer) => {
-                let Peer { process, user, wants } = peer.ok_or_else(Who::unknown)?;
+            RequestCaller::Process(peer) => {
+                let SocketPeer { process, user, wants } = peer.ok_or_else(Requester::unknown)?;
                 service.who(&process, user, wants)
             }
-            Caller::Bearer(bearer) => Ok(bearer.who),
+            RequestCaller::Bearer(bearer) => Ok(bearer.who),
         }
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Caller {
+impl<S: Send + Sync> FromRequestParts<S> for RequestCaller {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
-        let unknown = || refuse(&Problem::new(Status::Unauthorized, "no_token", "nobody knows who asks"));
-        let mut caller = parts.extensions.get::<Caller>().cloned().ok_or_else(unknown)?;
-        if let (Caller::Process(Some(peer)), false) = (&mut caller, only_looks(&parts.method)) {
-            peer.wants = Wants::Change;
+        let unknown = || refuse(&Problem::new(ProblemStatus::Unauthorized, "no_token", "nobody knows who asks"));
+        let mut caller = parts.extensions.get::<RequestCaller>().cloned().ok_or_else(unknown)?;
+        if let (RequestCaller::Process(Some(peer)), false) = (&mut caller, only_looks(&parts.method)) {
+            peer.wants = RequestAccess::Change;
         }
         Ok(caller)
     }
 }
 
-impl<S: Send + Sync> OptionalFromRequestParts<S> for Caller {
+impl<S: Send + Sync> OptionalFromRequestParts<S> for RequestCaller {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, Infallible> {
-        Ok(parts.extensions.get::<Caller>().cloned())
+        Ok(parts.extensions.get::<RequestCaller>().cloned())
     }
 }

@@ -19,54 +19,54 @@ use sluice_home::crabs::Register;
 use sluice_home::missions::NewMission;
 
 use crate::answer::{ask, said};
-use crate::caller::Caller;
-use crate::keys::Named;
-use crate::live::Followed;
+use crate::caller::RequestCaller;
+use crate::keys::RequestKeyedId;
+use crate::live::FollowQuery;
 use crate::run::App;
-use crate::table::{For, Table, delete, get, post};
+use crate::table::{RouteAudience, RouteTable, delete, get, post};
 
-type Asked = (State<Arc<App>>, Caller);
+type ControlCall = (State<Arc<App>>, RequestCaller);
 
-pub(crate) fn table() -> Table {
+pub(crate) fn table() -> RouteTable {
     missions_table().merge(attempts_table())
 }
 
 /// What crabs say about their work.
-fn attempts_table() -> Table {
-    Table::new("control plane")
+fn attempts_table() -> RouteTable {
+    RouteTable::new("control plane")
         .add(
             post("/v1/runs/start", "A crab begins with a task")
                 .takes::<StepStart>()
                 .answers::<AttemptStarted>()
                 .creates()
-                .for_(For::Workers),
+                .for_(RouteAudience::Workers),
             start,
         )
         .add(
             post("/v1/runs/update", "A crab says how it is going")
                 .takes::<StepProgress>()
                 .answers::<AttemptUpdated>()
-                .for_(For::Workers),
+                .for_(RouteAudience::Workers),
             update,
         )
         .add(
             post("/v1/runs/merge-turn", "Ask for the turn to bring work into the branch of the run")
                 .takes::<AskMergeTurn>()
                 .answers::<MergeTurn>()
-                .for_(For::Workers),
+                .for_(RouteAudience::Workers),
             turn,
         )
         .add(
             post("/v1/runs/complete", "A crab says how it ended")
                 .takes::<StepReport>()
                 .answers::<AttemptEnded>()
-                .for_(For::Workers),
+                .for_(RouteAudience::Workers),
             complete,
         )
 }
 
-fn missions_table() -> Table {
-    Table::new("control plane")
+fn missions_table() -> RouteTable {
+    RouteTable::new("control plane")
         .add(get("/v1/colonies", "All colonies").answers::<Vec<Colony>>(), colonies)
         .add(post("/v1/colonies", "Found a colony").takes::<NewColony>().answers::<Colony>().creates(), found_colony)
         .add(get("/v1/crabs", "All crabs").answers::<Vec<Crab>>(), crabs)
@@ -75,10 +75,10 @@ fn missions_table() -> Table {
                 .takes::<Register>()
                 .answers::<Crab>()
                 .creates()
-                .for_(For::Workers),
+                .for_(RouteAudience::Workers),
             register,
         )
-        .add(delete("/v1/crabs/{id}", "A crab goes").answers::<Crab>().for_(For::Workers), unregister)
+        .add(delete("/v1/crabs/{id}", "A crab goes").answers::<Crab>().for_(RouteAudience::Workers), unregister)
         .add(get("/v1/missions", "Missions, oldest first").answers::<Vec<Mission>>(), missions)
         .add(
             post("/v1/missions", "Begin a mission").takes::<NewMission>().answers::<Mission>().creates(),
@@ -88,7 +88,7 @@ fn missions_table() -> Table {
         .add(delete("/v1/missions/{id}", "End a mission").answers::<MissionShown>(), cancel_mission)
         .add(
             get("/v1/tasks", "The tasks of a mission, or of all that have not ended")
-                .reads::<OfMission>()
+                .reads::<ControlQuery>()
                 .answers::<Vec<MissionTask>>(),
             tasks,
         )
@@ -99,57 +99,65 @@ fn missions_table() -> Table {
         .add(
             post("/v1/scheduler/tick", "Wait until the scheduler has gone round")
                 .answers::<Ticked>()
-                .for_(For::Workers),
+                .for_(RouteAudience::Workers),
             tick,
         )
         .add(get("/v1/status", "What stands where").answers::<ControlStatus>(), status)
         .add(
             get("/v1/ws/events", "What happens, an event a message")
-                .reads::<Followed>()
+                .reads::<FollowQuery>()
                 .with(StatusCode::SWITCHING_PROTOCOLS),
             crate::live::socket,
         )
         .add(
             get("/v1/ws/crab/{id}", "The connection that a crab listens on")
                 .with(StatusCode::SWITCHING_PROTOCOLS)
-                .for_(For::Workers),
+                .for_(RouteAudience::Workers),
             crate::crab_socket::listen,
         )
 }
 
-async fn colonies((State(app), caller): Asked) -> Response {
+async fn colonies((State(app), caller): ControlCall) -> Response {
     ask(app, caller, |service, who| Ok(service.colonies(who))).await
 }
 
-async fn found_colony((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
+async fn found_colony(
+    (State(app), caller): ControlCall,
+    RequestKeyedId(chosen): RequestKeyedId,
+    body: Bytes,
+) -> Response {
     ask(app, caller, move |service, who| service.found_colony(who, &chosen, &said(&body)?)).await
 }
 
-async fn crabs((State(app), caller): Asked) -> Response {
+async fn crabs((State(app), caller): ControlCall) -> Response {
     ask(app, caller, |service, who| Ok(service.crabs(who))).await
 }
 
-async fn register((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
+async fn register((State(app), caller): ControlCall, RequestKeyedId(chosen): RequestKeyedId, body: Bytes) -> Response {
     ask(app, caller, move |service, who| service.register_crab(who, &chosen, &said(&body)?)).await
 }
 
-async fn unregister((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+async fn unregister((State(app), caller): ControlCall, Path(id): Path<String>) -> Response {
     ask(app, caller, move |service, who| service.unregister_crab(who, &id)).await
 }
 
-async fn missions((State(app), caller): Asked) -> Response {
+async fn missions((State(app), caller): ControlCall) -> Response {
     ask(app, caller, |service, who| service.missions(who)).await
 }
 
-async fn create_mission((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
+async fn create_mission(
+    (State(app), caller): ControlCall,
+    RequestKeyedId(chosen): RequestKeyedId,
+    body: Bytes,
+) -> Response {
     ask(app, caller, move |service, who| service.create_mission(who, &chosen, &said(&body)?)).await
 }
 
-async fn mission((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+async fn mission((State(app), caller): ControlCall, Path(id): Path<String>) -> Response {
     ask(app, caller, move |service, who| service.mission(who, &id)).await
 }
 
-async fn cancel_mission((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+async fn cancel_mission((State(app), caller): ControlCall, Path(id): Path<String>) -> Response {
     ask(app, caller, move |service, who| {
         service.mission(who, &id)?;
         service.cancel_run(who, &id, String::new())?;
@@ -160,39 +168,39 @@ async fn cancel_mission((State(app), caller): Asked, Path(id): Path<String>) -> 
 
 /// Of which mission.
 #[derive(Deserialize, JsonSchema)]
-struct OfMission {
+struct ControlQuery {
     /// Its id; all that have not ended unless given.
     mission_id: Option<String>,
 }
 
-async fn tasks((State(app), caller): Asked, Query(of): Query<OfMission>) -> Response {
+async fn tasks((State(app), caller): ControlCall, Query(of): Query<ControlQuery>) -> Response {
     ask(app, caller, move |service, who| service.mission_tasks(who, of.mission_id.as_deref())).await
 }
 
-async fn start((State(app), caller): Asked, body: Bytes) -> Response {
+async fn start((State(app), caller): ControlCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| service.start_attempt(who, &said(&body)?)).await
 }
 
-async fn update((State(app), caller): Asked, body: Bytes) -> Response {
+async fn update((State(app), caller): ControlCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| service.update_attempt(who, &said(&body)?)).await
 }
 
-async fn turn((State(app), caller): Asked, body: Bytes) -> Response {
+async fn turn((State(app), caller): ControlCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| service.merge_turn(who, &said(&body)?)).await
 }
 
-async fn complete((State(app), caller): Asked, body: Bytes) -> Response {
+async fn complete((State(app), caller): ControlCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| service.complete_attempt(who, &said(&body)?)).await
 }
 
-async fn workflows((State(app), caller): Asked) -> Response {
+async fn workflows((State(app), caller): ControlCall) -> Response {
     ask(app, caller, |service, _| Ok(service.mission_workflows())).await
 }
 
-async fn tick((State(app), caller): Asked) -> Response {
+async fn tick((State(app), caller): ControlCall) -> Response {
     ask(app, caller, |service, who| -> Result<Value, _> { service.tick(who) }).await
 }
 
-async fn status((State(app), caller): Asked) -> Response {
+async fn status((State(app), caller): ControlCall) -> Response {
     ask(app, caller, |service, who| service.status(who)).await
 }

@@ -13,14 +13,14 @@ use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sluice_api::Problem;
-use sluice_home::crabs::About;
-use sluice_home::service::{Service, Who};
+use sluice_home::crabs::MessageSubject;
+use sluice_home::service::{Requester, Service};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::answer::refuse;
-use crate::caller::Caller;
-use crate::door::Present;
-use crate::limits::Pace;
+use crate::caller::RequestCaller;
+use crate::door::EnginePresence;
+use crate::limits::SocketPace;
 use crate::run::App;
 
 /// Bytes of one message.
@@ -30,9 +30,9 @@ const NOT_THE_ONE: CloseCode = 4000;
 
 pub(crate) async fn listen(
     State(app): State<Arc<App>>,
-    caller: Caller,
+    caller: RequestCaller,
     Path(crab): Path<String>,
-    present: Option<Extension<Present>>,
+    present: Option<Extension<EnginePresence>>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     app.touch();
@@ -65,16 +65,17 @@ pub(crate) async fn listen(
 }
 
 /// Why a connection is closed; none when the other end has closed it.
-pub(crate) type Goodbye = Option<(CloseCode, &'static str)>;
+pub(crate) type SocketGoodbye = Option<(CloseCode, &'static str)>;
 
 /// The engine ends.
-pub(crate) const ENDS: Goodbye = Some((close_code::AWAY, "the engine ends"));
+pub(crate) const ENDS: SocketGoodbye = Some((close_code::AWAY, "the engine ends"));
 
 /// Whoever listens is not let in any more.
-pub(crate) const NOT_LET_IN: Goodbye = Some((close_code::POLICY, "the token of this connection has been revoked"));
+pub(crate) const NOT_LET_IN: SocketGoodbye =
+    Some((close_code::POLICY, "the token of this connection has been revoked"));
 
 /// Says goodbye, with the reason.
-pub(crate) async fn close(socket: &mut WebSocket, goodbye: Goodbye) {
+pub(crate) async fn close(socket: &mut WebSocket, goodbye: SocketGoodbye) {
     if let Some((code, reason)) = goodbye {
         // Whoever has gone already need not hear it.
         let _ = socket.send(Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await;
@@ -83,14 +84,14 @@ pub(crate) async fn close(socket: &mut WebSocket, goodbye: Goodbye) {
 
 async fn serve(
     app: &Arc<App>,
-    who: &Who,
-    caller: &Caller,
+    who: &Requester,
+    caller: &RequestCaller,
     crab: &str,
     socket: &mut WebSocket,
     mut messages: UnboundedReceiver<Value>,
-) -> Goodbye {
+) -> SocketGoodbye {
     let mut revoked = app.revoked();
-    let mut pace = Pace::new(Instant::now());
+    let mut pace = SocketPace::new(Instant::now());
     loop {
         let message = tokio::select! {
             message = messages.recv() => match message {
@@ -131,7 +132,7 @@ async fn serve(
 }
 
 /// Takes what a crab says; gives what is to be said back.
-fn hear(service: &Service, who: &Who, crab: &str, text: &str) -> Option<Value> {
+fn hear(service: &Service, who: &Requester, crab: &str, text: &str) -> Option<Value> {
     let error_to = |said: &Value, problem: &Problem| {
         let problem = serde_json::to_value(problem).unwrap_or_default();
         Some(service.reply_to_crab(said, "error", &problem))
@@ -182,14 +183,19 @@ fn payload(said: &Value) -> Result<Map<String, Value>, Problem> {
 }
 
 /// What a crab says about a run, which begins with it if it has not begun.
-fn about_a_run<T: DeserializeOwned>(service: &Service, who: &Who, crab: &str, said: &Value) -> Result<T, Problem> {
+fn about_a_run<T: DeserializeOwned>(
+    service: &Service,
+    who: &Requester,
+    crab: &str,
+    said: &Value,
+) -> Result<T, Problem> {
     let mut payload = payload(said)?;
     // What cannot be understood begins nothing.
     let mut tried = payload.clone();
     tried.entry("run_id").or_insert_with(|| "?".into());
     understood::<T>(tried)?;
     let task = payload.get("task_id").and_then(Value::as_str).or_else(|| said["task_id"].as_str());
-    let about = About { run: payload.get("run_id").and_then(Value::as_str), task };
+    let about = MessageSubject { run: payload.get("run_id").and_then(Value::as_str), task };
     let run = service.spoken_of(who, crab, about)?;
     payload.insert("run_id".into(), run.into());
     understood(payload)

@@ -7,13 +7,13 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use sluice_api::Problem;
-use sluice_api::problem::Status;
+use sluice_api::problem::ProblemStatus;
 
 use crate::access::readers;
 use crate::answer;
-use crate::caller::Caller;
+use crate::caller::RequestCaller;
 use crate::routes::table;
-use crate::table::{Describe, For, Operation};
+use crate::table::{DescribeType, RouteAudience, RouteOperation};
 
 const DESCRIPTION: &str = "\
 A durable workflow engine for coding agents. Every request but `GET /healthz` shows a token; the scopes that are enough \
@@ -25,18 +25,18 @@ A name for this request. Asked again under the same name and in the same words w
 answered the same; in other words it is refused (`key_reused`).";
 
 /// Answers with the document.
-pub(crate) async fn openapi(_: Caller) -> Response {
+pub(crate) async fn openapi(_: RequestCaller) -> Response {
     answer::json(StatusCode::OK, &document())
 }
 
 /// What types look like when they are read and when they are written. Fields that may be left out when they are read are
 /// there when they are written, so these are two.
-struct Types {
+struct SchemaTypes {
     read: SchemaGenerator,
     written: SchemaGenerator,
 }
 
-impl Types {
+impl SchemaTypes {
     fn new() -> Self {
         let generator = |contract| {
             SchemaSettings::draft2020_12()
@@ -47,7 +47,7 @@ impl Types {
                 })
                 .into_generator()
         };
-        Types { read: generator(Contract::Deserialize), written: generator(Contract::Serialize) }
+        SchemaTypes { read: generator(Contract::Deserialize), written: generator(Contract::Serialize) }
     }
 
     /// All types that have a name.
@@ -111,7 +111,7 @@ fn one_of_words(fields: &mut Map<String, Value>) {
 /// The whole document.
 pub(crate) fn document() -> Value {
     let table = table();
-    let mut types = Types::new();
+    let mut types = SchemaTypes::new();
     let mut paths: Map<String, Value> = Map::new();
     let mut tags: Vec<&str> = Vec::new();
     for operation in table.operations() {
@@ -146,16 +146,18 @@ pub(crate) fn document() -> Value {
     })
 }
 
-fn described(operation: &Operation, types: &mut Types) -> Value {
+fn described(operation: &RouteOperation, types: &mut SchemaTypes) -> Value {
     let mut shown = json!({
         "operationId": id(operation),
         "summary": operation.summary,
         "tags": [operation.tag],
     });
     shown["security"] = match operation.who {
-        For::Everybody => json!([]),
-        For::Readers => json!([{ "token": readers(operation.path) }]),
-        For::Workers | For::Agents | For::Persons => json!([{ "token": operation.who.scopes() }]),
+        RouteAudience::Everybody => json!([]),
+        RouteAudience::Readers => json!([{ "token": readers(operation.path) }]),
+        RouteAudience::Workers | RouteAudience::Agents | RouteAudience::Persons => {
+            json!([{ "token": operation.who.scopes() }])
+        }
     };
     let key = operation.creates.then(|| {
         json!({
@@ -187,13 +189,13 @@ fn described(operation: &Operation, types: &mut Types) -> Value {
 }
 
 /// A name for programs that are made of the document.
-fn id(operation: &Operation) -> String {
+fn id(operation: &RouteOperation) -> String {
     let words = operation.path.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     std::iter::once(operation.method.word()).chain(words).collect::<Vec<_>>().join("_")
 }
 
 /// The parts of a path that stand for something.
-fn of_path(operation: &Operation) -> impl Iterator<Item = Value> {
+fn of_path(operation: &RouteOperation) -> impl Iterator<Item = Value> {
     let names = operation.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     names.map(|name| {
         let schema = match operation.words.filter(|(of, _)| *of == name) {
@@ -205,7 +207,7 @@ fn of_path(operation: &Operation) -> impl Iterator<Item = Value> {
 }
 
 /// What follows the question mark: the fields of the type that is read.
-fn of_query(operation: &Operation, types: &mut Types) -> Vec<Value> {
+fn of_query(operation: &RouteOperation, types: &mut SchemaTypes) -> Vec<Value> {
     let Some(read) = operation.reads.map(|describe| describe(&mut types.read)) else { return Vec::new() };
     let mut read = Value::from(read);
     let required: Vec<Value> = read["required"].as_array().cloned().unwrap_or_default();
@@ -230,7 +232,7 @@ fn of_query(operation: &Operation, types: &mut Types) -> Vec<Value> {
 }
 
 /// The body of a request. It can be left out when nothing in it must be there.
-fn body(takes: Describe, types: &mut Types) -> Value {
+fn body(takes: DescribeType, types: &mut SchemaTypes) -> Value {
     let schema = takes(&mut types.read);
     let is_required = has_required(&schema, &types.read);
     json!({ "required": is_required, "content": { "application/json": { "schema": schema } } })
@@ -243,45 +245,45 @@ fn has_required(schema: &Schema, read: &SchemaGenerator) -> bool {
 }
 
 /// What can be wrong with any request.
-fn errors() -> impl Iterator<Item = Status> {
-    Status::ALL.into_iter().filter(|status| *status != Status::Fault)
+fn errors() -> impl Iterator<Item = ProblemStatus> {
+    ProblemStatus::ALL.into_iter().filter(|status| *status != ProblemStatus::Fault)
 }
 
-fn component(status: Status) -> String {
+fn component(status: ProblemStatus) -> String {
     format!("{status:?}")
 }
 
-fn error(status: Status, problem: &Schema) -> Value {
+fn error(status: ProblemStatus, problem: &Schema) -> Value {
     let described = match status {
-        Status::Accepted => "It is on its way and cannot be taken back; `id` says what it will be called.",
-        Status::BadRequest => "The request makes no sense, or is no JSON.",
-        Status::Unauthorized => "Nobody knows who asks: no token, or one that is unknown or was revoked.",
-        Status::Forbidden => "Whoever asks may not.",
-        Status::NotFound => "There is no such thing.",
-        Status::WrongMethod => "It cannot be asked for in this way; `allow` says how.",
-        Status::Conflict => "Somebody else was faster.",
-        Status::TooLarge => "The request is too large.",
-        Status::WrongForm => "The request is not JSON.",
-        Status::Refused => "A rule says no; `code` says which.",
-        Status::TooMany => "This token is used too often; `retry-after` says for how long to wait.",
-        Status::Fault => "A fault of Sluice's own.",
-        Status::Unavailable => "Not now; try again.",
+        ProblemStatus::Accepted => "It is on its way and cannot be taken back; `id` says what it will be called.",
+        ProblemStatus::BadRequest => "The request makes no sense, or is no JSON.",
+        ProblemStatus::Unauthorized => "Nobody knows who asks: no token, or one that is unknown or was revoked.",
+        ProblemStatus::Forbidden => "Whoever asks may not.",
+        ProblemStatus::NotFound => "There is no such thing.",
+        ProblemStatus::WrongMethod => "It cannot be asked for in this way; `allow` says how.",
+        ProblemStatus::Conflict => "Somebody else was faster.",
+        ProblemStatus::TooLarge => "The request is too large.",
+        ProblemStatus::WrongForm => "The request is not JSON.",
+        ProblemStatus::Refused => "A rule says no; `code` says which.",
+        ProblemStatus::TooMany => "This token is used too often; `retry-after` says for how long to wait.",
+        ProblemStatus::Fault => "A fault of Sluice's own.",
+        ProblemStatus::Unavailable => "Not now; try again.",
     };
     let mut shown = json!({ "description": described, "content": { "application/json": { "schema": problem } } });
     let header = match status {
-        Status::WrongMethod => Some(("allow", json!({ "schema": { "type": "string" } }))),
-        Status::TooMany => Some(("retry-after", json!({ "schema": { "type": "integer" } }))),
-        Status::Unauthorized => Some(("www-authenticate", json!({ "schema": { "type": "string" } }))),
-        Status::Accepted
-        | Status::BadRequest
-        | Status::Forbidden
-        | Status::NotFound
-        | Status::Conflict
-        | Status::TooLarge
-        | Status::WrongForm
-        | Status::Refused
-        | Status::Fault
-        | Status::Unavailable => None,
+        ProblemStatus::WrongMethod => Some(("allow", json!({ "schema": { "type": "string" } }))),
+        ProblemStatus::TooMany => Some(("retry-after", json!({ "schema": { "type": "integer" } }))),
+        ProblemStatus::Unauthorized => Some(("www-authenticate", json!({ "schema": { "type": "string" } }))),
+        ProblemStatus::Accepted
+        | ProblemStatus::BadRequest
+        | ProblemStatus::Forbidden
+        | ProblemStatus::NotFound
+        | ProblemStatus::Conflict
+        | ProblemStatus::TooLarge
+        | ProblemStatus::WrongForm
+        | ProblemStatus::Refused
+        | ProblemStatus::Fault
+        | ProblemStatus::Unavailable => None,
     };
     if let Some((name, header)) = header {
         shown["headers"] = json!({ name: header });
@@ -330,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_name_means_one_type() {
-        let mut types = Types::new();
+        let mut types = SchemaTypes::new();
         for operation in table().operations() {
             described(operation, &mut types);
         }

@@ -25,17 +25,17 @@ use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
 
 use crate::answer::refuse;
-use crate::caller::Caller;
+use crate::caller::RequestCaller;
 use crate::home_socket::HomeSocket;
 use crate::limits::{
     ANSWER_WITHIN, BYTES_OF_REQUEST, GREETING_WITHIN, HEAD_WITHIN, LARGEST_AT_SOCKET, LARGEST_OVER_TCP,
 };
-use crate::network::Network;
-use crate::patient::Patient;
-use crate::room::Visit;
+use crate::network::NetworkDoor;
+use crate::patient::PatientStream;
+use crate::room::ConnectionVisit;
 use crate::routes::routes;
 use crate::run::App;
-use crate::whole::{self, Bounds};
+use crate::whole::{self, RequestBounds};
 use crate::{access, caller, cors, metrics};
 
 /// How long it is waited when the system gives no connection: it has run out of something.
@@ -43,9 +43,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where somebody comes from over the network.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(SocketAddr);
+pub(crate) struct NetworkPeer(SocketAddr);
 
-impl fmt::Display for Peer {
+impl fmt::Display for NetworkPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -53,19 +53,19 @@ impl fmt::Display for Peer {
 
 /// While one of these lives the engine waits with its end. What outlives its request takes it along.
 #[derive(Clone)]
-pub(crate) struct Present(#[expect(dead_code, reason = "it is held, not read")] mpsc::Sender<()>);
+pub(crate) struct EnginePresence(#[expect(dead_code, reason = "it is held, not read")] mpsc::Sender<()>);
 
 /// What a connection needs, whichever door it came through.
 #[derive(Clone)]
-struct Inside {
+struct DoorContext {
     app: Arc<App>,
     router: Router,
-    present: Present,
+    present: EnginePresence,
 }
 
-impl Inside {
+impl DoorContext {
     fn new(app: &Arc<App>, router: Router, present: &mpsc::Sender<()>) -> Self {
-        Inside { app: app.clone(), router, present: Present(present.clone()) }
+        DoorContext { app: app.clone(), router, present: EnginePresence(present.clone()) }
     }
 
     /// The next connection; `None` when the engine ends.
@@ -82,17 +82,17 @@ impl Inside {
 pub(crate) async fn serve(
     app: &Arc<App>,
     socket: HomeSocket,
-    network: Option<Network>,
+    network: Option<NetworkDoor>,
     farewell: Duration,
 ) -> Result<(), Problem> {
     let (present, mut gone) = mpsc::channel::<()>(1);
-    let at_socket = Inside::new(app, at_socket(app), &present);
+    let at_socket = DoorContext::new(app, at_socket(app), &present);
     let over_network = match network {
         None => None,
-        Some(Network { listener, tls, cors, .. }) => {
+        Some(NetworkDoor { listener, tls, cors, .. }) => {
             let listener = TcpListener::from_std(listener)
                 .map_err(|error| Problem::unavailable(format!("the network cannot be used: {error}")))?;
-            Some((Inside::new(app, over_network(app, cors), &present), listener, tls.map(TlsAcceptor::from)))
+            Some((DoorContext::new(app, over_network(app, cors), &present), listener, tls.map(TlsAcceptor::from)))
         }
     };
     drop(present);
@@ -109,7 +109,7 @@ pub(crate) async fn serve(
 
 /// The routes as they are at the socket, where the owner of the home comes.
 fn at_socket(app: &Arc<App>) -> Router {
-    let bounds = Bounds { app: app.clone(), largest: LARGEST_AT_SOCKET, within: None };
+    let bounds = RequestBounds { app: app.clone(), largest: LARGEST_AT_SOCKET, within: None };
     routes(app.clone(), LARGEST_AT_SOCKET)
         .layer(from_fn_with_state(bounds, whole::answer))
         .layer(from_fn_with_state(app.clone(), access::record_refused))
@@ -118,7 +118,7 @@ fn at_socket(app: &Arc<App>) -> Router {
 
 /// The routes as they are over the network, behind the guard.
 fn over_network(app: &Arc<App>, origin: Option<axum::http::HeaderValue>) -> Router {
-    let bounds = Bounds { app: app.clone(), largest: LARGEST_OVER_TCP, within: Some(ANSWER_WITHIN) };
+    let bounds = RequestBounds { app: app.clone(), largest: LARGEST_OVER_TCP, within: Some(ANSWER_WITHIN) };
     let guarded = routes(app.clone(), LARGEST_OVER_TCP)
         .layer(from_fn_with_state(bounds, whole::answer))
         .layer(from_fn_with_state(app.clone(), admit))
@@ -134,8 +134,8 @@ fn over_network(app: &Arc<App>, origin: Option<axum::http::HeaderValue>) -> Rout
 
 /// Whoever has shown a token gets room for the connection.
 async fn admit(State(app): State<Arc<App>>, request: Request<Body>, next: Next) -> Response {
-    let shown = request.extensions().get::<Caller>().and_then(Caller::token);
-    if let (Some(token), Some(visit)) = (shown, request.extensions().get::<Arc<Visit>>())
+    let shown = request.extensions().get::<RequestCaller>().and_then(RequestCaller::token);
+    if let (Some(token), Some(visit)) = (shown, request.extensions().get::<Arc<ConnectionVisit>>())
         && !app.network.admit(visit, token)
     {
         let problem = Problem::unavailable("there is no room for another connection, of this token or of all");
@@ -154,7 +154,7 @@ async fn admit(State(app): State<Arc<App>>, request: Request<Body>, next: Next) 
     next.run(request).await
 }
 
-async fn accept_socket(inside: Inside, mut socket: HomeSocket) {
+async fn accept_socket(inside: DoorContext, mut socket: HomeSocket) {
     let room = inside.app.socket.connections.clone();
     loop {
         let admitted = async { (socket.accept().await, room.clone().acquire_owned().await) };
@@ -163,7 +163,7 @@ async fn accept_socket(inside: Inside, mut socket: HomeSocket) {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let caller = Caller::Process(caller::Peer::of(&stream));
+        let caller = RequestCaller::Process(caller::SocketPeer::of(&stream));
         let inside = inside.clone();
         tokio::spawn(async move {
             converse(inside, stream, caller).await;
@@ -172,7 +172,7 @@ async fn accept_socket(inside: Inside, mut socket: HomeSocket) {
     }
 }
 
-async fn accept_network(inside: Inside, listener: TcpListener, tls: Option<TlsAcceptor>) {
+async fn accept_network(inside: DoorContext, listener: TcpListener, tls: Option<TlsAcceptor>) {
     while let Some(accepted) = inside.next(listener.accept()).await {
         let Ok((stream, address)) = accepted else {
             tokio::time::sleep(PAUSE).await;
@@ -181,9 +181,9 @@ async fn accept_network(inside: Inside, listener: TcpListener, tls: Option<TlsAc
         let visit = Arc::new(inside.app.network.enter(address.ip()));
         let (inside, tls) = (inside.clone(), tls.clone());
         let _ = stream.set_nodelay(true);
-        let about = Come { peer: Peer(address), visit: visit.clone() };
+        let about = NetworkVisitor { peer: NetworkPeer(address), visit: visit.clone() };
         let conversation = async move {
-            let stream = Patient::new(stream);
+            let stream = PatientStream::new(stream);
             match tls {
                 None => converse(inside, stream, about).await,
                 Some(tls) => {
@@ -203,11 +203,11 @@ async fn accept_network(inside: Inside, listener: TcpListener, tls: Option<TlsAc
 }
 
 /// What is known of a connection, for every request that comes over it.
-trait About: Clone + Send + Sync + 'static {
+trait ConnectionFacts: Clone + Send + Sync + 'static {
     fn put_into(self, request: &mut Request<Incoming>);
 }
 
-impl About for Caller {
+impl ConnectionFacts for RequestCaller {
     fn put_into(self, request: &mut Request<Incoming>) {
         request.extensions_mut().insert(self);
     }
@@ -215,12 +215,12 @@ impl About for Caller {
 
 /// Somebody who comes over the network.
 #[derive(Clone)]
-struct Come {
-    peer: Peer,
-    visit: Arc<Visit>,
+struct NetworkVisitor {
+    peer: NetworkPeer,
+    visit: Arc<ConnectionVisit>,
 }
 
-impl About for Come {
+impl ConnectionFacts for NetworkVisitor {
     fn put_into(self, request: &mut Request<Incoming>) {
         request.extensions_mut().insert(self.peer);
         request.extensions_mut().insert(self.visit);
@@ -228,7 +228,11 @@ impl About for Come {
 }
 
 /// One connection, to its end.
-async fn converse(inside: Inside, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, about: impl About) {
+async fn converse(
+    inside: DoorContext,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    about: impl ConnectionFacts,
+) {
     let (router, present) = (inside.router.clone(), inside.present.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         about.clone().put_into(&mut request);

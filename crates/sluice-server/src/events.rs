@@ -10,15 +10,15 @@ use sluice_api::Problem;
 use sluice_store::Cursor;
 
 use crate::answer::refuse;
-use crate::caller::Caller;
-use crate::follow::{Reading, Source, Wanted};
+use crate::caller::RequestCaller;
+use crate::follow::{EventFilter, FollowReader, FollowSource};
 use crate::glob::{Glob, LONGEST_PATTERN};
 use crate::run::App;
 
 /// Which events somebody wants.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Filters {
+pub(crate) struct EventsQuery {
     /// Only those whose type fits; `*` stands for anything.
     #[serde(rename = "type")]
     #[schemars(length(max = LONGEST_PATTERN))]
@@ -31,10 +31,14 @@ pub(crate) struct Filters {
     follow: bool,
 }
 
-pub(crate) async fn events(State(app): State<Arc<App>>, caller: Caller, Query(asked): Query<Filters>) -> Response {
+pub(crate) async fn events(
+    State(app): State<Arc<App>>,
+    caller: RequestCaller,
+    Query(asked): Query<EventsQuery>,
+) -> Response {
     let begun = understood(&asked).and_then(|wanted| {
-        let source = Source::Everything { after: Cursor::default(), wanted: Arc::new(wanted) };
-        Reading::begin(app, caller, source, asked.follow)
+        let source = FollowSource::Everything { after: Cursor::default(), wanted: Arc::new(wanted) };
+        FollowReader::begin(app, caller, source, asked.follow)
     });
     match begun {
         Ok(reading) => reading.lines(),
@@ -43,8 +47,8 @@ pub(crate) async fn events(State(app): State<Arc<App>>, caller: Caller, Query(as
 }
 
 /// What filters mean.
-fn understood(asked: &Filters) -> Result<Wanted, Problem> {
-    Ok(Wanted {
+fn understood(asked: &EventsQuery) -> Result<EventFilter, Problem> {
+    Ok(EventFilter {
         kind: asked.kind.as_deref().map(Glob::read).transpose()?,
         since: asked.since.as_deref().map(moment).transpose()?,
         correlation: asked.correlation.clone(),

@@ -20,7 +20,7 @@ const MOST_READY_BYTES: usize = 8 << 20;
 pub(crate) const PAGE: usize = 500;
 
 /// An event, in every form that it is told in.
-pub(crate) struct Told {
+pub(crate) struct RenderedEvent {
     pub(crate) cursor: Cursor,
     /// What filters ask for.
     pub(crate) kind: String,
@@ -32,8 +32,8 @@ pub(crate) struct Told {
     pub(crate) sent: Bytes,
 }
 
-impl Told {
-    pub(crate) fn new(cursor: Cursor, event: &Value) -> Arc<Told> {
+impl RenderedEvent {
+    pub(crate) fn new(cursor: Cursor, event: &Value) -> Arc<RenderedEvent> {
         let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
         let line = event.to_string();
         let sent = Bytes::from(sent(Some(cursor), event, &line));
@@ -41,7 +41,7 @@ impl Told {
         let end = sent.len() - 2;
         let line = sent.slice(end - line.len()..end);
         let (kind, time, correlation) = (text("type"), text("time"), text("correlation_id"));
-        Arc::new(Told { cursor, kind, time, correlation, line, sent })
+        Arc::new(RenderedEvent { cursor, kind, time, correlation, line, sent })
     }
 }
 
@@ -54,20 +54,20 @@ pub(crate) fn sent(cursor: Option<Cursor>, event: &Value, line: &str) -> String 
 
 /// The end of the log.
 #[derive(Default)]
-pub(crate) struct Feed(RwLock<Ready>);
+pub(crate) struct EventFeed(RwLock<FeedBuffer>);
 
 #[derive(Default)]
-struct Ready {
+struct FeedBuffer {
     /// Everything after this is here; nothing is, while nobody follows.
     from: Option<Cursor>,
-    events: VecDeque<Arc<Told>>,
+    events: VecDeque<Arc<RenderedEvent>>,
     /// How many bytes they have.
     bytes: usize,
 }
 
-impl Feed {
+impl EventFeed {
     /// What comes after a place, at most a page; `None` if that is further back than this goes.
-    pub(crate) fn after(&self, place: Cursor) -> Option<Vec<Arc<Told>>> {
+    pub(crate) fn after(&self, place: Cursor) -> Option<Vec<Arc<RenderedEvent>>> {
         let ready = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if ready.from.is_none_or(|from| place < from) {
             return None;
@@ -95,7 +95,7 @@ impl Feed {
     /// Takes up what is new, while somebody follows.
     pub(crate) fn refresh(&self, app: &App) {
         if !app.has_followers() {
-            *self.0.write().unwrap_or_else(PoisonError::into_inner) = Ready::default();
+            *self.0.write().unwrap_or_else(PoisonError::into_inner) = FeedBuffer::default();
             return;
         }
         loop {
@@ -108,11 +108,11 @@ impl Feed {
             if page.is_empty() {
                 return;
             }
-            self.add(page.into_iter().map(|(cursor, event)| Told::new(cursor, &event)).collect());
+            self.add(page.into_iter().map(|(cursor, event)| RenderedEvent::new(cursor, &event)).collect());
         }
     }
 
-    fn add(&self, events: Vec<Arc<Told>>) {
+    fn add(&self, events: Vec<Arc<RenderedEvent>>) {
         let mut ready = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for told in events {
             ready.bytes += told.sent.len();
@@ -132,13 +132,13 @@ mod tests {
 
     use super::*;
 
-    fn numbers(feed: &Feed, place: u64) -> Option<Vec<u64>> {
+    fn numbers(feed: &EventFeed, place: u64) -> Option<Vec<u64>> {
         feed.after(Cursor(place)).map(|all| all.iter().map(|told| told.cursor.0).collect())
     }
 
     #[test]
     fn an_event_is_told_in_its_own_name_and_place() {
-        let told = Told::new(Cursor(7), &json!({ "type": "workflow.step.started", "seq": 7 }));
+        let told = RenderedEvent::new(Cursor(7), &json!({ "type": "workflow.step.started", "seq": 7 }));
         let line = r#"{"type":"workflow.step.started","seq":7}"#;
         assert_eq!(told.sent, format!("id: 7\nevent: workflow.step.started\ndata: {line}\n\n"));
         assert_eq!(told.line, line);
@@ -146,26 +146,26 @@ mod tests {
 
     #[test]
     fn whoever_comes_from_further_back_than_is_ready_is_sent_to_the_log() {
-        let feed = Feed::default();
+        let feed = EventFeed::default();
         assert_eq!(numbers(&feed, 0), None);
         feed.0.write().unwrap().from = Some(Cursor(4));
         assert_eq!(numbers(&feed, 3), None);
         assert_eq!(numbers(&feed, 4), Some(vec![]));
-        feed.add((5..8).map(|number| Told::new(Cursor(number), &json!({}))).collect());
+        feed.add((5..8).map(|number| RenderedEvent::new(Cursor(number), &json!({}))).collect());
         assert_eq!(numbers(&feed, 4), Some(vec![5, 6, 7]));
         assert_eq!(numbers(&feed, 6), Some(vec![7]));
         let many = u64::try_from(MOST_READY).unwrap();
-        feed.add((8..8 + many).map(|number| Told::new(Cursor(number), &json!({}))).collect());
+        feed.add((8..8 + many).map(|number| RenderedEvent::new(Cursor(number), &json!({}))).collect());
         assert_eq!(numbers(&feed, 6), None);
         assert_eq!(numbers(&feed, 7).unwrap().len(), PAGE);
     }
 
     #[test]
     fn what_is_ready_is_bounded_in_bytes() {
-        let feed = Feed::default();
+        let feed = EventFeed::default();
         feed.0.write().unwrap().from = Some(Cursor(0));
         let large = json!({ "data": "x".repeat(MOST_READY_BYTES / 4) });
-        feed.add((1..9).map(|number| Told::new(Cursor(number), &large)).collect());
+        feed.add((1..9).map(|number| RenderedEvent::new(Cursor(number), &large)).collect());
         assert_eq!(numbers(&feed, 4), None);
         assert_eq!(numbers(&feed, 5), Some(vec![6, 7, 8]));
         assert!(feed.0.read().unwrap().bytes <= MOST_READY_BYTES);
@@ -173,10 +173,10 @@ mod tests {
 
     #[test]
     fn who_waits_for_one_correlation_is_not_woken_by_others() {
-        let feed = Feed::default();
+        let feed = EventFeed::default();
         assert!(feed.may_tell_of("one", Cursor(0)), "it knows nothing yet");
         feed.0.write().unwrap().from = Some(Cursor(0));
-        feed.add(vec![Told::new(Cursor(1), &json!({ "correlation_id": "one" }))]);
+        feed.add(vec![RenderedEvent::new(Cursor(1), &json!({ "correlation_id": "one" }))]);
         assert!(feed.may_tell_of("one", Cursor(0)));
         assert!(!feed.may_tell_of("one", Cursor(1)) && !feed.may_tell_of("other", Cursor(0)));
     }

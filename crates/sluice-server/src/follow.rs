@@ -11,16 +11,16 @@ use sluice_api::Problem;
 use sluice_store::Cursor;
 use tokio::sync::watch;
 
-use crate::caller::Caller;
-use crate::feed::{PAGE, Told};
+use crate::caller::RequestCaller;
+use crate::feed::{PAGE, RenderedEvent};
 use crate::glob::Glob;
-use crate::room::Place;
+use crate::room::ConnectionSlot;
 use crate::routes::LINES;
 use crate::run::App;
 
 /// Which events of everything somebody wants.
 #[derive(Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct EventFilter {
     /// Only those whose type fits.
     pub(crate) kind: Option<Glob>,
     /// Only those since a time, as events have it.
@@ -29,12 +29,12 @@ pub(crate) struct Wanted {
     pub(crate) correlation: Option<String>,
 }
 
-impl Wanted {
+impl EventFilter {
     fn is_everything(&self) -> bool {
         self.kind.is_none() && self.since.is_none() && self.correlation.is_none()
     }
 
-    fn fits(&self, told: &Told) -> bool {
+    fn fits(&self, told: &RenderedEvent) -> bool {
         self.kind.as_ref().is_none_or(|pattern| pattern.fits(&told.kind))
             && self.since.as_deref().is_none_or(|since| told.time.as_str() >= since)
             && self.correlation.as_deref().is_none_or(|begins| told.correlation.starts_with(begins))
@@ -42,13 +42,13 @@ impl Wanted {
 }
 
 /// What somebody reads, and how far they have come.
-pub(crate) enum Source {
+pub(crate) enum FollowSource {
     /// The log of everything.
     Everything {
         /// The place of the last event that was read.
         after: Cursor,
         /// Which events are told.
-        wanted: Arc<Wanted>,
+        wanted: Arc<EventFilter>,
     },
     /// The log of one run.
     Run {
@@ -62,22 +62,27 @@ pub(crate) enum Source {
 }
 
 /// Somebody who reads the log.
-pub(crate) struct Reading {
+pub(crate) struct FollowReader {
     app: Arc<App>,
-    caller: Caller,
-    source: Source,
+    caller: RequestCaller,
+    source: FollowSource,
     follow: bool,
     /// Why no more could be read though there may be more.
     broken: Option<String>,
     news: watch::Receiver<u64>,
     revoked: watch::Receiver<()>,
     /// Their place among those who follow.
-    _place: Option<Place>,
+    _place: Option<ConnectionSlot>,
 }
 
-impl Reading {
+impl FollowReader {
     /// Begins to read.
-    pub(crate) fn begin(app: Arc<App>, caller: Caller, source: Source, follow: bool) -> Result<Reading, Problem> {
+    pub(crate) fn begin(
+        app: Arc<App>,
+        caller: RequestCaller,
+        source: FollowSource,
+        follow: bool,
+    ) -> Result<FollowReader, Problem> {
         app.touch();
         let place = match follow.then(|| app.place(&caller)) {
             None => None,
@@ -87,7 +92,7 @@ impl Reading {
                 return Err(problem.hint("ask without `follow`, or try again later"));
             }
         };
-        Ok(Reading {
+        Ok(FollowReader {
             news: app.news(),
             revoked: app.revoked(),
             app,
@@ -100,7 +105,7 @@ impl Reading {
     }
 
     /// The next events; `None` when there are no more and nobody waits for more.
-    pub(crate) async fn next(&mut self) -> Option<Vec<Arc<Told>>> {
+    pub(crate) async fn next(&mut self) -> Option<Vec<Arc<RenderedEvent>>> {
         loop {
             // What happens from here on is news.
             self.news.borrow_and_update();
@@ -134,14 +139,14 @@ impl Reading {
     }
 
     /// What comes next and is wanted, and whether there was nothing more to read.
-    async fn page(&mut self) -> Result<(Vec<Arc<Told>>, bool), Problem> {
+    async fn page(&mut self) -> Result<(Vec<Arc<RenderedEvent>>, bool), Problem> {
         match &mut self.source {
-            Source::Everything { after, wanted } => {
+            FollowSource::Everything { after, wanted } => {
                 let page = everything(&self.app, *after, wanted.clone(), self.follow).await?;
                 *after = page.last.unwrap_or(*after);
                 Ok((page.events, page.last.is_none()))
             }
-            Source::Run { id, after, known } => {
+            FollowSource::Run { id, after, known } => {
                 if known.is_some_and(|known| !self.app.feed.may_tell_of(id, known)) {
                     return Ok((Vec::new(), true));
                 }
@@ -180,18 +185,23 @@ impl Reading {
 }
 
 /// A page of the log.
-struct Page {
-    events: Vec<Arc<Told>>,
+struct FollowPage {
+    events: Vec<Arc<RenderedEvent>>,
     /// The place of the last event, wanted or not.
     last: Option<Cursor>,
 }
 
 /// The next page of everything: from what is ready, else from the store. It is filtered on a thread that may take its time.
-async fn everything(app: &Arc<App>, after: Cursor, wanted: Arc<Wanted>, follow: bool) -> Result<Page, Problem> {
+async fn everything(
+    app: &Arc<App>,
+    after: Cursor,
+    wanted: Arc<EventFilter>,
+    follow: bool,
+) -> Result<FollowPage, Problem> {
     let is_everything = wanted.is_everything();
-    let chosen = move |page: Vec<Arc<Told>>| {
+    let chosen = move |page: Vec<Arc<RenderedEvent>>| {
         let last = page.last().map(|told| told.cursor);
-        Page { events: page.into_iter().filter(|told| wanted.fits(told)).collect(), last }
+        FollowPage { events: page.into_iter().filter(|told| wanted.fits(told)).collect(), last }
     };
     if let Some(ready) = app.feed.after(after).filter(|_| follow) {
         if ready.is_empty() || is_everything {
@@ -203,18 +213,18 @@ async fn everything(app: &Arc<App>, after: Cursor, wanted: Arc<Wanted>, follow: 
     let asked = app.clone();
     let read = move || {
         let page = asked.service.events(after, PAGE)?;
-        Ok(chosen(page.into_iter().map(|(cursor, event)| Told::new(cursor, &event)).collect()))
+        Ok(chosen(page.into_iter().map(|(cursor, event)| RenderedEvent::new(cursor, &event)).collect()))
     };
     tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(ending()))
 }
 
 /// The next page of a run.
-async fn of_run(app: &Arc<App>, id: String, after: u64) -> Result<Vec<Arc<Told>>, Problem> {
+async fn of_run(app: &Arc<App>, id: String, after: u64) -> Result<Vec<Arc<RenderedEvent>>, Problem> {
     let _turn = app.reading.acquire().await.map_err(|_| ending())?;
     let asked = app.clone();
     let read = move || {
         let page = asked.service.run_events(&id, after, PAGE)?;
-        Ok(page.into_iter().map(|(number, event)| Told::new(Cursor(number), &event)).collect())
+        Ok(page.into_iter().map(|(number, event)| RenderedEvent::new(Cursor(number), &event)).collect())
     };
     tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(ending()))
 }
@@ -225,19 +235,19 @@ fn ending() -> Problem {
 
 impl App {
     /// A place among those who follow the log through the same door.
-    pub(crate) fn place(&self, caller: &Caller) -> Option<Place> {
+    pub(crate) fn place(&self, caller: &RequestCaller) -> Option<ConnectionSlot> {
         self.room(caller).follow(caller.token())
     }
 
     /// A place among the crabs that listen through the same door.
-    pub(crate) fn crab_place(&self, caller: &Caller) -> Option<Place> {
+    pub(crate) fn crab_place(&self, caller: &RequestCaller) -> Option<ConnectionSlot> {
         self.room(caller).listen(caller.token())
     }
 
-    fn room(&self, caller: &Caller) -> &crate::room::Room {
+    fn room(&self, caller: &RequestCaller) -> &crate::room::DoorLimits {
         match caller {
-            Caller::Process(_) => &self.socket,
-            Caller::Bearer(_) => &self.network,
+            RequestCaller::Process(_) => &self.socket,
+            RequestCaller::Bearer(_) => &self.network,
         }
     }
 }

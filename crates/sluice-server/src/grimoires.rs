@@ -13,18 +13,18 @@ use sluice_api::grimoire::{GrimoireList, Workflow, WorkflowList, WorkflowStarted
 use sluice_home::service::{Intervention, StartGrimoire};
 
 use crate::answer::{ask, said};
-use crate::caller::Caller;
-use crate::keys::Named;
-use crate::live::Followed;
+use crate::caller::RequestCaller;
+use crate::keys::RequestKeyedId;
+use crate::live::FollowQuery;
 use crate::run::App;
-use crate::table::{Table, delete, get, post};
+use crate::table::{RouteTable, delete, get, post};
 
-type Asked = (State<Arc<App>>, Caller);
+type WorkflowsCall = (State<Arc<App>>, RequestCaller);
 
-pub(crate) fn table() -> Table {
-    Table::new("grimoires")
+pub(crate) fn table() -> RouteTable {
+    RouteTable::new("grimoires")
         .add(
-            get("/grimoires", "The grimoires that can be started").reads::<OfProject>().answers::<GrimoireList>(),
+            get("/grimoires", "The grimoires that can be started").reads::<WorkflowsQuery>().answers::<GrimoireList>(),
             grimoires,
         )
         .add(get("/workflows", "Workflows, newest first").answers::<WorkflowList>(), workflows)
@@ -45,24 +45,26 @@ pub(crate) fn table() -> Table {
             intervene,
         )
         .add(
-            get("/events", "What happens, as server-sent events").reads::<Followed>().answers_as("text/event-stream"),
+            get("/events", "What happens, as server-sent events")
+                .reads::<FollowQuery>()
+                .answers_as("text/event-stream"),
             crate::live::sent,
         )
 }
 
 /// Of which project.
 #[derive(Deserialize, JsonSchema)]
-struct OfProject {
+struct WorkflowsQuery {
     /// Its name; where the engine was started unless given.
     project: Option<String>,
 }
 
-async fn grimoires((State(app), caller): Asked, Query(of): Query<OfProject>) -> Response {
+async fn grimoires((State(app), caller): WorkflowsCall, Query(of): Query<WorkflowsQuery>) -> Response {
     ask(app, caller, move |service, _| Ok(json!({ "grimoires": service.grimoires(of.project.as_deref())? }))).await
 }
 
 /// It begins at once and goes on by itself: accepted, not done.
-async fn start((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
+async fn start((State(app), caller): WorkflowsCall, RequestKeyedId(chosen): RequestKeyedId, body: Bytes) -> Response {
     let mut answer = ask(app, caller, move |service, who| service.start_grimoire(who, &chosen, said(&body)?)).await;
     if answer.status().is_success() {
         *answer.status_mut() = StatusCode::ACCEPTED;
@@ -70,18 +72,18 @@ async fn start((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -
     answer
 }
 
-async fn workflows((State(app), caller): Asked) -> Response {
+async fn workflows((State(app), caller): WorkflowsCall) -> Response {
     ask(app, caller, |service, _| Ok(json!({ "workflows": service.workflows()? }))).await
 }
 
-async fn workflow((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+async fn workflow((State(app), caller): WorkflowsCall, Path(id): Path<String>) -> Response {
     ask(app, caller, move |service, _| service.workflow(&id)).await
 }
 
-async fn cancel((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+async fn cancel((State(app), caller): WorkflowsCall, Path(id): Path<String>) -> Response {
     ask(app, caller, move |service, who| service.cancel_workflow(who, &id)).await
 }
 
-async fn intervene((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+async fn intervene((State(app), caller): WorkflowsCall, Path(id): Path<String>, body: Bytes) -> Response {
     ask(app, caller, move |service, who| service.intervene(who, &id, said(&body)?)).await
 }

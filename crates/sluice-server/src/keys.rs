@@ -13,13 +13,13 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::BodyExt;
 use sluice_api::Problem;
-use sluice_api::problem::Status;
-use sluice_home::service::{Chosen, Key, Known, Service, Who};
+use sluice_api::problem::ProblemStatus;
+use sluice_home::service::{IdempotencyKey, KeyStatus, KeyedId, Requester, Service};
 
-use crate::answer::{self, Refused, refuse};
-use crate::caller::Caller;
+use crate::answer::{self, RefusalReason, refuse};
+use crate::caller::RequestCaller;
 use crate::run::App;
-use crate::table::Operation;
+use crate::table::RouteOperation;
 
 /// The header that names a request.
 pub(crate) const HEADER: &str = "idempotency-key";
@@ -31,35 +31,35 @@ const AT_SOCKET: &str = "socket";
 const LONGEST_KEY: usize = 255;
 
 /// What a new thing is called, for whoever makes it.
-pub(crate) struct Named(pub(crate) Chosen);
+pub(crate) struct RequestKeyedId(pub(crate) KeyedId);
 
-impl<S: Send + Sync> FromRequestParts<S> for Named {
+impl<S: Send + Sync> FromRequestParts<S> for RequestKeyedId {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Named(parts.extensions.get::<Chosen>().cloned().unwrap_or_default()))
+        Ok(RequestKeyedId(parts.extensions.get::<KeyedId>().cloned().unwrap_or_default()))
     }
 }
 
 /// The keys under which something is being made.
 #[derive(Debug, Default)]
-pub(crate) struct Keys(Mutex<BTreeSet<String>>);
+pub(crate) struct KeysInUse(Mutex<BTreeSet<String>>);
 
 /// A key while something is being made under it.
-struct Held {
+struct KeyHold {
     app: Arc<App>,
     key: String,
 }
 
-impl Held {
-    fn take(app: &Arc<App>, key: &Key) -> Option<Held> {
+impl KeyHold {
+    fn take(app: &Arc<App>, key: &IdempotencyKey) -> Option<KeyHold> {
         let key = format!("{key:?}");
         let is_free = app.keys.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
-        is_free.then(|| Held { app: app.clone(), key })
+        is_free.then(|| KeyHold { app: app.clone(), key })
     }
 }
 
-impl Drop for Held {
+impl Drop for KeyHold {
     fn drop(&mut self) {
         self.app.keys.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
     }
@@ -67,26 +67,26 @@ impl Drop for Held {
 
 /// What the middleware needs to know.
 #[derive(Clone)]
-pub(crate) struct Keyed {
+pub(crate) struct KeyLayer {
     pub(crate) app: Arc<App>,
     /// The routes that make something new.
     creating: Arc<BTreeSet<&'static str>>,
     largest: usize,
 }
 
-impl Keyed {
-    pub(crate) fn new(app: Arc<App>, operations: &[Operation], largest: usize) -> Self {
+impl KeyLayer {
+    pub(crate) fn new(app: Arc<App>, operations: &[RouteOperation], largest: usize) -> Self {
         let creating = operations.iter().filter(|it| it.creates).map(|it| it.path).collect();
-        Keyed { app, creating: Arc::new(creating), largest }
+        KeyLayer { app, creating: Arc::new(creating), largest }
     }
 }
 
 /// Makes something once, however often it is asked for under one key.
-pub(crate) async fn keyed(State(keyed): State<Keyed>, request: Request, next: Next) -> Response {
+pub(crate) async fn keyed(State(keyed): State<KeyLayer>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
     let creates = request.method() == Method::POST && keyed.creating.contains(route.as_str());
     let Some(shown) = request.headers().get(HEADER).filter(|_| creates) else { return next.run(request).await };
-    let who = match asker(&keyed.app, request.extensions().get::<Caller>().cloned()).await {
+    let who = match asker(&keyed.app, request.extensions().get::<RequestCaller>().cloned()).await {
         Ok(who) => who,
         Err(problem) => return refuse(&problem),
     };
@@ -94,8 +94,8 @@ pub(crate) async fn keyed(State(keyed): State<Keyed>, request: Request, next: Ne
         let problem = Problem::bad_request(format!("`Idempotency-Key` has 1 to {LONGEST_KEY} plain letters"));
         return refuse(&problem);
     };
-    let Some(_held) = Held::take(&keyed.app, &key) else {
-        let problem = Problem::new(Status::Conflict, "in_progress", "this is being done under the same key");
+    let Some(_held) = KeyHold::take(&keyed.app, &key) else {
+        let problem = Problem::new(ProblemStatus::Conflict, "in_progress", "this is being done under the same key");
         let mut response = refuse(&problem.hint("ask again in a moment"));
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         return response;
@@ -103,11 +103,11 @@ pub(crate) async fn keyed(State(keyed): State<Keyed>, request: Request, next: Ne
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, keyed.largest).await else {
         let message = format!("a request has at most {} bytes, and comes whole", keyed.largest);
-        return refuse(&Problem::new(Status::TooLarge, "too_large", message));
+        return refuse(&Problem::new(ProblemStatus::TooLarge, "too_large", message));
     };
     let chosen = match begin(&keyed.app, &key, body.clone()).await {
-        Ok(Begin::Make(chosen)) => chosen,
-        Ok(Begin::Answer(response)) => return response,
+        Ok(KeyDecision::Make(chosen)) => chosen,
+        Ok(KeyDecision::Answer(response)) => return response,
         Err(problem) => return refuse(&problem),
     };
     let mut request = Request::from_parts(parts, Body::from(body));
@@ -116,18 +116,18 @@ pub(crate) async fn keyed(State(keyed): State<Keyed>, request: Request, next: Ne
     end(&keyed.app, key, response, route == "/v1/tokens").await
 }
 
-fn key(shown: &HeaderValue, who: &str, route: &str) -> Option<Key> {
+fn key(shown: &HeaderValue, who: &str, route: &str) -> Option<IdempotencyKey> {
     let text = shown.to_str().ok()?;
     let is_plain = (1..=LONGEST_KEY).contains(&text.len());
-    is_plain.then(|| Key::new(who, route, text))
+    is_plain.then(|| IdempotencyKey::new(who, route, text))
 }
 
 /// Whose keys these are: those of a token, at the socket those of its owner, and there of each session.
-async fn asker(app: &Arc<App>, caller: Option<Caller>) -> Result<String, Problem> {
+async fn asker(app: &Arc<App>, caller: Option<RequestCaller>) -> Result<String, Problem> {
     match caller {
-        Some(Caller::Bearer(bearer)) => Ok(bearer.token),
-        Some(process @ Caller::Process(_)) => {
-            let label = |who: Who| if who.is_person() { AT_SOCKET.to_owned() } else { who.label() };
+        Some(RequestCaller::Bearer(bearer)) => Ok(bearer.token),
+        Some(process @ RequestCaller::Process(_)) => {
+            let label = |who: Requester| if who.is_person() { AT_SOCKET.to_owned() } else { who.label() };
             asked(app, move |service| process.who(service).map(label)).await
         }
         None => Ok(AT_SOCKET.to_owned()),
@@ -135,8 +135,8 @@ async fn asker(app: &Arc<App>, caller: Option<Caller>) -> Result<String, Problem
 }
 
 /// What is to be done about a request.
-enum Begin {
-    Make(Chosen),
+enum KeyDecision {
+    Make(KeyedId),
     Answer(Response),
 }
 
@@ -150,16 +150,16 @@ async fn asked<T: Send + 'static>(
     done.unwrap_or_else(|_| Err(Problem::fault("the key could not be looked up")))
 }
 
-async fn begin(app: &Arc<App>, key: &Key, body: Bytes) -> Result<Begin, Problem> {
+async fn begin(app: &Arc<App>, key: &IdempotencyKey, body: Bytes) -> Result<KeyDecision, Problem> {
     let key = key.clone();
     asked(app, move |service| {
         Ok(match service.key(&key, &body)? {
-            Known::New => Begin::Make(Chosen { id: Some(service.begin_key(&key, &body)?), again: false }),
-            Known::Begun { id } => Begin::Make(Chosen { id: Some(id), again: true }),
-            Known::Answered { status, body } => Begin::Answer(replayed(status, body)),
-            Known::Other => {
+            KeyStatus::New => KeyDecision::Make(KeyedId { id: Some(service.begin_key(&key, &body)?), again: false }),
+            KeyStatus::Begun { id } => KeyDecision::Make(KeyedId { id: Some(id), again: true }),
+            KeyStatus::Answered { status, body } => KeyDecision::Answer(replayed(status, body)),
+            KeyStatus::Other => {
                 let message = "this `Idempotency-Key` was used for another request";
-                return Err(Problem::new(Status::Refused, "key_reused", message).hint("choose another key"));
+                return Err(Problem::new(ProblemStatus::Refused, "key_reused", message).hint("choose another key"));
             }
         })
     })
@@ -174,9 +174,9 @@ fn replayed(status: u16, body: String) -> Response {
 }
 
 /// Keeps what was answered. A "no" is not kept: nothing was made, and the key can be used again.
-async fn end(app: &Arc<App>, key: Key, response: Response, is_secret: bool) -> Response {
+async fn end(app: &Arc<App>, key: IdempotencyKey, response: Response, is_secret: bool) -> Response {
     let status = response.status();
-    if response.extensions().get::<Refused>().is_some() || !status.is_success() {
+    if response.extensions().get::<RefusalReason>().is_some() || !status.is_success() {
         // What is on its way, or broke, may have been made all the same.
         if status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE {
             let dropped = move |service: &Service| {
@@ -196,7 +196,7 @@ async fn end(app: &Arc<App>, key: Key, response: Response, is_secret: bool) -> R
         // A secret is kept nowhere.
         true => {
             let problem =
-                Problem::new(Status::Conflict, "secret_told", "the secret of this token has been told before");
+                Problem::new(ProblemStatus::Conflict, "secret_told", "the secret of this token has been told before");
             let problem = problem.hint("revoke it, and make another under another key");
             (problem.status.number(), serde_json::to_string(&problem).unwrap_or_default())
         }

@@ -37,7 +37,7 @@ mod traces;
 mod watchdog;
 mod whole;
 
-pub use network::{Network, Wanted};
-pub use run::{Engine, run};
+pub use network::{NetworkDoor, NetworkOptions};
+pub use run::{EngineOptions, run};
 pub use signals::each_signal;
 pub use traces::traces;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sluice_home::config::Serve;
+use sluice_home::config::ServeConfig;
 
 /// The largest request that is read at the socket, in bytes.
 pub(crate) const LARGEST_AT_SOCKET: usize = 64 << 20;
@@ -59,16 +59,16 @@ const MOST_COUNTED: usize = 10_000;
 
 /// A bucket: so many at once, and so many more with every second.
 #[derive(Debug)]
-pub(crate) struct Bucket {
+pub(crate) struct RateBucket {
     most: f64,
     per_second: f64,
     left: f64,
     looked: Instant,
 }
 
-impl Bucket {
+impl RateBucket {
     pub(crate) fn new(most: u32, per_second: f64, now: Instant) -> Self {
-        Bucket { most: most.into(), per_second, left: most.into(), looked: now }
+        RateBucket { most: most.into(), per_second, left: most.into(), looked: now }
     }
 
     /// Takes one. Otherwise, how long it is until there is one.
@@ -102,15 +102,15 @@ impl Bucket {
 
 /// How fast somebody may talk over a WebSocket.
 #[derive(Debug)]
-pub(crate) struct Pace {
-    bucket: Bucket,
+pub(crate) struct SocketPace {
+    bucket: RateBucket,
     /// They are not listened to before this.
     pub(crate) quiet_until: Option<Instant>,
 }
 
-impl Pace {
+impl SocketPace {
     pub(crate) fn new(now: Instant) -> Self {
-        Pace { bucket: Bucket::new(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND.into(), now), quiet_until: None }
+        SocketPace { bucket: RateBucket::new(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND.into(), now), quiet_until: None }
     }
 
     /// A message of so many bytes was heard.
@@ -131,17 +131,17 @@ impl Pace {
 }
 
 /// A bucket for each token.
-pub(crate) struct Rates {
+pub(crate) struct TokenRates {
     /// How often each may ask, as it is set now.
-    allowed: Box<dyn Fn() -> Serve + Send + Sync>,
-    buckets: Mutex<(Serve, BTreeMap<String, Bucket>)>,
+    allowed: Box<dyn Fn() -> ServeConfig + Send + Sync>,
+    buckets: Mutex<(ServeConfig, BTreeMap<String, RateBucket>)>,
 }
 
-impl Rates {
+impl TokenRates {
     /// Each token may ask as often as this says.
-    pub(crate) fn new(allowed: impl Fn() -> Serve + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(allowed: impl Fn() -> ServeConfig + Send + Sync + 'static) -> Self {
         let buckets = Mutex::new((allowed(), BTreeMap::new()));
-        Rates { allowed: Box::new(allowed), buckets }
+        TokenRates { allowed: Box::new(allowed), buckets }
     }
 
     /// A token asks for something.
@@ -156,7 +156,7 @@ impl Rates {
         if buckets.len() >= MOST_COUNTED {
             buckets.retain(|_, bucket| !bucket.is_full(now));
         }
-        let new = || Bucket::new(before.burst.get(), before.requests_per_second.get().into(), now);
+        let new = || RateBucket::new(before.burst.get(), before.requests_per_second.get().into(), now);
         buckets.entry(token.to_owned()).or_insert_with(new).take(now)
     }
 
@@ -172,9 +172,9 @@ impl Rates {
 
 /// Who was turned away is written down, but not more often than this allows to each of them.
 #[derive(Debug, Default)]
-pub(crate) struct Records(Mutex<BTreeMap<String, (Bucket, u64)>>);
+pub(crate) struct DenialRecords(Mutex<BTreeMap<String, (RateBucket, u64)>>);
 
-impl Records {
+impl DenialRecords {
     /// Whether this one of somebody's is to be written down, and then how many before it were not. Those who are not known
     /// have no name.
     pub(crate) fn take(&self, whose: &str, now: Instant) -> Option<u64> {
@@ -183,7 +183,7 @@ impl Records {
             records.retain(|_, (bucket, _)| !bucket.is_full(now));
         }
         let is_known = records.len() < MOST_TOLD_APART || records.contains_key(whose);
-        let new = || (Bucket::new(MOST_RECORDS, f64::from(RECORDS_PER_MINUTE) / 60.0, now), 0);
+        let new = || (RateBucket::new(MOST_RECORDS, f64::from(RECORDS_PER_MINUTE) / 60.0, now), 0);
         let key = if is_known { whose } else { "" };
         let (bucket, unrecorded) = records.entry(key.to_owned()).or_insert_with(new);
         match bucket.take(now) {
@@ -204,7 +204,7 @@ mod tests {
     fn a_bucket_gives_what_it_holds_and_then_what_comes() {
         let start = Instant::now();
         let at = |seconds: f64| start + Duration::from_secs_f64(seconds);
-        let mut bucket = Bucket::new(2, 1.0, start);
+        let mut bucket = RateBucket::new(2, 1.0, start);
         assert!(bucket.take(start).is_ok() && bucket.take(start).is_ok());
         assert_eq!(bucket.take(start), Err(Duration::from_secs(1)));
         assert!(bucket.take(at(1.0)).is_ok());
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn whoever_took_more_than_there_is_waits_until_it_is_made_up_for() {
         let start = Instant::now();
-        let mut bucket = Bucket::new(10, 2.0, start);
+        let mut bucket = RateBucket::new(10, 2.0, start);
         assert_eq!(bucket.owe(10, start), Duration::ZERO);
         assert_eq!(bucket.owe(4, start), Duration::from_secs(2));
         assert_eq!(bucket.owe(0, start + Duration::from_secs(2)), Duration::ZERO);
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn a_flood_is_counted_and_not_written_down_and_hides_nobody_else() {
         let start = Instant::now();
-        let records = Records::default();
+        let records = DenialRecords::default();
         let written = (0..1000).filter(|_| records.take("loud", start).is_some()).count();
         assert_eq!(written, MOST_RECORDS as usize);
         assert_eq!(records.take("quiet", start), Some(0));

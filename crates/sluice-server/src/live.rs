@@ -23,13 +23,13 @@ use sluice_store::Cursor;
 use tokio::time::Instant;
 
 use crate::answer::refuse;
-use crate::caller::Caller;
-use crate::crab_socket::{ENDS, Goodbye, NOT_LET_IN, close};
-use crate::door::Present;
-use crate::feed::{Told, sent as sent_as};
-use crate::follow::{Reading, Source, Wanted};
+use crate::caller::RequestCaller;
+use crate::crab_socket::{ENDS, NOT_LET_IN, SocketGoodbye, close};
+use crate::door::EnginePresence;
+use crate::feed::{RenderedEvent, sent as sent_as};
+use crate::follow::{EventFilter, FollowReader, FollowSource};
 use crate::glob::{Glob, LONGEST_PATTERN};
-use crate::limits::Pace;
+use crate::limits::SocketPace;
 use crate::run::App;
 
 /// How long nothing is said before a sign of life is given.
@@ -47,7 +47,7 @@ const LAST_EVENT: &str = "last-event-id";
 /// What somebody follows.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub(crate) struct Followed {
+pub(crate) struct FollowQuery {
     /// Only those whose type fits; `*` stands for anything.
     #[serde(rename = "type")]
     #[schemars(length(max = LONGEST_PATTERN))]
@@ -59,8 +59,8 @@ pub(crate) struct Followed {
 }
 
 /// Somebody who follows, and what they are told first.
-struct Following {
-    reading: Reading,
+struct LiveFollower {
+    reading: FollowReader,
     resync: Option<Value>,
     /// When they may be told more, and how long after that again.
     again: Instant,
@@ -68,7 +68,12 @@ struct Following {
 }
 
 /// Where somebody wants to go on: after the last event they name, or with what happens from now on.
-async fn follow(app: Arc<App>, caller: Caller, headers: &HeaderMap, wanted: Followed) -> Result<Following, Problem> {
+async fn follow(
+    app: Arc<App>,
+    caller: RequestCaller,
+    headers: &HeaderMap,
+    wanted: FollowQuery,
+) -> Result<LiveFollower, Problem> {
     let named = headers.get(LAST_EVENT).map(|value| value.to_str().unwrap_or("?").trim().to_owned());
     let named = named.filter(|text| !text.is_empty());
     let wrong = |_| Problem::bad_request("the last event is named by its number: its `seq`, or the `id` it came with");
@@ -82,18 +87,18 @@ async fn follow(app: Arc<App>, caller: Caller, headers: &HeaderMap, wanted: Foll
         json!({ "type": "resync", "data": { "reason": reason, "named": named, "end": end.0 } })
     });
     let after = named.filter(|named| *named <= end.0).map_or(end, Cursor);
-    let Followed { kind, correlation, .. } = wanted;
+    let FollowQuery { kind, correlation, .. } = wanted;
     let kind = kind.as_deref().map(Glob::read).transpose()?;
-    let wanted = Arc::new(Wanted { kind, correlation, since: None });
-    let reading = Reading::begin(app, caller, Source::Everything { after, wanted }, true)?;
+    let wanted = Arc::new(EventFilter { kind, correlation, since: None });
+    let reading = FollowReader::begin(app, caller, FollowSource::Everything { after, wanted }, true)?;
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let gather = GATHER + Duration::from_millis(COUNT.fetch_add(1, Ordering::Relaxed) % TIMES);
-    Ok(Following { reading, resync, again: Instant::now(), gather })
+    Ok(LiveFollower { reading, resync, again: Instant::now(), gather })
 }
 
-impl Following {
+impl LiveFollower {
     /// What comes next, or nothing for a while; `None` when it is over.
-    async fn next(&mut self) -> Option<Vec<Arc<Told>>> {
+    async fn next(&mut self) -> Option<Vec<Arc<RenderedEvent>>> {
         tokio::time::sleep_until(self.again).await;
         let events = match tokio::time::timeout(SIGN_OF_LIFE, self.reading.next()).await {
             Ok(events) => events?,
@@ -107,9 +112,9 @@ impl Following {
 /// `GET /events`: server-sent events.
 pub(crate) async fn sent(
     State(app): State<Arc<App>>,
-    caller: Caller,
+    caller: RequestCaller,
     headers: HeaderMap,
-    Query(wanted): Query<Followed>,
+    Query(wanted): Query<FollowQuery>,
 ) -> Response {
     let following = match follow(app, caller, &headers, wanted).await {
         Ok(following) => following,
@@ -136,10 +141,10 @@ pub(crate) async fn sent(
 /// `GET /v1/ws/events`: one event a message.
 pub(crate) async fn socket(
     State(app): State<Arc<App>>,
-    caller: Caller,
+    caller: RequestCaller,
     headers: HeaderMap,
-    Query(wanted): Query<Followed>,
-    present: Option<Extension<Present>>,
+    Query(wanted): Query<FollowQuery>,
+    present: Option<Extension<EnginePresence>>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     match follow(app.clone(), caller, &headers, wanted).await {
@@ -152,13 +157,13 @@ pub(crate) async fn socket(
     }
 }
 
-async fn tell(app: &App, socket: &mut WebSocket, mut following: Following) -> Goodbye {
+async fn tell(app: &App, socket: &mut WebSocket, mut following: LiveFollower) -> SocketGoodbye {
     if let Some(resync) = following.resync.take()
         && socket.send(Message::Text(Utf8Bytes::from(resync.to_string()))).await.is_err()
     {
         return None;
     }
-    let mut pace = Pace::new(std::time::Instant::now());
+    let mut pace = SocketPace::new(std::time::Instant::now());
     loop {
         let events = tokio::select! {
             events = following.next() => events,

@@ -17,9 +17,9 @@ use sluice_api::Problem;
 use sluice_home::service::Census;
 
 use crate::answer::refuse;
-use crate::caller::Caller;
+use crate::caller::RequestCaller;
 use crate::run::App;
-use crate::table::{Table, get};
+use crate::table::{RouteTable, get};
 
 /// How the text is written: what everything that scrapes can read.
 const FORM: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -30,35 +30,35 @@ const NOWHERE: &str = "other";
 
 /// What is counted.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
-    requests: Family<Answered, Counter>,
+pub(crate) struct RequestCounts {
+    requests: Family<RequestLabels, Counter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answered {
+struct RequestLabels {
     method: String,
     route: String,
     status: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Kind {
+struct KindLabels {
     kind: &'static str,
     status: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Door {
+struct DoorLabels {
     door: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Fate {
+struct FateLabels {
     fate: &'static str,
 }
 
-pub(crate) fn table() -> Table {
-    Table::new("home").add(get("/metrics", "What is counted, for Prometheus").answers_as(FORM), metrics)
+pub(crate) fn table() -> RouteTable {
+    RouteTable::new("home").add(get("/metrics", "What is counted, for Prometheus").answers_as(FORM), metrics)
 }
 
 /// Counts a request when it has been answered.
@@ -75,12 +75,12 @@ pub(crate) async fn count(State(app): State<Arc<App>>, request: Request, next: N
         span.fail();
     }
     drop(span);
-    let answered = Answered { method, route, status: response.status().as_u16() };
+    let answered = RequestLabels { method, route, status: response.status().as_u16() };
     app.counts.requests.get_or_create(&answered).inc();
     response
 }
 
-async fn metrics(State(app): State<Arc<App>>, _: Caller, headers: HeaderMap) -> response::Response {
+async fn metrics(State(app): State<Arc<App>>, _: RequestCaller, headers: HeaderMap) -> response::Response {
     let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let is_open = accepts.into_iter().any(|accepts| accepts.contains("application/openmetrics-text"));
     let asked = app.clone();
@@ -94,10 +94,10 @@ async fn metrics(State(app): State<Arc<App>>, _: Caller, headers: HeaderMap) -> 
 fn told(app: &App, census: &Census, is_open: bool) -> Response {
     let mut registry = Registry::with_prefix("sluice");
     registry.register("http_requests", "Requests, by route and status", app.counts.requests.clone());
-    let open: Family<Kind, Gauge> = Family::default();
+    let open: Family<KindLabels, Gauge> = Family::default();
     for (kind, counted) in [("task", &census.tasks), ("run", &census.runs)] {
         for (status, count) in counted {
-            open.get_or_create(&Kind { kind, status: status.clone() }).set(*count);
+            open.get_or_create(&KindLabels { kind, status: status.clone() }).set(*count);
         }
     }
     registry.register("open", "Open tasks and runs, by status", open);
@@ -107,19 +107,19 @@ fn told(app: &App, census: &Census, is_open: bool) -> Response {
     let faults: Gauge = Gauge::default();
     faults.set(census.faults);
     registry.register("faults", "Tasks and runs that stopped because they cannot be understood", faults);
-    let (connections, followers): (Family<Door, Gauge>, Family<Door, Gauge>) = Default::default();
+    let (connections, followers): (Family<DoorLabels, Gauge>, Family<DoorLabels, Gauge>) = Default::default();
     for (door, (there, follow)) in [("socket", app.socket.present()), ("network", app.network.present())] {
-        connections.get_or_create(&Door { door }).set(there);
-        followers.get_or_create(&Door { door }).set(follow);
+        connections.get_or_create(&DoorLabels { door }).set(there);
+        followers.get_or_create(&DoorLabels { door }).set(follow);
     }
     registry.register("connections", "Connections, by door", connections);
     registry.register("followers", "Those who follow the log, by door", followers);
     if let Some(counts) = sluice_telemetry::counts() {
-        let spans: Family<Fate, Counter> = Family::default();
+        let spans: Family<FateLabels, Counter> = Family::default();
         let fates =
             [("delivered", counts.delivered), ("undelivered", counts.undelivered), ("overflowed", counts.overflowed)];
         for (fate, count) in fates {
-            spans.get_or_create(&Fate { fate }).inc_by(count);
+            spans.get_or_create(&FateLabels { fate }).inc_by(count);
         }
         registry.register("spans", "Spans of traces, by what became of them", spans);
     }

@@ -15,7 +15,7 @@ use sluice_api::Problem;
 
 /// What is wanted of the network's door.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct NetworkOptions {
     /// Where to listen: `127.0.0.1:7433`. With the port 0 the system chooses one.
     pub listen: String,
     /// The files of the certificate and of its key; without them nothing is encrypted.
@@ -25,16 +25,16 @@ pub struct Wanted {
 }
 
 /// The network's door: bound, and not open yet.
-pub struct Network {
+pub struct NetworkDoor {
     pub(crate) listener: TcpListener,
     pub(crate) tls: Option<Arc<ServerConfig>>,
     pub(crate) cors: Option<HeaderValue>,
     address: SocketAddr,
 }
 
-impl Network {
+impl NetworkDoor {
     /// Binds the address and reads the certificate.
-    pub fn bind(wanted: &Wanted) -> Result<Network, Problem> {
+    pub fn bind(wanted: &NetworkOptions) -> Result<NetworkDoor, Problem> {
         let tls = wanted.tls.as_ref().map(|(certificate, key)| certified(certificate, key)).transpose()?;
         let cors = wanted.cors.as_deref().map(origin).transpose()?;
         let listen = &wanted.listen;
@@ -56,7 +56,7 @@ impl Network {
         let listener = TcpListener::bind(addresses.as_slice()).map_err(taken)?;
         listener.set_nonblocking(true).map_err(taken)?;
         let address = listener.local_addr().map_err(taken)?;
-        Ok(Network { listener, tls, cors, address })
+        Ok(NetworkDoor { listener, tls, cors, address })
     }
 
     /// Where it is reached.

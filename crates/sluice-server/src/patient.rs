@@ -12,15 +12,15 @@ use tokio::time::{Sleep, sleep};
 use crate::limits::TAKE_WITHIN;
 
 /// A connection that is not patient for ever.
-pub(crate) struct Patient {
+pub(crate) struct PatientStream {
     stream: TcpStream,
     /// Runs while the other end takes nothing.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
+impl PatientStream {
     pub(crate) fn new(stream: TcpStream) -> Self {
-        Patient { stream, waiting: None }
+        PatientStream { stream, waiting: None }
     }
 
     fn watched<T>(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -36,7 +36,7 @@ impl Patient {
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for PatientStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -46,7 +46,7 @@ impl AsyncRead for Patient {
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for PatientStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.watched(context, polled)

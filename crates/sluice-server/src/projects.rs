@@ -14,14 +14,14 @@ use sluice_api::task::TaskAnswer;
 use sluice_api::workspace::{AdoptStray, EndStray, Restore, WorkspaceList};
 
 use crate::answer::{ask, document, said};
-use crate::caller::Caller;
+use crate::caller::RequestCaller;
 use crate::run::App;
-use crate::table::{Table, delete, get, patch, post};
+use crate::table::{RouteTable, delete, get, patch, post};
 
-type Asked = (State<Arc<App>>, Caller);
+type ProjectsCall = (State<Arc<App>>, RequestCaller);
 
-pub(crate) fn table() -> Table {
-    Table::new("projects")
+pub(crate) fn table() -> RouteTable {
+    RouteTable::new("projects")
         .add(get("/v1/projects", "All projects").answers::<ProjectList>(), list_projects)
         .add(
             post("/v1/projects", "Add a project").takes::<ProjectChange>().answers::<ProjectAnswer>().creates(),
@@ -44,7 +44,7 @@ pub(crate) fn table() -> Table {
         )
         .add(
             get("/v1/workspaces", "The worktrees of projects, and what was put away")
-                .reads::<OfProject>()
+                .reads::<ProjectQuery>()
                 .answers::<WorkspaceList>(),
             workspaces,
         )
@@ -80,11 +80,11 @@ pub(crate) fn table() -> Table {
         )
 }
 
-async fn list_projects((State(app), caller): Asked) -> Response {
+async fn list_projects((State(app), caller): ProjectsCall) -> Response {
     ask(app, caller, |service, _| Ok(ProjectList { projects: service.ground().projects.list() })).await
 }
 
-async fn add_project((State(app), caller): Asked, body: Bytes) -> Response {
+async fn add_project((State(app), caller): ProjectsCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let wanted: ProjectChange = said(&body)?;
         Ok(ProjectAnswer { project: service.add_project(who, wanted)? })
@@ -109,31 +109,31 @@ impl JsonSchema for Import {
     }
 }
 
-async fn import_projects((State(app), caller): Asked, body: Bytes) -> Response {
+async fn import_projects((State(app), caller): ProjectsCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| Ok(ProjectList { projects: service.import_projects(who, &document(&body)?)? }))
         .await
 }
 
-async fn update_project((State(app), caller): Asked, Path(name): Path<String>, body: Bytes) -> Response {
+async fn update_project((State(app), caller): ProjectsCall, Path(name): Path<String>, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         Ok(ProjectAnswer { project: service.update_project(who, &name, said(&body)?)? })
     })
     .await
 }
 
-async fn remove_project((State(app), caller): Asked, Path(name): Path<String>) -> Response {
+async fn remove_project((State(app), caller): ProjectsCall, Path(name): Path<String>) -> Response {
     ask(app, caller, move |service, who| Ok(ProjectAnswer { project: service.remove_project(who, &name)? })).await
 }
 
 /// Of which project.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OfProject {
+struct ProjectQuery {
     /// Only those of this project.
     project: Option<String>,
 }
 
-async fn workspaces((State(app), caller): Asked, Query(filters): Query<OfProject>) -> Response {
+async fn workspaces((State(app), caller): ProjectsCall, Query(filters): Query<ProjectQuery>) -> Response {
     ask(app, caller, move |service, _| service.workspaces(filters.project.as_deref())).await
 }
 
@@ -147,7 +147,7 @@ struct WhichProject {
     cwd: Option<String>,
 }
 
-async fn init_workspaces((State(app), caller): Asked, body: Bytes) -> Response {
+async fn init_workspaces((State(app), caller): ProjectsCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let WhichProject { project, cwd } = said(&body)?;
         service.init_workspaces(who, project.as_deref(), cwd.as_deref())
@@ -155,7 +155,7 @@ async fn init_workspaces((State(app), caller): Asked, body: Bytes) -> Response {
     .await
 }
 
-async fn collect_workspaces((State(app), caller): Asked, body: Bytes) -> Response {
+async fn collect_workspaces((State(app), caller): ProjectsCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let WhichProject { project, .. } = said(&body)?;
         service.collect_workspaces(who, project.as_deref())
@@ -163,7 +163,7 @@ async fn collect_workspaces((State(app), caller): Asked, body: Bytes) -> Respons
     .await
 }
 
-async fn end_stray((State(app), caller): Asked, body: Bytes) -> Response {
+async fn end_stray((State(app), caller): ProjectsCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let EndStray { session } = said(&body)?;
         service.end_stray(who, &session)
@@ -171,7 +171,7 @@ async fn end_stray((State(app), caller): Asked, body: Bytes) -> Response {
     .await
 }
 
-async fn adopt_stray((State(app), caller): Asked, body: Bytes) -> Response {
+async fn adopt_stray((State(app), caller): ProjectsCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let wanted: AdoptStray = said(&body)?;
         service.adopt_stray(who, &wanted)
@@ -186,7 +186,7 @@ struct Restored {
     path: PathBuf,
 }
 
-async fn restore_work((State(app), caller): Asked, body: Bytes) -> Response {
+async fn restore_work((State(app), caller): ProjectsCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let wanted: Restore = said(&body)?;
         Ok(Restored { path: service.restore_work(who, &wanted)? })

@@ -17,27 +17,27 @@ const ALL_CONNECTIONS: usize = MOST_CONNECTIONS + MOST_FOLLOWERS + MOST_CRABS;
 
 /// Room at a door.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct DoorLimits {
     /// For connections.
     pub(crate) connections: Arc<Semaphore>,
-    connected: Shares,
+    connected: TokenShares,
     followers: Arc<Semaphore>,
-    following: Shares,
+    following: TokenShares,
     crabs: Arc<Semaphore>,
-    listening: Shares,
-    anteroom: Arc<Anteroom>,
+    listening: TokenShares,
+    anteroom: Arc<UnverifiedVisits>,
 }
 
-impl Default for Room {
+impl Default for DoorLimits {
     fn default() -> Self {
         let room = |most| Arc::new(Semaphore::new(most));
-        Room {
+        DoorLimits {
             connections: room(ALL_CONNECTIONS),
-            connected: Shares::new(MOST_CONNECTIONS_OF_ONE),
+            connected: TokenShares::new(MOST_CONNECTIONS_OF_ONE),
             followers: room(MOST_FOLLOWERS),
-            following: Shares::new(MOST_FOLLOWERS_OF_ONE),
+            following: TokenShares::new(MOST_FOLLOWERS_OF_ONE),
             crabs: room(MOST_CRABS),
-            listening: Shares::new(MOST_CRABS_OF_ONE),
+            listening: TokenShares::new(MOST_CRABS_OF_ONE),
             anteroom: Arc::default(),
         }
     }
@@ -45,39 +45,39 @@ impl Default for Room {
 
 /// A place that somebody has for as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionSlot {
     _permit: OwnedSemaphorePermit,
-    _share: Option<Share>,
+    _share: Option<TokenShare>,
 }
 
 /// Takes a place, of those of a token if one is shown.
-fn place(all: &Arc<Semaphore>, shares: &Shares, token: Option<&str>) -> Option<Place> {
+fn place(all: &Arc<Semaphore>, shares: &TokenShares, token: Option<&str>) -> Option<ConnectionSlot> {
     let share = match token {
         None => None,
         Some(token) => Some(shares.take(token)?),
     };
     let permit = all.clone().try_acquire_owned().ok()?;
-    Some(Place { _permit: permit, _share: share })
+    Some(ConnectionSlot { _permit: permit, _share: share })
 }
 
-impl Room {
+impl DoorLimits {
     /// A place to follow the log.
-    pub(crate) fn follow(&self, token: Option<&str>) -> Option<Place> {
+    pub(crate) fn follow(&self, token: Option<&str>) -> Option<ConnectionSlot> {
         place(&self.followers, &self.following, token)
     }
 
     /// A place to listen as a crab.
-    pub(crate) fn listen(&self, token: Option<&str>) -> Option<Place> {
+    pub(crate) fn listen(&self, token: Option<&str>) -> Option<ConnectionSlot> {
         place(&self.crabs, &self.listening, token)
     }
 
     /// Somebody comes who has shown no token yet.
-    pub(crate) fn enter(&self, address: IpAddr) -> Visit {
+    pub(crate) fn enter(&self, address: IpAddr) -> ConnectionVisit {
         self.anteroom.enter(address)
     }
 
     /// Somebody in the anteroom has shown a token: their connection gets a place of its own. Whether there was one.
-    pub(crate) fn admit(&self, visit: &Visit, token: &str) -> bool {
+    pub(crate) fn admit(&self, visit: &ConnectionVisit, token: &str) -> bool {
         let mut inside = visit.inside.lock().unwrap_or_else(PoisonError::into_inner);
         if inside.is_none() {
             *inside = place(&self.connections, &self.connected, Some(token));
@@ -104,35 +104,35 @@ impl Room {
 
 /// How much of something each token has.
 #[derive(Clone, Debug)]
-struct Shares {
+struct TokenShares {
     most: usize,
     taken: Arc<Mutex<BTreeMap<String, usize>>>,
 }
 
 /// One more, until this is dropped.
 #[derive(Debug)]
-struct Share {
+struct TokenShare {
     of: String,
     taken: Arc<Mutex<BTreeMap<String, usize>>>,
 }
 
-impl Shares {
+impl TokenShares {
     fn new(most: usize) -> Self {
-        Shares { most, taken: Arc::default() }
+        TokenShares { most, taken: Arc::default() }
     }
 
-    fn take(&self, of: &str) -> Option<Share> {
+    fn take(&self, of: &str) -> Option<TokenShare> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let count = taken.entry(of.to_owned()).or_insert(0);
         if *count >= self.most {
             return None;
         }
         *count += 1;
-        Some(Share { of: of.to_owned(), taken: self.taken.clone() })
+        Some(TokenShare { of: of.to_owned(), taken: self.taken.clone() })
     }
 }
 
-impl Drop for Share {
+impl Drop for TokenShare {
     fn drop(&mut self) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = taken.get_mut(&self.of) {
@@ -146,10 +146,10 @@ impl Drop for Share {
 
 /// Those who have shown no token yet.
 #[derive(Debug, Default)]
-struct Anteroom(Mutex<Waiting>);
+struct UnverifiedVisits(Mutex<UnverifiedQueue>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct UnverifiedQueue {
     next: u64,
     /// By the order in which they came: from where, and how they are told to go.
     all: BTreeMap<u64, (IpAddr, Arc<Notify>)>,
@@ -158,33 +158,33 @@ struct Waiting {
 
 /// A connection of somebody, from its beginning.
 #[derive(Debug)]
-pub(crate) struct Visit {
+pub(crate) struct ConnectionVisit {
     number: u64,
-    anteroom: Arc<Anteroom>,
+    anteroom: Arc<UnverifiedVisits>,
     leave: Arc<Notify>,
     /// Its place, once a token was shown.
-    inside: Mutex<Option<Place>>,
+    inside: Mutex<Option<ConnectionSlot>>,
 }
 
-impl Visit {
+impl ConnectionVisit {
     /// Waits until it must make way.
     pub(crate) async fn must_leave(&self) {
         self.leave.notified().await;
     }
 }
 
-impl Drop for Visit {
+impl Drop for ConnectionVisit {
     fn drop(&mut self) {
         self.anteroom.leave(self.number);
     }
 }
 
-impl Anteroom {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+impl UnverifiedVisits {
+    fn waiting(&self) -> MutexGuard<'_, UnverifiedQueue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(self: &Arc<Self>, address: IpAddr) -> Visit {
+    fn enter(self: &Arc<Self>, address: IpAddr) -> ConnectionVisit {
         let mut waiting = self.waiting();
         let of_address = waiting.of_address.get(&address).filter(|of| of.len() >= MOST_STRANGERS_OF_ONE);
         let is_full = waiting.all.len() >= MOST_STRANGERS;
@@ -195,7 +195,7 @@ impl Anteroom {
         waiting.next += 1;
         waiting.all.insert(number, (address, leave.clone()));
         waiting.of_address.entry(address).or_default().insert(number);
-        Visit { number, anteroom: self.clone(), leave, inside: Mutex::default() }
+        ConnectionVisit { number, anteroom: self.clone(), leave, inside: Mutex::default() }
     }
 
     fn leave(&self, number: u64) {
@@ -203,7 +203,7 @@ impl Anteroom {
     }
 }
 
-impl Waiting {
+impl UnverifiedQueue {
     fn push_out(&mut self, number: u64) {
         self.remove(number).into_iter().for_each(|leave| leave.notify_one());
     }
@@ -232,27 +232,27 @@ mod tests {
         Ipv4Addr::new(192, 0, 2, last).into()
     }
 
-    fn is_out(visit: &Visit) -> bool {
+    fn is_out(visit: &ConnectionVisit) -> bool {
         visit.must_leave().now_or_never().is_some()
     }
 
     #[test]
     fn who_has_shown_no_token_makes_way_for_newcomers_of_the_same_address_first() {
-        let room = Room::default();
+        let room = DoorLimits::default();
         let other = room.enter(address(9));
-        let many: Vec<Visit> = (0..=MOST_STRANGERS_OF_ONE).map(|_| room.enter(address(1))).collect();
+        let many: Vec<ConnectionVisit> = (0..=MOST_STRANGERS_OF_ONE).map(|_| room.enter(address(1))).collect();
         assert!(!is_out(&other) && is_out(&many[0]) && !is_out(&many[1]));
         assert!(room.admit(&many[1], "t"), "it has shown a token");
         drop(many);
-        let _all: Vec<Visit> =
+        let _all: Vec<ConnectionVisit> =
             (0..MOST_STRANGERS).map(|it| room.enter(address(u8::try_from(it % 200).unwrap()))).collect();
         assert!(is_out(&other), "the oldest of all");
     }
 
     #[test]
     fn a_token_has_its_share_and_gives_it_back() {
-        let room = Room::default();
-        let mut all: Vec<Place> = std::iter::from_fn(|| room.follow(Some("one"))).collect();
+        let room = DoorLimits::default();
+        let mut all: Vec<ConnectionSlot> = std::iter::from_fn(|| room.follow(Some("one"))).collect();
         assert_eq!(all.len(), MOST_FOLLOWERS_OF_ONE);
         assert!(room.follow(Some("other")).is_some(), "others have theirs");
         assert!(room.has_followers());

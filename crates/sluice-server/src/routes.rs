@@ -16,21 +16,21 @@ use sluice_api::Problem;
 
 use crate::access;
 use crate::answer::{self, ask, refuse, said};
-use crate::caller::Caller;
+use crate::caller::RequestCaller;
 use crate::events;
-use crate::keys::{self, Keyed};
+use crate::keys::{self, KeyLayer};
 use crate::run::App;
-use crate::table::{For, Operation, Table, get, post};
+use crate::table::{RouteAudience, RouteOperation, RouteTable, get, post};
 
-type Asked = (State<Arc<App>>, Caller);
+type EngineCall = (State<Arc<App>>, RequestCaller);
 
 /// Events, one a line.
 pub(crate) const LINES: &str = "application/x-ndjson";
 
 /// Everything that can be asked for, with what is said about it.
-pub(crate) fn table() -> Table {
-    Table::new("home")
-        .add(get("/healthz", "Whether it answers").answers::<Health>().for_(For::Everybody), healthz)
+pub(crate) fn table() -> RouteTable {
+    RouteTable::new("home")
+        .add(get("/healthz", "Whether it answers").answers::<HealthAnswer>().for_(RouteAudience::Everybody), healthz)
         .add(get("/v1/openapi.json", "This document").answers::<Map<String, Value>>(), crate::document::openapi)
         .add(post("/v1/stop", "End the engine").answers::<Stopped>(), stop)
         .add(
@@ -40,7 +40,9 @@ pub(crate) fn table() -> Table {
             backup,
         )
         .add(
-            get("/v1/events", "The log of everything, an event a line").reads::<events::Filters>().answers_as(LINES),
+            get("/v1/events", "The log of everything, an event a line")
+                .reads::<events::EventsQuery>()
+                .answers_as(LINES),
             events::events,
         )
         .add(
@@ -60,8 +62,8 @@ pub(crate) fn table() -> Table {
 pub(crate) fn routes(app: Arc<App>, largest: usize) -> Router {
     let layer = axum::extract::DefaultBodyLimit::max(largest);
     let table = table();
-    let keyed = Keyed::new(app.clone(), table.operations(), largest);
-    let operations: Arc<[Operation]> = table.operations().into();
+    let keyed = KeyLayer::new(app.clone(), table.operations(), largest);
+    let operations: Arc<[RouteOperation]> = table.operations().into();
     let router = table.router().layer(from_fn_with_state(keyed, keys::keyed));
     let router = router.layer(from_fn_with_state(operations, access::right_first));
     router.fallback(nothing_here).layer(layer).with_state(app)
@@ -69,7 +71,8 @@ pub(crate) fn routes(app: Arc<App>, largest: usize) -> Router {
 
 /// It answers.
 #[derive(Serialize, JsonSchema)]
-struct Health {
+#[schemars(rename = "Health")]
+struct HealthAnswer {
     /// It does.
     ok: bool,
     /// Where else it does; told at the socket.
@@ -78,13 +81,13 @@ struct Health {
 }
 
 /// Whether it answers. Who asks at the socket also hears where else it does.
-async fn healthz(State(app): State<Arc<App>>, caller: Option<Caller>) -> Response {
+async fn healthz(State(app): State<Arc<App>>, caller: Option<RequestCaller>) -> Response {
     match caller {
-        Some(Caller::Process(_)) => {
+        Some(RequestCaller::Process(_)) => {
             let serves = Some(app.serves().map(str::to_owned));
-            answer::json(StatusCode::OK, &Health { ok: true, serves })
+            answer::json(StatusCode::OK, &HealthAnswer { ok: true, serves })
         }
-        Some(Caller::Bearer(_)) | None => answer::json(StatusCode::OK, &Health { ok: true, serves: None }),
+        Some(RequestCaller::Bearer(_)) | None => answer::json(StatusCode::OK, &HealthAnswer { ok: true, serves: None }),
     }
 }
 
@@ -100,7 +103,7 @@ struct Stopped {
 }
 
 /// Answers, then ends: whoever asked knows that nothing more will be accepted.
-async fn stop((State(app), caller): Asked) -> Response {
+async fn stop((State(app), caller): EngineCall) -> Response {
     let stopping = app.clone();
     let answer = ask(app, caller, |service, who| {
         who.must_be_person("stopping the engine")?;
@@ -122,7 +125,7 @@ struct BackupFile {
     file: PathBuf,
 }
 
-async fn backup((State(app), caller): Asked, body: Bytes) -> Response {
+async fn backup((State(app), caller): EngineCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let BackupFile { file } = said(&body)?;
         service.backup(who, &file)?;
@@ -147,7 +150,7 @@ struct FaultList {
     faults: Vec<Fault>,
 }
 
-async fn faults((State(app), caller): Asked) -> Response {
+async fn faults((State(app), caller): EngineCall) -> Response {
     ask(app, caller, |service, _| {
         let fault = |(stream, why): (_, _)| Fault { stream, why };
         Ok(FaultList { faults: service.faults().into_iter().map(fault).collect() })

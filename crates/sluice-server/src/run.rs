@@ -9,24 +9,24 @@ use std::time::{Duration, Instant};
 use axum::response::Response;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sluice_api::Problem;
-use sluice_home::config::Config;
-use sluice_home::lock::{Lock, NoLock};
-use sluice_home::log::Log;
-use sluice_home::places::Places;
+use sluice_home::config::HomeConfig;
+use sluice_home::lock::{HomeLock, HomeLockFailure};
+use sluice_home::log::HomeLog;
+use sluice_home::places::HomePaths;
 use sluice_home::service::Service;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
 use crate::answer::refuse;
-use crate::caller::Caller;
+use crate::caller::RequestCaller;
 use crate::door;
-use crate::feed::Feed;
+use crate::feed::EventFeed;
 use crate::home_socket::HomeSocket;
-use crate::keys::Keys;
-use crate::limits::{MOST_CONNECTIONS, MOST_READING, Rates, Records};
-use crate::metrics::Counts;
-use crate::network::Network;
-use crate::room::Room;
+use crate::keys::KeysInUse;
+use crate::limits::{DenialRecords, MOST_CONNECTIONS, MOST_READING, TokenRates};
+use crate::metrics::RequestCounts;
+use crate::network::NetworkDoor;
+use crate::room::DoorLimits;
 use crate::traces::traces;
 use crate::watchdog::Watchdog;
 
@@ -52,16 +52,16 @@ const FILES: u64 = 8192;
 /// What all requests share.
 pub(crate) struct App {
     pub(crate) service: Service,
-    pub(crate) rates: Rates,
-    pub(crate) records: Records,
-    pub(crate) counts: Counts,
+    pub(crate) rates: TokenRates,
+    pub(crate) records: DenialRecords,
+    pub(crate) counts: RequestCounts,
     /// Room at the socket.
-    pub(crate) socket: Room,
+    pub(crate) socket: DoorLimits,
     /// Room over the network.
-    pub(crate) network: Room,
+    pub(crate) network: DoorLimits,
     /// Room for those who read the log at the moment.
     pub(crate) reading: Semaphore,
-    log: Arc<Log>,
+    log: Arc<HomeLog>,
     serves: Option<String>,
     began: Instant,
     /// When somebody last asked, in milliseconds since it began.
@@ -71,26 +71,26 @@ pub(crate) struct App {
     /// Changes with everything that happens.
     news: watch::Sender<u64>,
     /// The newest of that.
-    pub(crate) feed: Feed,
+    pub(crate) feed: EventFeed,
     /// Changes when a token is revoked.
     revoked: watch::Sender<()>,
     /// Under which something is being made.
-    pub(crate) keys: Keys,
+    pub(crate) keys: KeysInUse,
 }
 
 impl App {
-    pub(crate) fn new(service: Service, log: Arc<Log>, serves: Option<String>) -> App {
+    pub(crate) fn new(service: Service, log: Arc<HomeLog>, serves: Option<String>) -> App {
         let began = Instant::now();
         App {
-            rates: Rates::new({
+            rates: TokenRates::new({
                 let ground = service.ground().clone();
                 move || ground.config().serve.clone()
             }),
             service,
-            records: Records::default(),
-            counts: Counts::default(),
-            socket: Room::default(),
-            network: Room::default(),
+            records: DenialRecords::default(),
+            counts: RequestCounts::default(),
+            socket: DoorLimits::default(),
+            network: DoorLimits::default(),
             reading: Semaphore::new(MOST_READING),
             log,
             serves,
@@ -98,9 +98,9 @@ impl App {
             asked: AtomicU64::new(0),
             ending: watch::Sender::new(false),
             news: watch::Sender::new(0),
-            feed: Feed::default(),
+            feed: EventFeed::default(),
             revoked: watch::Sender::new(()),
-            keys: Keys::default(),
+            keys: KeysInUse::default(),
         }
     }
 
@@ -155,10 +155,10 @@ impl App {
     }
 
     /// Whether somebody who was let in still would be.
-    pub(crate) fn still_lets_in(&self, caller: &Caller) -> bool {
+    pub(crate) fn still_lets_in(&self, caller: &RequestCaller) -> bool {
         match caller {
-            Caller::Process(_) => true,
-            Caller::Bearer(bearer) => self.service.still_lets_in(&bearer.token),
+            RequestCaller::Process(_) => true,
+            RequestCaller::Bearer(bearer) => self.service.still_lets_in(&bearer.token),
         }
     }
 
@@ -170,21 +170,21 @@ impl App {
 
 /// Which engine is wanted.
 #[derive(Default)]
-pub struct Engine {
+pub struct EngineOptions {
     /// The address of the store, unless it is the home's own.
     pub store: Option<String>,
     /// The network's door. With it the engine stays in the foreground and never ends by being idle.
-    pub network: Option<Network>,
+    pub network: Option<NetworkDoor>,
 }
 
 /// Runs the engine of a home until it ends. `ready` is called once it listens.
-pub fn run(places: &Places, engine: Engine, ready: impl FnOnce()) -> Result<(), Problem> {
+pub fn run(places: &HomePaths, engine: EngineOptions, ready: impl FnOnce()) -> Result<(), Problem> {
     if engine.network.is_none() {
         // Whoever started it may go away, with the terminal and everything in it.
         let _ = rustix::process::setsid();
     }
-    let log = Arc::new(Log::open(&places.log()));
-    let config = Config::read(&places.config()).unwrap_or_default(); // what is wrong with it is told when the home opens
+    let log = Arc::new(HomeLog::open(&places.log()));
+    let config = HomeConfig::read(&places.config()).unwrap_or_default(); // what is wrong with it is told when the home opens
     let _traces = traces(&config, &log);
     let ended = serve(places, engine, &log, ready);
     if let Err(problem) = &ended {
@@ -193,21 +193,21 @@ pub fn run(places: &Places, engine: Engine, ready: impl FnOnce()) -> Result<(), 
     ended
 }
 
-fn serve(places: &Places, engine: Engine, log: &Arc<Log>, ready: impl FnOnce()) -> Result<(), Problem> {
-    let lock = Lock::take(&places.lock()).map_err(|no| match no {
-        NoLock::Held { pid } => {
+fn serve(places: &HomePaths, engine: EngineOptions, log: &Arc<HomeLog>, ready: impl FnOnce()) -> Result<(), Problem> {
+    let lock = HomeLock::take(&places.lock()).map_err(|no| match no {
+        HomeLockFailure::Held { pid } => {
             let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
             Problem::unavailable(format!("another engine{who} uses this home")).hint("`sluice stop` ends it")
         }
-        NoLock::Broken(error) => {
+        HomeLockFailure::Broken(error) => {
             let message = format!("{} cannot be used: {error}", places.lock().display());
             Problem::unavailable(message).hint("move it away, and try again")
         }
     })?;
     let lock = Arc::new(lock);
     let program = std::env::current_exe().map_err(|error| Problem::fault(format!("who am I? {error}")))?;
-    let Engine { store, network } = engine;
-    let serves = network.as_ref().map(Network::url);
+    let EngineOptions { store, network } = engine;
+    let serves = network.as_ref().map(NetworkDoor::url);
     let service = Service::open(places.clone(), store, program, log.clone())?;
     service.turned_away_meanwhile();
     if network.is_some() {
@@ -231,7 +231,7 @@ fn serve(places: &Places, engine: Engine, log: &Arc<Log>, ready: impl FnOnce()) 
 }
 
 /// What is done when the doors have not turned for 30 seconds: the process ends, as if it had been killed. Sessions go on.
-fn hung(log: Arc<Log>) -> impl FnOnce() + Send {
+fn hung(log: Arc<HomeLog>) -> impl FnOnce() + Send {
     move || {
         let why = "a fault of Sluice's own: nothing was answered for 30 seconds; the engine ends, and the next command \
             starts another, which takes up what was going on";
@@ -242,10 +242,10 @@ fn hung(log: Arc<Log>) -> impl FnOnce() + Send {
 }
 
 async fn listen(
-    places: &Places,
+    places: &HomePaths,
     app: &Arc<App>,
-    lock: &Arc<Lock>,
-    network: Option<Network>,
+    lock: &Arc<HomeLock>,
+    network: Option<NetworkDoor>,
     ready: impl FnOnce(),
 ) -> Result<(), Problem> {
     let (socket, log) = (places.socket(), &app.log);
@@ -296,7 +296,7 @@ fn want_files() {
 
 /// Waits until the engine is to end, by a signal, or because it has nothing to do, or its store is somebody else's now, or
 /// its home is not where it was; and then tells everybody.
-async fn until_the_end(app: Arc<App>, lock: Arc<Lock>, place: PathBuf) {
+async fn until_the_end(app: Arc<App>, lock: Arc<HomeLock>, place: PathBuf) {
     // Without them a signal ends the process, and the next engine takes over all the same.
     let mut terminate = signal(SignalKind::terminate()).ok();
     let mut interrupt = signal(SignalKind::interrupt()).ok();

@@ -11,14 +11,14 @@ use serde::Deserialize;
 use sluice_api::Problem;
 
 use crate::answer::refuse;
-use crate::caller::Caller;
-use crate::follow::{Reading, Source};
+use crate::caller::RequestCaller;
+use crate::follow::{FollowReader, FollowSource};
 use crate::run::App;
 
 /// Which events somebody wants.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Filters {
+pub(crate) struct RunEventsQuery {
     /// Only those after the one with this number.
     after: u64,
     /// Also those that come.
@@ -27,16 +27,16 @@ pub(crate) struct Filters {
 
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
-    caller: Caller,
+    caller: RequestCaller,
     Path(id): Path<String>,
-    Query(Filters { after, follow }): Query<Filters>,
+    Query(RunEventsQuery { after, follow }): Query<RunEventsQuery>,
 ) -> Response {
     let asked = app.clone();
     let found = tokio::task::spawn_blocking(move || asked.service.ground().tasks.find_run(&id)).await;
     let found = found.unwrap_or_else(|_| Err(Problem::fault("the run could not be looked up")));
     let begun = found.and_then(|seen| {
-        let source = Source::Run { id: seen.id, after, known: None };
-        Reading::begin(app, caller, source, follow)
+        let source = FollowSource::Run { id: seen.id, after, known: None };
+        FollowReader::begin(app, caller, source, follow)
     });
     match begun {
         Ok(reading) => reading.lines(),

@@ -11,30 +11,30 @@ use serde_json::{Value, json};
 use sluice_api::Problem;
 use sluice_api::run::{AnswerQuestion, ProcessStepReport, StartRun, StepHeard, StepSays};
 use sluice_api::shown::{Inbox, ProcessAnswer, ProcessList, RunAnswer, RunContext, RunList, RunLog};
-use sluice_home::runs::SeenRun;
-use sluice_home::service::{Part, Service, Wanted, Who, by_hand};
+use sluice_home::runs::RunSnapshot;
+use sluice_home::service::{ListPage, PageQuery, Requester, Service, by_hand};
 use sluice_home::view_process::process as process_shown;
 use sluice_home::view_run;
 
 use crate::answer::{ask, said};
-use crate::caller::Caller;
-use crate::keys::Named;
+use crate::caller::RequestCaller;
+use crate::keys::RequestKeyedId;
 use crate::routes::LINES;
 use crate::run::App;
 use crate::run_events;
-use crate::table::{For, Table, delete, get, post};
+use crate::table::{RouteAudience, RouteTable, delete, get, post};
 
-type Asked = (State<Arc<App>>, Caller);
+type RunsCall = (State<Arc<App>>, RequestCaller);
 
-pub(crate) fn table() -> Table {
+pub(crate) fn table() -> RouteTable {
     runs().merge(processes_table())
 }
 
-fn runs() -> Table {
-    Table::new("runs")
+fn runs() -> RouteTable {
+    RouteTable::new("runs")
         .add(
             get("/v1/recipe/runs", "Runs, the open ones first, each newest first")
-                .reads::<RunFilters>()
+                .reads::<RunsQuery>()
                 .answers::<RunList>(),
             list,
         )
@@ -52,11 +52,11 @@ fn runs() -> Table {
         )
         .add(
             get("/v1/recipe/runs/{id}/events", "The log of one run, an event a line")
-                .reads::<run_events::Filters>()
+                .reads::<run_events::RunEventsQuery>()
                 .answers_as(LINES),
             run_events::events,
         )
-        .add(get("/v1/recipe/runs/{id}/log", "What steps have printed").reads::<OfStep>().answers::<RunLog>(), log)
+        .add(get("/v1/recipe/runs/{id}/log", "What steps have printed").reads::<StepQuery>().answers::<RunLog>(), log)
         .add(
             get("/v1/recipe/runs/{id}/context/{step}", "What the agent of a step is told about the steps before it")
                 .answers::<RunContext>(),
@@ -66,16 +66,19 @@ fn runs() -> Table {
             post("/v1/step", "What a session says about its own step")
                 .takes::<StepSays>()
                 .answers::<StepHeard>()
-                .for_(For::Agents),
+                .for_(RouteAudience::Agents),
             step,
         )
         .add(get("/v1/inbox", "The questions that wait for a person").answers::<Inbox>(), inbox)
         .add(post("/v1/inbox", "Answer a question").takes::<Answered>().answers::<RunAnswer>(), answer)
 }
 
-fn processes_table() -> Table {
-    Table::new("processes")
-        .add(get("/v1/processes", "Processes, oldest first").reads::<All>().answers::<ProcessList>(), processes)
+fn processes_table() -> RouteTable {
+    RouteTable::new("processes")
+        .add(
+            get("/v1/processes", "Processes, oldest first").reads::<ProcessesQuery>().answers::<ProcessList>(),
+            processes,
+        )
         .add(
             post("/v1/processes", "Start a process whose steps are done by hand")
                 .takes::<StartRun>()
@@ -103,53 +106,53 @@ fn processes_table() -> Table {
         )
 }
 
-fn run(seen: &SeenRun) -> Value {
+fn run(seen: &RunSnapshot) -> Value {
     json!({ "run": view_run::run(seen) })
 }
 
 /// A run that is shown when the answer is written: thousands of them shown at once take more memory than all else that an
 /// engine does.
-struct AsRun(SeenRun);
+struct ShownRun(RunSnapshot);
 
-impl Serialize for AsRun {
+impl Serialize for ShownRun {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         view_run::run(&self.0).serialize(serializer)
     }
 }
 
 #[derive(Serialize)]
-struct Runs {
-    runs: Vec<AsRun>,
+struct ShownRuns {
+    runs: Vec<ShownRun>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
 /// The same, as a process.
-struct AsProcess(SeenRun);
+struct ShownProcess(RunSnapshot);
 
-impl Serialize for AsProcess {
+impl Serialize for ShownProcess {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         process_shown(&self.0).serialize(serializer)
     }
 }
 
 #[derive(Serialize)]
-struct OneProcess {
-    process: AsProcess,
+struct ShownProcessAnswer {
+    process: ShownProcess,
 }
 
-impl From<SeenRun> for OneProcess {
-    fn from(seen: SeenRun) -> OneProcess {
-        OneProcess { process: AsProcess(seen) }
+impl From<RunSnapshot> for ShownProcessAnswer {
+    fn from(seen: RunSnapshot) -> ShownProcessAnswer {
+        ShownProcessAnswer { process: ShownProcess(seen) }
     }
 }
 
 #[derive(Serialize)]
-struct Processes {
-    processes: Vec<AsProcess>,
+struct ShownProcesses {
+    processes: Vec<ShownProcess>,
 }
 
-async fn start((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
+async fn start((State(app), caller): RunsCall, RequestKeyedId(chosen): RequestKeyedId, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let wanted: StartRun = said(&body)?;
         service.start(who, &chosen, &wanted).map(|seen| run(&seen))
@@ -160,7 +163,7 @@ async fn start((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -
 /// Which runs.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RunFilters {
+struct RunsQuery {
     /// Only those with this status.
     status: Option<String>,
     /// Also those that have ended.
@@ -172,16 +175,16 @@ struct RunFilters {
     after: Option<String>,
 }
 
-async fn list((State(app), caller): Asked, Query(filters): Query<RunFilters>) -> Response {
+async fn list((State(app), caller): RunsCall, Query(filters): Query<RunsQuery>) -> Response {
     ask(app, caller, move |service, _| {
-        let RunFilters { status, all, limit, after } = filters;
-        let Part { items, next } = service.list_runs(status.as_deref(), all, &Wanted { limit, after })?;
-        Ok(Runs { runs: items.into_iter().map(AsRun).collect(), next })
+        let RunsQuery { status, all, limit, after } = filters;
+        let ListPage { items, next } = service.list_runs(status.as_deref(), all, &PageQuery { limit, after })?;
+        Ok(ShownRuns { runs: items.into_iter().map(ShownRun).collect(), next })
     })
     .await
 }
 
-async fn show((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+async fn show((State(app), caller): RunsCall, Path(id): Path<String>) -> Response {
     ask(app, caller, move |service, _| service.run(&id).map(|seen| run(&seen))).await
 }
 
@@ -211,7 +214,7 @@ struct Retried {
     message: Option<String>,
 }
 
-async fn cancel((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+async fn cancel((State(app), caller): RunsCall, Path(id): Path<String>, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let Cancelled { reason } = said(&body)?;
         service.cancel_run(who, &id, reason.unwrap_or_default()).map(|seen| run(&seen))
@@ -219,7 +222,7 @@ async fn cancel((State(app), caller): Asked, Path(id): Path<String>, body: Bytes
     .await
 }
 
-async fn retry((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+async fn retry((State(app), caller): RunsCall, Path(id): Path<String>, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let Retried { step, message } = said(&body)?;
         service.retry_run(who, &id, step.as_deref(), message).map(|seen| run(&seen))
@@ -230,20 +233,20 @@ async fn retry((State(app), caller): Asked, Path(id): Path<String>, body: Bytes)
 /// Of which step.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OfStep {
+struct StepQuery {
     /// Its name; all of them unless given.
     step: Option<String>,
 }
 
-async fn log((State(app), caller): Asked, Path(id): Path<String>, Query(of): Query<OfStep>) -> Response {
+async fn log((State(app), caller): RunsCall, Path(id): Path<String>, Query(of): Query<StepQuery>) -> Response {
     ask(app, caller, move |service, _| Ok(RunLog { log: service.run_log(&id, of.step.as_deref())? })).await
 }
 
-async fn context((State(app), caller): Asked, Path((id, step)): Path<(String, String)>) -> Response {
+async fn context((State(app), caller): RunsCall, Path((id, step)): Path<(String, String)>) -> Response {
     ask(app, caller, move |service, _| Ok(RunContext { context: service.run_context(&id, &step)? })).await
 }
 
-async fn step((State(app), caller): Asked, body: Bytes) -> Response {
+async fn step((State(app), caller): RunsCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let words: StepSays = said(&body)?;
         service.step_says(who, words)
@@ -251,7 +254,7 @@ async fn step((State(app), caller): Asked, body: Bytes) -> Response {
     .await
 }
 
-async fn inbox((State(app), caller): Asked) -> Response {
+async fn inbox((State(app), caller): RunsCall) -> Response {
     ask(app, caller, |service, _| Ok(json!({ "questions": service.inbox()? }))).await
 }
 
@@ -268,7 +271,7 @@ struct Answered {
     message: Option<String>,
 }
 
-async fn answer((State(app), caller): Asked, body: Bytes) -> Response {
+async fn answer((State(app), caller): RunsCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let Answered { id, option, message } = said(&body)?;
         service.answer(who, &id, AnswerQuestion { option, message }).map(|seen| run(&seen))
@@ -279,63 +282,74 @@ async fn answer((State(app), caller): Asked, body: Bytes) -> Response {
 /// How many.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct All {
+struct ProcessesQuery {
     /// Also those that were completed.
     #[serde(default)]
     all: bool,
 }
 
-async fn processes((State(app), caller): Asked, Query(filters): Query<All>) -> Response {
+async fn processes((State(app), caller): RunsCall, Query(filters): Query<ProcessesQuery>) -> Response {
     ask(app, caller, move |service, _| {
         let runs = service.list_processes(filters.all)?;
-        Ok(Processes { processes: runs.into_iter().map(AsProcess).collect() })
+        Ok(ShownProcesses { processes: runs.into_iter().map(ShownProcess).collect() })
     })
     .await
 }
 
-async fn start_process((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
+async fn start_process(
+    (State(app), caller): RunsCall,
+    RequestKeyedId(chosen): RequestKeyedId,
+    body: Bytes,
+) -> Response {
     ask(app, caller, move |service, who| {
         let mut wanted: StartRun = said(&body)?;
         wanted.by_hand = true;
-        service.start(who, &chosen, &wanted).map(OneProcess::from)
+        service.start(who, &chosen, &wanted).map(ShownProcessAnswer::from)
     })
     .await
 }
 
-async fn process((State(app), caller): Asked, Path(id): Path<String>) -> Response {
-    ask(app, caller, move |service, _| service.process(&id).map(OneProcess::from)).await
+async fn process((State(app), caller): RunsCall, Path(id): Path<String>) -> Response {
+    ask(app, caller, move |service, _| service.process(&id).map(ShownProcessAnswer::from)).await
 }
 
-async fn cancel_process((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+async fn cancel_process((State(app), caller): RunsCall, Path(id): Path<String>, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let Cancelled { reason } = said(&body)?;
         let seen = service.process(&id)?;
-        service.cancel_run(who, &seen.id, reason.unwrap_or_default()).map(OneProcess::from)
+        service.cancel_run(who, &seen.id, reason.unwrap_or_default()).map(ShownProcessAnswer::from)
     })
     .await
 }
 
-async fn complete_process((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+async fn complete_process((State(app), caller): RunsCall, Path(id): Path<String>, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let Completed { summary } = said(&body)?;
         let seen = service.process(&id)?;
-        service.close_run(who, &seen.id, summary.unwrap_or_default()).map(OneProcess::from)
+        service.close_run(who, &seen.id, summary.unwrap_or_default()).map(ShownProcessAnswer::from)
     })
     .await
 }
 
 async fn process_step(
-    (State(app), caller): Asked,
+    (State(app), caller): RunsCall,
     Path((id, step, verb)): Path<(String, String, String)>,
     body: Bytes,
 ) -> Response {
     ask(app, caller, move |service, who| report(service, who, &id, &step, &verb, &body)).await
 }
 
-fn report(service: &Service, who: &Who, id: &str, step: &str, verb: &str, body: &Bytes) -> Result<OneProcess, Problem> {
+fn report(
+    service: &Service,
+    who: &Requester,
+    id: &str,
+    step: &str,
+    verb: &str,
+    body: &Bytes,
+) -> Result<ShownProcessAnswer, Problem> {
     let ProcessStepReport { summary, result } = said(body)?;
     let seen = service.process(id)?;
     let what = by_hand(verb, summary, result)
         .ok_or_else(|| Problem::not_found(format!("a step cannot `{verb}`")).hint("start, complete, fail or skip"))?;
-    service.by_hand(who, &seen, step, what).map(OneProcess::from)
+    service.by_hand(who, &seen, step, what).map(ShownProcessAnswer::from)
 }

@@ -8,46 +8,46 @@ use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::routing::{MethodFilter, on};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use sluice_home::service::Who;
+use sluice_home::service::Requester;
 
 use crate::run::App;
 
 /// Describes a type.
-pub(crate) type Describe = fn(&mut SchemaGenerator) -> Schema;
+pub(crate) type DescribeType = fn(&mut SchemaGenerator) -> Schema;
 
 /// How something is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Method {
+pub(crate) enum RouteMethod {
     Get,
     Post,
     Patch,
     Delete,
 }
 
-impl Method {
+impl RouteMethod {
     /// As documents write it.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Method::Get => "get",
-            Method::Post => "post",
-            Method::Patch => "patch",
-            Method::Delete => "delete",
+            RouteMethod::Get => "get",
+            RouteMethod::Post => "post",
+            RouteMethod::Patch => "patch",
+            RouteMethod::Delete => "delete",
         }
     }
 
     fn filter(self) -> MethodFilter {
         match self {
-            Method::Get => MethodFilter::GET,
-            Method::Post => MethodFilter::POST,
-            Method::Patch => MethodFilter::PATCH,
-            Method::Delete => MethodFilter::DELETE,
+            RouteMethod::Get => MethodFilter::GET,
+            RouteMethod::Post => MethodFilter::POST,
+            RouteMethod::Patch => MethodFilter::PATCH,
+            RouteMethod::Delete => MethodFilter::DELETE,
         }
     }
 }
 
 /// Who may ask. The guard and the home decide it; this says it, and a test holds them together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum For {
+pub(crate) enum RouteAudience {
     /// Everybody, without a token.
     Everybody,
     /// Everybody who has a token.
@@ -60,25 +60,25 @@ pub(crate) enum For {
     Persons,
 }
 
-impl For {
+impl RouteAudience {
     /// The scopes of tokens that are enough.
     pub(crate) fn scopes(self) -> &'static [&'static str] {
         match self {
-            For::Everybody => &[],
-            For::Readers => &["read", "worker", "agent", "person"],
-            For::Workers => &["worker", "person"],
-            For::Agents => &["agent", "person"],
-            For::Persons => &["person"],
+            RouteAudience::Everybody => &[],
+            RouteAudience::Readers => &["read", "worker", "agent", "person"],
+            RouteAudience::Workers => &["worker", "person"],
+            RouteAudience::Agents => &["agent", "person"],
+            RouteAudience::Persons => &["person"],
         }
     }
 
     /// Whether that is enough for somebody to ask, whatever they say.
-    pub(crate) fn allows(self, who: &Who) -> bool {
+    pub(crate) fn allows(self, who: &Requester) -> bool {
         let is_among = match self {
-            For::Everybody | For::Readers => true,
-            For::Workers => matches!(who, Who::Worker { .. }),
-            For::Agents => matches!(who, Who::Session { .. } | Who::Step { .. }),
-            For::Persons => false,
+            RouteAudience::Everybody | RouteAudience::Readers => true,
+            RouteAudience::Workers => matches!(who, Requester::Worker { .. }),
+            RouteAudience::Agents => matches!(who, Requester::Session { .. } | Requester::Step { .. }),
+            RouteAudience::Persons => false,
         };
         is_among || who.is_person()
     }
@@ -86,36 +86,47 @@ impl For {
 
 /// What a request is answered with when it is done.
 #[derive(Clone, Copy)]
-pub(crate) struct Answer {
+pub(crate) struct RouteAnswer {
     pub(crate) status: StatusCode,
     /// The media type; none when there is no body.
     pub(crate) form: Option<&'static str>,
     /// What JSON looks like.
-    pub(crate) describe: Option<Describe>,
+    pub(crate) describe: Option<DescribeType>,
 }
 
 /// One way to ask for something.
 #[derive(Clone, Copy)]
-pub(crate) struct Operation {
-    pub(crate) method: Method,
+pub(crate) struct RouteOperation {
+    pub(crate) method: RouteMethod,
     pub(crate) path: &'static str,
     pub(crate) summary: &'static str,
     /// The part of the API that it belongs to.
     pub(crate) tag: &'static str,
-    pub(crate) who: For,
-    pub(crate) takes: Option<Describe>,
-    pub(crate) reads: Option<Describe>,
+    pub(crate) who: RouteAudience,
+    pub(crate) takes: Option<DescribeType>,
+    pub(crate) reads: Option<DescribeType>,
     /// A part of the path, and the words that it can be.
     pub(crate) words: Option<(&'static str, &'static [&'static str])>,
-    pub(crate) answer: Answer,
+    pub(crate) answer: RouteAnswer,
     /// It makes something new, and can be asked for under a key.
     pub(crate) creates: bool,
 }
 
-impl Operation {
-    fn new(method: Method, path: &'static str, summary: &'static str, who: For) -> Self {
-        let answer = Answer { status: StatusCode::OK, form: None, describe: None };
-        Operation { method, path, summary, tag: "", who, takes: None, reads: None, words: None, answer, creates: false }
+impl RouteOperation {
+    fn new(method: RouteMethod, path: &'static str, summary: &'static str, who: RouteAudience) -> Self {
+        let answer = RouteAnswer { status: StatusCode::OK, form: None, describe: None };
+        RouteOperation {
+            method,
+            path,
+            summary,
+            tag: "",
+            who,
+            takes: None,
+            reads: None,
+            words: None,
+            answer,
+            creates: false,
+        }
     }
 
     /// The body of the request.
@@ -162,65 +173,65 @@ impl Operation {
     }
 
     /// Others than the method suggests may ask.
-    pub(crate) fn for_(mut self, who: For) -> Self {
+    pub(crate) fn for_(mut self, who: RouteAudience) -> Self {
         self.who = who;
         self
     }
 }
 
 /// Looks at something.
-pub(crate) fn get(path: &'static str, summary: &'static str) -> Operation {
-    Operation::new(Method::Get, path, summary, For::Readers)
+pub(crate) fn get(path: &'static str, summary: &'static str) -> RouteOperation {
+    RouteOperation::new(RouteMethod::Get, path, summary, RouteAudience::Readers)
 }
 
 /// Does something.
-pub(crate) fn post(path: &'static str, summary: &'static str) -> Operation {
-    Operation::new(Method::Post, path, summary, For::Persons)
+pub(crate) fn post(path: &'static str, summary: &'static str) -> RouteOperation {
+    RouteOperation::new(RouteMethod::Post, path, summary, RouteAudience::Persons)
 }
 
 /// Changes something.
-pub(crate) fn patch(path: &'static str, summary: &'static str) -> Operation {
-    Operation::new(Method::Patch, path, summary, For::Persons)
+pub(crate) fn patch(path: &'static str, summary: &'static str) -> RouteOperation {
+    RouteOperation::new(RouteMethod::Patch, path, summary, RouteAudience::Persons)
 }
 
 /// Ends something.
-pub(crate) fn delete(path: &'static str, summary: &'static str) -> Operation {
-    Operation::new(Method::Delete, path, summary, For::Persons)
+pub(crate) fn delete(path: &'static str, summary: &'static str) -> RouteOperation {
+    RouteOperation::new(RouteMethod::Delete, path, summary, RouteAudience::Persons)
 }
 
 /// Routes, and what is said about them.
-pub(crate) struct Table {
+pub(crate) struct RouteTable {
     router: Router<Arc<App>>,
-    operations: Vec<Operation>,
+    operations: Vec<RouteOperation>,
     tag: &'static str,
 }
 
-impl Table {
+impl RouteTable {
     /// A part of the API that has this name.
     pub(crate) fn new(tag: &'static str) -> Self {
-        Table { router: Router::new(), operations: Vec::new(), tag }
+        RouteTable { router: Router::new(), operations: Vec::new(), tag }
     }
 
     /// With one more way to ask, and who answers.
-    pub(crate) fn add<H, T>(mut self, operation: Operation, handler: H) -> Self
+    pub(crate) fn add<H, T>(mut self, operation: RouteOperation, handler: H) -> Self
     where
         H: Handler<T, Arc<App>>,
         T: 'static,
     {
         self.router = self.router.route(operation.path, on(operation.method.filter(), handler));
-        self.operations.push(Operation { tag: self.tag, ..operation });
+        self.operations.push(RouteOperation { tag: self.tag, ..operation });
         self
     }
 
     /// With those of another part.
-    pub(crate) fn merge(mut self, other: Table) -> Self {
+    pub(crate) fn merge(mut self, other: RouteTable) -> Self {
         self.router = self.router.merge(other.router);
         self.operations.extend(other.operations);
         self
     }
 
     /// Everything that can be asked for.
-    pub(crate) fn operations(&self) -> &[Operation] {
+    pub(crate) fn operations(&self) -> &[RouteOperation] {
         &self.operations
     }
 

@@ -8,26 +8,26 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sluice_api::task::{Attach, CreateTask, History, MergeTask, Message, TaskAnswer, TaskFile, TaskList, UpdateTask};
-use sluice_home::service::{TaskFilter, Wanted, Who};
+use sluice_home::service::{PageQuery, Requester, TaskFilter};
 
 use crate::answer::{ask, said};
-use crate::caller::Caller;
-use crate::keys::Named;
+use crate::caller::RequestCaller;
+use crate::keys::RequestKeyedId;
 use crate::run::App;
-use crate::table::{For, Table, delete, get, patch, post};
+use crate::table::{RouteAudience, RouteTable, delete, get, patch, post};
 
-type Asked = (State<Arc<App>>, Caller);
+type TasksCall = (State<Arc<App>>, RequestCaller);
 
-pub(crate) fn table() -> Table {
-    Table::new("tasks")
-        .add(get("/v1/lifecycle/tasks", "Tasks, oldest first").reads::<TaskFilters>().answers::<TaskList>(), list_tasks)
+pub(crate) fn table() -> RouteTable {
+    RouteTable::new("tasks")
+        .add(get("/v1/lifecycle/tasks", "Tasks, oldest first").reads::<TasksQuery>().answers::<TaskList>(), list_tasks)
         .add(
             post("/v1/lifecycle/tasks", "Create a task").takes::<CreateTask>().answers::<TaskAnswer>().creates(),
             create_task,
         )
         .add(
             get("/v1/lifecycle/tasks/here", "The task that works in a folder")
-                .reads::<Folder>()
+                .reads::<FolderQuery>()
                 .answers::<TaskAnswer>(),
             here,
         )
@@ -36,7 +36,7 @@ pub(crate) fn table() -> Table {
             patch("/v1/lifecycle/tasks/{id}", "Move a task, or change what it is about")
                 .takes::<UpdateTask>()
                 .answers::<TaskAnswer>()
-                .for_(For::Agents),
+                .for_(RouteAudience::Agents),
             update_task,
         )
         .add(
@@ -46,14 +46,14 @@ pub(crate) fn table() -> Table {
         .add(get("/v1/lifecycle/tasks/{id}/history", "What happened to a task").answers::<History>(), history)
         .add(
             get("/v1/lifecycle/tasks/{id}/file", "TASK.md of a task, now or earlier")
-                .reads::<Version>()
+                .reads::<FileVersionQuery>()
                 .answers::<TaskFile>(),
             file,
         )
         .add(
             get("/v1/lifecycle/tasks/{id}/attach", "How to attach to a task's session")
                 .answers::<Attach>()
-                .for_(For::Persons),
+                .for_(RouteAudience::Persons),
             attach,
         )
         .add(post("/v1/lifecycle/tasks/{id}/spawn", "Start a task's agent").answers::<TaskAnswer>(), spawn)
@@ -81,7 +81,7 @@ pub(crate) fn table() -> Table {
 /// Which tasks.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct TaskFilters {
+struct TasksQuery {
     /// Only those with this status.
     status: Option<String>,
     /// Only those of this project.
@@ -95,16 +95,16 @@ struct TaskFilters {
     after: Option<String>,
 }
 
-async fn list_tasks((State(app), caller): Asked, Query(filters): Query<TaskFilters>) -> Response {
+async fn list_tasks((State(app), caller): TasksCall, Query(filters): Query<TasksQuery>) -> Response {
     ask(app, caller, move |service, _| {
-        let TaskFilters { status, project, all, limit, after } = filters;
+        let TasksQuery { status, project, all, limit, after } = filters;
         let wanted = TaskFilter { status: status.as_deref(), project: project.as_deref(), all };
-        service.list(&wanted, &Wanted { limit, after })
+        service.list(&wanted, &PageQuery { limit, after })
     })
     .await
 }
 
-async fn create_task((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
+async fn create_task((State(app), caller): TasksCall, RequestKeyedId(chosen): RequestKeyedId, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let wanted: CreateTask = said(&body)?;
         service.create(who, &chosen, &wanted)
@@ -115,27 +115,29 @@ async fn create_task((State(app), caller): Asked, Named(chosen): Named, body: By
 /// A folder.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Folder {
+struct FolderQuery {
     /// Its path on the engine's machine.
     #[serde(default)]
     cwd: String,
 }
 
-async fn here((State(app), caller): Asked, Query(filters): Query<Folder>) -> Response {
+async fn here((State(app), caller): TasksCall, Query(filters): Query<FolderQuery>) -> Response {
     ask(app, caller, move |service, who| match who {
-        Who::Session { task, .. } => service.show(task),
-        Who::Person { .. } | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } | Who::Nobody => {
-            service.here(&filters.cwd)
-        }
+        Requester::Session { task, .. } => service.show(task),
+        Requester::Person { .. }
+        | Requester::Step { .. }
+        | Requester::Worker { .. }
+        | Requester::Reader { .. }
+        | Requester::Nobody => service.here(&filters.cwd),
     })
     .await
 }
 
-async fn show_task((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+async fn show_task((State(app), caller): TasksCall, Path(id): Path<String>) -> Response {
     ask(app, caller, move |service, _| service.show(&id)).await
 }
 
-async fn update_task((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+async fn update_task((State(app), caller): TasksCall, Path(id): Path<String>, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let wanted: UpdateTask = said(&body)?;
         service.update(who, &id, wanted)
@@ -143,54 +145,58 @@ async fn update_task((State(app), caller): Asked, Path(id): Path<String>, body: 
     .await
 }
 
-async fn delete_task((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+async fn delete_task((State(app), caller): TasksCall, Path(id): Path<String>) -> Response {
     ask(app, caller, move |service, who| service.delete(who, &id)).await
 }
 
-async fn history((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+async fn history((State(app), caller): TasksCall, Path(id): Path<String>) -> Response {
     ask(app, caller, move |service, _| service.history(&id)).await
 }
 
 /// Which version.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Version {
+struct FileVersionQuery {
     /// Its number; without it, as it is now.
     version: Option<usize>,
 }
 
-async fn file((State(app), caller): Asked, Path(id): Path<String>, Query(wanted): Query<Version>) -> Response {
+async fn file(
+    (State(app), caller): TasksCall,
+    Path(id): Path<String>,
+    Query(wanted): Query<FileVersionQuery>,
+) -> Response {
     ask(app, caller, move |service, _| service.file(&id, wanted.version)).await
 }
 
-async fn attach((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+async fn attach((State(app), caller): TasksCall, Path(id): Path<String>) -> Response {
     ask(app, caller, move |service, who| service.attach(who, &id)).await
 }
 
-async fn spawn((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+async fn spawn((State(app), caller): TasksCall, Path(id): Path<String>) -> Response {
     ask(app, caller, move |service, who| service.spawn(who, &id)).await
 }
 
-async fn respawn((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+async fn respawn((State(app), caller): TasksCall, Path(id): Path<String>) -> Response {
     ask(app, caller, move |service, who| service.respawn(who, &id)).await
 }
 
-async fn cancel((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+async fn cancel((State(app), caller): TasksCall, Path(id): Path<String>) -> Response {
     ask(app, caller, move |service, who| service.cancel(who, &id)).await
 }
 
-async fn create_pr((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+async fn create_pr((State(app), caller): TasksCall, Path(id): Path<String>) -> Response {
     ask(app, caller, move |service, who| service.create_pr(who, &id)).await
 }
 
-async fn merge((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+async fn merge((State(app), caller): TasksCall, Path(id): Path<String>, body: Bytes) -> Response {
     ask(app, caller, move |service, who| service.merge(who, &id, &said::<MergeTask>(&body)?)).await
 }
 
-async fn request_changes((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+async fn request_changes((State(app), caller): TasksCall, Path(id): Path<String>, body: Bytes) -> Response {
     ask(app, caller, move |service, who| service.request_changes(who, &id, said::<Message>(&body)?.message)).await
 }
 
-async fn nudge((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+async fn nudge((State(app), caller): TasksCall, Path(id): Path<String>, body: Bytes) -> Response {
     ask(app, caller, move |service, who| service.nudge(who, &id, &said::<Message>(&body)?.message)).await
 }

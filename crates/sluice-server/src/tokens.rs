@@ -8,15 +8,18 @@ use axum::response::Response;
 use sluice_api::token::{CreateToken, TokenAnswer, TokenList};
 
 use crate::answer::{ask, said};
-use crate::caller::Caller;
+use crate::caller::RequestCaller;
 use crate::run::App;
-use crate::table::{For, Table, delete, get, post};
+use crate::table::{RouteAudience, RouteTable, delete, get, post};
 
-type Asked = (State<Arc<App>>, Caller);
+type TokensCall = (State<Arc<App>>, RequestCaller);
 
-pub(crate) fn table() -> Table {
-    Table::new("tokens")
-        .add(get("/v1/tokens", "All tokens, without their secrets").answers::<TokenList>().for_(For::Persons), list)
+pub(crate) fn table() -> RouteTable {
+    RouteTable::new("tokens")
+        .add(
+            get("/v1/tokens", "All tokens, without their secrets").answers::<TokenList>().for_(RouteAudience::Persons),
+            list,
+        )
         .add(
             post("/v1/tokens", "Make a token; its secret is told this once")
                 .takes::<CreateToken>()
@@ -27,15 +30,15 @@ pub(crate) fn table() -> Table {
         .add(delete("/v1/tokens/{id}", "End a token").answers::<TokenAnswer>(), revoke)
 }
 
-async fn list((State(app), caller): Asked) -> Response {
+async fn list((State(app), caller): TokensCall) -> Response {
     ask(app, caller, |service, who| service.tokens(who)).await
 }
 
-async fn create((State(app), caller): Asked, body: Bytes) -> Response {
+async fn create((State(app), caller): TokensCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| service.create_token(who, said(&body)?)).await
 }
 
-async fn revoke((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+async fn revoke((State(app), caller): TokensCall, Path(id): Path<String>) -> Response {
     let answer = ask(app.clone(), caller, move |service, who| service.revoke_token(who, &id)).await;
     app.revoke();
     answer

@@ -4,15 +4,15 @@
 use std::sync::Arc;
 
 use sluice_api::client::Outside;
-use sluice_home::config::Config;
-use sluice_home::log::Log;
-use sluice_telemetry::{Exporting, Settings};
+use sluice_home::config::HomeConfig;
+use sluice_home::log::HomeLog;
+use sluice_telemetry::{SpanExportGuard, TelemetrySettings};
 
 /// Hands traces on as long as what is returned lives; `None` if nobody wants them.
-pub fn traces(config: &Config, log: &Arc<Log>) -> Option<Exporting> {
+pub fn traces(config: &HomeConfig, log: &Arc<HomeLog>) -> Option<SpanExportGuard> {
     let unusable = |why: &str| log.line(&format!("no traces are delivered: {why}"));
     let variable = |name: &str| std::env::var(name).ok();
-    let settings = Settings::read(variable, config.telemetry.endpoint.as_deref());
+    let settings = TelemetrySettings::read(variable, config.telemetry.endpoint.as_deref());
     let settings = settings.inspect_err(|why| unusable(why)).ok()??;
     let collector = Outside::at(&settings.endpoint, &settings.headers);
     let collector = collector.inspect_err(|problem| unusable(&problem.message)).ok()?;

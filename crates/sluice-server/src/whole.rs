@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use http_body_util::{BodyExt, Limited};
 use sluice_api::Problem;
 use sluice_api::client::{DAMAGE_HEADER, PAUSED_HEADER, escape};
-use sluice_api::problem::Status;
+use sluice_api::problem::ProblemStatus;
 
 use crate::answer::refuse;
 use crate::run::App;
@@ -28,7 +28,7 @@ const LONGEST_WORDS: usize = 4096;
 
 /// What a door asks of every request.
 #[derive(Clone)]
-pub(crate) struct Bounds {
+pub(crate) struct RequestBounds {
     pub(crate) app: Arc<App>,
     /// The largest request that is read.
     pub(crate) largest: usize,
@@ -37,8 +37,8 @@ pub(crate) struct Bounds {
 }
 
 /// Answers a request, whatever becomes of it, in the one shape.
-pub(crate) async fn answer(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
-    let Bounds { app, largest, within } = bounds;
+pub(crate) async fn answer(State(bounds): State<RequestBounds>, request: Request, next: Next) -> Response {
+    let RequestBounds { app, largest, within } = bounds;
     if let Err(problem) = readable(&request, largest) {
         return refuse(&problem);
     }
@@ -113,14 +113,15 @@ fn readable(request: &Request, largest: usize) -> Result<(), Problem> {
         None => Ok(()),
         Some(form) => {
             let message = format!("`{}` is not read here", form.escape_debug());
-            Err(Problem::new(Status::WrongForm, "not_json", message).hint("send application/json"))
+            Err(Problem::new(ProblemStatus::WrongForm, "not_json", message).hint("send application/json"))
         }
     }
 }
 
 fn too_large(largest: usize) -> Problem {
     let message = format!("a request has at most {largest} bytes");
-    Problem::new(Status::TooLarge, "too_large", message).hint("pass less, or put it into a file in the repository")
+    Problem::new(ProblemStatus::TooLarge, "too_large", message)
+        .hint("pass less, or put it into a file in the repository")
 }
 
 /// An error that is not in our shape yet: it comes from axum, as a line of text.
@@ -146,23 +147,25 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 fn problem(status: StatusCode, words: String) -> Problem {
-    let kind = Status::of(status.as_u16());
+    let kind = ProblemStatus::of(status.as_u16());
     match kind {
-        Status::WrongMethod => {
+        ProblemStatus::WrongMethod => {
             Problem::new(kind, "wrong_method", "this cannot be asked for in this way").hint("see the header `allow`")
         }
-        Status::TooLarge => Problem::new(kind, "too_large", "the request is larger than anything that is read here"),
-        Status::BadRequest => Problem::bad_request(words),
-        Status::NotFound => Problem::not_found(words),
-        Status::Accepted
-        | Status::Unauthorized
-        | Status::Forbidden
-        | Status::Conflict
-        | Status::WrongForm
-        | Status::Refused
-        | Status::TooMany
-        | Status::Fault
-        | Status::Unavailable => Problem::new(kind, "refused", words),
+        ProblemStatus::TooLarge => {
+            Problem::new(kind, "too_large", "the request is larger than anything that is read here")
+        }
+        ProblemStatus::BadRequest => Problem::bad_request(words),
+        ProblemStatus::NotFound => Problem::not_found(words),
+        ProblemStatus::Accepted
+        | ProblemStatus::Unauthorized
+        | ProblemStatus::Forbidden
+        | ProblemStatus::Conflict
+        | ProblemStatus::WrongForm
+        | ProblemStatus::Refused
+        | ProblemStatus::TooMany
+        | ProblemStatus::Fault
+        | ProblemStatus::Unavailable => Problem::new(kind, "refused", words),
     }
 }
 
@@ -177,8 +180,8 @@ mod tests {
     use axum::body::Body;
     use axum::middleware::from_fn_with_state;
     use axum::routing::get;
-    use sluice_home::log::Log;
-    use sluice_home::places::Places;
+    use sluice_home::log::HomeLog;
+    use sluice_home::places::HomePaths;
     use sluice_home::service::Service;
     use tower_service::Service as _;
 
@@ -196,13 +199,13 @@ mod tests {
     #[test]
     fn a_fault_of_ours_ends_one_request_and_what_takes_for_ever_is_given_up() {
         let folder = tempfile::tempdir().expect("a folder");
-        let places = Places::new(folder.path());
-        let log = Arc::new(Log::open(&places.log()));
+        let places = HomePaths::new(folder.path());
+        let log = Arc::new(HomeLog::open(&places.log()));
         let program = std::env::current_exe().expect("this test");
         let service = Service::open(places.clone(), Some("memory:".into()), program, log.clone()).expect("a home");
         let app = Arc::new(App::new(service, log, None));
         let within = Some(Duration::from_millis(20));
-        let bounds = Bounds { app: app.clone(), largest: 1000, within };
+        let bounds = RequestBounds { app: app.clone(), largest: 1000, within };
         let router = Router::new()
             .route("/breaks", get(async || -> &'static str { panic!("out of coffee") }))
             .route("/never", get(std::future::pending::<&'static str>))

@@ -2,35 +2,35 @@
 //! for another's, wait to be spoken to, end and crash. They know nothing of the engine and outlive it.
 
 use sluice_core::artifact::Gate;
-use sluice_core::lifecycle::{Reaction, Transition};
-use sluice_core::task::input::Room;
-use sluice_core::task::session::{Exit, Place, Role, Session, SessionId};
-use sluice_core::task::{Asker, Input};
+use sluice_core::lifecycle::{ExitReaction, LifecycleTransition};
+use sluice_core::task::input::WorkspaceReservation;
+use sluice_core::task::session::{SessionExit, SessionNumber, SessionRole, TaskSession, TaskSessionPlace};
+use sluice_core::task::{TaskAsker, TaskInput};
 use sluice_store::StreamId;
 
-use crate::bug::Bug;
-use crate::world::{Asked, CALM, Due, Life};
+use crate::bug::SimBug;
+use crate::world::{CALM, SimEvent, SimLife, SimRequest};
 
 /// After so many steps an agent has had enough.
 const MOST_STEPS: u32 = 8;
 
-impl Life {
+impl SimLife {
     /// The agents of a task are spoken to: those that wait go on.
     pub(crate) fn speak_to(&mut self, stream: &StreamId) {
-        let living: Vec<SessionId> = self.ground.living(stream).collect();
+        let living: Vec<SessionNumber> = self.ground.living(stream).collect();
         for session in living {
             if let Some(process) = self.ground.processes.get_mut(&(stream.clone(), session)) {
                 process.stir += 1;
                 process.steps = process.steps.min(MOST_STEPS / 2);
                 let stir = process.stir;
                 let wait = 100 + self.soon(3_000);
-                self.at(wait, Due::Agent { stream: stream.clone(), session, stir });
+                self.at(wait, SimEvent::Agent { stream: stream.clone(), session, stir });
             }
         }
     }
 
     /// An agent does the next thing.
-    pub(crate) fn agent(&mut self, stream: &StreamId, session: SessionId, stir: u64) {
+    pub(crate) fn agent(&mut self, stream: &StreamId, session: SessionNumber, stir: u64) {
         let Some(process) = self.ground.processes.get_mut(&(stream.clone(), session)) else { return };
         if !process.is_at_work() || process.stir != stir {
             return;
@@ -41,7 +41,12 @@ impl Life {
         let cursed = self.ground.sheet(stream).is_cursed;
         let crashes = self.chance.percent(if cursed { 60 } else { 3 + 7 * u64::from(self.now < CALM) });
         if crashes || steps > MOST_STEPS {
-            let exit = *self.chance.pick(&[Exit::Code(0), Exit::Code(1), Exit::Signal(11), Exit::Lost]);
+            let exit = *self.chance.pick(&[
+                SessionExit::Code(0),
+                SessionExit::Code(1),
+                SessionExit::Signal(11),
+                SessionExit::Lost,
+            ]);
             return self.exits(stream, session, exit);
         }
         if self.chance.percent(4) {
@@ -53,30 +58,30 @@ impl Life {
         let waits = self.works(stream, session, role, stir);
         let wait = 300 + self.soon(6_000);
         if !waits && self.ground.living(stream).any(|living| living == session) {
-            self.at(wait, Due::Agent { stream: stream.clone(), session, stir });
+            self.at(wait, SimEvent::Agent { stream: stream.clone(), session, stir });
         }
     }
 
     /// Whether an agent waits to be spoken to: a person is to decide, or a reviewer is at it.
-    fn waits(&mut self, stream: &StreamId, role: Role) -> bool {
+    fn waits(&mut self, stream: &StreamId, role: SessionRole) -> bool {
         let Some(task) = self.watch.tasks.get(stream) else { return false };
         let driven = task.lifecycle.exits.rules.iter().filter(|rule| rule.state == task.state.status).any(|rule| {
             match rule.reaction {
-                Reaction::Advance(_) | Reaction::Choose(_) | Reaction::Crash { .. } => true,
-                Reaction::MarkDead => false,
+                ExitReaction::Advance(_) | ExitReaction::Choose(_) | ExitReaction::Crash { .. } => true,
+                ExitReaction::MarkDead => false,
             }
         });
-        let reviewed = role == Role::Worker && task.state.visit.watch == Place::Beside;
+        let reviewed = role == SessionRole::Worker && task.state.visit.watch == TaskSessionPlace::Beside;
         (!driven && self.chance.percent(70)) || (reviewed && self.chance.percent(95))
     }
 
     /// An agent picks a way out of the state that its task is in, does what that asks for, more or less, and takes it.
     /// Whether it waits for an answer.
-    fn works(&mut self, stream: &StreamId, session: SessionId, role: Role, stir: u64) -> bool {
+    fn works(&mut self, stream: &StreamId, session: SessionNumber, role: SessionRole, stir: u64) -> bool {
         let Some(task) = self.watch.tasks.get(stream) else { return false };
         let (lifecycle, status) = (task.lifecycle.clone(), task.state.status);
         let gives_up = self.chance.percent(2);
-        let ways: Vec<&Transition> = lifecycle
+        let ways: Vec<&LifecycleTransition> = lifecycle
             .transitions
             .iter()
             .filter(|edge| edge.from == status && (gives_up || !lifecycle.state(edge.to).terminal))
@@ -86,7 +91,7 @@ impl Life {
         }
         let way = *self.chance.pick(&ways);
         let verdict = way.gate.as_ref().is_some_and(|gate| gate.verdict.is_some());
-        let honest = !verdict || role == Role::Reviewer;
+        let honest = !verdict || role == SessionRole::Reviewer;
         if let Some(gate) = way.gate.as_ref().filter(|_| self.chance.percent(if honest { 85 } else { 20 })) {
             self.writes(stream, gate);
         }
@@ -94,22 +99,26 @@ impl Life {
             0..=13 => {
                 let to = lifecycle.state(way.to).name.clone();
                 self.note(&format!("{stream}: {session} asks for {}", to.as_str()));
-                let test = way.gate.as_ref().filter(|_| role == Role::Reviewer).and_then(|gate| gate.verdict);
+                let test = way.gate.as_ref().filter(|_| role == SessionRole::Reviewer).and_then(|gate| gate.verdict);
                 let verdict = test.map(|test| test.wanted);
                 // What it was told before may not be the last that the engine knows of.
                 self.watch.refused_verdict(stream, session, None);
-                let mut asked = Some(Asked::Moves { stream: stream.clone(), session, stir, verdict });
+                let mut asked = Some(SimRequest::Moves { stream: stream.clone(), session, stir, verdict });
                 for _ in 0..=usize::from(self.chance.percent(10)) {
                     let evidence = self.ground.sheet(stream).evidence();
-                    let by = Asker::Session(session);
-                    if self.bug != Some(Bug::ForgetsWhatReviewersAskedFor) {
-                        self.say(stream, None, Input::Verdict { by, to: to.clone(), evidence: evidence.clone() });
+                    let by = TaskAsker::Session(session);
+                    if self.bug != Some(SimBug::ForgetsWhatReviewersAskedFor) {
+                        self.say(stream, None, TaskInput::Verdict { by, to: to.clone(), evidence: evidence.clone() });
                     }
-                    self.say(stream, asked.take(), Input::Move { by, to: to.clone(), evidence, room: Room::Unasked });
+                    self.say(
+                        stream,
+                        asked.take(),
+                        TaskInput::Move { by, to: to.clone(), evidence, room: WorkspaceReservation::Unasked },
+                    );
                 }
                 return self.is_heard();
             }
-            14..=16 => self.exits(stream, session, Exit::Code(0)),
+            14..=16 => self.exits(stream, session, SessionExit::Code(0)),
             _ => {}
         }
         false
@@ -131,7 +140,7 @@ impl Life {
     }
 
     /// A session asks for a move of a task that is not its own.
-    fn meddles(&mut self, stream: &StreamId, session: SessionId) {
+    fn meddles(&mut self, stream: &StreamId, session: SessionNumber) {
         let others: Vec<StreamId> = self.watch.tasks.keys().filter(|other| *other != stream).cloned().collect();
         if others.is_empty() {
             return;
@@ -139,34 +148,38 @@ impl Life {
         let other = self.chance.pick(&others).clone();
         let Some(task) = self.watch.tasks.get(&other) else { return };
         let (lifecycle, status) = (task.lifecycle.clone(), task.state.status);
-        let ways: Vec<&Transition> = lifecycle.transitions.iter().filter(|edge| edge.from == status).collect();
+        let ways: Vec<&LifecycleTransition> = lifecycle.transitions.iter().filter(|edge| edge.from == status).collect();
         if ways.is_empty() {
             return;
         }
         let to = lifecycle.state(self.chance.pick(&ways).to).name.clone();
         self.note(&format!("{other}: {session} of {stream} asks for {}", to.as_str()));
         let evidence = self.ground.sheet(&other).evidence();
-        self.say(&other, None, Input::Move { by: Asker::Stranger, to, evidence, room: Room::Unasked });
+        self.say(
+            &other,
+            None,
+            TaskInput::Move { by: TaskAsker::Stranger, to, evidence, room: WorkspaceReservation::Unasked },
+        );
     }
 
-    fn exits(&mut self, stream: &StreamId, session: SessionId, exit: Exit) {
+    fn exits(&mut self, stream: &StreamId, session: SessionNumber, exit: SessionExit) {
         self.note(&format!("{stream}: {session} exits, {exit:?}"));
         if let Some(process) = self.ground.processes.get_mut(&(stream.clone(), session)) {
             process.exit = Some(exit);
             self.here = process.home;
         }
         let wait = self.soon(300);
-        self.at(wait, Due::Exited { stream: stream.clone(), session });
+        self.at(wait, SimEvent::Exited { stream: stream.clone(), session });
     }
 
     /// The engine is told that a process has ended.
-    pub(crate) fn exited(&mut self, stream: &StreamId, session: SessionId) {
+    pub(crate) fn exited(&mut self, stream: &StreamId, session: SessionNumber) {
         let record = self.ground.processes.get(&(stream.clone(), session)).and_then(|process| process.exit);
         let Some(exit) = record else { return };
         self.note(&format!("{stream}: the end of {session} is reported"));
         for _ in 0..=usize::from(self.chance.percent(5)) {
             let evidence = self.ground.sheet(stream).evidence();
-            self.say(stream, None, Input::SessionExited { session, exit, evidence });
+            self.say(stream, None, TaskInput::SessionExited { session, exit, evidence });
         }
     }
 
@@ -183,15 +196,15 @@ impl Life {
             match (process, session) {
                 (Some(None), _) => {
                     self.note(&format!("{stream}: {id} is found alive"));
-                    self.say(stream, None, Input::SessionAdopted { session: id });
+                    self.say(stream, None, TaskInput::SessionAdopted { session: id });
                 }
-                (Some(Some(_)), _) if self.bug == Some(Bug::ForgetsExits) => {}
+                (Some(Some(_)), _) if self.bug == Some(SimBug::ForgetsExits) => {}
                 (Some(Some(_)), _) => self.exited(stream, id),
                 // It was asked for and never started: the start is still to be performed.
-                (None, Session::Starting(_)) => {}
+                (None, TaskSession::Starting(_)) => {}
                 (None, _) => {
                     let evidence = self.ground.sheet(stream).evidence();
-                    self.say(stream, None, Input::SessionExited { session: id, exit: Exit::Lost, evidence });
+                    self.say(stream, None, TaskInput::SessionExited { session: id, exit: SessionExit::Lost, evidence });
                 }
             }
         }

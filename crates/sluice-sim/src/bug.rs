@@ -2,7 +2,7 @@
 
 /// How an engine is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bug {
+pub enum SimBug {
     /// It says that something is stored before it is.
     AnswersBeforeDurable,
     /// It forgets an effect now and then.
@@ -75,43 +75,43 @@ pub enum Bug {
     DoesWhatWasGivenUp,
 }
 
-impl Bug {
+impl SimBug {
     /// All of them.
-    pub const ALL: [Bug; 35] = [
-        Bug::AnswersBeforeDurable,
-        Bug::ForgetsEffects,
-        Bug::HandsOutTwice,
-        Bug::SkipsRecovery,
-        Bug::ForgetsTimers,
-        Bug::TakesLateAnswers,
-        Bug::LosesPartOfABatch,
-        Bug::ForgetsTheOrder,
-        Bug::ForgetsExits,
-        Bug::ForgetsRunEnds,
-        Bug::TakesAllCommitsForTheRuns,
-        Bug::ForgetsWhatReviewersAskedFor,
-        Bug::StartsTwice,
-        Bug::EndsBeforeDurable,
-        Bug::ForgetsReservations,
-        Bug::TrustsSessions,
-        Bug::LeavesWorkRunning,
-        Bug::ActsWithoutOwnership,
-        Bug::KeepsOldMemory,
-        Bug::AdoptsWhatWasAnothers,
-        Bug::SharesItsName,
-        Bug::TakesDoubtForNo,
-        Bug::TakesDoubtForYes,
-        Bug::TakesAFailedReadForNothing,
-        Bug::TakesAFailedReadForAnOutcome,
-        Bug::TakesAShortageForAnOutcome,
-        Bug::SwallowsPanics,
-        Bug::SettlesWithoutReport,
-        Bug::AdoptsTheDead,
-        Bug::TrustsTheWallClock,
-        Bug::SleepsThroughLeases,
-        Bug::LeavesTimers,
-        Bug::WaitsOnAThread,
-        Bug::BeginsOneMore,
-        Bug::DoesWhatWasGivenUp,
+    pub const ALL: [SimBug; 35] = [
+        SimBug::AnswersBeforeDurable,
+        SimBug::ForgetsEffects,
+        SimBug::HandsOutTwice,
+        SimBug::SkipsRecovery,
+        SimBug::ForgetsTimers,
+        SimBug::TakesLateAnswers,
+        SimBug::LosesPartOfABatch,
+        SimBug::ForgetsTheOrder,
+        SimBug::ForgetsExits,
+        SimBug::ForgetsRunEnds,
+        SimBug::TakesAllCommitsForTheRuns,
+        SimBug::ForgetsWhatReviewersAskedFor,
+        SimBug::StartsTwice,
+        SimBug::EndsBeforeDurable,
+        SimBug::ForgetsReservations,
+        SimBug::TrustsSessions,
+        SimBug::LeavesWorkRunning,
+        SimBug::ActsWithoutOwnership,
+        SimBug::KeepsOldMemory,
+        SimBug::AdoptsWhatWasAnothers,
+        SimBug::SharesItsName,
+        SimBug::TakesDoubtForNo,
+        SimBug::TakesDoubtForYes,
+        SimBug::TakesAFailedReadForNothing,
+        SimBug::TakesAFailedReadForAnOutcome,
+        SimBug::TakesAShortageForAnOutcome,
+        SimBug::SwallowsPanics,
+        SimBug::SettlesWithoutReport,
+        SimBug::AdoptsTheDead,
+        SimBug::TrustsTheWallClock,
+        SimBug::SleepsThroughLeases,
+        SimBug::LeavesTimers,
+        SimBug::WaitsOnAThread,
+        SimBug::BeginsOneMore,
+        SimBug::DoesWhatWasGivenUp,
     ];
 }

@@ -2,14 +2,14 @@
 
 /// A source of numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Chance(u64);
+pub(crate) struct SimChance(u64);
 
-impl Chance {
+impl SimChance {
     pub(crate) fn new(seed: u64) -> Self {
         let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Chance((mixed ^ (mixed >> 31)) | 1)
+        SimChance((mixed ^ (mixed >> 31)) | 1)
     }
 
     /// A number below `limit`.

@@ -4,20 +4,20 @@
 use std::sync::{Arc, OnceLock};
 
 use sluice_core::lifecycle::Lifecycle;
-use sluice_core::run::Plan;
+use sluice_core::run::RunPlan;
 use sluice_dialect::prompts::NoPrompts;
-use sluice_dialect::{Definition, Source, Sources, builtin, load};
+use sluice_dialect::{Definition, DefinitionFile, Sources, builtin, load};
 use sluice_store::Digest;
 
 /// A recipe, ready to be run, with what stands in for its pinned bytes.
 #[derive(Clone)]
-pub(crate) struct Known {
-    pub(crate) plan: Arc<Plan>,
+pub(crate) struct SimRecipe {
+    pub(crate) plan: Arc<RunPlan>,
     pub(crate) digest: Digest,
 }
 
 /// A lifecycle, with what stands in for its pinned bytes.
-pub(crate) struct KnownLifecycle {
+pub(crate) struct SimLifecycle {
     pub(crate) lifecycle: Arc<Lifecycle>,
     pub(crate) digest: Digest,
 }
@@ -139,24 +139,24 @@ fn digest(kind: u8, index: usize) -> Digest {
 }
 
 /// Every recipe there is.
-pub(crate) fn recipes() -> &'static [Known] {
-    static KNOWN: OnceLock<Vec<Known>> = OnceLock::new();
+pub(crate) fn recipes() -> &'static [SimRecipe] {
+    static KNOWN: OnceLock<Vec<SimRecipe>> = OnceLock::new();
     KNOWN.get_or_init(|| {
         let own = OWN.iter().map(|text| ("own.yml", *text));
         let dev_task =
             builtin::ALL.iter().filter(|file| file.file == "dev-task.toml").map(|file| (file.file, file.text));
         let plan = |name: &str, text: &str| match read(name, text) {
-            Definition::Recipe(recipe) => Arc::new(Plan::new(recipe)),
+            Definition::Recipe(recipe) => Arc::new(RunPlan::new(recipe)),
             Definition::Lifecycle(_) => panic!("{name} of the simulation is not a recipe"),
         };
-        let known = |(index, (name, text))| Known { plan: plan(name, text), digest: digest(0, index) };
+        let known = |(index, (name, text))| SimRecipe { plan: plan(name, text), digest: digest(0, index) };
         own.chain(dev_task).enumerate().map(known).collect()
     })
 }
 
 /// Every lifecycle there is.
-pub(crate) fn lifecycles() -> &'static [KnownLifecycle] {
-    static KNOWN: OnceLock<Vec<KnownLifecycle>> = OnceLock::new();
+pub(crate) fn lifecycles() -> &'static [SimLifecycle] {
+    static KNOWN: OnceLock<Vec<SimLifecycle>> = OnceLock::new();
     KNOWN.get_or_init(|| {
         let wanted = |file: &str| file == "default.yml" || file == "persistent.yml";
         let built_in = builtin::ALL.iter().filter(|file| wanted(file.file)).map(|file| (file.file, file.text));
@@ -164,14 +164,13 @@ pub(crate) fn lifecycles() -> &'static [KnownLifecycle] {
             Definition::Lifecycle(lifecycle) => Arc::new(lifecycle),
             Definition::Recipe(_) => panic!("{name} of the simulation is not a lifecycle"),
         };
-        let known =
-            |(index, (name, text))| KnownLifecycle { lifecycle: lifecycle(name, text), digest: digest(1, index) };
+        let known = |(index, (name, text))| SimLifecycle { lifecycle: lifecycle(name, text), digest: digest(1, index) };
         built_in.chain([("odd.yml", ODD), ("checked.yml", CHECKED)]).enumerate().map(known).collect()
     })
 }
 
 fn read(name: &str, text: &str) -> Definition {
-    let loaded = load(&Source { path: name, bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::new());
+    let loaded = load(&DefinitionFile { path: name, bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::new());
     match loaded.definition {
         Some(definition) => definition,
         None => panic!("{name} of the simulation is broken: {:?}", loaded.problems),
@@ -179,7 +178,7 @@ fn read(name: &str, text: &str) -> Definition {
 }
 
 /// The recipe with this digest.
-pub(crate) fn plan(digest: &str) -> Result<&'static Arc<Plan>, String> {
+pub(crate) fn plan(digest: &str) -> Result<&'static Arc<RunPlan>, String> {
     let known = recipes().iter().find(|it| it.digest.to_string() == digest);
     known.map(|it| &it.plan).ok_or_else(|| "an unknown recipe".into())
 }

@@ -1,24 +1,24 @@
 //! A task whose order of effects is forgotten over a restart, for an engine that is broken in that way.
 
 use sluice_core::machine::{Moment, Refusal};
-use sluice_engine::actor::{Actor, Change, Said, Wanted};
+use sluice_engine::actor::{Actor, ActorChange, ActorInput, WorkerRequirement};
 use sluice_engine::task_actor::TaskActor;
-use sluice_store::{Effect, Header, Stored};
+use sluice_store::{Effect, Header, StoredStream};
 
 /// A task that takes the order of the outbox for the order asked for.
-pub(crate) struct Disordered {
+pub(crate) struct DisorderedTask {
     actor: TaskActor,
     order: Vec<String>,
 }
 
-impl Disordered {
-    pub(crate) fn new(actor: TaskActor, stored: &Stored) -> Disordered {
-        Disordered { actor, order: stored.effects.iter().map(|open| open.effect.id.clone()).collect() }
+impl DisorderedTask {
+    pub(crate) fn new(actor: TaskActor, stored: &StoredStream) -> DisorderedTask {
+        DisorderedTask { actor, order: stored.effects.iter().map(|open| open.effect.id.clone()).collect() }
     }
 }
 
-impl Actor for Disordered {
-    fn take(&mut self, said: Said, now: Moment) -> Result<Option<Change>, Refusal> {
+impl Actor for DisorderedTask {
+    fn take(&mut self, said: ActorInput, now: Moment) -> Result<Option<ActorChange>, Refusal> {
         self.actor.take(said, now)
     }
 
@@ -38,7 +38,7 @@ impl Actor for Disordered {
         self.actor.is_open(effect)
     }
 
-    fn wants(&self, effect: &Effect) -> Option<Wanted> {
+    fn wants(&self, effect: &Effect) -> Option<WorkerRequirement> {
         self.actor.wants(effect)
     }
 

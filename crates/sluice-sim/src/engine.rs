@@ -4,21 +4,23 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use sluice_core::machine::Moment;
-use sluice_core::task::state::WorkspaceName;
+use sluice_core::task::state::WorktreePath;
 use sluice_engine::ownership::Tenure;
-use sluice_engine::reactor::{Action, Answer, Assignment, Found, Message, Reactor, Token};
+use sluice_engine::reactor::{
+    Assignment, LoadedStream, Reactor, ReactorAction, ReactorAnswer, ReactorMessage, ReactorToken,
+};
 use sluice_store::memory::Memory;
 use sluice_store::{Append, Conflict, StoreError, StreamId, Writer};
 
-use crate::bug::Bug;
-use crate::watch::By;
-use crate::world::{Asked, CALM, Due, Life};
+use crate::bug::SimBug;
+use crate::watch::SimCommitSource;
+use crate::world::{CALM, SimEvent, SimLife, SimRequest};
 
 /// What the store says to each append of a batch.
-pub(crate) type Results = Vec<Result<u64, Conflict>>;
+pub(crate) type SimAppendResults = Vec<Result<u64, Conflict>>;
 
 /// An engine.
-pub(crate) struct Engine {
+pub(crate) struct SimEngine {
     /// Who it says that it is.
     pub(crate) name: &'static str,
     pub(crate) reactor: Reactor,
@@ -33,9 +35,9 @@ pub(crate) struct Engine {
     /// How far the wall's clock is ahead of the time, now and when the process began.
     pub(crate) wall: i64,
     pub(crate) began: i64,
-    pub(crate) asked: BTreeMap<Token, Asked>,
+    pub(crate) asked: BTreeMap<ReactorToken, SimRequest>,
     /// Workspaces that are kept free until what they are for is durable.
-    pub(crate) kept: BTreeSet<WorkspaceName>,
+    pub(crate) kept: BTreeSet<WorktreePath>,
     /// What the threads are at, and what waits for one.
     pub(crate) busy: BTreeSet<(StreamId, String)>,
     pub(crate) waiting: VecDeque<Assignment>,
@@ -46,9 +48,9 @@ pub(crate) struct Engine {
     pub(crate) stopped: BTreeSet<(StreamId, String)>,
 }
 
-impl Engine {
-    pub(crate) fn new(name: &'static str, store: &Memory) -> Engine {
-        Engine {
+impl SimEngine {
+    pub(crate) fn new(name: &'static str, store: &Memory) -> SimEngine {
+        SimEngine {
             name,
             reactor: Reactor::new(0),
             writer: Box::new(store.writer()),
@@ -79,7 +81,7 @@ impl Engine {
 
     /// The process is gone, and everything that it remembered.
     pub(crate) fn ends(&mut self, store: &Memory) {
-        *self = Engine { cut_until: self.cut_until, wall: self.wall, ..Engine::new(self.name, store) };
+        *self = SimEngine { cut_until: self.cut_until, wall: self.wall, ..SimEngine::new(self.name, store) };
     }
 }
 
@@ -89,27 +91,27 @@ fn version(append: &Append) -> u64 {
 }
 
 /// How a call to the store goes wrong.
-enum Trouble {
+enum SimStoreFault {
     /// It never got there.
     Before,
     /// It was done, and nobody heard so.
     After,
 }
 
-impl Life {
-    pub(crate) fn engine(&mut self) -> &mut Engine {
+impl SimLife {
+    pub(crate) fn engine(&mut self) -> &mut SimEngine {
         &mut self.engines[self.here]
     }
 
     /// The time as the engine at hand sees it: its wall's clock when it began, and what has gone by since.
     pub(crate) fn moment(&self) -> Moment {
         let engine = &self.engines[self.here];
-        let ahead = if self.bug == Some(Bug::TrustsTheWallClock) { engine.wall } else { engine.began };
+        let ahead = if self.bug == Some(SimBug::TrustsTheWallClock) { engine.wall } else { engine.began };
         Moment(self.now + ahead)
     }
 
     /// The engine at hand hears something.
-    pub(crate) fn hear(&mut self, message: Message) {
+    pub(crate) fn hear(&mut self, message: ReactorMessage) {
         let now = self.moment();
         self.engine().reactor.receive(message, now);
     }
@@ -122,23 +124,23 @@ impl Life {
         let now = self.moment();
         for action in self.engine().reactor.act(now) {
             match action {
-                Action::Commit(batch) => self.commit(batch)?,
-                Action::Load(stream) => {
+                ReactorAction::Commit(batch) => self.commit(batch)?,
+                ReactorAction::Load(stream) => {
                     let wait = self.soon(20);
-                    self.at(wait, Due::Loaded(stream));
+                    self.at(wait, SimEvent::Loaded(stream));
                 }
-                Action::Perform(assignment) => self.perform(assignment)?,
+                ReactorAction::Perform(assignment) => self.perform(assignment)?,
                 // Workers of this world remember by themselves what they are at, and hear of nothing too late.
-                Action::Held(..) | Action::Withdrawn { is_lost: false, .. } => {}
-                Action::Withdrawn { worker, dispatch, is_lost: true } => self.is_given_up(&worker, dispatch)?,
-                Action::Reply(token, answer) => self.replied(token, &answer)?,
+                ReactorAction::Held(..) | ReactorAction::Withdrawn { is_lost: false, .. } => {}
+                ReactorAction::Withdrawn { worker, dispatch, is_lost: true } => self.is_given_up(&worker, dispatch)?,
+                ReactorAction::Reply(token, answer) => self.replied(token, &answer)?,
             }
         }
         if let Some(alarm) = self.engine().reactor.next_alarm() {
             let (here, at) = (self.here, self.now + (alarm.0 - now.0).max(0));
-            let is_alarm = |whose: Option<usize>, due: &Due| whose == Some(here) && matches!(due, Due::Alarm);
+            let is_alarm = |whose: Option<usize>, due: &SimEvent| whose == Some(here) && matches!(due, SimEvent::Alarm);
             if !self.due.range(..=(at, u64::MAX)).any(|(_, (whose, due))| is_alarm(*whose, due)) {
-                self.at(at - self.now, Due::Alarm);
+                self.at(at - self.now, SimEvent::Alarm);
             }
         }
         Ok(())
@@ -146,11 +148,11 @@ impl Life {
 
     fn commit(&mut self, batch: Vec<Append>) -> Result<(), String> {
         self.note(&format!("commit {} appends", batch.len()));
-        if self.bug == Some(Bug::AnswersBeforeDurable) {
+        if self.bug == Some(SimBug::AnswersBeforeDurable) {
             let versions = batch.iter().map(|it| Ok(version(it))).collect();
-            self.at(0, Due::Told(versions));
+            self.at(0, SimEvent::Told(versions));
         }
-        if self.bug == Some(Bug::EndsBeforeDurable) {
+        if self.bug == Some(SimBug::EndsBeforeDurable) {
             for append in &batch {
                 for effect in append.effects.iter().filter(|effect| effect.kind == "end_session") {
                     let (stream, effect) = (append.stream.clone(), effect.clone());
@@ -162,33 +164,33 @@ impl Life {
             self.is_in_peril(10, 1_500);
         }
         let (wait, sent) = (1 + self.soon(30), self.chance.percent(50));
-        self.at(wait, Due::Stored { batch, doubt: false, sent });
+        self.at(wait, SimEvent::Stored { batch, doubt: false, sent });
         Ok(())
     }
 
     /// Whoever asked hears the answer; what was kept free for the asking is the task's now, or nobody's.
-    fn replied(&mut self, token: Token, answer: &Answer) -> Result<(), String> {
-        let is_done = matches!(answer, Answer::Done(_));
+    fn replied(&mut self, token: ReactorToken, answer: &ReactorAnswer) -> Result<(), String> {
+        let is_done = matches!(answer, ReactorAnswer::Done(_));
         let asked = self.engine().asked.remove(&token);
         if asked.is_some() && !self.is_owner(self.here) {
             return Err(format!("{} answers {answer:?}, and the store is another's", self.engines[self.here].name));
         }
         let kept = match asked {
-            Some(Asked::Begins(stream, kept)) => {
+            Some(SimRequest::Begins(stream, kept)) => {
                 match is_done {
                     true => self.watch.told(&stream),
                     false => self.watch.denied(&stream)?,
                 }
                 kept
             }
-            Some(Asked::Hears(stream)) => {
-                if matches!(answer, Answer::NotFound) {
+            Some(SimRequest::Hears(stream)) => {
+                if matches!(answer, ReactorAnswer::NotFound) {
                     self.watch.is_not_there(&stream)?;
                 }
                 None
             }
-            Some(Asked::Goes(kept)) => kept,
-            Some(Asked::MayMerge(stream, unforced)) => {
+            Some(SimRequest::Goes(kept)) => kept,
+            Some(SimRequest::MayMerge(stream, unforced)) => {
                 if let (true, Some((run, work))) = (is_done, unforced) {
                     let newest = self.ground.checks.get(&stream);
                     let runs = [Some(&run), newest];
@@ -198,30 +200,36 @@ impl Life {
                 }
                 if is_done {
                     let wait = self.soon(500);
-                    self.at(wait, Due::Merged(stream));
+                    self.at(wait, SimEvent::Merged(stream));
                 }
                 None
             }
-            Some(asked @ Asked::Moves { .. }) => {
-                if let (Answer::Refused(_), Asked::Moves { stream, session, verdict, .. }) = (answer, &asked) {
+            Some(asked @ SimRequest::Moves { .. }) => {
+                if let (ReactorAnswer::Refused(_), SimRequest::Moves { stream, session, verdict, .. }) =
+                    (answer, &asked)
+                {
                     self.watch.refused_verdict(stream, *session, *verdict);
                 }
                 self.unanswered(asked);
                 None
             }
-            Some(Asked::Counts(_)) | None => None,
+            Some(SimRequest::Counts(_)) | None => None,
         };
         self.engine().kept.retain(|name| Some(name) != kept.as_ref());
         Ok(())
     }
 
     /// Whether the next call to the store goes wrong, and how.
-    fn trouble(&mut self) -> Option<Trouble> {
+    fn trouble(&mut self) -> Option<SimStoreFault> {
         let is_cut = self.now < self.engines[self.here].cut_until;
         if !is_cut && (self.now >= CALM || !self.chance.percent(2)) {
             return None;
         }
-        Some(if self.chance.percent(if is_cut { 25 } else { 50 }) { Trouble::After } else { Trouble::Before })
+        Some(if self.chance.percent(if is_cut { 25 } else { 50 }) {
+            SimStoreFault::After
+        } else {
+            SimStoreFault::Before
+        })
     }
 
     /// Whether something cannot be read now.
@@ -231,25 +239,25 @@ impl Life {
 
     /// A batch reaches the store, or not; in either case the answer may be lost on the way.
     pub(crate) fn stored(&mut self, mut batch: Vec<Append>, doubt: bool) -> Result<(), String> {
-        if self.bug == Some(Bug::LosesPartOfABatch) && batch.len() > 1 {
+        if self.bug == Some(SimBug::LosesPartOfABatch) && batch.len() > 1 {
             batch.pop();
         }
         let trouble = self.trouble();
-        if let Some(Trouble::Before) = trouble {
+        if let Some(SimStoreFault::Before) = trouble {
             return self.is_in_doubt(batch, doubt);
         }
         let Some(mut results) = self.write(batch.clone(), doubt)? else { return self.loses_the_store() };
-        if let Some(Trouble::After) = trouble {
+        if let Some(SimStoreFault::After) = trouble {
             self.note("nobody hears that it is stored");
             return self.is_in_doubt(batch, true);
         }
         match self.bug {
-            Some(Bug::AnswersBeforeDurable) => return Ok(()),
-            Some(Bug::LosesPartOfABatch) => results.push(Ok(0)),
+            Some(SimBug::AnswersBeforeDurable) => return Ok(()),
+            Some(SimBug::LosesPartOfABatch) => results.push(Ok(0)),
             _ => {}
         }
         let wait = self.soon(5);
-        self.at(wait, Due::Told(results));
+        self.at(wait, SimEvent::Told(results));
         Ok(())
     }
 
@@ -257,23 +265,23 @@ impl Life {
     fn is_in_doubt(&mut self, batch: Vec<Append>, doubt: bool) -> Result<(), String> {
         let conflict = |it: &Append| Conflict { stream: it.stream.clone(), expected: it.expected, found: version(it) };
         let told = match self.bug {
-            Some(Bug::TakesDoubtForNo) => batch.iter().map(|it| Err(conflict(it))).collect(),
-            Some(Bug::TakesDoubtForYes) => batch.iter().map(|it| Ok(version(it))).collect(),
+            Some(SimBug::TakesDoubtForNo) => batch.iter().map(|it| Err(conflict(it))).collect(),
+            Some(SimBug::TakesDoubtForYes) => batch.iter().map(|it| Ok(version(it))).collect(),
             _ => {
                 let (wait, sent) = (200 + self.soon(800), self.chance.percent(50));
-                self.at(wait, Due::Stored { batch, doubt, sent });
+                self.at(wait, SimEvent::Stored { batch, doubt, sent });
                 return Ok(());
             }
         };
-        self.at(1, Due::Told(told));
+        self.at(1, SimEvent::Told(told));
         Ok(())
     }
 
     /// A batch reaches the disk. One that may have reached it before is looked for first, as the port promises. `None`:
     /// the store is another's.
-    pub(crate) fn write(&mut self, mut batch: Vec<Append>, doubt: bool) -> Result<Option<Results>, String> {
+    pub(crate) fn write(&mut self, mut batch: Vec<Append>, doubt: bool) -> Result<Option<SimAppendResults>, String> {
         let mut known = Vec::with_capacity(batch.len());
-        if self.has(Bug::LeavesTimers) {
+        if self.has(SimBug::LeavesTimers) {
             let over = batch.iter_mut().filter(|append| !append.header.card.open);
             over.for_each(|append| append.timers.clear());
         }
@@ -301,10 +309,10 @@ impl Life {
     fn is_stored(&mut self, append: &Append) -> Result<(), String> {
         let (now, place, epoch) = (self.now, self.here, self.engines[self.here].epoch());
         let ahead = self.moment().0 - now;
-        self.watch.stored(append, By { now, ahead, place, epoch })?;
+        self.watch.stored(append, SimCommitSource { now, ahead, place, epoch })?;
         if append.events.iter().any(|event| event.kind == "task.run_started") {
             let wait = self.soon(300);
-            self.at(wait, Due::LooksAtRun(append.stream.clone()));
+            self.at(wait, SimEvent::LooksAtRun(append.stream.clone()));
         }
         self.awaited_ends(&append.stream);
         Ok(())
@@ -321,16 +329,16 @@ impl Life {
 
     /// A stream has been read, or could not be; then it is read again.
     pub(crate) fn loaded(&mut self, stream: StreamId) -> Result<(), String> {
-        let found: Option<Found> = match self.reads_in_vain() {
+        let found: Option<LoadedStream> = match self.reads_in_vain() {
             false => self.load(&stream)?,
-            true if self.bug == Some(Bug::TakesAFailedReadForNothing) => None,
+            true if self.bug == Some(SimBug::TakesAFailedReadForNothing) => None,
             true => {
                 let wait = 200 + self.soon(800);
-                self.at(wait, Due::Loaded(stream));
+                self.at(wait, SimEvent::Loaded(stream));
                 return Ok(());
             }
         };
-        self.hear(Message::Loaded { stream, found });
+        self.hear(ReactorMessage::Loaded { stream, found });
         Ok(())
     }
 }

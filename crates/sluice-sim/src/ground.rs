@@ -7,24 +7,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::Evidence;
 use sluice_core::task::effect::StartSession;
-use sluice_core::task::input::{Head, RunEnd, Standing, Work};
-use sluice_core::task::session::{Exit, Place, Role, SessionId};
-use sluice_core::task::state::{Commit, Stood, Tree, WorkspaceName};
+use sluice_core::task::input::{RunEnd, WorkEvidence, WorkHead, WorkStanding};
+use sluice_core::task::session::{SessionExit, SessionNumber, SessionRole, TaskSessionPlace};
+use sluice_core::task::state::{CommitId, TreeId, WorkSnapshot, WorktreePath};
 use sluice_store::StreamId;
 
 /// How many worktrees the pool has.
 const POOL: usize = 2;
 
 /// An agent's process, and the record of its end.
-pub(crate) struct Process {
-    pub(crate) place: Place,
-    pub(crate) role: Role,
+pub(crate) struct SimProcess {
+    pub(crate) place: TaskSessionPlace,
+    pub(crate) role: SessionRole,
     /// Whose it is: no other engine sees it.
     pub(crate) home: usize,
     /// It does nothing until it is let go on.
     pub(crate) is_paused: bool,
     /// How it ended; `None` while it lives.
-    pub(crate) exit: Option<Exit>,
+    pub(crate) exit: Option<SessionExit>,
     /// Somebody tried to end it and could not.
     pub(crate) withstood: bool,
     /// How much it has done.
@@ -33,7 +33,7 @@ pub(crate) struct Process {
     pub(crate) stir: u64,
 }
 
-impl Process {
+impl SimProcess {
     pub(crate) fn is_at_work(&self) -> bool {
         self.exit.is_none() && !self.is_paused
     }
@@ -41,7 +41,7 @@ impl Process {
 
 /// TASK.md and the branch beside it.
 #[derive(Default)]
-pub(crate) struct Sheet {
+pub(crate) struct SimTaskFile {
     sections: BTreeMap<String, String>,
     pub(crate) frontmatter: BTreeMap<String, FieldValue>,
     /// The newest frontmatter could not be written.
@@ -54,13 +54,13 @@ pub(crate) struct Sheet {
     edits: u64,
 }
 
-impl Sheet {
+impl SimTaskFile {
     /// What the engine is shown.
     pub(crate) fn evidence(&self) -> Evidence {
         let body = self.sections.iter().map(|(title, text)| format!("## {title}\n{text}\n\n")).collect();
-        let head = Head::Branch(self.branch.clone());
-        let (commit, tree) = (Commit(format!("commit-{}", self.commits)), Tree(format!("tree-{}", self.commits)));
-        let work = Work::Read(Standing { head, commit, tree, dirty: String::new() });
+        let head = WorkHead::Branch(self.branch.clone());
+        let (commit, tree) = (CommitId(format!("commit-{}", self.commits)), TreeId(format!("tree-{}", self.commits)));
+        let work = WorkEvidence::Read(WorkStanding { head, commit, tree, dirty: String::new() });
         Evidence { body, work, ..Evidence::default() }
     }
 
@@ -82,50 +82,46 @@ impl Sheet {
 
 /// The world of tasks.
 #[derive(Default)]
-pub(crate) struct Ground {
-    pub(crate) processes: BTreeMap<(StreamId, SessionId), Process>,
+pub(crate) struct SimTaskWorld {
+    pub(crate) processes: BTreeMap<(StreamId, SessionNumber), SimProcess>,
     /// The runs of tasks' states, by the effect that started each, and how each ended.
     pub(crate) runs: BTreeMap<(StreamId, String), Option<RunEnd>>,
     /// The work when each of them was started.
-    pub(crate) begun: BTreeMap<(StreamId, String), Stood>,
+    pub(crate) begun: BTreeMap<(StreamId, String), WorkSnapshot>,
     /// The newest of each task that judges the work.
     pub(crate) checks: BTreeMap<StreamId, String>,
     /// Which task each worktree is bound to.
-    bound: BTreeMap<WorkspaceName, StreamId>,
-    pub(crate) sheets: BTreeMap<StreamId, Sheet>,
+    bound: BTreeMap<WorktreePath, StreamId>,
+    pub(crate) sheets: BTreeMap<StreamId, SimTaskFile>,
     /// Which task was begun because another asked for the next, by that one and its effect.
     pub(crate) chosen: BTreeMap<(StreamId, String), StreamId>,
     /// Tasks whose worktree somebody tried to release and could not, or would not because of a process in it.
     pub(crate) clinging: BTreeSet<StreamId>,
 }
 
-impl Ground {
-    pub(crate) fn sheet(&mut self, stream: &StreamId) -> &mut Sheet {
+impl SimTaskWorld {
+    pub(crate) fn sheet(&mut self, stream: &StreamId) -> &mut SimTaskFile {
         self.sheets.entry(stream.clone()).or_default()
     }
 
     /// A worktree that nobody has, as far as the disk and this engine know.
-    pub(crate) fn free(
-        &self,
-        in_use: &BTreeSet<WorkspaceName>,
-        kept: &BTreeSet<WorkspaceName>,
-    ) -> Option<WorkspaceName> {
-        let all = (1..=POOL).map(|number| WorkspaceName(format!("w{number}")));
+    pub(crate) fn free(&self, in_use: &BTreeSet<WorktreePath>, kept: &BTreeSet<WorktreePath>) -> Option<WorktreePath> {
+        let all = (1..=POOL).map(|number| WorktreePath(format!("w{number}")));
         all.into_iter().find(|it| !self.bound.contains_key(it) && !kept.contains(it) && !in_use.contains(it))
     }
 
-    pub(crate) fn bound_to(&self, stream: &StreamId) -> Option<&WorkspaceName> {
+    pub(crate) fn bound_to(&self, stream: &StreamId) -> Option<&WorktreePath> {
         self.bound.iter().find(|(_, task)| *task == stream).map(|(name, _)| name)
     }
 
-    pub(crate) fn bind(&mut self, stream: &StreamId, name: &WorkspaceName) -> Result<(), String> {
+    pub(crate) fn bind(&mut self, stream: &StreamId, name: &WorktreePath) -> Result<(), String> {
         match self.bound.insert(name.clone(), stream.clone()) {
             Some(other) if other != *stream => Err(format!("{stream}: {} belongs to {other}", name.0)),
             _ => Ok(()),
         }
     }
 
-    pub(crate) fn release(&mut self, stream: &StreamId, name: &WorkspaceName) -> Result<(), String> {
+    pub(crate) fn release(&mut self, stream: &StreamId, name: &WorktreePath) -> Result<(), String> {
         if let Some(id) = self.living(stream).next() {
             return Err(format!("{stream}: {} is released while {id} works in it", name.0));
         }
@@ -140,7 +136,7 @@ impl Ground {
     }
 
     /// The sessions of a task whose process lives and is not paused.
-    pub(crate) fn living(&self, stream: &StreamId) -> impl Iterator<Item = SessionId> {
+    pub(crate) fn living(&self, stream: &StreamId) -> impl Iterator<Item = SessionNumber> {
         let of_task = self.processes.iter().filter(move |((task, _), it)| task == stream && it.is_at_work());
         of_task.map(|((_, id), _)| *id)
     }
@@ -152,7 +148,7 @@ impl Ground {
     }
 
     /// The run of a state starts: never beside another of the same task, or without the task's own worktree.
-    pub(crate) fn run(&mut self, stream: &StreamId, id: &str, workspace: Option<&WorkspaceName>) -> Result<(), String> {
+    pub(crate) fn run(&mut self, stream: &StreamId, id: &str, workspace: Option<&WorktreePath>) -> Result<(), String> {
         if let Some(other) = self.going(stream).next() {
             return Err(format!("{stream}: the run {id} starts while {other} goes on"));
         }
@@ -164,7 +160,7 @@ impl Ground {
     }
 
     /// Whether a run has judged the work as it stands here, and found it good.
-    pub(crate) fn has_passed(&self, stream: &StreamId, run: &str, work: &Stood) -> bool {
+    pub(crate) fn has_passed(&self, stream: &StreamId, run: &str, work: &WorkSnapshot) -> bool {
         let run = (stream.clone(), run.to_owned());
         self.runs.get(&run) == Some(&Some(RunEnd::Completed)) && self.begun.get(&run) == Some(work)
     }
@@ -176,12 +172,19 @@ impl Ground {
             return Err(format!("{stream}: {} starts in {}, which is not its", start.session, start.workspace.0));
         }
         let (place, role) = (start.place, start.role);
-        let process = Process { place, role, home, is_paused: false, exit: None, withstood: false, steps: 0, stir: 0 };
+        let process =
+            SimProcess { place, role, home, is_paused: false, exit: None, withstood: false, steps: 0, stir: 0 };
         self.processes.insert((stream.clone(), start.session), process);
         Ok(())
     }
 
-    fn is_alone(&self, stream: &StreamId, session: SessionId, place: Place, role: Role) -> Result<(), String> {
+    fn is_alone(
+        &self,
+        stream: &StreamId,
+        session: SessionNumber,
+        place: TaskSessionPlace,
+        role: SessionRole,
+    ) -> Result<(), String> {
         let rival = self.processes.iter().find(|((task, other), it)| {
             task == stream && *other != session && it.is_at_work() && (it.place == place || it.role == role)
         });
@@ -192,7 +195,7 @@ impl Ground {
     }
 
     /// Whether a session was ever started here.
-    pub(crate) fn knows(&self, stream: &StreamId, session: SessionId, home: usize) -> bool {
+    pub(crate) fn knows(&self, stream: &StreamId, session: SessionNumber, home: usize) -> bool {
         self.processes.get(&(stream.clone(), session)).is_some_and(|process| process.home == home)
     }
 
@@ -202,7 +205,7 @@ impl Ground {
     }
 
     /// They go on. Says who does.
-    pub(crate) fn resumes(&mut self, home: usize) -> Result<Vec<(StreamId, SessionId, u64)>, String> {
+    pub(crate) fn resumes(&mut self, home: usize) -> Result<Vec<(StreamId, SessionNumber, u64)>, String> {
         let mut awake = Vec::new();
         for ((stream, session), process) in &mut self.processes {
             if process.home == home && std::mem::take(&mut process.is_paused) && process.exit.is_none() {
@@ -221,7 +224,7 @@ impl Ground {
     /// They are ended.
     pub(crate) fn ends(&mut self, home: usize) {
         for process in self.processes.values_mut().filter(|it| it.home == home) {
-            process.exit.get_or_insert(Exit::Signal(9));
+            process.exit.get_or_insert(SessionExit::Signal(9));
             process.is_paused = false;
         }
     }

@@ -2,61 +2,61 @@
 //! have done is still done then, and they look at the world to see that it need not be done again.
 
 use sluice_core::task::effect::StartSession;
-use sluice_core::task::input::{Found, Outcome as Ended, Room, RunEnd};
-use sluice_core::task::session::{Exit, Place, SessionId};
-use sluice_core::task::state::WorkspaceName;
-use sluice_core::task::{Asker, Input, Instruction};
-use sluice_engine::actor::{Outcome as Done, Said};
+use sluice_core::task::input::{RunEnd, TaskEffectOutcome, TaskEffectProduct, WorkspaceReservation};
+use sluice_core::task::session::{SessionExit, SessionNumber, TaskSessionPlace};
+use sluice_core::task::state::WorktreePath;
+use sluice_core::task::{Instruction, TaskAsker, TaskInput};
+use sluice_engine::actor::{ActorInput, EffectOutcome};
 use sluice_engine::codec::task_effect;
-use sluice_engine::reactor::{Assignment, Message, Token};
+use sluice_engine::reactor::{Assignment, ReactorMessage, ReactorToken};
 use sluice_store::StreamId;
 
-use crate::bug::Bug;
+use crate::bug::SimBug;
 use crate::watch::TaskWatch;
-use crate::world::{Asked, CALM, Due, Life};
+use crate::world::{CALM, SimEvent, SimLife, SimRequest};
 
 /// Whether this is the stream of a task.
 pub(crate) fn is_task(stream: &StreamId) -> bool {
     stream.as_str().starts_with("task-")
 }
 
-impl Life {
+impl SimLife {
     /// Something is said to a task by whoever its input names.
-    pub(crate) fn say(&mut self, stream: &StreamId, asked: Option<Asked>, input: Input) {
+    pub(crate) fn say(&mut self, stream: &StreamId, asked: Option<SimRequest>, input: TaskInput) {
         if !self.is_heard() {
             return;
         }
         self.watch.asks(stream, input.asker());
         let input = match self.bug {
-            Some(Bug::TrustsSessions) => as_a_person(input),
+            Some(SimBug::TrustsSessions) => as_a_person(input),
             _ => input,
         };
         self.number += 1;
-        let token = Token(self.number);
+        let token = ReactorToken(self.number);
         let token = asked.map(|asked| {
             self.engine().asked.insert(token, asked);
             token
         });
-        self.hear(Message::Say { token, stream: stream.clone(), said: Said::Task(input) });
+        self.hear(ReactorMessage::Say { token, stream: stream.clone(), said: ActorInput::Task(input) });
     }
 
     /// Looks for a workspace, and keeps it free until what it is for is known.
-    pub(crate) fn room(&mut self) -> (Room, Option<WorkspaceName>) {
+    pub(crate) fn room(&mut self) -> (WorkspaceReservation, Option<WorktreePath>) {
         if self.chance.percent(10) {
-            return (Room::Unasked, None);
+            return (WorkspaceReservation::Unasked, None);
         }
         match self.free_workspace() {
             Some(name) => {
                 self.engine().kept.insert(name.clone());
-                (Room::Reserved(name.clone()), Some(name))
+                (WorkspaceReservation::Reserved(name.clone()), Some(name))
             }
-            None => (Room::Full, None),
+            None => (WorkspaceReservation::Full, None),
         }
     }
 
-    fn free_workspace(&self) -> Option<WorkspaceName> {
+    fn free_workspace(&self) -> Option<WorktreePath> {
         let in_use = match self.bug {
-            Some(Bug::ForgetsReservations) => Default::default(),
+            Some(SimBug::ForgetsReservations) => Default::default(),
             _ => self.watch.workspaces(),
         };
         self.ground.free(&in_use, &self.engines[self.here].kept)
@@ -66,7 +66,7 @@ impl Life {
         self.note(&format!("{}: {} begins", assignment.stream, assignment.effect.id));
         self.watch.task_begins(&assignment.stream, &assignment.effect.id, self.here)?;
         let wait = if self.chance.percent(5) { self.soon(20_000) } else { self.soon(600) };
-        self.at(wait, Due::Acts { assignment });
+        self.at(wait, SimEvent::Acts { assignment });
         self.is_in_peril(4, 900);
         Ok(())
     }
@@ -75,23 +75,23 @@ impl Life {
     /// about it either: it is taken up again by whoever owns the store next.
     pub(crate) fn acts(&mut self, assignment: Assignment) -> Result<(), String> {
         if !self.may_act() {
-            self.at(200, Due::Acts { assignment });
+            self.at(200, SimEvent::Acts { assignment });
             return Ok(());
         }
         let outcome = self.carries_out(&assignment)?;
         let wait = self.soon(300);
-        self.at(wait, Due::Answers { assignment, outcome });
+        self.at(wait, SimEvent::Answers { assignment, outcome });
         Ok(())
     }
 
-    pub(crate) fn answers(&mut self, it: &Assignment, outcome: Ended) -> Result<(), String> {
+    pub(crate) fn answers(&mut self, it: &Assignment, outcome: TaskEffectOutcome) -> Result<(), String> {
         self.note(&format!("{}: {} is answered {outcome:?}", it.stream, it.effect.id));
         self.watch.task_ends(&it.stream, self.here);
-        self.reports(it, &Done::Task(outcome))
+        self.reports(it, &EffectOutcome::Task(outcome))
     }
 
     /// Does to the world what a task wants done.
-    pub(crate) fn carries_out(&mut self, it: &Assignment) -> Result<Ended, String> {
+    pub(crate) fn carries_out(&mut self, it: &Assignment) -> Result<TaskEffectOutcome, String> {
         let (stream, key) = (&it.stream, &it.effect.id);
         if !self.is_owner(self.here) {
             return Err(format!("{stream}: {key} is done by an engine whose store is another's"));
@@ -142,7 +142,7 @@ impl Life {
     }
 
     /// Nothing is done, and that has consequences.
-    fn fails(&mut self, stream: &StreamId, instruction: &Instruction) -> Ended {
+    fn fails(&mut self, stream: &StreamId, instruction: &Instruction) -> TaskEffectOutcome {
         match instruction {
             Instruction::EndSession { sessions, .. } => {
                 for id in sessions {
@@ -167,10 +167,10 @@ impl Life {
             | Instruction::StartRun { .. }
             | Instruction::RunCommand { .. } => {}
         }
-        Ended::Failed("no luck".into())
+        TaskEffectOutcome::Failed("no luck".into())
     }
 
-    fn succeeds(&mut self, stream: &StreamId, instruction: &Instruction) -> Result<Ended, String> {
+    fn succeeds(&mut self, stream: &StreamId, instruction: &Instruction) -> Result<TaskEffectOutcome, String> {
         match instruction {
             Instruction::AcquireWorkspace { reserved } => return self.acquires(stream, reserved.as_ref()),
             Instruction::ReleaseWorkspace { workspace } => self.ground.release(stream, workspace)?,
@@ -180,12 +180,16 @@ impl Life {
                 let worker = self.ground.processes.get(&(stream.clone(), *session));
                 let here = worker.filter(|it| it.home == self.here && it.exit.is_none()).is_some();
                 match worker.map(|it| it.place) {
-                    Some(Place::Main) if here => self.speak_to(stream),
-                    Some(Place::Main) => return Ok(Ended::Failed("it is gone".into())),
-                    Some(Place::Beside) | None => return Err(format!("{stream}: {session} is no worker of it")),
+                    Some(TaskSessionPlace::Main) if here => self.speak_to(stream),
+                    Some(TaskSessionPlace::Main) => return Ok(TaskEffectOutcome::Failed("it is gone".into())),
+                    Some(TaskSessionPlace::Beside) | None => {
+                        return Err(format!("{stream}: {session} is no worker of it"));
+                    }
                 }
             }
-            Instruction::CreatePr => return Ok(Ended::Ok(Found::PullRequest(format!("pull/{stream}")))),
+            Instruction::CreatePr => {
+                return Ok(TaskEffectOutcome::Ok(TaskEffectProduct::PullRequest(format!("pull/{stream}"))));
+            }
             Instruction::CancelRun { run } => {
                 if let Some(end) = self.ground.runs.get_mut(&(stream.clone(), run.clone())) {
                     end.get_or_insert(RunEnd::Cancelled);
@@ -210,23 +214,23 @@ impl Life {
             | Instruction::StartRun { .. }
             | Instruction::Notify { .. } => {}
         }
-        Ok(Ended::Ok(Found::Nothing))
+        Ok(TaskEffectOutcome::Ok(TaskEffectProduct::Nothing))
     }
 
-    fn acquires(&mut self, stream: &StreamId, reserved: Option<&WorkspaceName>) -> Result<Ended, String> {
+    fn acquires(&mut self, stream: &StreamId, reserved: Option<&WorktreePath>) -> Result<TaskEffectOutcome, String> {
         let has = self.ground.bound_to(stream).cloned();
         let Some(name) = has.or_else(|| reserved.cloned()).or_else(|| self.free_workspace()) else {
-            return Ok(Ended::Failed("the pool is full".into()));
+            return Ok(TaskEffectOutcome::Failed("the pool is full".into()));
         };
         self.ground.bind(stream, &name)?;
         // What was kept free for it need not be named again.
         let unnamed = reserved == Some(&name) && self.chance.percent(10);
-        Ok(Ended::Ok(if unnamed { Found::Nothing } else { Found::Workspace(name) }))
+        Ok(TaskEffectOutcome::Ok(if unnamed { TaskEffectProduct::Nothing } else { TaskEffectProduct::Workspace(name) }))
     }
 
     fn starts_session(&mut self, stream: &StreamId, start: &StartSession) -> Result<(), String> {
         let is_there = self.ground.knows(stream, start.session, self.here);
-        if is_there && !self.has(Bug::StartsTwice) {
+        if is_there && !self.has(SimBug::StartsTwice) {
             return Ok(());
         }
         if is_there {
@@ -235,29 +239,29 @@ impl Life {
         self.note(&format!("{stream}: {} lives as {}", start.session, start.role.word()));
         self.ground.start(stream, start, self.here)?;
         let wait = self.soon(3_000);
-        self.at(wait, Due::Agent { stream: stream.clone(), session: start.session, stir: 0 });
+        self.at(wait, SimEvent::Agent { stream: stream.clone(), session: start.session, stir: 0 });
         Ok(())
     }
 
     /// Ends a process. Whoever watches it may say so as well.
-    fn ends(&mut self, stream: &StreamId, session: SessionId) {
+    fn ends(&mut self, stream: &StreamId, session: SessionNumber) {
         let process = self.ground.processes.get_mut(&(stream.clone(), session));
         let Some(process) = process.filter(|process| process.home == self.here) else { return };
         if process.exit.is_none() {
-            process.exit = Some(Exit::Signal(9));
+            process.exit = Some(SessionExit::Signal(9));
             self.note(&format!("{stream}: {session} is ended"));
             if self.chance.percent(50) {
                 let wait = self.soon(500);
-                self.at(wait, Due::Exited { stream: stream.clone(), session });
+                self.at(wait, SimEvent::Exited { stream: stream.clone(), session });
             }
         }
     }
 
     /// The next task that waits to be begun is begun: once for each time that this is asked, however often it is tried.
-    fn spawns_next(&mut self, stream: &StreamId, key: &str) -> Result<Ended, String> {
-        let nothing = Ok(Ended::Ok(Found::Nothing));
+    fn spawns_next(&mut self, stream: &StreamId, key: &str) -> Result<TaskEffectOutcome, String> {
+        let nothing = Ok(TaskEffectOutcome::Ok(TaskEffectProduct::Nothing));
         let cause = (stream.clone(), key.to_owned());
-        let chosen = self.ground.chosen.get(&cause).filter(|_| !self.has(Bug::BeginsOneMore)).cloned();
+        let chosen = self.ground.chosen.get(&cause).filter(|_| !self.has(SimBug::BeginsOneMore)).cloned();
         let is_next = |task: &TaskWatch| task.status() == "pending";
         let waiting = || self.watch.tasks.iter().find(|(_, task)| is_next(task)).map(|(stream, _)| stream.clone());
         let Some(stream) = chosen.or_else(waiting) else { return nothing };
@@ -268,16 +272,16 @@ impl Life {
         let (room, kept) = self.room();
         let evidence = self.ground.sheet(&stream).evidence();
         self.note(&format!("{stream}: is next, with {room:?}"));
-        self.say(&stream, Some(Asked::Goes(kept)), Input::Spawn { by: Asker::Engine, evidence, room });
+        self.say(&stream, Some(SimRequest::Goes(kept)), TaskInput::Spawn { by: TaskAsker::Engine, evidence, room });
         nothing
     }
 }
 
 /// What an engine hears that cannot tell a session from a person.
-fn as_a_person(input: Input) -> Input {
+fn as_a_person(input: TaskInput) -> TaskInput {
     match input {
-        Input::Move { to, evidence, room, .. } => Input::Move { by: Asker::Person, to, evidence, room },
-        Input::Cancel { evidence, .. } => Input::Cancel { by: Asker::Person, evidence },
+        TaskInput::Move { to, evidence, room, .. } => TaskInput::Move { by: TaskAsker::Person, to, evidence, room },
+        TaskInput::Cancel { evidence, .. } => TaskInput::Cancel { by: TaskAsker::Person, evidence },
         other => other,
     }
 }

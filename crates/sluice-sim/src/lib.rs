@@ -28,5 +28,5 @@ mod work;
 mod works;
 mod world;
 
-pub use bug::Bug;
-pub use world::{Life, Wrong};
+pub use bug::SimBug;
+pub use world::{SimFailure, SimLife};

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use sluice_sim::{Bug, Life};
+use sluice_sim::{SimBug, SimLife};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         let place = arguments.iter().position(|argument| argument == name)?;
         arguments.get(place + 1)?.parse::<u64>().ok()
     };
-    let bug = value("--bug").and_then(|number| Bug::ALL.get(usize::try_from(number).ok()?).copied());
+    let bug = value("--bug").and_then(|number| SimBug::ALL.get(usize::try_from(number).ok()?).copied());
     if let Some(seed) = value("--seed") {
         return tell(seed, bug);
     }
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     }
     let (begun, mut steps) = (Instant::now(), 0);
     for seed in from..from.saturating_add(count) {
-        match Life::live(seed, None) {
+        match SimLife::live(seed, None) {
             Ok(lived) => steps += lived,
             Err(wrong) => {
                 println!("{}seed {seed}: {}\nlive it again: cargo xtask sim --seed {seed}", wrong.script, wrong.what);
@@ -36,8 +36,8 @@ fn main() -> ExitCode {
 }
 
 /// Lives one life again, and prints it.
-fn tell(seed: u64, bug: Option<Bug>) -> ExitCode {
-    match Life::tell(seed, bug) {
+fn tell(seed: u64, bug: Option<SimBug>) -> ExitCode {
+    match SimLife::tell(seed, bug) {
         Ok((steps, script)) => {
             println!("{script}seed {seed}: {steps} steps, every promise kept");
             ExitCode::SUCCESS
@@ -50,9 +50,9 @@ fn tell(seed: u64, bug: Option<Bug>) -> ExitCode {
 }
 
 /// Says in how many lives a broken engine is caught, and how in the first ones.
-fn count_caught(bug: Bug, seeds: std::ops::Range<u64>) -> ExitCode {
+fn count_caught(bug: SimBug, seeds: std::ops::Range<u64>) -> ExitCode {
     let lives = seeds.end - seeds.start;
-    let caught: Vec<_> = seeds.filter_map(|seed| Life::live(seed, Some(bug)).err()).collect();
+    let caught: Vec<_> = seeds.filter_map(|seed| SimLife::live(seed, Some(bug)).err()).collect();
     caught.iter().take(5).for_each(|wrong| println!("seed {}: {}", wrong.seed, wrong.what));
     println!("{bug:?} is caught in {} of {lives} lives", caught.len());
     if caught.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }

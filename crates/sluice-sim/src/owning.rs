@@ -5,23 +5,23 @@
 use std::time::Duration;
 
 use sluice_engine::ownership::Tenure;
-use sluice_engine::reactor::{Message, Reactor};
+use sluice_engine::reactor::{Reactor, ReactorMessage};
 use sluice_store::StoreError;
 
-use crate::bug::Bug;
-use crate::world::{CALM, Due, Life};
+use crate::bug::SimBug;
+use crate::world::{CALM, SimEvent, SimLife};
 
 /// How long the store stays an engine's own without a sign of life.
 const TERM: Duration = Duration::from_secs(6);
 
 /// What an engine has started outlives it. Until when it may go on stands beside it.
 #[derive(Default)]
-pub(crate) struct Home {
+pub(crate) struct SimHome {
     until: i64,
     pub(crate) is_paused: bool,
 }
 
-impl Life {
+impl SimLife {
     fn is_shared(&self) -> bool {
         self.engines.len() > 1
     }
@@ -34,7 +34,7 @@ impl Life {
     /// Whether the engine at hand may act, as far as it knows.
     pub(crate) fn may_act(&self) -> bool {
         let tenure = self.engines[self.here].tenure;
-        let is_fenced = self.is_shared() && self.bug != Some(Bug::ActsWithoutOwnership);
+        let is_fenced = self.is_shared() && self.bug != Some(SimBug::ActsWithoutOwnership);
         tenure.is_some_and(|tenure| !is_fenced || tenure.may_act(self.ticks()))
     }
 
@@ -61,19 +61,19 @@ impl Life {
         }
         if self.now > 0 && self.reads_in_vain() {
             let wait = 200 + self.soon(1_000);
-            self.at(wait, Due::Starts(place));
+            self.at(wait, SimEvent::Starts(place));
             return Ok(());
         }
         let (name, mut writer) = (self.engine().name, Box::new(self.store.writer()));
         let ownership = match sluice_store::Writer::own(writer.as_mut(), name, TERM) {
             Ok(ownership) => ownership,
             Err(StoreError::Owned { .. }) => {
-                if !self.has(Bug::AdoptsWhatWasAnothers) {
+                if !self.has(SimBug::AdoptsWhatWasAnothers) {
                     self.ends_what_it_started(place);
                 }
                 let wait = 500 + self.soon(3_000);
                 if self.now < CALM {
-                    self.at(wait, Due::Starts(place));
+                    self.at(wait, SimEvent::Starts(place));
                 }
                 return Ok(());
             }
@@ -81,7 +81,7 @@ impl Life {
         };
         self.note("starts");
         let was_mine = ownership.before.as_deref() == Some(name);
-        if !was_mine && self.bug != Some(Bug::AdoptsWhatWasAnothers) {
+        if !was_mine && self.bug != Some(SimBug::AdoptsWhatWasAnothers) {
             self.ends_what_it_started(place);
         }
         let tenure = Tenure::taken(ownership.epoch, self.ticks(), TERM);
@@ -99,7 +99,7 @@ impl Life {
 
     /// What is open in the store is taken up.
     fn takes_up(&mut self) -> Result<(), String> {
-        if self.bug == Some(Bug::SkipsRecovery) {
+        if self.bug == Some(SimBug::SkipsRecovery) {
             return Ok(());
         }
         let streams = self.reader.open_streams(None, 10_000).map_err(|error| error.to_string())?;
@@ -107,9 +107,9 @@ impl Life {
             let found = self.load(&stream)?;
             if self.watch.tasks.contains_key(&stream) {
                 let wait = self.soon(1_000);
-                self.at(wait, Due::Looks(stream.clone()));
+                self.at(wait, SimEvent::Looks(stream.clone()));
             }
-            self.hear(Message::Loaded { stream, found });
+            self.hear(ReactorMessage::Loaded { stream, found });
         }
         Ok(())
     }
@@ -122,7 +122,7 @@ impl Life {
         let until = i64::try_from(tenure.until_ms()).unwrap_or(0);
         let (here, wait) = (self.here, (until - self.now).max(0));
         self.homes[here].until = until;
-        self.at(wait, Due::Deadline(here));
+        self.at(wait, SimEvent::Deadline(here));
         let ask_at = i64::try_from(tenure.ask_at_ms()).unwrap_or(0);
         self.renews_soon((ask_at - self.now).max(0));
         if until > self.now && std::mem::take(&mut self.homes[here].is_paused) {
@@ -133,17 +133,17 @@ impl Life {
 
     pub(crate) fn renews_soon(&mut self, wait: i64) {
         let here = self.here;
-        let asks = |whose: Option<usize>, due: &Due| {
-            whose == Some(here) && matches!(due, Due::Renews | Due::Owns { .. } | Due::Owned { .. })
+        let asks = |whose: Option<usize>, due: &SimEvent| {
+            whose == Some(here) && matches!(due, SimEvent::Renews | SimEvent::Owns { .. } | SimEvent::Owned { .. })
         };
         if self.is_shared() && !self.due.values().any(|(whose, due)| asks(*whose, due)) {
-            self.at(wait, Due::Renews);
+            self.at(wait, SimEvent::Renews);
         }
     }
 
     pub(crate) fn renews(&mut self) {
         let (asked, wait, sent) = (self.now, self.soon(50), self.chance.percent(70));
-        self.at(wait, Due::Owns { asked, sent });
+        self.at(wait, SimEvent::Owns { asked, sent });
     }
 
     /// The store is asked for another term. It counts from when it hears that, the engine from when it asked.
@@ -162,7 +162,7 @@ impl Life {
         match is_heard {
             true => {
                 let wait = self.soon(20);
-                self.at(wait, Due::Owned { asked, epoch });
+                self.at(wait, SimEvent::Owned { asked, epoch });
             }
             false => self.renews_soon(200),
         }
@@ -184,13 +184,13 @@ impl Life {
     pub(crate) fn loses_the_store(&mut self) -> Result<(), String> {
         self.note("the store is another's");
         let here = self.here;
-        if self.bug == Some(Bug::KeepsOldMemory) {
+        if self.bug == Some(SimBug::KeepsOldMemory) {
             return self.owns_again();
         }
         self.ends_what_it_started(here);
         self.process_ends(here)?;
         let wait = self.soon(8_000);
-        self.at(wait, Due::Starts(here));
+        self.at(wait, SimEvent::Starts(here));
         Ok(())
     }
 
@@ -211,7 +211,7 @@ impl Life {
     /// Nobody has given what a home has started more time: it is paused. Nobody but the home is needed for that.
     pub(crate) fn deadline(&mut self, home: usize) {
         let place = &self.homes[home];
-        if self.now < place.until || place.is_paused || self.bug == Some(Bug::LeavesWorkRunning) {
+        if self.now < place.until || place.is_paused || self.bug == Some(SimBug::LeavesWorkRunning) {
             return;
         }
         self.here = home;

@@ -3,19 +3,19 @@
 
 mod tasks;
 
-use sluice_core::run::{Given, Input, Mode, Origin};
-use sluice_engine::actor::Said;
-use sluice_engine::reactor::{Message, Token};
+use sluice_core::run::{RunInput, RunMode, RunOrigin, RunParameters};
+use sluice_engine::actor::ActorInput;
+use sluice_engine::reactor::{ReactorMessage, ReactorToken};
 use sluice_engine::run_actor::RunActor;
 use sluice_store::StreamId;
 
-use crate::bug::Bug;
+use crate::bug::SimBug;
 use crate::definitions;
 use crate::watch::run_of;
 use crate::work::{ELSEWHERE, OWN};
-use crate::world::{Asked, Due, Life};
+use crate::world::{SimEvent, SimLife, SimRequest};
 
-impl Life {
+impl SimLife {
     pub(crate) fn person(&mut self) {
         if self.chance.percent(20) {
             self.here = self.some_engine();
@@ -32,8 +32,8 @@ impl Life {
         }
         let stream = self.chance.pick(&runs).clone();
         let input = match self.chance.below(10) {
-            0 => Input::Cancel { reason: "enough".into() },
-            1..=3 => Input::Retry { step: None, guidance: None },
+            0 => RunInput::Cancel { reason: "enough".into() },
+            1..=3 => RunInput::Retry { step: None, guidance: None },
             _ => match self.open_question(&stream) {
                 Some(input) => input,
                 None => return,
@@ -43,70 +43,70 @@ impl Life {
     }
 
     /// A person says something to a run.
-    fn says(&mut self, stream: StreamId, input: Input) {
+    fn says(&mut self, stream: StreamId, input: RunInput) {
         self.note(&format!("{stream}: a person says {input:?}"));
         self.number += 1;
-        let token = Token(self.number);
-        self.engine().asked.insert(token, Asked::Hears(stream.clone()));
-        self.hear(Message::Say { token: Some(token), stream, said: Said::Run(input) });
+        let token = ReactorToken(self.number);
+        self.engine().asked.insert(token, SimRequest::Hears(stream.clone()));
+        self.hear(ReactorMessage::Say { token: Some(token), stream, said: ActorInput::Run(input) });
     }
 
     fn start_run(&mut self) {
         self.number += 1;
         let id = format!("run-{:05}", self.number);
         let known = self.chance.pick(definitions::recipes());
-        let given = Given {
+        let given = RunParameters {
             id: id.clone(),
-            mode: Mode::Engine,
+            mode: RunMode::Engine,
             inputs: Vec::new(),
             prompt: "do it".into(),
             workspace: String::new(),
             work_order: String::new(),
-            origin: Origin::default(),
+            origin: RunOrigin::default(),
         };
         self.note(&format!("{id}: starts {}", known.plan.recipe.name));
         let now = self.moment();
         let group = *self.chance.pick(&[OWN, ELSEWHERE]);
         let (actor, change) = RunActor::create(known.plan.clone(), known.digest.to_string(), group.into(), given, now);
-        let (token, stream) = (Token(self.number), StreamId::new(id));
-        self.waits_for(token, Asked::Begins(stream.clone(), None));
+        let (token, stream) = (ReactorToken(self.number), StreamId::new(id));
+        self.waits_for(token, SimRequest::Begins(stream.clone(), None));
         let blobs = vec![(known.digest, b"pinned".to_vec())];
         let actor = self.run(actor);
-        self.hear(Message::Create { token: Some(token), stream, actor, change, blobs });
+        self.hear(ReactorMessage::Create { token: Some(token), stream, actor, change, blobs });
     }
 
     /// Somebody waits for an answer, for a while.
-    fn waits_for(&mut self, token: Token, asked: Asked) {
+    fn waits_for(&mut self, token: ReactorToken, asked: SimRequest) {
         self.engine().asked.insert(token, asked);
         let patience = 300 + self.soon(5_000);
-        self.at(patience, Due::GivesUp(token));
+        self.at(patience, SimEvent::GivesUp(token));
     }
 
     /// Somebody waits no longer. What can be taken back never happens; what cannot is on its way, and they are told so.
-    pub(crate) fn gives_up(&mut self, token: Token) -> Result<(), String> {
+    pub(crate) fn gives_up(&mut self, token: ReactorToken) -> Result<(), String> {
         let engine = &mut self.engines[self.here];
-        if !matches!(engine.asked.get(&token), Some(Asked::Begins(..))) {
+        if !matches!(engine.asked.get(&token), Some(SimRequest::Begins(..))) {
             return Ok(());
         }
-        let is_broken = self.bug == Some(Bug::DoesWhatWasGivenUp);
+        let is_broken = self.bug == Some(SimBug::DoesWhatWasGivenUp);
         if !is_broken && !engine.reactor.can_withdraw(token) {
             return Ok(());
         }
         if !is_broken {
             engine.reactor.withdraw(token);
         }
-        let Some(Asked::Begins(stream, kept)) = engine.asked.remove(&token) else { return Ok(()) };
+        let Some(SimRequest::Begins(stream, kept)) = engine.asked.remove(&token) else { return Ok(()) };
         engine.kept.retain(|name| Some(name) != kept.as_ref());
         self.note(&format!("{stream}: whoever wanted it gives it up"));
         self.watch.denied(&stream)
     }
 
-    fn open_question(&mut self, stream: &StreamId) -> Option<Input> {
+    fn open_question(&mut self, stream: &StreamId) -> Option<RunInput> {
         let stored = self.reader.load(stream).ok()??;
         let state = run_of(&stored).ok()?;
         let (_, question) = state.question().filter(|_| state.end.is_none())?;
         let option = (*self.chance.pick(question.kind.options())).to_owned();
-        Some(Input::Answer { question: question.id, option, message: None })
+        Some(RunInput::Answer { question: question.id, option, message: None })
     }
 
     /// When nothing else is due, people answer what is asked, so that every life comes to an end.

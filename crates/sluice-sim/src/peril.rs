@@ -1,18 +1,18 @@
 //! What happens to the processes of engines: they are killed between any two steps, stopped by a signal for a while, cut
 //! off from the store, and their wall's clock is set.
 
-use sluice_engine::actor::Outcome as Done;
+use sluice_engine::actor::EffectOutcome;
 
-use crate::bug::Bug;
-use crate::world::{CALM, Due, Life};
+use crate::bug::SimBug;
+use crate::world::{CALM, SimEvent, SimLife};
 
-impl Life {
+impl SimLife {
     /// In so many of a hundred cases the process is killed soon, in the middle of what it is at.
     pub(crate) fn is_in_peril(&mut self, percent: u64, soon: u64) {
         if self.perils > 0 && self.now < CALM && self.chance.percent(percent) {
             self.perils -= 1;
             let (wait, here) = (self.soon(soon), self.here);
-            self.at(wait, Due::Killed(here));
+            self.at(wait, SimEvent::Killed(here));
         }
     }
 
@@ -24,15 +24,15 @@ impl Life {
     pub(crate) fn perils_of_time(&mut self) {
         for _ in 0..self.chance.below(3) {
             let (wait, place, time) = (self.soon(60_000), self.some_engine(), 500 + self.soon(25_000));
-            self.at(wait, Due::Stops(place, time));
+            self.at(wait, SimEvent::Stops(place, time));
         }
         for _ in 0..self.chance.below(3) {
             let (wait, place, time) = (self.soon(60_000), self.some_engine(), 500 + self.soon(20_000));
-            self.at(wait, Due::Cuts(place, time));
+            self.at(wait, SimEvent::Cuts(place, time));
         }
         for _ in 0..self.chance.below(3) {
             let (wait, place, by) = (self.soon(60_000), self.some_engine(), self.soon(1_200_000) - 600_000);
-            self.at(wait, Due::Jumps(place, by));
+            self.at(wait, SimEvent::Jumps(place, by));
         }
     }
 
@@ -55,7 +55,7 @@ impl Life {
     pub(crate) fn wakes_up(&mut self) {
         let (here, now) = (self.here, self.moment());
         let slept = if self.is_stopped(here) { 0 } else { std::mem::take(&mut self.engines[here].slept) };
-        if slept > 0 && !self.has(Bug::SleepsThroughLeases) {
+        if slept > 0 && !self.has(SimBug::SleepsThroughLeases) {
             self.engine().reactor.slept(slept, now);
         }
     }
@@ -83,7 +83,7 @@ impl Life {
         // Where another may take the store, it may be down for long enough.
         let most = if self.engines.len() > 1 && self.chance.percent(40) { 30_000 } else { 5_000 };
         let wait = if self.chance.percent(40) { 0 } else { self.soon(most) };
-        self.at(wait, Due::Starts(place));
+        self.at(wait, SimEvent::Starts(place));
         Ok(())
     }
 
@@ -105,57 +105,57 @@ impl Life {
     }
 
     /// What becomes of something that was due when the process ended.
-    fn outlives(&mut self, due: Due) -> Result<(), String> {
+    fn outlives(&mut self, due: SimEvent) -> Result<(), String> {
         match due {
             // A write that was on its way may or may not have reached the disk; whole batches, never parts.
-            Due::Stored { batch, doubt, .. } => {
+            SimEvent::Stored { batch, doubt, .. } => {
                 if self.chance.percent(50) {
                     self.write(batch, doubt)?;
                 }
             }
             // What its own hands were at is done or not; in either case nobody says so.
-            Due::Acts { assignment } => {
+            SimEvent::Acts { assignment } => {
                 if self.may_act() && self.chance.percent(40) {
                     self.carries_out(&assignment)?;
                 }
             }
             // A message that was already sent may be heard by the next one.
-            Due::Answers { assignment, outcome } => {
+            SimEvent::Answers { assignment, outcome } => {
                 if self.chance.percent(30) {
                     let wait = self.soon(2_000);
-                    self.at(wait, Due::Late { assignment, outcome: Some(Done::Task(outcome)) });
+                    self.at(wait, SimEvent::Late { assignment, outcome: Some(EffectOutcome::Task(outcome)) });
                 }
             }
-            Due::Told(_)
-            | Due::Loaded(_)
-            | Due::Renews
-            | Due::Owns { .. }
-            | Due::Owned { .. }
-            | Due::Begins(_)
-            | Due::Does(_)
-            | Due::Reports { .. }
-            | Due::Exited { .. }
-            | Due::LooksAtRun(_)
-            | Due::Looks(_)
-            | Due::Merged(_)
-            | Due::GivesUp(_)
-            | Due::Alarm
-            | Due::Deadline(_)
-            | Due::Works { .. }
-            | Due::Performed { .. }
-            | Due::Late { .. }
-            | Due::Abandons { .. }
-            | Due::WorkerLost { .. }
-            | Due::WorkerJoins
-            | Due::Heartbeat(_)
-            | Due::Agent { .. }
-            | Due::RunEnds { .. }
-            | Due::Person
-            | Due::Killed(_)
-            | Due::Starts(_)
-            | Due::Stops(..)
-            | Due::Cuts(..)
-            | Due::Jumps(..) => {}
+            SimEvent::Told(_)
+            | SimEvent::Loaded(_)
+            | SimEvent::Renews
+            | SimEvent::Owns { .. }
+            | SimEvent::Owned { .. }
+            | SimEvent::Begins(_)
+            | SimEvent::Does(_)
+            | SimEvent::Reports { .. }
+            | SimEvent::Exited { .. }
+            | SimEvent::LooksAtRun(_)
+            | SimEvent::Looks(_)
+            | SimEvent::Merged(_)
+            | SimEvent::GivesUp(_)
+            | SimEvent::Alarm
+            | SimEvent::Deadline(_)
+            | SimEvent::Works { .. }
+            | SimEvent::Performed { .. }
+            | SimEvent::Late { .. }
+            | SimEvent::Abandons { .. }
+            | SimEvent::WorkerLost { .. }
+            | SimEvent::WorkerJoins
+            | SimEvent::Heartbeat(_)
+            | SimEvent::Agent { .. }
+            | SimEvent::RunEnds { .. }
+            | SimEvent::Person
+            | SimEvent::Killed(_)
+            | SimEvent::Starts(_)
+            | SimEvent::Stops(..)
+            | SimEvent::Cuts(..)
+            | SimEvent::Jumps(..) => {}
         }
         Ok(())
     }

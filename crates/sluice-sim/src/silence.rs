@@ -1,29 +1,31 @@
 //! A run that settles a performance without a word about how it ended, for an engine that is broken in that way.
 
 use sluice_core::machine::{Moment, Refusal};
-use sluice_engine::actor::{Actor, Change, Outcome, Said, Wanted};
-use sluice_engine::codec::outbox::{self, Note};
+use sluice_engine::actor::{Actor, ActorChange, ActorInput, EffectOutcome, WorkerRequirement};
+use sluice_engine::codec::outbox::{self, OutboxNote};
 use sluice_engine::run_actor::{RunActor, performed};
 use sluice_store::{Effect, Event, Header};
 
 /// A run whose step waits for ever when its performance could not be made.
-pub(crate) struct Silent {
+pub(crate) struct SilentRun {
     actor: RunActor,
 }
 
-impl Silent {
-    pub(crate) fn new(actor: RunActor) -> Silent {
-        Silent { actor }
+impl SilentRun {
+    pub(crate) fn new(actor: RunActor) -> SilentRun {
+        SilentRun { actor }
     }
 }
 
-impl Actor for Silent {
-    fn take(&mut self, said: Said, now: Moment) -> Result<Option<Change>, Refusal> {
+impl Actor for SilentRun {
+    fn take(&mut self, said: ActorInput, now: Moment) -> Result<Option<ActorChange>, Refusal> {
         let effect = match &said {
-            Said::Outcome { effect, outcome: Outcome::Failed(_) } if performed(effect).is_some() => effect.clone(),
+            ActorInput::Outcome { effect, outcome: EffectOutcome::Failed(_) } if performed(effect).is_some() => {
+                effect.clone()
+            }
             _ => return self.actor.take(said, now),
         };
-        let note = Note::Settled { effect: effect.clone(), error: None };
+        let note = OutboxNote::Settled { effect: effect.clone(), error: None };
         let event = Event {
             kind: note.kind().into(),
             version: outbox::VERSION,
@@ -36,7 +38,7 @@ impl Actor for Silent {
         self.actor.noted(1);
         let header = self.actor.header(now);
         let (rows, effects, timers) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Some(Change { events: vec![event], header, rows, effects, settled: vec![effect], timers }))
+        Ok(Some(ActorChange { events: vec![event], header, rows, effects, settled: vec![effect], timers }))
     }
 
     fn header(&self, now: Moment) -> Header {
@@ -55,7 +57,7 @@ impl Actor for Silent {
         self.actor.is_open(effect)
     }
 
-    fn wants(&self, effect: &Effect) -> Option<Wanted> {
+    fn wants(&self, effect: &Effect) -> Option<WorkerRequirement> {
         self.actor.wants(effect)
     }
 

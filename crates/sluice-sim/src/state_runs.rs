@@ -1,27 +1,27 @@
 //! The runs that the states of simulated tasks start. Of each there is only its beginning and its end: what happens in
 //! between is a life of its own.
 
-use sluice_core::task::Input;
-use sluice_core::task::input::{Found, Outcome as Ended, RunEnd};
-use sluice_core::task::state::{Stood, WorkspaceName};
+use sluice_core::task::TaskInput;
+use sluice_core::task::input::{RunEnd, TaskEffectOutcome, TaskEffectProduct};
+use sluice_core::task::state::{WorkSnapshot, WorktreePath};
 use sluice_store::StreamId;
 
-use crate::bug::Bug;
+use crate::bug::SimBug;
 use crate::watch::TaskWatch;
-use crate::world::{Due, Life};
+use crate::world::{SimEvent, SimLife};
 
-impl Life {
+impl SimLife {
     /// Starts the run of a state, named after the effect that asks for it; asked for again it is there already.
     pub(crate) fn starts_run(
         &mut self,
         stream: &StreamId,
         effect: &str,
-        workspace: Option<&WorkspaceName>,
-    ) -> Result<Ended, String> {
+        workspace: Option<&WorktreePath>,
+    ) -> Result<TaskEffectOutcome, String> {
         let run = (stream.clone(), effect.to_owned());
         if !self.ground.runs.contains_key(&run) {
             self.ground.run(stream, effect, workspace)?;
-            let began = Stood::of(&self.ground.sheet(stream).evidence().work);
+            let began = WorkSnapshot::of(&self.ground.sheet(stream).evidence().work);
             if self.watch.tasks.get(stream).is_some_and(TaskWatch::starts_a_check) {
                 self.ground.checks.insert(stream.clone(), effect.to_owned());
             }
@@ -29,9 +29,12 @@ impl Life {
             self.note(&format!("{stream}: the run {effect} goes"));
             self.is_in_peril(40, 6_000);
             let wait = self.soon(6_000);
-            self.at(wait, Due::RunEnds { stream: stream.clone(), run: effect.to_owned() });
+            self.at(wait, SimEvent::RunEnds { stream: stream.clone(), run: effect.to_owned() });
         }
-        Ok(Ended::Ok(Found::Run { id: effect.to_owned(), began: self.ground.begun.get(&run).cloned() }))
+        Ok(TaskEffectOutcome::Ok(TaskEffectProduct::Run {
+            id: effect.to_owned(),
+            began: self.ground.begun.get(&run).cloned(),
+        }))
     }
 
     /// It ends, unless it was cancelled, as it must have been when its task is over.
@@ -55,7 +58,7 @@ impl Life {
             known.get_or_insert(end);
         }
         let wait = self.soon(300);
-        self.at(wait, Due::LooksAtRun(stream));
+        self.at(wait, SimEvent::LooksAtRun(stream));
         Ok(())
     }
 
@@ -68,16 +71,17 @@ impl Life {
         let evidence = self.ground.sheet(stream).evidence();
         // The runs of this world commit nothing themselves.
         let began = self.ground.begun.get(&(stream.clone(), run.clone()));
-        let own = began == Some(&Stood::of(&evidence.work)) || self.bug == Some(Bug::TakesAllCommitsForTheRuns);
+        let own =
+            began == Some(&WorkSnapshot::of(&evidence.work)) || self.bug == Some(SimBug::TakesAllCommitsForTheRuns);
         for _ in 0..=usize::from(self.chance.percent(10)) {
             let evidence = evidence.clone();
-            self.say(stream, None, Input::RunEnded { run: run.clone(), end, why: why.clone(), own, evidence });
+            self.say(stream, None, TaskInput::RunEnded { run: run.clone(), end, why: why.clone(), own, evidence });
         }
     }
 
     /// An engine that has just started looks at the run of a task.
     pub(crate) fn looks_at_run_again(&mut self, stream: &StreamId) {
-        if self.bug != Some(Bug::ForgetsRunEnds) {
+        if self.bug != Some(SimBug::ForgetsRunEnds) {
             self.looks_at_run(stream);
         }
     }

@@ -1,24 +1,24 @@
 //! The threads of an engine's own hands. There are few; whatever waits for something else to end holds none, or nothing
 //! would get on when enough of it waits.
 
-use sluice_core::task::state::About;
-use sluice_core::task::{Asker, Create, Evidence};
-use sluice_engine::actor::Outcome as Done;
-use sluice_engine::reactor::{Assignment, Message};
+use sluice_core::task::state::TaskSubject;
+use sluice_core::task::{Evidence, NewTask, TaskAsker};
+use sluice_engine::actor::EffectOutcome;
+use sluice_engine::reactor::{Assignment, ReactorMessage};
 use sluice_engine::task_actor::TaskActor;
 use sluice_store::StreamId;
 
-use crate::bug::Bug;
+use crate::bug::SimBug;
 use crate::definitions;
 use crate::hands::is_task;
 use crate::watch::TaskWatch;
 use crate::works::failed;
-use crate::world::{CALM, Due, Life};
+use crate::world::{CALM, SimEvent, SimLife};
 
 /// So much is carried out at once.
 const MOST: usize = 3;
 
-impl Life {
+impl SimLife {
     /// An effect is begun as soon as a thread is free and the store can be read. What cannot be read now is no outcome.
     pub(crate) fn begins(&mut self, it: Assignment) -> Result<(), String> {
         if self.engine().busy.len() >= MOST {
@@ -27,23 +27,23 @@ impl Life {
         }
         // It was decided while the store was ours. Before anything is done it must be so again, or still.
         if !self.may_act() {
-            self.at(200, Due::Begins(it));
+            self.at(200, SimEvent::Begins(it));
             return Ok(());
         }
         let name = (it.stream.clone(), it.effect.id.clone());
         if self.reads_in_vain() {
-            return self.cannot_begin(it, Bug::TakesAFailedReadForAnOutcome, UNREACHED);
+            return self.cannot_begin(it, SimBug::TakesAFailedReadForAnOutcome, UNREACHED);
         }
         if self.is_short() {
-            return self.cannot_begin(it, Bug::TakesAShortageForAnOutcome, SHORT);
+            return self.cannot_begin(it, SimBug::TakesAShortageForAnOutcome, SHORT);
         }
         if self.panics() && !self.is_there(&it)? {
             self.note(&format!("{}: the hands panic at {}", it.stream, it.effect.id));
             if is_task(&it.stream) {
                 self.fails_at(&it)?;
             }
-            if !self.has(Bug::SwallowsPanics) {
-                self.is_over(it, Done::Failed("the hands panicked".into()))?;
+            if !self.has(SimBug::SwallowsPanics) {
+                self.is_over(it, EffectOutcome::Failed("the hands panicked".into()))?;
             }
             return Ok(());
         }
@@ -60,12 +60,12 @@ impl Life {
     }
 
     /// An effect is begun later, unless the engine is broken and takes why it cannot be begun now for its outcome.
-    fn cannot_begin(&mut self, it: Assignment, bug: Bug, why: &str) -> Result<(), String> {
+    fn cannot_begin(&mut self, it: Assignment, bug: SimBug, why: &str) -> Result<(), String> {
         if self.has(bug) {
-            return self.is_over(it, Done::Failed(why.into()));
+            return self.is_over(it, EffectOutcome::Failed(why.into()));
         }
         let wait = 200 + self.soon(800);
-        self.at(wait, Due::Begins(it));
+        self.at(wait, SimEvent::Begins(it));
         Ok(())
     }
 
@@ -80,11 +80,11 @@ impl Life {
     }
 
     /// The engine hears how something ended, perhaps twice.
-    pub(crate) fn reports(&mut self, it: &Assignment, outcome: &Done) -> Result<(), String> {
+    pub(crate) fn reports(&mut self, it: &Assignment, outcome: &EffectOutcome) -> Result<(), String> {
         self.frees_thread(&it.stream, &it.effect.id)?;
         for _ in 0..=usize::from(self.chance.percent(5)) {
             let (stream, effect, outcome) = (it.stream.clone(), it.effect.id.clone(), outcome.clone());
-            self.hear(Message::Ended { token: None, stream, effect, dispatch: it.dispatch, outcome });
+            self.hear(ReactorMessage::Ended { token: None, stream, effect, dispatch: it.dispatch, outcome });
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Life {
         let (stream, effect) = (it.stream.clone(), it.effect.id.clone());
         self.engine().awaiting.insert(task.clone(), it);
         self.awaited_ends(&task);
-        if self.has(Bug::WaitsOnAThread) {
+        if self.has(SimBug::WaitsOnAThread) {
             return Ok(());
         }
         self.frees_thread(&stream, &effect)
@@ -109,24 +109,29 @@ impl Life {
     fn create_for_step(&mut self, task: &StreamId, id: String) {
         let known = self.chance.pick(&definitions::lifecycles()[..2]);
         let (room, _) = self.room();
-        let about = About { summary: "A part".into(), project: "sim".into(), branch: id.clone(), ..About::default() };
-        let by = Asker::Person;
-        let wanted = Create { status: None, about, by, spawn: true, evidence: Evidence::default(), room, sessions: 0 };
+        let about = TaskSubject {
+            summary: "A part".into(),
+            project: "sim".into(),
+            branch: id.clone(),
+            ..TaskSubject::default()
+        };
+        let by = TaskAsker::Person;
+        let wanted = NewTask { status: None, about, by, spawn: true, evidence: Evidence::default(), room, sessions: 0 };
         let now = self.moment();
         let created = TaskActor::create(known.lifecycle.clone(), known.digest.to_string(), id, &wanted, now);
         let Ok((actor, change)) = created else { return };
         self.watch.asks(task, by);
         self.ground.sheet(task).branch = task.as_str().to_owned();
         let (stream, blobs) = (task.clone(), vec![(known.digest, b"pinned".to_vec())]);
-        self.hear(Message::Create { token: None, stream, actor: Box::new(actor), change, blobs });
+        self.hear(ReactorMessage::Create { token: None, stream, actor: Box::new(actor), change, blobs });
     }
 
     /// A task may be over: whoever waits for that hears of it.
     pub(crate) fn awaited_ends(&mut self, task: &StreamId) {
         let is_over = self.watch.tasks.get(task).is_some_and(TaskWatch::is_finished);
         let Some(assignment) = is_over.then(|| self.engine().awaiting.remove(task)).flatten() else { return };
-        let (wait, outcome) = (self.soon(100), Done::Run(self.report()));
-        self.at(wait, Due::Reports { assignment, outcome });
+        let (wait, outcome) = (self.soon(100), EffectOutcome::Run(self.report()));
+        self.at(wait, SimEvent::Reports { assignment, outcome });
     }
 
     /// A step that is a task is ended; its task goes on.
@@ -136,7 +141,7 @@ impl Life {
         let Some(task) = task.map(|(task, _)| task.clone()) else { return };
         let Some(assignment) = awaiting.remove(&task) else { return };
         let (wait, outcome) = (self.soon(100), failed("it was ended; its task goes on"));
-        self.at(wait, Due::Reports { assignment, outcome });
+        self.at(wait, SimEvent::Reports { assignment, outcome });
     }
 }
 

@@ -8,19 +8,19 @@ mod timers;
 use std::collections::{BTreeMap, BTreeSet};
 
 use sluice_core::machine::Moment;
-use sluice_core::run::{Event, Given, Mode, Origin, RunState};
+use sluice_core::run::{RunEvent, RunMode, RunOrigin, RunParameters, RunState};
 use sluice_engine::codec::{run_event, run_state};
 use sluice_engine::task_actor::TaskActor;
-use sluice_store::{Append, Reader, Stored, StreamId};
+use sluice_store::{Append, Reader, StoredStream, StreamId};
 
 use crate::definitions;
 use crate::threads::{SHORT, UNREACHED};
 pub(crate) use tasks::TaskWatch;
-use timers::Timer;
+use timers::SimTimer;
 
 /// What the watch remembers.
 #[derive(Default)]
-pub(crate) struct Watch {
+pub(crate) struct SimWatch {
     /// What is being done right now: by stream and step or item, who does it.
     doing: BTreeMap<(StreamId, String), (u64, String)>,
     /// Effects whose result is durable.
@@ -34,7 +34,7 @@ pub(crate) struct Watch {
     /// Which of them are stored.
     begun: BTreeSet<StreamId>,
     /// The timers that are set, by their streams.
-    timers: BTreeMap<StreamId, BTreeMap<String, Timer>>,
+    timers: BTreeMap<StreamId, BTreeMap<String, SimTimer>>,
     /// How many events of each stream were seen durable.
     seen: BTreeMap<StreamId, u64>,
     /// What is known of tasks from what reached the disk.
@@ -45,7 +45,7 @@ pub(crate) struct Watch {
 
 /// Who stored something, and when.
 #[derive(Clone, Copy)]
-pub(crate) struct By {
+pub(crate) struct SimCommitSource {
     /// When it was.
     pub(crate) now: i64,
     /// How far the clock of who stored it was ahead.
@@ -63,7 +63,7 @@ pub(crate) fn thing(effect: &str) -> String {
     if part.starts_with("item") { format!("{step} {part}") } else { step.to_owned() }
 }
 
-impl Watch {
+impl SimWatch {
     pub(crate) fn begins(&mut self, stream: &StreamId, effect: &str, who: u64) -> Result<(), String> {
         if self.done.contains(&(stream.clone(), effect.to_owned())) {
             return Err(format!("{stream}: {effect} is done again, although its result was stored"));
@@ -113,7 +113,7 @@ impl Watch {
 
     /// An append is durable: its settled effects must never be done again, and unless the run ended with it nobody may
     /// still be at them, for then the answer came from somebody who had been given up.
-    pub(crate) fn stored(&mut self, append: &Append, by: By) -> Result<(), String> {
+    pub(crate) fn stored(&mut self, append: &Append, by: SimCommitSource) -> Result<(), String> {
         let stream = &append.stream;
         if self.begun.insert(stream.clone()) && self.denied.contains(stream) {
             return Err(format!("{stream} was answered with no, and begins"));
@@ -214,18 +214,18 @@ impl Watch {
 }
 
 /// Where a run is.
-pub(crate) fn run_of(stored: &Stored) -> Result<RunState, String> {
+pub(crate) fn run_of(stored: &StoredStream) -> Result<RunState, String> {
     let digest = run_state::definition_of(&stored.header.data).map_err(|error| error.to_string())?;
     run_state::read(definitions::plan(&digest)?, &stored.header.data, &stored.rows).map_err(|error| error.to_string())
 }
 
-fn run_adds_up(stored: &Stored, log: impl Iterator<Item = sluice_store::Event>) -> Result<bool, String> {
+fn run_adds_up(stored: &StoredStream, log: impl Iterator<Item = sluice_store::Event>) -> Result<bool, String> {
     let digest = run_state::definition_of(&stored.header.data).map_err(|error| error.to_string())?;
     let plan = definitions::plan(&digest)?;
     let mut folded: Option<RunState> = None;
     for event in log {
         let event = run_event::read(event.version, &event.data).map_err(|error| error.to_string())?;
-        if let Event::Started { given, at } = &event {
+        if let RunEvent::Started { given, at } = &event {
             folded = Some(RunState::new(plan, (**given).clone(), *at));
         }
         if let Some(state) = &mut folded {
@@ -236,14 +236,14 @@ fn run_adds_up(stored: &Stored, log: impl Iterator<Item = sluice_store::Event>) 
     Ok(folded == run_of(stored)?)
 }
 
-fn nobody() -> Given {
-    Given {
+fn nobody() -> RunParameters {
+    RunParameters {
         id: String::new(),
-        mode: Mode::Engine,
+        mode: RunMode::Engine,
         inputs: Vec::new(),
         prompt: String::new(),
         workspace: String::new(),
         work_order: String::new(),
-        origin: Origin::default(),
+        origin: RunOrigin::default(),
     }
 }

@@ -2,13 +2,13 @@
 //! fails, dies, is cut off, and answers twice or late.
 
 use sluice_core::recipe::{Data, FailureKind};
-use sluice_core::run::{Outcome, Report};
-use sluice_engine::actor::Outcome as Done;
-use sluice_engine::reactor::{Assignment, Message, Token};
-use sluice_engine::workers::{Offer, WorkerId};
+use sluice_core::run::{AttemptReport, StepOutcome};
+use sluice_engine::actor::EffectOutcome;
+use sluice_engine::reactor::{Assignment, ReactorMessage, ReactorToken};
+use sluice_engine::workers::{WorkerId, WorkerOffer};
 
-use crate::bug::Bug;
-use crate::world::{Asked, CALM, Due, Life, Told};
+use crate::bug::SimBug;
+use crate::world::{CALM, SimEvent, SimLife, SimRequest, SimWorkerReport};
 
 /// How long a lasting worker may be silent, in milliseconds.
 pub(crate) const LEASE: i64 = 5_000;
@@ -17,10 +17,11 @@ pub(crate) const OWN: &str = "own";
 /// Whose steps the lasting worker does.
 pub(crate) const ELSEWHERE: &str = "elsewhere";
 
-impl Life {
+impl SimLife {
     pub(crate) fn join_workers(&mut self) {
-        let own = Offer { id: WorkerId(OWN.into()), role: "any".into(), group: OWN.into(), capacity: 2, lease: None };
-        self.hear(Message::Joined(own));
+        let own =
+            WorkerOffer { id: WorkerId(OWN.into()), role: "any".into(), group: OWN.into(), capacity: 2, lease: None };
+        self.hear(ReactorMessage::Joined(own));
         self.join_lasting();
     }
 
@@ -30,11 +31,11 @@ impl Life {
 
     pub(crate) fn join_lasting(&mut self) {
         let (id, lease) = (self.lasting_name(), Some(LEASE));
-        let offer = Offer { id: id.clone(), role: "any".into(), group: ELSEWHERE.into(), capacity: 3, lease };
-        self.hear(Message::Joined(offer));
-        let is_beating = |due: &Due| matches!(due, Due::Heartbeat(worker) if *worker == id);
+        let offer = WorkerOffer { id: id.clone(), role: "any".into(), group: ELSEWHERE.into(), capacity: 3, lease };
+        self.hear(ReactorMessage::Joined(offer));
+        let is_beating = |due: &SimEvent| matches!(due, SimEvent::Heartbeat(worker) if *worker == id);
         if !self.due.values().any(|(_, due)| is_beating(due)) {
-            self.at(0, Due::Heartbeat(id));
+            self.at(0, SimEvent::Heartbeat(id));
         }
     }
 
@@ -43,29 +44,29 @@ impl Life {
     pub(crate) fn worker_lost(&mut self, dies: bool) {
         self.note(if dies { "the lasting worker dies" } else { "the lasting worker is cut off" });
         let name = self.lasting_name();
-        let lost = |due: &Due| match due {
-            Due::Heartbeat(worker) => *worker == name,
-            Due::Performed { assignment, .. } => assignment.worker.as_ref() == Some(&name),
+        let lost = |due: &SimEvent| match due {
+            SimEvent::Heartbeat(worker) => *worker == name,
+            SimEvent::Performed { assignment, .. } => assignment.worker.as_ref() == Some(&name),
             _ => false,
         };
         let keys: Vec<(i64, u64)> = self.due.iter().filter(|(_, (_, due))| lost(due)).map(|(key, _)| *key).collect();
         for key in keys {
-            let Some((_, Due::Performed { assignment, who, .. })) = self.due.remove(&key) else { continue };
+            let Some((_, SimEvent::Performed { assignment, who, .. })) = self.due.remove(&key) else { continue };
             match dies {
                 true => self.watch.ends(&assignment.stream, &assignment.effect.id, who),
                 false => {
                     // It stops when it has finished, or when its lease is over, whichever is first.
                     let stops = (key.0 - self.now).clamp(0, LEASE * 2 / 3);
                     let (stream, effect) = (assignment.stream.clone(), assignment.effect.id.clone());
-                    self.at(stops, Due::Abandons { stream, effect, who });
+                    self.at(stops, SimEvent::Abandons { stream, effect, who });
                     let late = LEASE + self.soon(3_000);
-                    self.at(late, Due::Late { assignment, outcome: None });
+                    self.at(late, SimEvent::Late { assignment, outcome: None });
                 }
             }
         }
         self.lasting += 1;
         let wait = self.soon(10_000);
-        self.at(wait, Due::WorkerJoins);
+        self.at(wait, SimEvent::WorkerJoins);
     }
 
     /// The work of a worker is given to another. One that is there must not lose it.
@@ -79,14 +80,14 @@ impl Life {
     }
 
     pub(crate) fn perform(&mut self, assignment: Assignment) -> Result<(), String> {
-        if self.has(Bug::ForgetsEffects) && self.chance.percent(5) {
+        if self.has(SimBug::ForgetsEffects) && self.chance.percent(5) {
             return Ok(());
         }
         let gone = |worker: &WorkerId| worker.0.starts_with("lasting") && *worker != self.lasting_name();
         if assignment.worker.as_ref().is_some_and(gone) {
             return Ok(()); // nobody is there to hear it
         }
-        let times = if self.has(Bug::HandsOutTwice) && self.chance.percent(5) { 2 } else { 1 };
+        let times = if self.has(SimBug::HandsOutTwice) && self.chance.percent(5) { 2 } else { 1 };
         for _ in 0..times {
             let is_own = assignment.worker.as_ref().is_none_or(|worker| worker.0 == OWN);
             if is_own {
@@ -98,7 +99,7 @@ impl Life {
             self.note(&format!("{}: {} begins elsewhere ({who})", assignment.stream, assignment.effect.id));
             self.watch.begins(&assignment.stream, &assignment.effect.id, who)?;
             let wait = if self.chance.percent(5) { self.soon(40_000) } else { self.soon(2_000) };
-            self.at(wait, Due::Performed { assignment: assignment.clone(), who, outcome: None });
+            self.at(wait, SimEvent::Performed { assignment: assignment.clone(), who, outcome: None });
         }
         Ok(())
     }
@@ -107,31 +108,37 @@ impl Life {
     pub(crate) fn at_hand(&self, worker: &WorkerId) -> Vec<u64> {
         let is_its = |it: &Assignment| it.worker.as_ref() == Some(worker);
         let held = self.due.values().filter_map(|(_, due)| match due {
-            Due::Performed { assignment, .. } => Some(assignment),
+            SimEvent::Performed { assignment, .. } => Some(assignment),
             _ => None,
         });
         let told = self.engines.iter().flat_map(|engine| engine.asked.values()).filter_map(|asked| match asked {
-            Asked::Counts(told) => Some(&told.assignment),
-            Asked::Begins(..) | Asked::Goes(_) | Asked::Hears(_) | Asked::MayMerge(..) | Asked::Moves { .. } => None,
+            SimRequest::Counts(told) => Some(&told.assignment),
+            SimRequest::Begins(..)
+            | SimRequest::Goes(_)
+            | SimRequest::Hears(_)
+            | SimRequest::MayMerge(..)
+            | SimRequest::Moves { .. } => None,
         });
         held.chain(told).filter(|it| is_its(it)).map(|it| it.dispatch).collect()
     }
 
     /// An answer that nobody waits for any more.
-    pub(crate) fn late(&mut self, it: Assignment, outcome: Option<Done>) {
+    pub(crate) fn late(&mut self, it: Assignment, outcome: Option<EffectOutcome>) {
         self.note(&format!("{}: a late answer to {}", it.stream, it.effect.id));
-        let outcome = outcome.unwrap_or_else(|| Done::Run(self.report()));
+        let outcome = outcome.unwrap_or_else(|| EffectOutcome::Run(self.report()));
         let dispatch = match self.bug {
-            Some(Bug::TakesLateAnswers) => self.newest(&it).unwrap_or(it.dispatch),
+            Some(SimBug::TakesLateAnswers) => self.newest(&it).unwrap_or(it.dispatch),
             _ => it.dispatch,
         };
-        self.hear(Message::Ended { token: None, stream: it.stream, effect: it.effect.id, dispatch, outcome });
+        self.hear(ReactorMessage::Ended { token: None, stream: it.stream, effect: it.effect.id, dispatch, outcome });
     }
 
     /// The newest handing-out of the same effect, for an engine that cannot tell them apart.
     fn newest(&self, it: &Assignment) -> Option<u64> {
         self.due.values().rev().find_map(|(_, due)| match due {
-            Due::Performed { assignment, .. } | Due::Acts { assignment } | Due::Answers { assignment, .. }
+            SimEvent::Performed { assignment, .. }
+            | SimEvent::Acts { assignment }
+            | SimEvent::Answers { assignment, .. }
                 if assignment.stream == it.stream && assignment.effect.id == it.effect.id =>
             {
                 Some(assignment.dispatch)
@@ -140,49 +147,53 @@ impl Life {
         })
     }
 
-    pub(crate) fn performed(&mut self, it: Assignment, who: u64, outcome: Option<Done>) {
+    pub(crate) fn performed(&mut self, it: Assignment, who: u64, outcome: Option<EffectOutcome>) {
         self.watch.ends(&it.stream, &it.effect.id, who);
         self.note(&format!("{}: {} ends elsewhere ({who})", it.stream, it.effect.id));
-        let outcome = outcome.unwrap_or_else(|| Done::Run(self.report()));
+        let outcome = outcome.unwrap_or_else(|| EffectOutcome::Run(self.report()));
         for _ in 0..=usize::from(self.chance.percent(5)) {
             self.number += 1;
-            let token = Token(self.number);
-            let told = Told { assignment: it.clone(), who, outcome: outcome.clone() };
-            self.engine().asked.insert(token, Asked::Counts(Box::new(told)));
+            let token = ReactorToken(self.number);
+            let told = SimWorkerReport { assignment: it.clone(), who, outcome: outcome.clone() };
+            self.engine().asked.insert(token, SimRequest::Counts(Box::new(told)));
             let (stream, effect, outcome) = (it.stream.clone(), it.effect.id.clone(), outcome.clone());
-            self.hear(Message::Ended { token: Some(token), stream, effect, dispatch: it.dispatch, outcome });
+            self.hear(ReactorMessage::Ended { token: Some(token), stream, effect, dispatch: it.dispatch, outcome });
         }
     }
 
     /// The engine that somebody has asked something is gone, and has not answered: a worker tells it again, an agent goes on.
-    pub(crate) fn unanswered(&mut self, asked: Asked) {
+    pub(crate) fn unanswered(&mut self, asked: SimRequest) {
         match asked {
-            Asked::Counts(told) if told.assignment.worker.as_ref() == Some(&self.lasting_name()) => {
-                let Told { assignment, who, outcome } = *told;
-                self.at(500, Due::Performed { assignment, who, outcome: Some(outcome) });
+            SimRequest::Counts(told) if told.assignment.worker.as_ref() == Some(&self.lasting_name()) => {
+                let SimWorkerReport { assignment, who, outcome } = *told;
+                self.at(500, SimEvent::Performed { assignment, who, outcome: Some(outcome) });
             }
-            Asked::Moves { stream, session, stir, .. } => {
+            SimRequest::Moves { stream, session, stir, .. } => {
                 let wait = 300 + self.soon(6_000);
-                self.at(wait, Due::Agent { stream, session, stir });
+                self.at(wait, SimEvent::Agent { stream, session, stir });
             }
-            Asked::Counts(_) | Asked::Begins(..) | Asked::Goes(_) | Asked::Hears(_) | Asked::MayMerge(..) => {}
+            SimRequest::Counts(_)
+            | SimRequest::Begins(..)
+            | SimRequest::Goes(_)
+            | SimRequest::Hears(_)
+            | SimRequest::MayMerge(..) => {}
         }
     }
 
-    pub(crate) fn report(&mut self) -> Report {
+    pub(crate) fn report(&mut self) -> AttemptReport {
         let words = ["PASS", "FAIL", "done", "actionable", "PASS", "done"];
-        let outcome = Outcome {
+        let outcome = StepOutcome {
             summary: "so".into(),
             result: Some((*self.chance.pick(&words)).into()),
             output: Data::Text("out".into()),
-            ..Outcome::default()
+            ..StepOutcome::default()
         };
         match self.chance.percent(if self.now < CALM { 15 } else { 3 }) {
             true => {
                 let kind = *self.chance.pick(&FailureKind::ALL);
-                Report::Failed { kind, error: "no luck".into(), outcome }
+                AttemptReport::Failed { kind, error: "no luck".into(), outcome }
             }
-            false => Report::Completed(outcome),
+            false => AttemptReport::Completed(outcome),
         }
     }
 }

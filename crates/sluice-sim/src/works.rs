@@ -4,27 +4,31 @@
 use std::collections::BTreeMap;
 
 use sluice_core::recipe::FailureKind;
-use sluice_core::run::{Effect, Job, Outcome, Report};
-use sluice_engine::actor::Outcome as Done;
+use sluice_core::run::{AttemptReport, RunEffect, RunJob, StepOutcome};
+use sluice_engine::actor::EffectOutcome;
 use sluice_engine::codec::run_effect;
 use sluice_engine::reactor::Assignment;
 use sluice_store::StreamId;
 
-use crate::bug::Bug;
+use crate::bug::SimBug;
 use crate::hands::is_task;
 use crate::watch::thing;
-use crate::world::{CALM, Due, Life};
+use crate::world::{CALM, SimEvent, SimLife};
 
 /// The report of a performance that failed.
-pub(crate) fn failed(error: &str) -> Done {
-    Done::Run(Report::Failed { kind: FailureKind::Failed, error: error.into(), outcome: Outcome::default() })
+pub(crate) fn failed(error: &str) -> EffectOutcome {
+    EffectOutcome::Run(AttemptReport::Failed {
+        kind: FailureKind::Failed,
+        error: error.into(),
+        outcome: StepOutcome::default(),
+    })
 }
 
 /// A performance: where it runs, and its name.
-type Name = (usize, StreamId, String);
+type SimWorkName = (usize, StreamId, String);
 
 /// Where a performance stands.
-enum Stage {
+enum SimWorkStage {
     Runs {
         until: i64,
     },
@@ -33,55 +37,55 @@ enum Stage {
         left: i64,
     },
     /// It is over, and this is how.
-    Over(Done),
+    Over(EffectOutcome),
 }
 
 /// A performance.
-struct Work {
+struct SimWork {
     who: u64,
     /// The effect that it was begun for.
     effect: String,
-    stage: Stage,
+    stage: SimWorkStage,
 }
 
 /// All of them.
 #[derive(Default)]
-pub(crate) struct Works(BTreeMap<Name, Work>);
+pub(crate) struct SimWorks(BTreeMap<SimWorkName, SimWork>);
 
-impl Works {
-    fn of_home(&self, home: usize) -> Vec<Name> {
+impl SimWorks {
+    fn of_home(&self, home: usize) -> Vec<SimWorkName> {
         self.0.keys().filter(|(at, _, _)| *at == home).cloned().collect()
     }
 
     /// What runs now.
     pub(crate) fn running(&self) -> impl Iterator<Item = (&StreamId, &str)> {
-        let runs = self.0.iter().filter(|(_, work)| matches!(work.stage, Stage::Runs { .. }));
+        let runs = self.0.iter().filter(|(_, work)| matches!(work.stage, SimWorkStage::Runs { .. }));
         runs.map(|((_, stream, effect), _)| (stream, effect.as_str()))
     }
 }
 
-impl Life {
+impl SimLife {
     /// Carries out what a run wants, on a thread of the engine.
     pub(crate) fn carries_out_for_run(&mut self, it: Assignment) -> Result<(), String> {
         let wanted = run_effect::read(&it.effect.data).map_err(|error| error.to_string())?;
-        let Effect::Perform(wanted) = wanted else {
+        let RunEffect::Perform(wanted) = wanted else {
             let wait = self.soon(600);
-            self.at(wait, Due::Does(it));
+            self.at(wait, SimEvent::Does(it));
             return Ok(());
         };
         if self.engine().stopped.contains(&(it.stream.clone(), it.effect.id.clone())) {
             return self.is_over(it, failed("it was ended before it began"));
         }
         match &wanted.job {
-            Job::Task { .. } => self.awaits(it),
-            Job::Agent { .. } | Job::Arbiter { .. } => self.performs(it, true),
-            Job::Script(_) | Job::Gate(_) => self.performs(it, false),
+            RunJob::Task { .. } => self.awaits(it),
+            RunJob::Agent { .. } | RunJob::Arbiter { .. } => self.performs(it, true),
+            RunJob::Script(_) | RunJob::Gate(_) => self.performs(it, false),
         }
     }
 
     /// What a performance is called. Tries of a part that share a name find each other's end.
     fn called(&self, effect: &str) -> String {
-        match self.has(Bug::AdoptsTheDead) {
+        match self.has(SimBug::AdoptsTheDead) {
             true => thing(effect),
             false => effect.to_owned(),
         }
@@ -93,30 +97,30 @@ impl Life {
         let (stream, effect) = (it.stream.clone(), it.effect.id.clone());
         let name = (self.here, stream.clone(), self.called(&effect));
         match self.works.0.get(&name).map(|work| (&work.stage, work)) {
-            Some((Stage::Over(outcome), dead)) if is_agent => {
+            Some((SimWorkStage::Over(outcome), dead)) if is_agent => {
                 let outcome = outcome.clone();
                 self.watch.found_dead(&stream, &dead.effect)?;
                 self.note(&format!("{stream}: {effect} is found dead"));
                 return self.is_over(it, outcome);
             }
-            Some((Stage::Runs { .. } | Stage::Paused { .. }, _)) if is_agent => {
+            Some((SimWorkStage::Runs { .. } | SimWorkStage::Paused { .. }, _)) if is_agent => {
                 self.note(&format!("{stream}: {effect} is found at work"));
                 self.engine().attending.insert((stream, name.2), it);
                 return Ok(());
             }
-            Some((Stage::Runs { .. }, left)) => self.watch.ends(&stream, &left.effect, left.who),
-            Some((Stage::Paused { .. } | Stage::Over(_), _)) | None => {}
+            Some((SimWorkStage::Runs { .. }, left)) => self.watch.ends(&stream, &left.effect, left.who),
+            Some((SimWorkStage::Paused { .. } | SimWorkStage::Over(_), _)) | None => {}
         }
         self.performances += 1;
         let who = self.performances;
         self.note(&format!("{stream}: {effect} begins ({who})"));
         self.watch.begins(&stream, &effect, who)?;
         let wait = if self.chance.percent(5) { self.soon(40_000) } else { self.soon(2_000) };
-        let stage = Stage::Runs { until: self.now + wait };
+        let stage = SimWorkStage::Runs { until: self.now + wait };
         let (home, _, called) = name.clone();
-        self.works.0.insert(name, Work { who, effect, stage });
+        self.works.0.insert(name, SimWork { who, effect, stage });
         self.engine().attending.insert((stream.clone(), called.clone()), it);
-        self.at(wait, Due::Works { home, stream, effect: called, who });
+        self.at(wait, SimEvent::Works { home, stream, effect: called, who });
         Ok(())
     }
 
@@ -125,25 +129,26 @@ impl Life {
         self.here = home;
         let now = self.now;
         let name = (home, stream.clone(), effect.to_owned());
-        let is_due = |work: &Work| work.who == who && matches!(work.stage, Stage::Runs { until } if until <= now);
+        let is_due =
+            |work: &SimWork| work.who == who && matches!(work.stage, SimWorkStage::Runs { until } if until <= now);
         if self.works.0.get(&name).is_some_and(is_due) {
-            let outcome = Done::Run(self.report());
+            let outcome = EffectOutcome::Run(self.report());
             self.end_work(&name, outcome);
         }
     }
 
     /// A performance is over. Whoever waits for its end hears of it.
-    fn end_work(&mut self, name: &Name, outcome: Done) {
+    fn end_work(&mut self, name: &SimWorkName, outcome: EffectOutcome) {
         let (home, stream, called) = name;
         let Some(work) = self.works.0.get_mut(name) else { return };
-        work.stage = Stage::Over(outcome.clone());
+        work.stage = SimWorkStage::Over(outcome.clone());
         let who = work.who;
         self.watch.ends(stream, &work.effect, who);
         self.here = *home;
         self.note(&format!("{stream}: {called} ends ({who})"));
         if let Some(assignment) = self.engine().attending.remove(&(stream.clone(), called.clone())) {
             let wait = self.soon(100);
-            self.at(wait, Due::Reports { assignment, outcome });
+            self.at(wait, SimEvent::Reports { assignment, outcome });
         }
     }
 
@@ -152,13 +157,13 @@ impl Life {
         if let Some(effect) = it.effect.id.strip_prefix("stop.") {
             let name = (self.here, it.stream.clone(), self.called(effect));
             self.engine().stopped.insert((it.stream.clone(), effect.to_owned()));
-            let is_over = self.works.0.get(&name).is_none_or(|work| matches!(work.stage, Stage::Over(_)));
+            let is_over = self.works.0.get(&name).is_none_or(|work| matches!(work.stage, SimWorkStage::Over(_)));
             if !is_over {
                 self.end_work(&name, failed("it was ended"));
             }
             self.awaits_no_more(&it.stream, effect);
         }
-        self.is_over(it, Done::Done)
+        self.is_over(it, EffectOutcome::Done)
     }
 
     /// What a home has started does nothing for a while.
@@ -166,12 +171,12 @@ impl Life {
         for name in self.works.of_home(home) {
             let (now, work) = (self.now, self.works.0.get_mut(&name));
             let Some((until, work)) = work.and_then(|work| match work.stage {
-                Stage::Runs { until } => Some((until, work)),
-                Stage::Paused { .. } | Stage::Over(_) => None,
+                SimWorkStage::Runs { until } => Some((until, work)),
+                SimWorkStage::Paused { .. } | SimWorkStage::Over(_) => None,
             }) else {
                 continue;
             };
-            work.stage = Stage::Paused { left: (until - now).max(0) };
+            work.stage = SimWorkStage::Paused { left: (until - now).max(0) };
             self.watch.ends(&name.1, &work.effect, work.who);
         }
         self.ground.pauses(home);
@@ -182,19 +187,19 @@ impl Life {
         self.note("what it has started goes on");
         for name in self.works.of_home(home) {
             let Some((left, work)) = self.works.0.get_mut(&name).and_then(|work| match work.stage {
-                Stage::Paused { left } => Some((left, work)),
-                Stage::Runs { .. } | Stage::Over(_) => None,
+                SimWorkStage::Paused { left } => Some((left, work)),
+                SimWorkStage::Runs { .. } | SimWorkStage::Over(_) => None,
             }) else {
                 continue;
             };
             let ((home, stream, effect), who) = (name, work.who);
-            work.stage = Stage::Runs { until: self.now + left };
+            work.stage = SimWorkStage::Runs { until: self.now + left };
             self.watch.begins(&stream, &work.effect, who)?;
-            self.at(left, Due::Works { home, stream, effect, who });
+            self.at(left, SimEvent::Works { home, stream, effect, who });
         }
         for (stream, session, stir) in self.ground.resumes(home)? {
             let wait = self.soon(1_000);
-            self.at(wait, Due::Agent { stream, session, stir });
+            self.at(wait, SimEvent::Agent { stream, session, stir });
         }
         Ok(())
     }
@@ -231,14 +236,14 @@ impl Life {
     }
 
     /// Something that the engine's hands were at is over, and a thread is free.
-    pub(crate) fn is_over(&mut self, assignment: Assignment, outcome: Done) -> Result<(), String> {
+    pub(crate) fn is_over(&mut self, assignment: Assignment, outcome: EffectOutcome) -> Result<(), String> {
         let wait = self.soon(100);
-        self.at(wait, Due::Reports { assignment, outcome });
+        self.at(wait, SimEvent::Reports { assignment, outcome });
         Ok(())
     }
 
     /// Whether the engine at hand is broken in this way.
-    pub(crate) fn has(&self, bug: Bug) -> bool {
+    pub(crate) fn has(&self, bug: SimBug) -> bool {
         self.bug == Some(bug)
     }
 }

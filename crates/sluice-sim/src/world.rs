@@ -6,29 +6,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use sluice_core::artifact::Verdict;
-use sluice_core::task::input::Outcome as Ended;
-use sluice_core::task::session::SessionId;
-use sluice_core::task::state::{Stood, WorkspaceName};
-use sluice_engine::actor::{Actor, Outcome as Done};
+use sluice_core::task::input::TaskEffectOutcome;
+use sluice_core::task::session::SessionNumber;
+use sluice_core::task::state::{WorkSnapshot, WorktreePath};
+use sluice_engine::actor::{Actor, EffectOutcome};
 use sluice_engine::codec::{run_state, task_state};
-use sluice_engine::reactor::{Assignment, Found, Message, Token};
+use sluice_engine::reactor::{Assignment, LoadedStream, ReactorMessage, ReactorToken};
 use sluice_engine::run_actor::RunActor;
 use sluice_engine::task_actor::TaskActor;
 use sluice_engine::workers::WorkerId;
 use sluice_store::memory::Memory;
-use sluice_store::{Append, Reader, Stored, StreamId};
+use sluice_store::{Append, Reader, StoredStream, StreamId};
 
-use crate::bug::Bug;
-use crate::chance::Chance;
+use crate::bug::SimBug;
+use crate::chance::SimChance;
 use crate::definitions;
-use crate::disorder::Disordered;
-use crate::engine::{Engine, Results};
-use crate::ground::Ground;
-use crate::owning::Home;
-use crate::silence::Silent;
-use crate::watch::Watch;
+use crate::disorder::DisorderedTask;
+use crate::engine::{SimAppendResults, SimEngine};
+use crate::ground::SimTaskWorld;
+use crate::owning::SimHome;
+use crate::silence::SilentRun;
+use crate::watch::SimWatch;
 use crate::work::LEASE;
-use crate::works::Works;
+use crate::works::SimWorks;
 
 /// After this moment nothing bad happens any more, and everything must come to an end.
 pub(crate) const CALM: i64 = 120_000;
@@ -37,7 +37,7 @@ const MOST_STEPS: usize = 20_000;
 
 /// What went wrong, and the life up to there.
 #[derive(Debug)]
-pub struct Wrong {
+pub struct SimFailure {
     /// The seed to live it again.
     pub seed: u64,
     /// Which promise was broken, and how.
@@ -47,11 +47,11 @@ pub struct Wrong {
 }
 
 /// Something that happens when its time has come.
-pub(crate) enum Due {
+pub(crate) enum SimEvent {
     /// The store takes a batch. It may have taken it before; it may be on the wire, whatever becomes of who sent it.
     Stored { batch: Vec<Append>, doubt: bool, sent: bool },
     /// The engine hears of it.
-    Told(Results),
+    Told(SimAppendResults),
     /// A stream has been read.
     Loaded(StreamId),
     /// The engine asks for another term of its ownership.
@@ -69,15 +69,15 @@ pub(crate) enum Due {
     /// A performance of a home comes to its end by itself.
     Works { home: usize, stream: StreamId, effect: String, who: u64 },
     /// The engine's hands know how something ended.
-    Reports { assignment: Assignment, outcome: Done },
+    Reports { assignment: Assignment, outcome: EffectOutcome },
     /// The lasting worker is done with a step of a run, or tells once more how it ended, because nobody answered.
-    Performed { assignment: Assignment, who: u64, outcome: Option<Done> },
+    Performed { assignment: Assignment, who: u64, outcome: Option<EffectOutcome> },
     /// What a task wants done is done to the world.
     Acts { assignment: Assignment },
     /// And the engine hears of it.
-    Answers { assignment: Assignment, outcome: Ended },
+    Answers { assignment: Assignment, outcome: TaskEffectOutcome },
     /// The answer of somebody who was cut off arrives after all. Of a step, whoever did it makes it up then.
-    Late { assignment: Assignment, outcome: Option<Done> },
+    Late { assignment: Assignment, outcome: Option<EffectOutcome> },
     /// Somebody who was cut off stops, because nobody renews the lease.
     Abandons { stream: StreamId, effect: String, who: u64 },
     /// The lasting worker dies, or is cut off from the engine.
@@ -87,9 +87,9 @@ pub(crate) enum Due {
     /// A worker gives a sign of life.
     Heartbeat(WorkerId),
     /// An agent does the next thing, unless it has been spoken to since.
-    Agent { stream: StreamId, session: SessionId, stir: u64 },
+    Agent { stream: StreamId, session: SessionNumber, stir: u64 },
     /// The engine is told that an agent's process has ended.
-    Exited { stream: StreamId, session: SessionId },
+    Exited { stream: StreamId, session: SessionNumber },
     /// The run of a task's state comes to its end.
     RunEnds { stream: StreamId, run: String },
     /// The engine looks whether the run of a task's state has ended.
@@ -99,7 +99,7 @@ pub(crate) enum Due {
     /// A person has merged a branch.
     Merged(StreamId),
     /// Whoever asked something waits no longer for the answer.
-    GivesUp(Token),
+    GivesUp(ReactorToken),
     /// A person does something.
     Person,
     /// The process of an engine is killed.
@@ -116,104 +116,111 @@ pub(crate) enum Due {
     Alarm,
 }
 
-impl Due {
+impl SimEvent {
     /// Whether this is part of an engine's process, and ends with it.
     fn is_of_a_process(&self) -> bool {
         match self {
-            Due::Stored { .. }
-            | Due::Told(_)
-            | Due::Loaded(_)
-            | Due::Renews
-            | Due::Owns { .. }
-            | Due::Owned { .. }
-            | Due::Begins(_)
-            | Due::Does(_)
-            | Due::Reports { .. }
-            | Due::Acts { .. }
-            | Due::Answers { .. }
-            | Due::Exited { .. }
-            | Due::LooksAtRun(_)
-            | Due::Looks(_)
-            | Due::Merged(_)
-            | Due::GivesUp(_)
-            | Due::Alarm => true,
-            Due::Deadline(_)
-            | Due::Works { .. }
-            | Due::Performed { .. }
-            | Due::Late { .. }
-            | Due::Abandons { .. }
-            | Due::WorkerLost { .. }
-            | Due::WorkerJoins
-            | Due::Heartbeat(_)
-            | Due::Agent { .. }
-            | Due::RunEnds { .. }
-            | Due::Person
-            | Due::Killed(_)
-            | Due::Starts(_)
-            | Due::Stops(..)
-            | Due::Cuts(..)
-            | Due::Jumps(..) => false,
+            SimEvent::Stored { .. }
+            | SimEvent::Told(_)
+            | SimEvent::Loaded(_)
+            | SimEvent::Renews
+            | SimEvent::Owns { .. }
+            | SimEvent::Owned { .. }
+            | SimEvent::Begins(_)
+            | SimEvent::Does(_)
+            | SimEvent::Reports { .. }
+            | SimEvent::Acts { .. }
+            | SimEvent::Answers { .. }
+            | SimEvent::Exited { .. }
+            | SimEvent::LooksAtRun(_)
+            | SimEvent::Looks(_)
+            | SimEvent::Merged(_)
+            | SimEvent::GivesUp(_)
+            | SimEvent::Alarm => true,
+            SimEvent::Deadline(_)
+            | SimEvent::Works { .. }
+            | SimEvent::Performed { .. }
+            | SimEvent::Late { .. }
+            | SimEvent::Abandons { .. }
+            | SimEvent::WorkerLost { .. }
+            | SimEvent::WorkerJoins
+            | SimEvent::Heartbeat(_)
+            | SimEvent::Agent { .. }
+            | SimEvent::RunEnds { .. }
+            | SimEvent::Person
+            | SimEvent::Killed(_)
+            | SimEvent::Starts(_)
+            | SimEvent::Stops(..)
+            | SimEvent::Cuts(..)
+            | SimEvent::Jumps(..) => false,
         }
     }
 
     /// Whether it goes on by itself, and so does not keep a life going.
     fn is_routine(&self) -> bool {
-        matches!(self, Due::Heartbeat(_) | Due::Renews | Due::Owns { .. } | Due::Owned { .. } | Due::Deadline(_))
+        matches!(
+            self,
+            SimEvent::Heartbeat(_)
+                | SimEvent::Renews
+                | SimEvent::Owns { .. }
+                | SimEvent::Owned { .. }
+                | SimEvent::Deadline(_)
+        )
     }
 
     /// Whether it has left the process.
     fn is_on_the_wire(&self) -> bool {
-        matches!(self, Due::Stored { sent: true, .. } | Due::Owns { sent: true, .. })
+        matches!(self, SimEvent::Stored { sent: true, .. } | SimEvent::Owns { sent: true, .. })
     }
 }
 
 /// What somebody waits for an answer to.
-pub(crate) enum Asked {
+pub(crate) enum SimRequest {
     /// Whether a task or run begins, and the workspace that is kept free for it until that is known.
-    Begins(StreamId, Option<WorkspaceName>),
+    Begins(StreamId, Option<WorktreePath>),
     /// The same of a task that is there already.
-    Goes(Option<WorkspaceName>),
+    Goes(Option<WorktreePath>),
     /// What becomes of words to a run.
     Hears(StreamId),
     /// Whether a task may be merged.
-    MayMerge(StreamId, Option<(String, Stood)>),
+    MayMerge(StreamId, Option<(String, WorkSnapshot)>),
     /// Whether an agent's task moves; it goes on when it knows.
-    Moves { stream: StreamId, session: SessionId, stir: u64, verdict: Option<Verdict> },
+    Moves { stream: StreamId, session: SessionNumber, stir: u64, verdict: Option<Verdict> },
     /// Whether the work of a lasting worker counts. Without an answer it is told again.
-    Counts(Box<Told>),
+    Counts(Box<SimWorkerReport>),
 }
 
 /// What a lasting worker has told about its work.
-pub(crate) struct Told {
+pub(crate) struct SimWorkerReport {
     pub(crate) assignment: Assignment,
     pub(crate) who: u64,
-    pub(crate) outcome: Done,
+    pub(crate) outcome: EffectOutcome,
 }
 
 /// A life.
-pub struct Life {
+pub struct SimLife {
     seed: u64,
-    pub(crate) chance: Chance,
-    pub(crate) bug: Option<Bug>,
+    pub(crate) chance: SimChance,
+    pub(crate) bug: Option<SimBug>,
     pub(crate) now: i64,
     /// The same, for the store.
     time: Arc<AtomicI64>,
     /// What is due, and which engine's process it is part of.
-    pub(crate) due: BTreeMap<(i64, u64), (Option<usize>, Due)>,
+    pub(crate) due: BTreeMap<(i64, u64), (Option<usize>, SimEvent)>,
     pub(crate) number: u64,
     /// One, or two that want the same store.
-    pub(crate) engines: Vec<Engine>,
+    pub(crate) engines: Vec<SimEngine>,
     /// What has been started by each of them, and until when it may go on.
-    pub(crate) homes: Vec<Home>,
+    pub(crate) homes: Vec<SimHome>,
     /// The engine at hand.
     pub(crate) here: usize,
     /// The newest ownership of the store.
     pub(crate) epoch: u64,
     pub(crate) store: Memory,
     pub(crate) reader: Box<dyn Reader>,
-    pub(crate) watch: Watch,
-    pub(crate) ground: Ground,
-    pub(crate) works: Works,
+    pub(crate) watch: SimWatch,
+    pub(crate) ground: SimTaskWorld,
+    pub(crate) works: SimWorks,
     pub(crate) performances: u64,
     /// The lasting worker of now: a new one has a new name.
     pub(crate) lasting: u64,
@@ -224,24 +231,24 @@ pub struct Life {
     script: String,
 }
 
-impl Life {
+impl SimLife {
     /// Lives one life, and says how many steps it took. The error is the promise that was broken.
-    pub fn live(seed: u64, bug: Option<Bug>) -> Result<usize, Wrong> {
-        Life::tell(seed, bug).map(|(steps, _)| steps)
+    pub fn live(seed: u64, bug: Option<SimBug>) -> Result<usize, SimFailure> {
+        SimLife::tell(seed, bug).map(|(steps, _)| steps)
     }
 
     /// Lives one life, and says how many steps it took and what happened in it, a line for each step.
-    pub fn tell(seed: u64, bug: Option<Bug>) -> Result<(usize, String), Wrong> {
+    pub fn tell(seed: u64, bug: Option<SimBug>) -> Result<(usize, String), SimFailure> {
         let time = Arc::new(AtomicI64::new(0));
         let clock = time.clone();
         let store = Memory::timed(Arc::new(move || clock.load(Ordering::Relaxed)));
-        let mut chance = Chance::new(seed);
+        let mut chance = SimChance::new(seed);
         let names: &[&str] = match (chance.percent(50), bug) {
             (false, _) => &["one"],
-            (true, Some(Bug::SharesItsName)) => &["one", "one"],
+            (true, Some(SimBug::SharesItsName)) => &["one", "one"],
             (true, _) => &["one", "other"],
         };
-        let mut life = Life {
+        let mut life = SimLife {
             seed,
             chance,
             bug,
@@ -249,15 +256,15 @@ impl Life {
             time,
             due: BTreeMap::new(),
             number: 0,
-            engines: names.iter().map(|name| Engine::new(name, &store)).collect(),
-            homes: names.iter().map(|_| Home::default()).collect(),
+            engines: names.iter().map(|name| SimEngine::new(name, &store)).collect(),
+            homes: names.iter().map(|_| SimHome::default()).collect(),
             here: 0,
             epoch: 0,
             reader: Box::new(store.reader()),
             store,
-            watch: Watch::default(),
-            ground: Ground::default(),
-            works: Works::default(),
+            watch: SimWatch::default(),
+            ground: SimTaskWorld::default(),
+            works: SimWorks::default(),
             performances: 0,
             lasting: 1,
             helped: BTreeMap::new(),
@@ -266,7 +273,7 @@ impl Life {
         };
         match life.live_on() {
             Ok(steps) => Ok((steps, life.script)),
-            Err(what) => Err(Wrong { seed, what, script: life.script }),
+            Err(what) => Err(SimFailure { seed, what, script: life.script }),
         }
     }
 
@@ -275,7 +282,7 @@ impl Life {
         let _ = writeln!(self.script, "{:>7} {who} {line}", self.now);
     }
 
-    pub(crate) fn at(&mut self, wait: i64, due: Due) {
+    pub(crate) fn at(&mut self, wait: i64, due: SimEvent) {
         self.number += 1;
         let whose = due.is_of_a_process().then_some(self.here);
         self.due.insert((self.now + wait, self.number), (whose, due));
@@ -327,24 +334,24 @@ impl Life {
         self.starts(0)?;
         if self.engines.len() > 1 {
             let wait = self.soon(30_000);
-            self.at(wait, Due::Starts(1));
+            self.at(wait, SimEvent::Starts(1));
         }
         self.perils = self.chance.below(6);
         for _ in 0..=self.chance.below(5) {
             let wait = self.soon(3_000);
-            self.at(wait, Due::Person);
+            self.at(wait, SimEvent::Person);
         }
         for _ in 0..self.chance.below(6) {
             let (wait, place) = (self.soon(60_000), self.some_engine());
-            self.at(wait, Due::Killed(place));
+            self.at(wait, SimEvent::Killed(place));
         }
         for _ in 0..self.chance.below(10) {
             let wait = self.soon(90_000);
-            self.at(wait, Due::Person);
+            self.at(wait, SimEvent::Person);
         }
         for _ in 0..self.chance.below(3) {
             let (wait, dies) = (self.soon(60_000), self.chance.percent(50));
-            self.at(wait, Due::WorkerLost { dies });
+            self.at(wait, SimEvent::WorkerLost { dies });
         }
         self.perils_of_time();
         self.act()
@@ -368,45 +375,47 @@ impl Life {
         Ok(is_helped)
     }
 
-    fn happens(&mut self, whose: Option<usize>, due: Due) -> Result<(), String> {
+    fn happens(&mut self, whose: Option<usize>, due: SimEvent) -> Result<(), String> {
         self.here = whose.unwrap_or_else(|| self.serving());
         self.wakes_up();
         match due {
-            Due::Stored { batch, doubt, .. } => self.stored(batch, doubt)?,
-            Due::Told(results) => self.hear(Message::Committed(results)),
-            Due::Loaded(stream) => self.loaded(stream)?,
-            Due::Renews => self.renews(),
-            Due::Owns { asked, .. } => self.owns(asked)?,
-            Due::Owned { asked, epoch } => self.owned(asked, epoch)?,
-            Due::Deadline(home) => self.deadline(home),
-            Due::Begins(assignment) => self.begins(assignment)?,
-            Due::Does(assignment) => self.does(assignment)?,
-            Due::Works { home, stream, effect, who } => self.work_ends(home, &stream, &effect, who),
-            Due::Reports { assignment, outcome } => self.reports(&assignment, &outcome)?,
+            SimEvent::Stored { batch, doubt, .. } => self.stored(batch, doubt)?,
+            SimEvent::Told(results) => self.hear(ReactorMessage::Committed(results)),
+            SimEvent::Loaded(stream) => self.loaded(stream)?,
+            SimEvent::Renews => self.renews(),
+            SimEvent::Owns { asked, .. } => self.owns(asked)?,
+            SimEvent::Owned { asked, epoch } => self.owned(asked, epoch)?,
+            SimEvent::Deadline(home) => self.deadline(home),
+            SimEvent::Begins(assignment) => self.begins(assignment)?,
+            SimEvent::Does(assignment) => self.does(assignment)?,
+            SimEvent::Works { home, stream, effect, who } => self.work_ends(home, &stream, &effect, who),
+            SimEvent::Reports { assignment, outcome } => self.reports(&assignment, &outcome)?,
             // Whoever has something to report tries until somebody hears it.
-            Due::Performed { .. } | Due::Late { .. } | Due::RunEnds { .. } if !self.is_heard() => self.at(500, due),
-            Due::Performed { assignment, who, outcome } => self.performed(assignment, who, outcome),
-            Due::Acts { assignment } => self.acts(assignment)?,
-            Due::Answers { assignment, outcome } => self.answers(&assignment, outcome)?,
-            Due::Late { assignment, outcome } => self.late(assignment, outcome),
-            Due::Abandons { stream, effect, who } => self.watch.ends(&stream, &effect, who),
-            Due::WorkerLost { dies } => self.worker_lost(dies),
-            Due::WorkerJoins => self.join_lasting(),
-            Due::Heartbeat(worker) => self.heartbeat(worker),
-            Due::Agent { stream, session, stir } => self.agent(&stream, session, stir),
-            Due::Exited { stream, session } => self.exited(&stream, session),
-            Due::RunEnds { stream, run } => self.run_ends(stream, run)?,
-            Due::LooksAtRun(stream) => self.looks_at_run(&stream),
-            Due::Looks(stream) => self.looks(&stream),
-            Due::Merged(stream) => self.merged(stream),
-            Due::GivesUp(token) => self.gives_up(token)?,
-            Due::Person => self.person(),
-            Due::Killed(place) => self.killed(place)?,
-            Due::Starts(place) => self.starts(place)?,
-            Due::Stops(place, time) => self.stops(place, time),
-            Due::Cuts(place, time) => self.cuts(place, time),
-            Due::Jumps(place, by) => self.jumps(place, by),
-            Due::Alarm => {
+            SimEvent::Performed { .. } | SimEvent::Late { .. } | SimEvent::RunEnds { .. } if !self.is_heard() => {
+                self.at(500, due)
+            }
+            SimEvent::Performed { assignment, who, outcome } => self.performed(assignment, who, outcome),
+            SimEvent::Acts { assignment } => self.acts(assignment)?,
+            SimEvent::Answers { assignment, outcome } => self.answers(&assignment, outcome)?,
+            SimEvent::Late { assignment, outcome } => self.late(assignment, outcome),
+            SimEvent::Abandons { stream, effect, who } => self.watch.ends(&stream, &effect, who),
+            SimEvent::WorkerLost { dies } => self.worker_lost(dies),
+            SimEvent::WorkerJoins => self.join_lasting(),
+            SimEvent::Heartbeat(worker) => self.heartbeat(worker),
+            SimEvent::Agent { stream, session, stir } => self.agent(&stream, session, stir),
+            SimEvent::Exited { stream, session } => self.exited(&stream, session),
+            SimEvent::RunEnds { stream, run } => self.run_ends(stream, run)?,
+            SimEvent::LooksAtRun(stream) => self.looks_at_run(&stream),
+            SimEvent::Looks(stream) => self.looks(&stream),
+            SimEvent::Merged(stream) => self.merged(stream),
+            SimEvent::GivesUp(token) => self.gives_up(token)?,
+            SimEvent::Person => self.person(),
+            SimEvent::Killed(place) => self.killed(place)?,
+            SimEvent::Starts(place) => self.starts(place)?,
+            SimEvent::Stops(place, time) => self.stops(place, time),
+            SimEvent::Cuts(place, time) => self.cuts(place, time),
+            SimEvent::Jumps(place, by) => self.jumps(place, by),
+            SimEvent::Alarm => {
                 let now = self.moment();
                 self.engine().reactor.wake(now);
             }
@@ -417,21 +426,21 @@ impl Life {
     fn heartbeat(&mut self, worker: WorkerId) {
         if self.is_heard() {
             let at = self.at_hand(&worker);
-            self.hear(Message::Heard { worker: worker.clone(), at });
+            self.hear(ReactorMessage::Heard { worker: worker.clone(), at });
         }
         if worker == self.lasting_name() {
-            self.at(LEASE / 3, Due::Heartbeat(worker));
+            self.at(LEASE / 3, SimEvent::Heartbeat(worker));
         }
     }
 
-    pub(crate) fn load(&mut self, stream: &StreamId) -> Result<Option<Found>, String> {
+    pub(crate) fn load(&mut self, stream: &StreamId) -> Result<Option<LoadedStream>, String> {
         let Some(stored) = self.reader.load(stream).map_err(|error| error.to_string())? else { return Ok(None) };
         let actor = self.actor(&stored)?;
-        let timers = if self.bug == Some(Bug::ForgetsTimers) { Vec::new() } else { stored.timers };
-        Ok(Some(Found { actor, version: stored.version, effects: stored.effects, timers }))
+        let timers = if self.bug == Some(SimBug::ForgetsTimers) { Vec::new() } else { stored.timers };
+        Ok(Some(LoadedStream { actor, version: stored.version, effects: stored.effects, timers }))
     }
 
-    fn actor(&self, stored: &Stored) -> Result<Box<dyn Actor>, String> {
+    fn actor(&self, stored: &StoredStream) -> Result<Box<dyn Actor>, String> {
         if stored.header.card.kind != TaskActor::KIND {
             let digest = run_state::definition_of(&stored.header.data).map_err(|error| error.to_string())?;
             let plan = definitions::plan(&digest)?.clone();
@@ -441,7 +450,7 @@ impl Life {
         let lifecycle = definitions::lifecycle(&digest)?.clone();
         let actor = TaskActor::restore(lifecycle, stored).map_err(|error| error.to_string())?;
         match self.bug {
-            Some(Bug::ForgetsTheOrder) => Ok(Box::new(Disordered::new(actor, stored))),
+            Some(SimBug::ForgetsTheOrder) => Ok(Box::new(DisorderedTask::new(actor, stored))),
             _ => Ok(Box::new(actor)),
         }
     }
@@ -449,7 +458,7 @@ impl Life {
     /// A run, as the engine of this life knows them.
     pub(crate) fn run(&self, actor: RunActor) -> Box<dyn Actor> {
         match self.bug {
-            Some(Bug::SettlesWithoutReport) => Box::new(Silent::new(actor)),
+            Some(SimBug::SettlesWithoutReport) => Box::new(SilentRun::new(actor)),
             _ => Box::new(actor),
         }
     }

@@ -18,9 +18,9 @@ mod people;
 use std::sync::Arc;
 
 use sluice_core::lifecycle::Lifecycle;
-use sluice_core::run::Plan;
+use sluice_core::run::RunPlan;
 use sluice_dialect::prompts::NoPrompts;
-use sluice_dialect::{Definition, Source, Sources, builtin, load};
+use sluice_dialect::{Definition, DefinitionFile, Sources, builtin, load};
 use sluice_store::StreamId;
 
 const RECIPE: &str = "
@@ -42,12 +42,12 @@ const PINNED_LIFECYCLE: &[u8] = b"lifecycle";
 const KILLS: usize = 100;
 
 fn definition(path: &str, text: &str) -> Option<Definition> {
-    load(&Source { path, bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::new()).definition
+    load(&DefinitionFile { path, bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::new()).definition
 }
 
-fn plan() -> Arc<Plan> {
+fn plan() -> Arc<RunPlan> {
     match definition("crash.yml", RECIPE) {
-        Some(Definition::Recipe(recipe)) => Arc::new(Plan::new(recipe)),
+        Some(Definition::Recipe(recipe)) => Arc::new(RunPlan::new(recipe)),
         _ => panic!("not a recipe"),
     }
 }

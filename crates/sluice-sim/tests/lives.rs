@@ -2,10 +2,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sluice_sim::{Bug, Life};
+use sluice_sim::{SimBug, SimLife};
 
 fn live(seed: u64) {
-    if let Err(wrong) = Life::live(seed, None) {
+    if let Err(wrong) = SimLife::live(seed, None) {
         panic!("{}\nseed {seed}: {}\nlive it again: cargo xtask sim --seed {seed}", wrong.script, wrong.what);
     }
 }
@@ -23,7 +23,7 @@ fn new_lives() {
 
 #[test]
 fn a_life_can_be_lived_again() {
-    let tell = |seed| Life::tell(seed, None).map_err(|wrong| wrong.what);
+    let tell = |seed| SimLife::tell(seed, None).map_err(|wrong| wrong.what);
     for seed in 0..20 {
         assert_eq!(tell(seed), tell(seed));
     }
@@ -31,8 +31,8 @@ fn a_life_can_be_lived_again() {
 
 #[test]
 fn broken_engines_are_caught() {
-    for bug in Bug::ALL {
-        let caught = (0..2000).find(|seed| Life::live(*seed, Some(bug)).is_err());
+    for bug in SimBug::ALL {
+        let caught = (0..2000).find(|seed| SimLife::live(*seed, Some(bug)).is_err());
         assert!(caught.is_some(), "{bug:?} was not caught in 2,000 lives");
     }
 }

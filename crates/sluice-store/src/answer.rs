@@ -23,7 +23,7 @@ pub struct Cursor(pub u64);
 
 /// An event in the log of all streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Logged {
+pub struct LoggedEvent {
     /// Where it stands in the log.
     pub cursor: Cursor,
     /// Whose it is.
@@ -80,9 +80,9 @@ pub struct PageKey {
 /// The kind of the event that stands in the log where a row of it cannot be read as it was written.
 pub const DAMAGED: &str = "store.damaged";
 
-impl Logged {
+impl LoggedEvent {
     /// What the log says in place of a row that is damaged: whose it was, as far as that is known, and what was found.
-    pub(crate) fn damaged(cursor: Cursor, stream: Option<StreamId>, number: u64, why: &str) -> Logged {
+    pub(crate) fn damaged(cursor: Cursor, stream: Option<StreamId>, number: u64, why: &str) -> LoggedEvent {
         let stream = stream.unwrap_or_else(|| StreamId::new("unknown"));
         let correlation = stream.as_str().rsplit('/').next().unwrap_or_default().to_owned();
         let plain: String =
@@ -96,7 +96,7 @@ impl Logged {
             caused_by: None,
             data: format!("{{\"error\": \"{plain}\"}}").into_bytes(),
         };
-        Logged { cursor, stream, number, event }
+        LoggedEvent { cursor, stream, number, event }
     }
 }
 
@@ -113,7 +113,7 @@ pub struct Damage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// What matched.
-    pub items: Vec<Summary>,
+    pub items: Vec<StreamSummary>,
     /// What stands there as well and cannot be read.
     pub damaged: Vec<Damage>,
     /// Where the next page goes on, if there may be one.
@@ -122,7 +122,7 @@ pub struct Page {
 
 impl Page {
     /// A page of what was found when `limit` were asked for: a full page may have another behind it.
-    pub(crate) fn of(items: Vec<Summary>, limit: usize) -> Page {
+    pub(crate) fn of(items: Vec<StreamSummary>, limit: usize) -> Page {
         let last = items.last().filter(|_| items.len() == limit);
         let next = last.map(|it| PageKey { created: it.card.created, stream: it.stream.clone() });
         Page { items, damaged: Vec::new(), next }
@@ -131,7 +131,7 @@ impl Page {
 
 /// A stream in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct StreamSummary {
     /// Which stream.
     pub stream: StreamId,
     /// How many events it has.

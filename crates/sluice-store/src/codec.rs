@@ -40,7 +40,7 @@ pub(crate) fn decode(stored: &[u8]) -> Result<Vec<Event>, String> {
     if crc32fast::hash(body) != u32::from_le_bytes(*sum) {
         return Err("events with a wrong checksum".to_owned());
     }
-    let mut rest = Rest(body);
+    let mut rest = EventDecoder(body);
     match rest.byte()? {
         LAYOUT => {}
         other => return Err(format!("events in layout {other}, which this program does not know")),
@@ -75,9 +75,9 @@ fn bytes(out: &mut Vec<u8>, value: &[u8]) {
 }
 
 /// What is still to be read.
-struct Rest<'a>(&'a [u8]);
+struct EventDecoder<'a>(&'a [u8]);
 
-impl<'a> Rest<'a> {
+impl<'a> EventDecoder<'a> {
     fn byte(&mut self) -> Result<u8, String> {
         let (first, rest) = self.0.split_first().ok_or("an event cut short")?;
         self.0 = rest;

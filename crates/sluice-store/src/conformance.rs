@@ -22,7 +22,7 @@ use std::time::Duration;
 use crate::{Append, Card, Digest, Effect, Event, Header, Reader, Store, StreamId, Writer};
 
 /// Where a store stands; opening it twice gives the same store.
-pub type Place<'a> = &'a dyn Fn() -> Store;
+pub type StoreOpener<'a> = &'a dyn Fn() -> Store;
 
 /// Makes a test of every check: `conformance!(place)`, where `place()` gives a guard and a function to open its store.
 #[macro_export]
@@ -57,7 +57,7 @@ macro_rules! conformance {
 /// A time to own a store for that no test outlives.
 const LONG: Duration = Duration::from_secs(3600);
 
-fn owner(place: Place<'_>) -> (Box<dyn Writer>, Box<dyn Reader>) {
+fn owner(place: StoreOpener<'_>) -> (Box<dyn Writer>, Box<dyn Reader>) {
     let store = place();
     let mut writer = store.writer().unwrap();
     writer.own("owner", LONG).unwrap();
@@ -115,9 +115,9 @@ fn digest(byte: u8) -> Digest {
 }
 
 /// A generator of numbers that gives the same ones for the same seed on every machine (SplitMix64).
-struct Numbers(u64);
+struct SeededNumbers(u64);
 
-impl Numbers {
+impl SeededNumbers {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 /// What the driver said.
-pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type StoreErrorCause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a store cannot do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +20,7 @@ pub enum StoreError {
         /// When to ask again.
         retry_after: Duration,
         /// What the driver said.
-        source: Cause,
+        source: StoreErrorCause,
     },
     /// Another process keeps the store locked for longer than one waits for a commit.
     #[error("the store {place} is locked by another process; end that one, or try again")]
@@ -46,7 +46,7 @@ pub enum StoreError {
         /// Which store.
         place: String,
         /// What the driver said.
-        source: Cause,
+        source: StoreErrorCause,
     },
     /// What was read is not what was written.
     #[error("the store {place} is damaged ({detail}); stop the engine, keep a copy, restore the last backup")]
@@ -119,7 +119,7 @@ pub enum StoreError {
         /// Which store.
         place: String,
         /// What the driver said.
-        source: Cause,
+        source: StoreErrorCause,
     },
 }
 

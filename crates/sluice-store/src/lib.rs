@@ -27,10 +27,12 @@ pub mod sqlite;
 pub mod testing;
 
 pub use admit::{MAX_APPEND_BYTES, MAX_BATCH_BYTES};
-pub use answer::{Cursor, DAMAGED, Damage, Logged, Order, Ownership, Page, PageKey, Query, Summary};
+pub use answer::{Cursor, DAMAGED, Damage, LoggedEvent, Order, Ownership, Page, PageKey, Query, StreamSummary};
 pub use error::{Meaning, StoreError};
 pub use open::Store;
 pub use port::{LARGEST_PAGE, Reader, Writer};
 pub use postgres::Hazard;
-pub use record::{Append, Card, Conflict, Digest, Effect, Event, Header, Lease, OpenEffect, RowKey, Stored, StreamId};
-pub use sqlite::Log;
+pub use record::{
+    Append, Card, Conflict, Digest, Effect, Event, Header, Lease, OpenEffect, RowKey, StoredStream, StreamId,
+};
+pub use sqlite::MissingLogPolicy;

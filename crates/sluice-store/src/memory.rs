@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::{
-    Append, Conflict, Cursor, Digest, Event, Logged, Ownership, Page, Query, Reader, StoreError, Stored, StreamId,
-    Summary, Writer, admit,
+    Append, Conflict, Cursor, Digest, Event, LoggedEvent, Ownership, Page, Query, Reader, StoreError, StoredStream,
+    StreamId, StreamSummary, Writer, admit,
 };
-use state::State;
+use state::MemoryState;
 
 /// Says the time in milliseconds since 1970.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -27,30 +27,30 @@ pub(crate) fn system_time() -> i64 {
 /// A store in memory. Clones are the same store.
 #[derive(Clone)]
 pub struct Memory {
-    disk: Arc<Mutex<Disk>>,
+    disk: Arc<Mutex<MemoryDisk>>,
     clock: Clock,
 }
 
-struct Disk {
+struct MemoryDisk {
     /// What readers see.
-    now: State,
+    now: MemoryState,
     /// What a crash leaves, and what has been done since; `None` if nothing is ever lost.
-    cache: Option<Cache>,
+    cache: Option<MemoryCache>,
 }
 
-struct Cache {
-    durable: State,
-    unsynced: Vec<Change>,
+struct MemoryCache {
+    durable: MemoryState,
+    unsynced: Vec<MemoryChange>,
 }
 
 /// Changes are kept and done again at a sync. Copying the state instead was rejected: a simulation syncs at every step.
-enum Change {
+enum MemoryChange {
     Append(Vec<Append>),
     Forget(Vec<StreamId>),
 }
 
-impl Disk {
-    fn keep(&mut self, change: impl FnOnce() -> Change) {
+impl MemoryDisk {
+    fn keep(&mut self, change: impl FnOnce() -> MemoryChange) {
         if let Some(cache) = &mut self.cache {
             cache.unsynced.push(change());
         }
@@ -60,8 +60,8 @@ impl Disk {
         let Some(cache) = &mut self.cache else { return };
         for change in cache.unsynced.drain(..) {
             match change {
-                Change::Append(batch) => drop(cache.durable.append(batch)),
-                Change::Forget(streams) => drop(cache.durable.forget(&streams)),
+                MemoryChange::Append(batch) => drop(cache.durable.append(batch)),
+                MemoryChange::Forget(streams) => drop(cache.durable.forget(&streams)),
             }
         }
     }
@@ -87,11 +87,11 @@ impl Memory {
     /// An empty store that lives by the given clock and in which a write is durable only after [`Memory::sync`].
     /// Taking the store over syncs too: no epoch is ever given twice.
     pub fn unsynced(clock: Clock) -> Memory {
-        Memory::with(clock, Some(Cache { durable: State::default(), unsynced: Vec::new() }))
+        Memory::with(clock, Some(MemoryCache { durable: MemoryState::default(), unsynced: Vec::new() }))
     }
 
-    fn with(clock: Clock, cache: Option<Cache>) -> Memory {
-        Memory { disk: Arc::new(Mutex::new(Disk { now: State::default(), cache })), clock }
+    fn with(clock: Clock, cache: Option<MemoryCache>) -> Memory {
+        Memory { disk: Arc::new(Mutex::new(MemoryDisk { now: MemoryState::default(), cache })), clock }
     }
 
     /// Makes everything written so far durable.
@@ -118,7 +118,7 @@ impl Memory {
         MemoryReader { memory: self.clone() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Disk> {
+    fn lock(&self) -> MutexGuard<'_, MemoryDisk> {
         self.disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -130,7 +130,7 @@ pub struct MemoryWriter {
 }
 
 impl MemoryWriter {
-    fn owned(&self) -> Result<MutexGuard<'_, Disk>, StoreError> {
+    fn owned(&self) -> Result<MutexGuard<'_, MemoryDisk>, StoreError> {
         let disk = self.memory.lock();
         if self.epoch == Some(disk.now.epoch()) { Ok(disk) } else { Err(StoreError::LostOwnership) }
     }
@@ -163,7 +163,7 @@ impl Writer for MemoryWriter {
     fn append(&mut self, batch: Vec<Append>) -> Result<Vec<Result<u64, Conflict>>, StoreError> {
         admit::admit(&batch)?;
         let mut disk = self.owned()?;
-        disk.keep(|| Change::Append(batch.clone()));
+        disk.keep(|| MemoryChange::Append(batch.clone()));
         Ok(disk.now.append(batch))
     }
 
@@ -175,7 +175,7 @@ impl Writer for MemoryWriter {
 
     fn forget(&mut self, streams: &[StreamId]) -> Result<usize, StoreError> {
         let mut disk = self.owned()?;
-        disk.keep(|| Change::Forget(streams.to_vec()));
+        disk.keep(|| MemoryChange::Forget(streams.to_vec()));
         Ok(disk.now.forget(streams))
     }
 }
@@ -186,7 +186,7 @@ pub struct MemoryReader {
 }
 
 impl Reader for MemoryReader {
-    fn load(&mut self, stream: &StreamId) -> Result<Option<Stored>, StoreError> {
+    fn load(&mut self, stream: &StreamId) -> Result<Option<StoredStream>, StoreError> {
         Ok(self.memory.lock().now.load(stream))
     }
 
@@ -194,11 +194,11 @@ impl Reader for MemoryReader {
         Ok(self.memory.lock().now.history(stream, after, limit))
     }
 
-    fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<Logged>, StoreError> {
+    fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<LoggedEvent>, StoreError> {
         Ok(self.memory.lock().now.log(after, limit))
     }
 
-    fn summary(&mut self, stream: &StreamId) -> Result<Option<Summary>, StoreError> {
+    fn summary(&mut self, stream: &StreamId) -> Result<Option<StreamSummary>, StoreError> {
         Ok(self.memory.lock().now.summary(stream))
     }
 

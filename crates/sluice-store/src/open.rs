@@ -6,15 +6,15 @@ use std::path::Path;
 
 use crate::memory::Memory;
 use crate::postgres::{Hazard, Postgres};
-use crate::sqlite::{Log, Sqlite};
+use crate::sqlite::{MissingLogPolicy, Sqlite};
 use crate::{Damage, Meaning, Order, Query, Reader, StoreError, Writer};
 
 /// A store that was opened. Clones are the same store.
 #[derive(Clone)]
-pub struct Store(Kind);
+pub struct Store(StoreBackend);
 
 #[derive(Clone)]
-enum Kind {
+enum StoreBackend {
     Memory(Memory),
     Sqlite(Sqlite),
     Postgres(Box<Postgres>),
@@ -24,35 +24,35 @@ impl Store {
     /// Opens the store at an address, makes it if it is not there, and brings its schema up to date.
     pub fn open(address: &str) -> Result<Store, StoreError> {
         if address == "memory:" {
-            return Ok(Store(Kind::Memory(Memory::new())));
+            return Ok(Store(StoreBackend::Memory(Memory::new())));
         }
         if let Some(path) = address.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
-            return Ok(Store(Kind::Sqlite(Sqlite::open(path.as_ref())?)));
+            return Ok(Store(StoreBackend::Sqlite(Sqlite::open(path.as_ref())?)));
         }
         if address.starts_with("postgres://") || address.starts_with("postgresql://") {
-            return Ok(Store(Kind::Postgres(Box::new(Postgres::open(address)?))));
+            return Ok(Store(StoreBackend::Postgres(Box::new(Postgres::open(address)?))));
         }
         Err(StoreError::Address(address.to_owned()))
     }
 
     /// Opens the store in a file. It says whether one is taken whose log is missing.
-    pub fn open_file(file: &std::path::Path, log: Log) -> Result<Store, StoreError> {
-        Ok(Store(Kind::Sqlite(Sqlite::open_with(file, log)?)))
+    pub fn open_file(file: &std::path::Path, log: MissingLogPolicy) -> Result<Store, StoreError> {
+        Ok(Store(StoreBackend::Sqlite(Sqlite::open_with(file, log)?)))
     }
 
     /// Whether its file is still there under its name. A server is asked whenever something is stored or read.
     pub fn present(&self) -> Result<(), StoreError> {
         match &self.0 {
-            Kind::Sqlite(store) => store.present(),
-            Kind::Memory(_) | Kind::Postgres(_) => Ok(()),
+            StoreBackend::Sqlite(store) => store.present(),
+            StoreBackend::Memory(_) | StoreBackend::Postgres(_) => Ok(()),
         }
     }
 
     /// Whether processes on other machines can own it too.
     pub fn is_shared(&self) -> bool {
         match &self.0 {
-            Kind::Memory(_) | Kind::Sqlite(_) => false,
-            Kind::Postgres(_) => true,
+            StoreBackend::Memory(_) | StoreBackend::Sqlite(_) => false,
+            StoreBackend::Postgres(_) => true,
         }
     }
 
@@ -82,42 +82,42 @@ impl Store {
     /// A writer, which owns nothing yet.
     pub fn writer(&self) -> Result<Box<dyn Writer>, StoreError> {
         Ok(match &self.0 {
-            Kind::Memory(store) => Box::new(store.writer()),
-            Kind::Sqlite(store) => Box::new(store.writer()?),
-            Kind::Postgres(store) => Box::new(store.writer()?),
+            StoreBackend::Memory(store) => Box::new(store.writer()),
+            StoreBackend::Sqlite(store) => Box::new(store.writer()?),
+            StoreBackend::Postgres(store) => Box::new(store.writer()?),
         })
     }
 
     /// Copies the store to a new file while it is used; see [`Sqlite::backup`]. A server is copied by its own means.
     pub fn backup(&self, to: &std::path::Path) -> Result<(), StoreError> {
         match &self.0 {
-            Kind::Sqlite(store) => store.backup(to),
-            Kind::Memory(_) => Err(StoreError::Address("memory:".to_owned())),
-            Kind::Postgres(_) => Err(StoreError::Misuse("a server's store is copied with pg_dump".to_owned())),
+            StoreBackend::Sqlite(store) => store.backup(to),
+            StoreBackend::Memory(_) => Err(StoreError::Address("memory:".to_owned())),
+            StoreBackend::Postgres(_) => Err(StoreError::Misuse("a server's store is copied with pg_dump".to_owned())),
         }
     }
 
     /// Brings everything into the file itself, so that nothing of it stands in a log beside it. Nobody may use it.
     pub fn settle(&self) -> Result<(), StoreError> {
         match &self.0 {
-            Kind::Sqlite(store) => store.settle(),
-            Kind::Memory(_) | Kind::Postgres(_) => Ok(()),
+            StoreBackend::Sqlite(store) => store.settle(),
+            StoreBackend::Memory(_) | StoreBackend::Postgres(_) => Ok(()),
         }
     }
 
     /// Looks for damage that single answers cannot notice; see [`Sqlite::check`]. A server looks after itself.
     pub fn check(&self) -> Result<(), StoreError> {
         match &self.0 {
-            Kind::Sqlite(store) => store.check(),
-            Kind::Memory(_) | Kind::Postgres(_) => Ok(()),
+            StoreBackend::Sqlite(store) => store.check(),
+            StoreBackend::Memory(_) | StoreBackend::Postgres(_) => Ok(()),
         }
     }
 
     /// Settings of a server with which it can lose what it said was stored. A file has none.
     pub fn hazards(&self) -> Result<Vec<Hazard>, StoreError> {
         match &self.0 {
-            Kind::Memory(_) | Kind::Sqlite(_) => Ok(Vec::new()),
-            Kind::Postgres(store) => store.hazards(),
+            StoreBackend::Memory(_) | StoreBackend::Sqlite(_) => Ok(Vec::new()),
+            StoreBackend::Postgres(store) => store.hazards(),
         }
     }
 
@@ -125,8 +125,8 @@ impl Store {
     /// longer the more there is.
     pub fn verify(&self) -> Result<Vec<Damage>, StoreError> {
         let mut found = match &self.0 {
-            Kind::Sqlite(store) => store.damage()?,
-            Kind::Memory(_) | Kind::Postgres(_) => Vec::new(),
+            StoreBackend::Sqlite(store) => store.damage()?,
+            StoreBackend::Memory(_) | StoreBackend::Postgres(_) => Vec::new(),
         };
         match read_all(&mut *self.reader()?, &mut found) {
             Err(error) if error.meaning() == Meaning::Damaged => {
@@ -140,8 +140,8 @@ impl Store {
     /// How many bytes a check of everything reads; `None` for a server, which looks after its own.
     pub fn bytes(&self) -> Option<u64> {
         match &self.0 {
-            Kind::Sqlite(store) => Some(store.bytes()),
-            Kind::Memory(_) | Kind::Postgres(_) => None,
+            StoreBackend::Sqlite(store) => Some(store.bytes()),
+            StoreBackend::Memory(_) | StoreBackend::Postgres(_) => None,
         }
     }
 
@@ -153,17 +153,17 @@ impl Store {
     /// The place in the log of what was ever stored last, for a store in a file.
     pub fn reach(&self) -> Result<Option<u64>, StoreError> {
         match &self.0 {
-            Kind::Sqlite(store) => store.reach().map(Some),
-            Kind::Memory(_) | Kind::Postgres(_) => Ok(None),
+            StoreBackend::Sqlite(store) => store.reach().map(Some),
+            StoreBackend::Memory(_) | StoreBackend::Postgres(_) => Ok(None),
         }
     }
 
     /// A reader.
     pub fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
         Ok(match &self.0 {
-            Kind::Memory(store) => Box::new(store.reader()),
-            Kind::Sqlite(store) => Box::new(store.reader()?),
-            Kind::Postgres(store) => Box::new(store.reader()?),
+            StoreBackend::Memory(store) => Box::new(store.reader()),
+            StoreBackend::Sqlite(store) => Box::new(store.reader()?),
+            StoreBackend::Postgres(store) => Box::new(store.reader()?),
         })
     }
 }
@@ -196,18 +196,18 @@ const PAGE: usize = 1000;
 
 impl From<Memory> for Store {
     fn from(memory: Memory) -> Store {
-        Store(Kind::Memory(memory))
+        Store(StoreBackend::Memory(memory))
     }
 }
 
 impl From<Sqlite> for Store {
     fn from(sqlite: Sqlite) -> Store {
-        Store(Kind::Sqlite(sqlite))
+        Store(StoreBackend::Sqlite(sqlite))
     }
 }
 
 impl From<Postgres> for Store {
     fn from(postgres: Postgres) -> Store {
-        Store(Kind::Postgres(Box::new(postgres)))
+        Store(StoreBackend::Postgres(Box::new(postgres)))
     }
 }

@@ -8,7 +8,7 @@ use crate::{Ownership, StoreError};
 
 /// The owner as it is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Owner {
+pub(crate) struct StoreOwner {
     /// How often the owner changed. 0: there never was one.
     pub(crate) epoch: u64,
     /// Who owns the store, or owned it last.
@@ -17,7 +17,7 @@ pub(crate) struct Owner {
     pub(crate) until: i64,
 }
 
-impl Owner {
+impl StoreOwner {
     /// Takes the store for `name`, whose writer has the epoch `mine`. A writer whose epoch has passed is never given
     /// another: what its owner knows about the store may be old.
     pub(crate) fn take(

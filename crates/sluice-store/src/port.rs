@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use crate::{
-    Append, Conflict, Cursor, Digest, Event, Logged, Ownership, Page, Query, StoreError, Stored, StreamId, Summary,
+    Append, Conflict, Cursor, Digest, Event, LoggedEvent, Ownership, Page, Query, StoreError, StoredStream, StreamId,
+    StreamSummary,
 };
 
 /// A page of the log ends when it has so many bytes.
@@ -58,10 +59,10 @@ pub trait Writer: Send {
 /// was durable when it was asked, and no half of a batch.
 pub trait Reader: Send {
     /// A stream as it stands now.
-    fn load(&mut self, stream: &StreamId) -> Result<Option<Stored>, StoreError>;
+    fn load(&mut self, stream: &StreamId) -> Result<Option<StoredStream>, StoreError>;
 
     /// What lists show of a stream, and whether it has changed, without reading where it stands.
-    fn summary(&mut self, stream: &StreamId) -> Result<Option<Summary>, StoreError>;
+    fn summary(&mut self, stream: &StreamId) -> Result<Option<StreamSummary>, StoreError>;
 
     /// The events of a stream with a number above `after`, in order, at most `limit`.
     fn history(&mut self, stream: &StreamId, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, StoreError>;
@@ -69,7 +70,7 @@ pub trait Reader: Send {
     /// The events of all streams after a place in the log, in the order of their commits, at most `limit`, and fewer where
     /// they are large: once [`LARGEST_PAGE`] bytes are read the page ends, or a row later. It has none only at the end of
     /// the log. Whoever goes on from the last cursor misses none: no event ever appears before one that was already read.
-    fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<Logged>, StoreError>;
+    fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<LoggedEvent>, StoreError>;
 
     /// The place of the last event of the log: what happens from now on comes after it.
     fn end(&mut self) -> Result<Cursor, StoreError>;

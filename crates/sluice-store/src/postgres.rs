@@ -21,7 +21,7 @@ use tokio_postgres::config::Host;
 
 use crate::StoreError;
 pub use hazards::Hazard;
-use link::Link;
+use link::PostgresLink;
 pub use reader::PostgresReader;
 pub use writer::PostgresWriter;
 
@@ -67,8 +67,8 @@ impl Postgres {
         hazards::hazards(&mut self.link()?)
     }
 
-    fn link(&self) -> Result<Link, StoreError> {
-        Link::new(self.config.clone(), self.place.clone())
+    fn link(&self) -> Result<PostgresLink, StoreError> {
+        PostgresLink::new(self.config.clone(), self.place.clone())
     }
 }
 

@@ -185,7 +185,7 @@ pub struct Conflict {
 
 /// A stream as it stands now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredStream {
     /// How many events it has.
     pub version: u64,
     /// What they add up to.

@@ -19,8 +19,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::{Damage, StoreError, StreamId};
-use fault::Place;
-use held::Held;
+use fault::SqlitePath;
+use held::SqliteFile;
 pub use reader::SqliteReader;
 pub use writer::SqliteWriter;
 
@@ -30,12 +30,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A store in one SQLite file. Clones are the same store.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
-    file: Arc<Held>,
+    file: Arc<SqliteFile>,
 }
 
 /// Whether a file is opened whose log is missing though its engine had not given it up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Log {
+pub enum MissingLogPolicy {
     /// It is refused: what was stored last may only have stood in the log.
     Needed,
     /// It is taken as it is, by somebody who knows.
@@ -45,11 +45,11 @@ pub enum Log {
 impl Sqlite {
     /// Opens the store in this file, makes it if it is not there, and brings its schema up to date.
     pub fn open(path: &Path) -> Result<Sqlite, StoreError> {
-        Sqlite::open_with(path, Log::Needed)
+        Sqlite::open_with(path, MissingLogPolicy::Needed)
     }
 
-    pub(crate) fn open_with(path: &Path, log: Log) -> Result<Sqlite, StoreError> {
-        let place = Place::new(path);
+    pub(crate) fn open_with(path: &Path, log: MissingLogPolicy) -> Result<Sqlite, StoreError> {
+        let place = SqlitePath::new(path);
         // Whoever opens the file makes a log that is empty.
         let had_log = held::has_log(path);
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
@@ -58,11 +58,11 @@ impl Sqlite {
             return Err(StoreError::ReadOnly { place: place.to_string() });
         }
         let cannot = |error: std::io::Error| StoreError::CannotOpen { place: place.to_string(), source: error.into() };
-        let file = Arc::new(Held::new(path).map_err(cannot)?);
+        let file = Arc::new(SqliteFile::new(path).map_err(cannot)?);
         schema::update(&mut connection, &place)?;
         let is_in_use = schema::is_in_use(&connection).map_err(|error| place.fault(error))?;
         // One that an engine has taken meanwhile has a log by now.
-        if log == Log::Needed && is_in_use && !had_log && !held::has_log(path) {
+        if log == MissingLogPolicy::Needed && is_in_use && !had_log && !held::has_log(path) {
             return Err(StoreError::NoLog { place: place.to_string() });
         }
         Ok(Sqlite { file })
@@ -97,7 +97,7 @@ impl Sqlite {
         let name: String = path.display().to_string().chars().map(escape).collect();
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         let opened = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags);
-        opened.and_then(|connection| reach(&connection)).map_err(|error| Place::new(path).fault(error))
+        opened.and_then(|connection| reach(&connection)).map_err(|error| SqlitePath::new(path).fault(error))
     }
 
     /// Writes a copy of the store as it is at this moment to a new file, while others go on writing.
@@ -142,7 +142,7 @@ impl Sqlite {
         self.file.bytes()
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> SqlitePath {
         self.file.place()
     }
 
@@ -170,7 +170,7 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         Ok(connection)
     };
-    open().map_err(|error| Place::new(path).fault(error))
+    open().map_err(|error| SqlitePath::new(path).fault(error))
 }
 
 fn reach(connection: &Connection) -> rusqlite::Result<u64> {

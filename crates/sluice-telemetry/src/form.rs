@@ -2,11 +2,11 @@
 
 use serde_json::{Map, json};
 
-use crate::span::{Kind, Record, Value};
+use crate::span::{SpanKind, SpanRecord, SpanValue};
 
 /// The body for these spans.
-pub(crate) fn body(service: &str, records: &[Record]) -> Vec<u8> {
-    let text = |text: &str| Value::Text(text.to_owned());
+pub(crate) fn body(service: &str, records: &[SpanRecord]) -> Vec<u8> {
+    let text = |text: &str| SpanValue::Text(text.to_owned());
     let resource = [("service.name", text(service)), ("service.version", text(env!("CARGO_PKG_VERSION")))];
     let spans: Vec<_> = records.iter().map(span).collect();
     let body = json!({
@@ -18,7 +18,7 @@ pub(crate) fn body(service: &str, records: &[Record]) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-fn span(record: &Record) -> serde_json::Value {
+fn span(record: &SpanRecord) -> serde_json::Value {
     let mut span = Map::new();
     span.insert("traceId".into(), hex(&record.trace).into());
     span.insert("spanId".into(), hex(&record.id).into());
@@ -38,17 +38,17 @@ fn span(record: &Record) -> serde_json::Value {
 }
 
 /// The numbers of the protocol.
-fn number(kind: Kind) -> u8 {
+fn number(kind: SpanKind) -> u8 {
     match kind {
-        Kind::Internal => 1,
-        Kind::Server => 2,
+        SpanKind::Internal => 1,
+        SpanKind::Server => 2,
     }
 }
 
-fn attributes(values: &[(&'static str, Value)]) -> serde_json::Value {
-    let one = |(key, value): &(&'static str, Value)| match value {
-        Value::Text(text) => json!({ "key": key, "value": { "stringValue": text } }),
-        Value::Number(number) => json!({ "key": key, "value": { "intValue": number.to_string() } }),
+fn attributes(values: &[(&'static str, SpanValue)]) -> serde_json::Value {
+    let one = |(key, value): &(&'static str, SpanValue)| match value {
+        SpanValue::Text(text) => json!({ "key": key, "value": { "stringValue": text } }),
+        SpanValue::Number(number) => json!({ "key": key, "value": { "intValue": number.to_string() } }),
     };
     values.iter().map(one).collect()
 }
@@ -64,23 +64,23 @@ mod tests {
     #[test]
     fn a_body_is_as_the_protocol_wants_it() {
         let records = [
-            Record {
+            SpanRecord {
                 trace: [0x0a; 16],
                 id: [0x0b; 8],
                 parent: Some([0x0c; 8]),
                 name: "GET /v1/runs/{id}".into(),
-                kind: Kind::Server,
+                kind: SpanKind::Server,
                 values: vec![("http.route", "/v1/runs/{id}".into()), ("http.response.status_code", 503_u32.into())],
                 failed: true,
                 began: 1_700_000_000_000_000_001,
                 ended: 1_700_000_000_000_000_002,
             },
-            Record {
+            SpanRecord {
                 trace: [1; 16],
                 id: [2; 8],
                 parent: None,
                 name: "store.commit".into(),
-                kind: Kind::Internal,
+                kind: SpanKind::Internal,
                 values: Vec::new(),
                 failed: false,
                 began: 3,

@@ -15,19 +15,19 @@ mod span;
 
 use std::sync::{Arc, OnceLock};
 
-use queue::Queue;
-pub use queue::{Counts, Deliver};
-pub use settings::Settings;
-pub use span::{Span, Value};
+use queue::SpanQueue;
+pub use queue::{SpanCounts, SpanDelivery};
+pub use settings::TelemetrySettings;
+pub use span::{SpanValue, TraceSpan};
 
 /// Where spans go; empty as long as nobody wants them.
-static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
+static QUEUE: OnceLock<Arc<SpanQueue>> = OnceLock::new();
 
 /// Spans are handed on as long as this lives. When it is dropped those that wait are handed on, for a short time.
 #[must_use = "spans are handed on as long as this lives"]
-pub struct Exporting(Arc<Queue>);
+pub struct SpanExportGuard(Arc<SpanQueue>);
 
-impl Drop for Exporting {
+impl Drop for SpanExportGuard {
     fn drop(&mut self) {
         self.0.end();
     }
@@ -37,10 +37,10 @@ impl Drop for Exporting {
 ///
 /// `deliver` is given one body after the other, on a thread of its own, and may take its time. `tell` hears when bodies
 /// begin to fail, and when they arrive again.
-pub fn begin(service: &str, deliver: Deliver, tell: impl Fn(&str) + Send + 'static) -> Option<Exporting> {
-    let queue = Queue::start(service, deliver, tell)?;
+pub fn begin(service: &str, deliver: SpanDelivery, tell: impl Fn(&str) + Send + 'static) -> Option<SpanExportGuard> {
+    let queue = SpanQueue::start(service, deliver, tell)?;
     match QUEUE.set(queue.clone()) {
-        Ok(()) => Some(Exporting(queue)),
+        Ok(()) => Some(SpanExportGuard(queue)),
         Err(unused) => {
             unused.end();
             None
@@ -49,11 +49,11 @@ pub fn begin(service: &str, deliver: Deliver, tell: impl Fn(&str) + Send + 'stat
 }
 
 /// Something begins here, on this machine.
-pub fn span(name: &'static str) -> Span {
-    Span::new(QUEUE.get(), name)
+pub fn span(name: &'static str) -> TraceSpan {
+    TraceSpan::new(QUEUE.get(), name)
 }
 
 /// What became of the spans so far; `None` if nobody wants them.
-pub fn counts() -> Option<Counts> {
+pub fn counts() -> Option<SpanCounts> {
     QUEUE.get().map(|queue| queue.counts())
 }

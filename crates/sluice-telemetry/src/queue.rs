@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::form;
-use crate::span::Record;
+use crate::span::SpanRecord;
 
 /// So many spans wait to be handed on; more are counted and forgotten.
 const MOST_WAITING: usize = 2048;
@@ -17,11 +17,11 @@ const GATHER: Duration = Duration::from_secs(1);
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Delivers a body; the error says why that did not work.
-pub type Deliver = Box<dyn Fn(Vec<u8>) -> Result<(), String> + Send>;
+pub type SpanDelivery = Box<dyn Fn(Vec<u8>) -> Result<(), String> + Send>;
 
 /// What became of spans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SpanCounts {
     /// The collector has them.
     pub delivered: u64,
     /// The collector could not be reached, or did not want them.
@@ -31,34 +31,38 @@ pub struct Counts {
 }
 
 #[derive(Default)]
-struct State {
-    waiting: VecDeque<Record>,
-    counts: Counts,
+struct SpanQueueState {
+    waiting: VecDeque<SpanRecord>,
+    counts: SpanCounts,
     ending: bool,
     ended: bool,
 }
 
 /// Spans that wait to be handed on.
-pub(crate) struct Queue {
-    state: Mutex<State>,
+pub(crate) struct SpanQueue {
+    state: Mutex<SpanQueueState>,
     changed: Condvar,
 }
 
-impl Queue {
+impl SpanQueue {
     /// A queue, and its thread. `None` if the system gives no thread.
-    pub(crate) fn start(service: &str, deliver: Deliver, tell: impl Fn(&str) + Send + 'static) -> Option<Arc<Queue>> {
-        let queue = Arc::new(Queue { state: Mutex::default(), changed: Condvar::new() });
+    pub(crate) fn start(
+        service: &str,
+        deliver: SpanDelivery,
+        tell: impl Fn(&str) + Send + 'static,
+    ) -> Option<Arc<SpanQueue>> {
+        let queue = Arc::new(SpanQueue { state: Mutex::default(), changed: Condvar::new() });
         let (theirs, service) = (queue.clone(), service.to_owned());
         let work = move || theirs.hand_on(&service, &deliver, &tell);
         std::thread::Builder::new().name("traces".into()).spawn(work).ok()?;
         Some(queue)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SpanQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn push(&self, record: Record) {
+    pub(crate) fn push(&self, record: SpanRecord) {
         let mut state = self.lock();
         if state.waiting.len() >= MOST_WAITING || state.ending {
             state.counts.overflowed += 1;
@@ -70,7 +74,7 @@ impl Queue {
         }
     }
 
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> SpanCounts {
         self.lock().counts
     }
 
@@ -83,7 +87,7 @@ impl Queue {
         let _ = self.changed.wait_timeout_while(state, FAREWELL, |state| !state.ended);
     }
 
-    fn hand_on(&self, service: &str, deliver: &Deliver, tell: &impl Fn(&str)) {
+    fn hand_on(&self, service: &str, deliver: &SpanDelivery, tell: &impl Fn(&str)) {
         let mut is_away = false;
         while let Some(records) = self.next() {
             let count = records.len() as u64;
@@ -105,12 +109,12 @@ impl Queue {
     }
 
     /// The next spans that go together; `None` at the end.
-    fn next(&self) -> Option<Vec<Record>> {
-        let wait = |state, is_patient: fn(&mut State) -> bool| {
+    fn next(&self) -> Option<Vec<SpanRecord>> {
+        let wait = |state, is_patient: fn(&mut SpanQueueState) -> bool| {
             self.changed.wait_while(state, is_patient).unwrap_or_else(PoisonError::into_inner)
         };
         let state = wait(self.lock(), |state| state.waiting.is_empty() && !state.ending);
-        let is_patient = |state: &mut State| state.waiting.len() < MOST_TOGETHER && !state.ending;
+        let is_patient = |state: &mut SpanQueueState| state.waiting.len() < MOST_TOGETHER && !state.ending;
         let gathered = self.changed.wait_timeout_while(state, GATHER, is_patient);
         let (mut state, _) = gathered.unwrap_or_else(PoisonError::into_inner);
         let count = state.waiting.len().min(MOST_TOGETHER);
@@ -123,7 +127,7 @@ mod tests {
     use std::sync::mpsc::{channel, sync_channel};
 
     use super::*;
-    use crate::span::Span;
+    use crate::span::TraceSpan;
 
     fn names(body: &[u8]) -> Vec<String> {
         let body: serde_json::Value = serde_json::from_slice(body).expect("JSON");
@@ -135,14 +139,14 @@ mod tests {
     fn what_waits_is_delivered_at_the_end() {
         let (sender, bodies) = channel();
         let deliver = move |body| sender.send(body).map_err(|error| error.to_string());
-        let queue = Queue::start("tea", Box::new(deliver), |_| {}).expect("a thread");
-        drop(Span::new(Some(&queue), "one"));
-        drop(Span::new(Some(&queue), "two").request("GET", "/", None));
+        let queue = SpanQueue::start("tea", Box::new(deliver), |_| {}).expect("a thread");
+        drop(TraceSpan::new(Some(&queue), "one"));
+        drop(TraceSpan::new(Some(&queue), "two").request("GET", "/", None));
         queue.end();
         let told: Vec<String> = bodies.try_iter().flat_map(|body: Vec<u8>| names(&body)).collect();
         assert_eq!(told, ["one", "GET /"]);
-        assert_eq!(queue.counts(), Counts { delivered: 2, ..Counts::default() });
-        drop(Span::new(Some(&queue), "too late"));
+        assert_eq!(queue.counts(), SpanCounts { delivered: 2, ..SpanCounts::default() });
+        drop(TraceSpan::new(Some(&queue), "too late"));
         assert_eq!(queue.counts().overflowed, 1);
     }
 
@@ -155,15 +159,15 @@ mod tests {
             let _ = taken.send(names(&body).len());
             answers.recv().map_err(|error| error.to_string())
         };
-        let queue = Queue::start("tea", Box::new(deliver), |_| {}).expect("a thread");
-        (0..MOST_TOGETHER).for_each(|_| drop(Span::new(Some(&queue), "first")));
+        let queue = SpanQueue::start("tea", Box::new(deliver), |_| {}).expect("a thread");
+        (0..MOST_TOGETHER).for_each(|_| drop(TraceSpan::new(Some(&queue), "first")));
         assert_eq!(was_taken.recv().expect("a body"), MOST_TOGETHER);
-        (0..MOST_WAITING + 7).for_each(|_| drop(Span::new(Some(&queue), "later")));
-        assert_eq!(queue.counts(), Counts { overflowed: 7, ..Counts::default() });
+        (0..MOST_WAITING + 7).for_each(|_| drop(TraceSpan::new(Some(&queue), "later")));
+        assert_eq!(queue.counts(), SpanCounts { overflowed: 7, ..SpanCounts::default() });
         drop(answer);
         queue.end();
         let all = (MOST_TOGETHER + MOST_WAITING) as u64;
-        assert_eq!(queue.counts(), Counts { undelivered: all, overflowed: 7, ..Counts::default() });
+        assert_eq!(queue.counts(), SpanCounts { undelivered: all, overflowed: 7, ..SpanCounts::default() });
     }
 
     #[test]
@@ -176,9 +180,9 @@ mod tests {
             outcomes.recv().unwrap_or(Ok(()))
         };
         let tell = move |words: &str| drop(sender.send(words.to_owned()));
-        let queue = Queue::start("tea", Box::new(deliver), tell).expect("a thread");
+        let queue = SpanQueue::start("tea", Box::new(deliver), tell).expect("a thread");
         for said in [Err("away".to_owned()), Err("away".to_owned()), Ok(())] {
-            (0..MOST_TOGETHER).for_each(|_| drop(Span::new(Some(&queue), "span")));
+            (0..MOST_TOGETHER).for_each(|_| drop(TraceSpan::new(Some(&queue), "span")));
             was_asked.recv().expect("a body");
             outcome.send(said).expect("it waits");
         }

@@ -9,7 +9,7 @@ const SERVICE: &str = "sluice";
 
 /// Where traces go.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct TelemetrySettings {
     /// The whole address.
     pub endpoint: String,
     /// What is sent beside them. The values are secrets.
@@ -19,20 +19,20 @@ pub struct Settings {
 }
 
 /// Without the values of headers: they let somebody in.
-impl fmt::Debug for Settings {
+impl fmt::Debug for TelemetrySettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         write!(f, "{} as {}, with {names:?}", self.endpoint, self.service)
     }
 }
 
-impl Settings {
+impl TelemetrySettings {
     /// What is set: by variables first, else `configured`, the address in `config.toml`. `None` when traces are not
     /// wanted; the error says what cannot be used.
     pub fn read(
         variable: impl Fn(&str) -> Option<String>,
         configured: Option<&str>,
-    ) -> Result<Option<Settings>, String> {
+    ) -> Result<Option<TelemetrySettings>, String> {
         let set = |name: &str| variable(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         let is = |name: &str, word: &str| set(name).is_some_and(|text| text.eq_ignore_ascii_case(word));
         if is("OTEL_SDK_DISABLED", "true") || is("OTEL_TRACES_EXPORTER", "none") {
@@ -49,7 +49,7 @@ impl Settings {
         // Its value is not repeated: it is a secret.
         let headers = headers.ok_or_else(|| format!("{name} is not written as `name=value,name=value`"))?;
         let service = set("OTEL_SERVICE_NAME").unwrap_or_else(|| SERVICE.to_owned());
-        Ok(Some(Settings { endpoint, headers, service }))
+        Ok(Some(TelemetrySettings { endpoint, headers, service }))
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
             let pairs = variables.lines().filter_map(|line| line.trim().split_once('='));
             pairs.filter(|(key, _)| *key == name).map(|(_, value)| value.to_owned()).next()
         };
-        match Settings::read(variable, configured) {
+        match TelemetrySettings::read(variable, configured) {
             Ok(None) => "nothing".into(),
             Ok(Some(settings)) => format!("{settings:?}"),
             Err(why) => why,

@@ -16,8 +16,8 @@ mod prompt;
 mod script;
 mod task;
 
-use prompt::Prompt;
-use script::{Script, Step, Verb};
+use prompt::DemoPrompt;
+use script::{DemoScript, DemoStep, DemoVerb};
 use task::TaskText;
 
 /// Runs the agent in the current folder with these words and this environment, and says how it ended.
@@ -26,11 +26,11 @@ pub fn main(
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> ExitCode {
     let environment: BTreeMap<OsString, OsString> = environment.into_iter().collect();
-    let ended = Options::read(arguments).and_then(|options| run(options, environment));
+    let ended = DemoOptions::read(arguments).and_then(|options| run(options, environment));
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Stop::Exit(code)) => ExitCode::from(code),
-        Err(Stop::Error(problem)) => {
+        Err(DemoStop::Exit(code)) => ExitCode::from(code),
+        Err(DemoStop::Error(problem)) => {
             // Nobody may be reading; then there is nobody to tell.
             drop(writeln!(std::io::stderr(), "demo: {problem}"));
             ExitCode::from(2)
@@ -40,21 +40,21 @@ pub fn main(
 
 /// Why the agent goes no further.
 #[derive(Debug)]
-enum Stop {
+enum DemoStop {
     /// Its script, or an answer it got, ends it.
     Exit(u8),
     /// It cannot do what it is told.
     Error(String),
 }
 
-impl Stop {
-    fn error(what: &str, error: impl std::fmt::Display) -> Stop {
-        Stop::Error(format!("{what}: {error}"))
+impl DemoStop {
+    fn error(what: &str, error: impl std::fmt::Display) -> DemoStop {
+        DemoStop::Error(format!("{what}: {error}"))
     }
 }
 
 #[derive(Default)]
-struct Options {
+struct DemoOptions {
     prompt: Option<String>,
     prompt_file: Option<PathBuf>,
     script: Option<PathBuf>,
@@ -63,13 +63,13 @@ struct Options {
     attempt: Option<u32>,
 }
 
-impl Options {
-    fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Options, Stop> {
-        let mut options = Options::default();
+impl DemoOptions {
+    fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<DemoOptions, DemoStop> {
+        let mut options = DemoOptions::default();
         let mut arguments = arguments.into_iter();
         while let Some(word) = arguments.next() {
             let text = word.to_string_lossy().into_owned();
-            let mut value = || arguments.next().ok_or_else(|| Stop::Error(format!("`{text}` needs a value")));
+            let mut value = || arguments.next().ok_or_else(|| DemoStop::Error(format!("`{text}` needs a value")));
             match text.as_str() {
                 // What it may do is not its own to decide: a reduced agent that does more is for others to stop.
                 "--reduced" => {}
@@ -77,16 +77,18 @@ impl Options {
                 "--script" => options.script = Some(value()?.into()),
                 "--resume-at" => options.resume_at = number(&value()?)?,
                 "--attempt" => options.attempt = Some(number(&value()?)?),
-                unknown if unknown.starts_with("--") => return Err(Stop::Error(format!("unknown option `{unknown}`"))),
+                unknown if unknown.starts_with("--") => {
+                    return Err(DemoStop::Error(format!("unknown option `{unknown}`")));
+                }
                 _ => options.prompt = Some(text),
             }
         }
         Ok(options)
     }
 
-    fn prompt(&self) -> Result<String, Stop> {
+    fn prompt(&self) -> Result<String, DemoStop> {
         let file = |path: &PathBuf| {
-            std::fs::read_to_string(path).map_err(|error| Stop::error(&format!("{}", path.display()), error))
+            std::fs::read_to_string(path).map_err(|error| DemoStop::error(&format!("{}", path.display()), error))
         };
         match (&self.prompt_file, &self.prompt) {
             (Some(path), _) => file(path),
@@ -96,23 +98,23 @@ impl Options {
             },
             (None, None) => {
                 let mut words = Vec::new();
-                std::io::stdin().read_to_end(&mut words).map_err(|error| Stop::error("stdin", error))?;
+                std::io::stdin().read_to_end(&mut words).map_err(|error| DemoStop::error("stdin", error))?;
                 Ok(String::from_utf8_lossy(&words).into_owned())
             }
         }
     }
 }
 
-fn number<T: std::str::FromStr>(word: &OsString) -> Result<T, Stop> {
+fn number<T: std::str::FromStr>(word: &OsString) -> Result<T, DemoStop> {
     let text = word.to_string_lossy();
-    text.parse().map_err(|_| Stop::Error(format!("`{text}` is no number")))
+    text.parse().map_err(|_| DemoStop::Error(format!("`{text}` is no number")))
 }
 
 /// The agent at work.
-struct Agent {
+struct DemoAgent {
     environment: BTreeMap<OsString, OsString>,
     folder: PathBuf,
-    prompt: Prompt,
+    prompt: DemoPrompt,
     role: String,
     /// Which start of this role on this task or step it is, from 1.
     attempt: u32,
@@ -120,9 +122,9 @@ struct Agent {
     first: Option<TaskText>,
 }
 
-fn run(options: Options, environment: BTreeMap<OsString, OsString>) -> Result<(), Stop> {
-    let folder = std::env::current_dir().map_err(|error| Stop::error("the current folder", error))?;
-    let prompt = Prompt::new(options.prompt()?);
+fn run(options: DemoOptions, environment: BTreeMap<OsString, OsString>) -> Result<(), DemoStop> {
+    let folder = std::env::current_dir().map_err(|error| DemoStop::error("the current folder", error))?;
+    let prompt = DemoPrompt::new(options.prompt()?);
     let variable =
         |name: &str| environment.get(&OsString::from(name)).map(|value| value.to_string_lossy().into_owned());
     let role = variable("SLUICE_ROLE").filter(|role| !role.is_empty()).unwrap_or_else(|| prompt.role().to_owned());
@@ -130,20 +132,20 @@ fn run(options: Options, environment: BTreeMap<OsString, OsString>) -> Result<()
     let script = match &options.script {
         Some(path) => {
             let text =
-                std::fs::read_to_string(path).map_err(|error| Stop::error(&path.display().to_string(), error))?;
-            Script::read(&text, None)
+                std::fs::read_to_string(path).map_err(|error| DemoStop::error(&path.display().to_string(), error))?;
+            DemoScript::read(&text, None)
         }
         None => script::find(variable("SLUICE_DEMO").as_deref(), first.as_ref(), &prompt.text),
     };
-    let script = script.map_err(Stop::Error)?;
-    let mut agent = Agent { environment, folder, prompt, role, attempt: 1, first };
+    let script = script.map_err(DemoStop::Error)?;
+    let mut agent = DemoAgent { environment, folder, prompt, role, attempt: 1, first };
     agent.attempt = match options.attempt {
         Some(attempt) => attempt,
         None => agent.count_attempt()?,
     };
     let steps = match script.section(&agent.role, agent.attempt) {
         Some(steps) => steps.to_vec(),
-        None => vec![Step::plain(Verb::Work)],
+        None => vec![DemoStep::plain(DemoVerb::Work)],
     };
     agent.say(&format!("{}, attempt {}", agent.role, agent.attempt))?;
     for (index, step) in steps.iter().enumerate().skip(options.resume_at) {
@@ -152,73 +154,75 @@ fn run(options: Options, environment: BTreeMap<OsString, OsString>) -> Result<()
     Ok(())
 }
 
-impl Agent {
+impl DemoAgent {
     fn variable(&self, name: &str) -> Option<String> {
         self.environment.get(&OsString::from(name)).map(|value| value.to_string_lossy().into_owned())
     }
 
     /// Tells whoever looks on.
-    fn say(&self, words: &str) -> Result<(), Stop> {
+    fn say(&self, words: &str) -> Result<(), DemoStop> {
         self.print(&format!("demo: {words}\n"))
     }
 
     /// Prints. When nobody listens any more, that is the end.
-    fn print(&self, words: &str) -> Result<(), Stop> {
+    fn print(&self, words: &str) -> Result<(), DemoStop> {
         let mut out = std::io::stdout().lock();
-        out.write_all(words.as_bytes()).and_then(|()| out.flush()).map_err(|_| Stop::Exit(1))
+        out.write_all(words.as_bytes()).and_then(|()| out.flush()).map_err(|_| DemoStop::Exit(1))
     }
 
-    fn perform(&mut self, step: &Step, index: usize) -> Result<(), Stop> {
+    fn perform(&mut self, step: &DemoStep, index: usize) -> Result<(), DemoStop> {
         match step.expectation {
-            script::Expectation::Done => self.act(&step.verb, index),
-            script::Expectation::Either => match self.act(&step.verb, index) {
-                Err(Stop::Exit(_)) | Ok(()) => Ok(()),
-                error @ Err(Stop::Error(_)) => error,
+            script::DemoExpectation::Done => self.act(&step.verb, index),
+            script::DemoExpectation::Either => match self.act(&step.verb, index) {
+                Err(DemoStop::Exit(_)) | Ok(()) => Ok(()),
+                error @ Err(DemoStop::Error(_)) => error,
             },
-            script::Expectation::Refused => match self.act(&step.verb, index) {
-                Err(Stop::Exit(_)) => self.say("refused, as it should be"),
+            script::DemoExpectation::Refused => match self.act(&step.verb, index) {
+                Err(DemoStop::Exit(_)) => self.say("refused, as it should be"),
                 Ok(()) => {
                     self.say("this should have been refused")?;
-                    Err(Stop::Exit(9))
+                    Err(DemoStop::Exit(9))
                 }
-                error @ Err(Stop::Error(_)) => error,
+                error @ Err(DemoStop::Error(_)) => error,
             },
         }
     }
 
-    fn act(&mut self, verb: &Verb, index: usize) -> Result<(), Stop> {
+    fn act(&mut self, verb: &DemoVerb, index: usize) -> Result<(), DemoStop> {
         match verb {
-            Verb::Work => self.work(),
-            Verb::Commit(message) => self.change_and_commit(message.as_deref()),
-            Verb::Edit { path, text } => self.edit(path, text.as_deref()),
-            Verb::Delete(path) => {
-                std::fs::remove_file(self.folder.join(path)).map_err(|error| Stop::error(path, error))
+            DemoVerb::Work => self.work(),
+            DemoVerb::Commit(message) => self.change_and_commit(message.as_deref()),
+            DemoVerb::Edit { path, text } => self.edit(path, text.as_deref()),
+            DemoVerb::Delete(path) => {
+                std::fs::remove_file(self.folder.join(path)).map_err(|error| DemoStop::error(path, error))
             }
-            Verb::Write { section, text, stale } => self.write_section(section, text.as_deref(), *stale),
-            Verb::Update(status) => self.update(status),
-            Verb::Review { pass, text } => self.review(*pass, text.as_deref()),
-            Verb::Sluice(words) => self.sluice(words),
-            Verb::Git(words) => self.git(words).map(drop),
-            Verb::Say(words) => self.print(&format!("{words}\n")),
-            Verb::Json(value) => self.print(&format!("```json\n{value}\n```\n")),
-            Verb::WaitForNotification => match self.notification()? {
+            DemoVerb::Write { section, text, stale } => self.write_section(section, text.as_deref(), *stale),
+            DemoVerb::Update(status) => self.update(status),
+            DemoVerb::Review { pass, text } => self.review(*pass, text.as_deref()),
+            DemoVerb::Sluice(words) => self.sluice(words),
+            DemoVerb::Git(words) => self.git(words).map(drop),
+            DemoVerb::Say(words) => self.print(&format!("{words}\n")),
+            DemoVerb::Json(value) => self.print(&format!("```json\n{value}\n```\n")),
+            DemoVerb::WaitForNotification => match self.notification()? {
                 Some(words) => self.say(&format!("heard: {words}")),
-                None => Err(Stop::Exit(0)),
+                None => Err(DemoStop::Exit(0)),
             },
-            Verb::WaitFor(path) => {
-                std::fs::read(self.folder.join(path)).map(drop).map_err(|error| Stop::error(path, error))
+            DemoVerb::WaitFor(path) => {
+                std::fs::read(self.folder.join(path)).map(drop).map_err(|error| DemoStop::error(path, error))
             }
-            Verb::Tell(path) => {
+            DemoVerb::Tell(path) => {
                 let words = format!("{} {}\n", self.role, self.attempt);
                 let opened = std::fs::OpenOptions::new().write(true).open(self.folder.join(path));
-                opened.and_then(|mut pipe| pipe.write_all(words.as_bytes())).map_err(|error| Stop::error(path, error))
+                opened
+                    .and_then(|mut pipe| pipe.write_all(words.as_bytes()))
+                    .map_err(|error| DemoStop::error(path, error))
             }
-            Verb::Exit(code) => Err(Stop::Exit(*code)),
-            Verb::Drop(name) => {
+            DemoVerb::Exit(code) => Err(DemoStop::Exit(*code)),
+            DemoVerb::Drop(name) => {
                 self.environment.remove(&OsString::from(name));
                 Ok(())
             }
-            Verb::Misbehave(how) => self.misbehave(how, index),
+            DemoVerb::Misbehave(how) => self.misbehave(how, index),
         }
     }
 }

@@ -10,21 +10,21 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::git::{Call, Git, GitError, Repository, said};
-use crate::merge::{Turn, commit_tree, merged_tree};
-use crate::workspace::{Pool, WorkspaceName};
+use crate::git::{Git, GitCall, GitError, Repository, said};
+use crate::merge::{BranchTurn, commit_tree, merged_tree};
+use crate::workspace::{WorkspaceName, WorkspacePool};
 
 /// A folder to work in.
 #[derive(Debug)]
-pub struct Burrow {
+pub struct RemoteWorktree {
     /// Where it is.
     pub folder: PathBuf,
-    shared: Option<Shared>,
+    shared: Option<SharedBranch>,
 }
 
 /// What a burrow shares with others, through a remote.
 #[derive(Debug)]
-struct Shared {
+struct SharedBranch {
     repository: Repository,
     /// The branch of the run.
     branch: String,
@@ -39,7 +39,7 @@ struct Shared {
 
 /// What is wanted.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct RemoteWorktreeRequest<'a> {
     /// The folder with all mirrors and burrows of this machine.
     pub root: &'a Path,
     /// The name of the run.
@@ -58,9 +58,9 @@ pub struct Wanted<'a> {
     pub goes_on: bool,
 }
 
-impl Burrow {
+impl RemoteWorktree {
     /// Where a burrow is, whether or not it is there.
-    pub fn place(wanted: &Wanted<'_>) -> PathBuf {
+    pub fn place(wanted: &RemoteWorktreeRequest<'_>) -> PathBuf {
         let name = match wanted.is_own {
             true => format!("part-{}", wanted.own),
             false => format!("mission-{}", wanted.run),
@@ -69,11 +69,11 @@ impl Burrow {
     }
 
     /// Makes a burrow ready, or finds it.
-    pub fn open(git: &Git, wanted: &Wanted<'_>) -> Result<Burrow, GitError> {
-        let folder = Burrow::place(wanted);
+    pub fn open(git: &Git, wanted: &RemoteWorktreeRequest<'_>) -> Result<RemoteWorktree, GitError> {
+        let folder = RemoteWorktree::place(wanted);
         let Some(remote) = wanted.remote else {
             std::fs::create_dir_all(&folder).map_err(GitError::file("make", &folder))?;
-            return Ok(Burrow { folder, shared: None });
+            return Ok(RemoteWorktree { folder, shared: None });
         };
         let repository = mirror(git, wanted, remote)?;
         let tracking = format!("refs/remotes/origin/{}", wanted.branch);
@@ -85,14 +85,14 @@ impl Burrow {
             };
             place(&repository, &folder, wanted, &start)?;
         }
-        let Wanted { run, branch, own, is_own, .. } = *wanted;
+        let RemoteWorktreeRequest { run, branch, own, is_own, .. } = *wanted;
         let (run, branch, own) = (run.to_owned(), branch.to_owned(), own_branch(own));
-        Ok(Burrow { folder, shared: Some(Shared { repository, branch, seen, own, run, is_own }) })
+        Ok(RemoteWorktree { folder, shared: Some(SharedBranch { repository, branch, seen, own, run, is_own }) })
     }
 
     /// Commits everything. The commit that it stands at then; nothing without a remote.
     pub fn commit(&self, message: &str) -> Result<Option<String>, GitError> {
-        let Some(Shared { repository, .. }) = &self.shared else { return Ok(None) };
+        let Some(SharedBranch { repository, .. }) = &self.shared else { return Ok(None) };
         repository.commit_all(&self.folder, message)?;
         repository.head(&self.folder).map(Some)
     }
@@ -107,7 +107,7 @@ impl Burrow {
         message: &str,
         is_ours: impl FnOnce() -> bool,
     ) -> Result<Option<String>, GitError> {
-        let Some(shared @ Shared { repository, branch, seen, .. }) = &self.shared else { return Ok(None) };
+        let Some(shared @ SharedBranch { repository, branch, seen, .. }) = &self.shared else { return Ok(None) };
         let new = match onto {
             Some(onto) => self.merged(shared, commit, &known(repository, onto)?, message)?,
             None => commit.to_owned(),
@@ -141,22 +141,22 @@ impl Burrow {
     }
 
     /// Two commits in one: that of the run first. Nothing is checked out.
-    fn merged(&self, shared: &Shared, commit: &str, onto: &str, message: &str) -> Result<String, GitError> {
-        let Shared { repository, branch, own, .. } = shared;
+    fn merged(&self, shared: &SharedBranch, commit: &str, onto: &str, message: &str) -> Result<String, GitError> {
+        let SharedBranch { repository, branch, own, .. } = shared;
         if repository.is_ancestor(onto, commit)? {
             return Ok(commit.to_owned());
         }
         if repository.is_ancestor(commit, onto)? {
             return Ok(onto.to_owned());
         }
-        let turn = Turn::of(repository, &self.folder)?;
+        let turn = BranchTurn::of(repository, &self.folder)?;
         let tree = merged_tree(&turn, (own, branch), None, onto, commit)?;
         commit_tree(repository, &tree, &[onto, commit], message)
     }
 
     /// Brings a commit to the step's own branch on the remote: it is not the run's, and is not to be lost either. The branch.
     pub fn put_apart(&self, commit: &str) -> Result<Option<String>, GitError> {
-        let Some(Shared { repository, own, .. }) = &self.shared else { return Ok(None) };
+        let Some(SharedBranch { repository, own, .. }) = &self.shared else { return Ok(None) };
         let refspec = format!("+{commit}:refs/heads/{own}");
         let ended = repository.call().network().args(["push", "--quiet", "--", "origin", &refspec]).answer()?;
         match ended.code {
@@ -167,7 +167,7 @@ impl Burrow {
 
     /// Whether a commit holds nothing but where the step began.
     pub fn is_start(&self, commit: &str, start: Option<&str>) -> Result<bool, GitError> {
-        let Some(Shared { repository, .. }) = &self.shared else { return Ok(true) };
+        let Some(SharedBranch { repository, .. }) = &self.shared else { return Ok(true) };
         let start = match start {
             Some(start) => start.to_owned(),
             None => repository.default_commit()?,
@@ -177,7 +177,7 @@ impl Burrow {
 
     /// Removes a worktree that was its step's alone. What would be lost is kept.
     pub fn discard(self) -> Result<(), GitError> {
-        let Some(Shared { repository, own, run, is_own: true, .. }) = self.shared else { return Ok(()) };
+        let Some(SharedBranch { repository, own, run, is_own: true, .. }) = self.shared else { return Ok(()) };
         let (pool, name) = pool(repository, &self.folder)?;
         pool.destroy(&name, &run)?;
         pool.delete_branch(&own, &run).map(drop)
@@ -215,14 +215,14 @@ fn remove(git: &Git, folder: &Path) -> Result<bool, GitError> {
 }
 
 /// Burrows are worktrees of a pool as those of tasks are, and so is what would be lost with them.
-fn pool(repository: Repository, folder: &Path) -> Result<(Pool, WorkspaceName), GitError> {
+fn pool(repository: Repository, folder: &Path) -> Result<(WorkspacePool, WorkspaceName), GitError> {
     let name = WorkspaceName::new(&folder.file_name().unwrap_or_default().to_string_lossy())?;
-    Ok((Pool::at(repository, folder.parent().unwrap_or(folder))?, name))
+    Ok((WorkspacePool::at(repository, folder.parent().unwrap_or(folder))?, name))
 }
 
 /// The mirror of a remote, with its news: all branches but those of other runs.
-fn mirror(git: &Git, wanted: &Wanted<'_>, remote: &str) -> Result<Repository, GitError> {
-    let Wanted { root, branch, .. } = wanted;
+fn mirror(git: &Git, wanted: &RemoteWorktreeRequest<'_>, remote: &str) -> Result<Repository, GitError> {
+    let RemoteWorktreeRequest { root, branch, .. } = wanted;
     let name: String = Sha256::digest(remote.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let repositories = root.join("repositories");
     let folder = repositories.join(format!("{name}.git"));
@@ -256,14 +256,19 @@ fn known(repository: &Repository, commit: &str) -> Result<String, GitError> {
 }
 
 /// The news of one branch, which may not be there: therefore the star.
-fn fetch(call: Call, branch: &str) -> Result<(), GitError> {
+fn fetch(call: GitCall, branch: &str) -> Result<(), GitError> {
     let news = format!("+refs/heads/{branch}*:refs/remotes/origin/{branch}*");
     call.network().args(["fetch", "--quiet", "--prune", "--no-tags", "--", "origin", &news]).run()
 }
 
 /// Puts the worktree where the step is to start. What is there is kept.
-fn place(repository: &Repository, folder: &Path, wanted: &Wanted<'_>, start: &str) -> Result<(), GitError> {
-    let Wanted { run, .. } = wanted;
+fn place(
+    repository: &Repository,
+    folder: &Path,
+    wanted: &RemoteWorktreeRequest<'_>,
+    start: &str,
+) -> Result<(), GitError> {
+    let RemoteWorktreeRequest { run, .. } = wanted;
     let own = own_branch(wanted.own);
     let branch = if wanted.is_own { own.as_str() } else { wanted.branch };
     if folder.join(".git").exists() {

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use crate::git::run::{Ended, Trouble, run};
+use crate::git::run::{CommandEnd, CommandTrouble, run};
 use crate::git::{Git, GitError, Repository, said};
 
 /// The longest title that a pull request can have.
@@ -49,7 +49,7 @@ pub struct PullRequest {
 
 /// A pull request to be made.
 #[derive(Clone, Debug)]
-pub struct Proposal<'a> {
+pub struct PullRequestProposal<'a> {
     /// Its title; the first line counts.
     pub title: &'a str,
     /// Its text.
@@ -63,7 +63,7 @@ pub struct Proposal<'a> {
 /// What `gh` says about one.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct ForgeAnswer {
     url: String,
     state: String,
     head_ref_oid: String,
@@ -100,7 +100,8 @@ impl Forge {
             return Err(GitError::Forge { what, said: said(&ended) });
         }
         let odd = |error: String| GitError::Answer { what: "`gh pr list`".to_owned(), said: error };
-        let answers: Vec<Answer> = serde_json::from_slice(&ended.stdout).map_err(|error| odd(error.to_string()))?;
+        let answers: Vec<ForgeAnswer> =
+            serde_json::from_slice(&ended.stdout).map_err(|error| odd(error.to_string()))?;
         let mut found = Vec::new();
         // A fork may have a branch of the same name.
         for answer in answers.into_iter().filter(|it| it.head_ref_name == branch && !it.is_cross_repository) {
@@ -120,7 +121,7 @@ impl Forge {
     }
 
     /// Pushes the branch and makes a pull request of it. One that is open already is given back.
-    pub fn create(&self, repository: &Repository, proposal: &Proposal<'_>) -> Result<PullRequest, GitError> {
+    pub fn create(&self, repository: &Repository, proposal: &PullRequestProposal<'_>) -> Result<PullRequest, GitError> {
         let branch = proposal.branch;
         let head = repository.branch_commit(branch)?.ok_or_else(|| GitError::NoBranch { branch: branch.to_owned() })?;
         let base = proposal.base.unwrap_or(repository.default_branch());
@@ -157,14 +158,14 @@ impl Forge {
         Ok(self.pull_request(repository, branch)?.filter(|it| it.state == PullRequestState::Open))
     }
 
-    fn call(&self, repository: &Repository, arguments: &[&str], input: &str) -> Result<Ended, GitError> {
+    fn call(&self, repository: &Repository, arguments: &[&str], input: &str) -> Result<CommandEnd, GitError> {
         let mut command = Command::new(&self.program);
         command.current_dir(repository.folder()).args(arguments);
         self.git.surround(&mut command);
         command.env("GH_PROMPT_DISABLED", "1").env("GH_NO_UPDATE_NOTIFIER", "1").env("NO_COLOR", "1");
         run(command, input.as_bytes(), self.git.network_limit()).map_err(|trouble| match trouble {
-            Trouble::Start(_) => GitError::NoForge,
-            Trouble::Late(limit) => GitError::Late { what: "`gh`".to_owned(), limit },
+            CommandTrouble::Start(_) => GitError::NoForge,
+            CommandTrouble::Late(limit) => GitError::Late { what: "`gh`".to_owned(), limit },
         })
     }
 }

@@ -21,13 +21,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub use error::{Family, GitError};
+pub use error::{GitError, GitErrorFamily};
 pub use name::slug;
 pub(crate) use quote::{path_of, quote, shown, unquote};
-pub use remote::Gone;
+pub use remote::RemoteBranchDeletion;
 pub use repository::Repository;
-use run::{Ended, Trouble};
-pub(crate) use status::Changes;
+use run::{CommandEnd, CommandTrouble};
+pub(crate) use status::CheckoutChanges;
 pub use tree::CommittedFile;
 
 /// How long a call waits for another git to let go of its lock.
@@ -171,8 +171,8 @@ impl Git {
     }
 
     /// A call in this folder.
-    pub(crate) fn at(&self, folder: &Path) -> Call {
-        Call {
+    pub(crate) fn at(&self, folder: &Path) -> GitCall {
+        GitCall {
             git: self.clone(),
             folder: folder.to_owned(),
             settings: Vec::new(),
@@ -189,7 +189,7 @@ impl Git {
 
 /// One call of git, before it is made.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct GitCall {
     git: Git,
     folder: PathBuf,
     settings: Vec<OsString>,
@@ -202,74 +202,74 @@ pub(crate) struct Call {
     only_looks: bool,
 }
 
-impl Call {
+impl GitCall {
     /// One more argument.
-    pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Call {
+    pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> GitCall {
         self.arguments.push(argument.as_ref().to_owned());
         self
     }
 
     /// More arguments.
-    pub(crate) fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Call {
+    pub(crate) fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> GitCall {
         self.arguments.extend(arguments.into_iter().map(|it| it.as_ref().to_owned()));
         self
     }
 
     /// An option of git itself, before the command.
-    pub(crate) fn option(mut self, option: impl Into<OsString>) -> Call {
+    pub(crate) fn option(mut self, option: impl Into<OsString>) -> GitCall {
         self.settings.push(option.into());
         self
     }
 
     /// One more variable of the environment.
-    pub(crate) fn env(mut self, name: &str, value: impl Into<OsString>) -> Call {
+    pub(crate) fn env(mut self, name: &str, value: impl Into<OsString>) -> GitCall {
         self.environment.push((name.into(), value.into()));
         self
     }
 
     /// What is fed to it.
-    pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> Call {
+    pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> GitCall {
         self.input = input.into();
         self
     }
 
     /// It keeps this file open until it has ended, in place of an input.
-    pub(crate) fn holding(mut self, file: File) -> Call {
+    pub(crate) fn holding(mut self, file: File) -> GitCall {
         self.held = Some(Arc::new(file));
         self
     }
 
     /// It talks to another machine.
-    pub(crate) fn network(mut self) -> Call {
+    pub(crate) fn network(mut self) -> GitCall {
         self.limit = self.git.network;
         self
     }
 
     /// The user's hooks run.
-    pub(crate) fn hooks(mut self) -> Call {
+    pub(crate) fn hooks(mut self) -> GitCall {
         self.hooks = true;
         self
     }
 
     /// What it stores is on the disk when it ends.
-    pub(crate) fn durable(self) -> Call {
+    pub(crate) fn durable(self) -> GitCall {
         self.option("-c").option("core.fsync=committed,reference")
     }
 
     /// It only looks, and takes no lock for it. It may be ended and asked again, so it has less time.
-    pub(crate) fn looking(mut self) -> Call {
+    pub(crate) fn looking(mut self) -> GitCall {
         self.only_looks = true;
         self.env("GIT_OPTIONAL_LOCKS", "0")
     }
 
     /// How it ends, whatever its exit code. Another git's lock is waited for.
-    pub(crate) fn answer(&self) -> Result<Ended, GitError> {
+    pub(crate) fn answer(&self) -> Result<CommandEnd, GitError> {
         let deadline = Instant::now() + LOCK_PATIENCE;
         let mut pause = Duration::from_millis(5);
         loop {
             let ended = match self.held.as_ref().map(|file| file.try_clone()) {
                 Some(held) => {
-                    held.map_err(Trouble::Start).and_then(|it| run::run_holding(self.command(), it, self.limit))
+                    held.map_err(CommandTrouble::Start).and_then(|it| run::run_holding(self.command(), it, self.limit))
                 }
                 None if self.only_looks => self.look()?,
                 None => run::run(self.command(), &self.input, self.limit),
@@ -286,9 +286,9 @@ impl Call {
 
     /// Looks. Who works in a checkout can keep git waiting there: a file that is a pipe is named, and a filter that does not
     /// end gets less time than work that has to be finished.
-    fn look(&self) -> Result<Result<Ended, Trouble>, GitError> {
+    fn look(&self) -> Result<Result<CommandEnd, CommandTrouble>, GitError> {
         match run::run(self.command(), &self.input, self.limit.min(LOOK)) {
-            Err(Trouble::Late(_)) => {}
+            Err(CommandTrouble::Late(_)) => {}
             ended => return Ok(ended),
         }
         match pipes::find(&self.folder) {
@@ -326,7 +326,7 @@ impl Call {
     }
 
     /// The failure that this end is.
-    pub(crate) fn failed(&self, ended: &Ended) -> GitError {
+    pub(crate) fn failed(&self, ended: &CommandEnd) -> GitError {
         GitError::Failed { what: self.what(), said: said(ended) }
     }
 
@@ -360,20 +360,22 @@ impl Call {
         format!("`git {text}` in {}", self.folder.display())
     }
 
-    fn trouble(&self, trouble: Trouble) -> GitError {
+    fn trouble(&self, trouble: CommandTrouble) -> GitError {
         match trouble {
             // A missing folder gives the same error as a missing program.
-            Trouble::Start(source) if !self.folder.is_dir() => {
+            CommandTrouble::Start(source) if !self.folder.is_dir() => {
                 GitError::File { what: "cannot enter", path: self.folder.clone(), source }
             }
-            Trouble::Start(source) => GitError::NoProgram { program: self.git.program.display().to_string(), source },
-            Trouble::Late(limit) => GitError::Late { what: self.what(), limit },
+            CommandTrouble::Start(source) => {
+                GitError::NoProgram { program: self.git.program.display().to_string(), source }
+            }
+            CommandTrouble::Late(limit) => GitError::Late { what: self.what(), limit },
         }
     }
 }
 
 /// What a program said on its way out, short enough for a message.
-pub(crate) fn said(ended: &Ended) -> String {
+pub(crate) fn said(ended: &CommandEnd) -> String {
     let stderr = String::from_utf8_lossy(&ended.stderr);
     let stdout = String::from_utf8_lossy(&ended.stdout);
     let text = if stderr.trim().is_empty() { stdout } else { stderr };

@@ -16,15 +16,15 @@ pub mod stream;
 mod table;
 mod version;
 
-pub use invocation::{Invocation, Link, PromptFile, Request};
-pub use skills::{SKILLS, Skill};
+pub use invocation::{HarnessInvocation, HarnessLink, HarnessPromptFile, HarnessRequest};
+pub use skills::{HarnessSkill, SKILLS};
 pub use version::read_version;
 
-use stream::Output;
+use stream::HarnessFormat;
 
 /// In a terminal that a person can attach to, or without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum HarnessMode {
     /// In a session with a terminal.
     Interactive,
     /// Without a terminal; the stream is read.
@@ -33,7 +33,7 @@ pub enum Mode {
 
 /// What the agent may do without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Permissions {
+pub enum HarnessPermissions {
     /// Everything its user may.
     Full,
     /// A reviewer writes its artifact, an arbiter nothing.
@@ -46,22 +46,22 @@ pub struct Harness {
     /// What tasks and steps call it.
     pub name: String,
     /// How the stream of a headless run is read.
-    pub output: Output,
+    pub output: HarnessFormat,
     /// Where skills live, below the person's home.
     pub skills_folder: Option<String>,
     /// What `doctor` says about it.
     pub remark: Option<String>,
     /// When it is taken for stuck.
-    pub watchdogs: Watchdogs,
-    commands: Commands,
-    environment: Environment,
+    pub watchdogs: HarnessWatchdogs,
+    commands: HarnessCommands,
+    environment: HarnessEnvironment,
     version: Vec<String>,
     own_folder: Option<OwnFolder>,
 }
 
 /// The four commands; those that are missing are not there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Commands {
+struct HarnessCommands {
     interactive: Option<Vec<String>>,
     headless: Option<Vec<String>>,
     reduced_interactive: Option<Vec<String>>,
@@ -69,7 +69,7 @@ struct Commands {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Environment {
+struct HarnessEnvironment {
     set: BTreeMap<String, String>,
     reduced_set: BTreeMap<String, String>,
     headless_set: BTreeMap<String, String>,
@@ -86,7 +86,7 @@ struct OwnFolder {
 
 /// How long a headless agent may be quiet before it is taken for stuck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Watchdogs {
+pub struct HarnessWatchdogs {
     /// Until its first sign of life.
     pub start_up: Duration,
     /// Between two of them. Generous: a test run of the project's is silent too.
@@ -95,15 +95,16 @@ pub struct Watchdogs {
     pub after_result: Duration,
 }
 
-impl Watchdogs {
+impl HarnessWatchdogs {
     /// For programs that report as they go.
-    pub const STREAMING: Watchdogs = Watchdogs {
+    pub const STREAMING: HarnessWatchdogs = HarnessWatchdogs {
         start_up: Duration::from_secs(120),
         silence: Duration::from_secs(45 * 60),
         after_result: Duration::from_secs(10),
     };
     /// For programs that may say nothing until they are done, and have no message that is the final one.
-    pub const SILENT: Watchdogs = Watchdogs { start_up: Watchdogs::STREAMING.silence, ..Watchdogs::STREAMING };
+    pub const SILENT: HarnessWatchdogs =
+        HarnessWatchdogs { start_up: HarnessWatchdogs::STREAMING.silence, ..HarnessWatchdogs::STREAMING };
 }
 
 /// Why a harness cannot be used.
@@ -191,14 +192,17 @@ impl Harness {
 
     /// What a person should know about it before relying on it: `doctor` shows this.
     pub fn warnings(&self) -> Vec<String> {
-        [Mode::Interactive, Mode::Headless].into_iter().filter_map(|mode| self.missing_reduction(mode)).collect()
+        [HarnessMode::Interactive, HarnessMode::Headless]
+            .into_iter()
+            .filter_map(|mode| self.missing_reduction(mode))
+            .collect()
     }
 
-    fn missing_reduction(&self, mode: Mode) -> Option<String> {
+    fn missing_reduction(&self, mode: HarnessMode) -> Option<String> {
         let name = &self.name;
         let (normal, reduced, who) = match mode {
-            Mode::Interactive => (&self.commands.interactive, &self.commands.reduced_interactive, "a reviewer"),
-            Mode::Headless => (&self.commands.headless, &self.commands.reduced_headless, "an arbiter"),
+            HarnessMode::Interactive => (&self.commands.interactive, &self.commands.reduced_interactive, "a reviewer"),
+            HarnessMode::Headless => (&self.commands.headless, &self.commands.reduced_headless, "an arbiter"),
         };
         (normal.is_some() && reduced.is_none()).then(|| {
             format!(

@@ -7,40 +7,40 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-use crate::git::{Changes, Repository, path_of, shown};
+use crate::git::{CheckoutChanges, Repository, path_of, shown};
 
 /// How many files a difference names.
 const NAMED_FILES: usize = 10;
 
 /// The main checkout at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct CheckoutSnapshot {
     head: Option<Option<String>>,
     branch: Option<Option<String>>,
     index: Option<[u8; 32]>,
     stash: Option<Vec<String>>,
-    files: Option<BTreeMap<Vec<u8>, Mark>>,
+    files: Option<BTreeMap<Vec<u8>, ChangedFileMark>>,
 }
 
 /// What can be seen of a changed file without reading it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Mark {
+struct ChangedFileMark {
     staged: bool,
     unstaged: bool,
     size: u64,
     written: Option<SystemTime>,
 }
 
-impl Snapshot {
+impl CheckoutSnapshot {
     /// Looks at the main checkout of a repository.
-    pub fn take(repository: &Repository) -> Snapshot {
+    pub fn take(repository: &Repository) -> CheckoutSnapshot {
         let call = || repository.call().looking();
         let head = call().args(["rev-parse", "--verify", "--quiet", "HEAD"]).maybe().ok();
         let branch = call().args(["symbolic-ref", "--quiet", "HEAD"]).maybe().ok();
         let index = call().args(["ls-files", "--stage", "-z"]).bytes().ok();
         let stash = call().args(["stash", "list", "--format=%H"]).text().ok();
-        let files = Changes::of(call()).ok().map(|changes| marks(repository, &changes));
-        Snapshot {
+        let files = CheckoutChanges::of(call()).ok().map(|changes| marks(repository, &changes));
+        CheckoutSnapshot {
             head,
             branch,
             index: index.map(|bytes| Sha256::digest(&bytes).into()),
@@ -51,7 +51,7 @@ impl Snapshot {
 
     /// Takes what we have done ourselves between these two looks for what was there from the start. What had changed
     /// before is still a difference.
-    pub fn absorb(&mut self, before: &Snapshot, after: &Snapshot) {
+    pub fn absorb(&mut self, before: &CheckoutSnapshot, after: &CheckoutSnapshot) {
         fn follow<T: Clone + PartialEq>(own: &mut T, before: &T, after: &T) {
             if own == before {
                 own.clone_from(after);
@@ -75,7 +75,7 @@ impl Snapshot {
     }
 
     /// What has changed since, a sentence each; nothing if nothing has.
-    pub fn difference(&self, after: &Snapshot) -> Vec<String> {
+    pub fn difference(&self, after: &CheckoutSnapshot) -> Vec<String> {
         let mut found = Vec::new();
         if let (Some(before), Some(after)) = (&self.branch, &after.branch)
             && before != after
@@ -108,19 +108,22 @@ impl Snapshot {
     }
 }
 
-fn marks(repository: &Repository, changes: &Changes) -> BTreeMap<Vec<u8>, Mark> {
+fn marks(repository: &Repository, changes: &CheckoutChanges) -> BTreeMap<Vec<u8>, ChangedFileMark> {
     let tracked = changes.tracked.iter().map(|(path, change)| (path, change.staged, change.unstaged));
     let unmerged = changes.unmerged.iter().map(|it| (&it.path, true, true));
     let unknown = changes.untracked.iter().chain(&changes.nested).map(|path| (path, false, true));
     let mark = |(path, staged, unstaged): (&Vec<u8>, bool, bool)| {
         let seen = std::fs::symlink_metadata(path_of(repository.folder(), path)).ok();
         let size = seen.as_ref().map_or(0, std::fs::Metadata::len);
-        (path.clone(), Mark { staged, unstaged, size, written: seen.and_then(|it| it.modified().ok()) })
+        (path.clone(), ChangedFileMark { staged, unstaged, size, written: seen.and_then(|it| it.modified().ok()) })
     };
     tracked.chain(unmerged).chain(unknown).map(mark).collect()
 }
 
-fn files_differ(before: &BTreeMap<Vec<u8>, Mark>, after: &BTreeMap<Vec<u8>, Mark>) -> Option<String> {
+fn files_differ(
+    before: &BTreeMap<Vec<u8>, ChangedFileMark>,
+    after: &BTreeMap<Vec<u8>, ChangedFileMark>,
+) -> Option<String> {
     let mut paths: Vec<&Vec<u8>> = before.keys().chain(after.keys()).collect();
     paths.sort();
     paths.dedup();

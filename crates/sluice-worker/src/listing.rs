@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 const MOST_FILES: usize = 100_000;
 
 /// What a file looked like: its kind and permissions, its size, and when it was last changed.
-type Looks = (u32, u64, i64, i64);
+type FileFingerprint = (u32, u64, i64, i64);
 
 /// A folder as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listing(BTreeMap<PathBuf, Looks>);
+pub struct FolderListing(BTreeMap<PathBuf, FileFingerprint>);
 
-impl Listing {
+impl FolderListing {
     /// A folder as it is now, without what is below `except`. Links are looked at and not followed.
-    pub fn of(folder: &Path, except: &Path) -> io::Result<Listing> {
+    pub fn of(folder: &Path, except: &Path) -> io::Result<FolderListing> {
         let mut found = BTreeMap::new();
         let mut open = vec![folder.to_owned()];
         while let Some(next) = open.pop() {
@@ -36,21 +36,21 @@ impl Listing {
                 let looks = if about.is_dir() { (about.mode(), 0, 0, 0) } else { looks(&about) };
                 found.insert(path, looks);
                 if found.len() >= MOST_FILES {
-                    return Ok(Listing(found));
+                    return Ok(FolderListing(found));
                 }
             }
         }
-        Ok(Listing(found))
+        Ok(FolderListing(found))
     }
 
     /// What differs now, by name.
-    pub fn differs(&self, now: &Listing) -> Vec<PathBuf> {
+    pub fn differs(&self, now: &FolderListing) -> Vec<PathBuf> {
         let names = self.0.keys().chain(now.0.keys().filter(|path| !self.0.contains_key(*path)));
         names.filter(|path| self.0.get(*path) != now.0.get(*path)).cloned().collect()
     }
 }
 
-fn looks(about: &Metadata) -> Looks {
+fn looks(about: &Metadata) -> FileFingerprint {
     (about.mode(), about.size(), about.ctime(), about.ctime_nsec())
 }
 
@@ -67,14 +67,14 @@ mod tests {
         }
         std::fs::create_dir(at("inner")).unwrap();
         std::fs::write(at("inner/same"), "x").unwrap();
-        let before = Listing::of(folder.path(), &at("home")).unwrap();
-        assert_eq!(before.differs(&Listing::of(folder.path(), &at("home")).unwrap()), Vec::<PathBuf>::new());
+        let before = FolderListing::of(folder.path(), &at("home")).unwrap();
+        assert_eq!(before.differs(&FolderListing::of(folder.path(), &at("home")).unwrap()), Vec::<PathBuf>::new());
         std::fs::write(at("changed"), "CHANGED").unwrap();
         std::fs::remove_file(at("gone")).unwrap();
         std::fs::write(at("inner/new"), "x").unwrap();
         std::fs::create_dir(at("home")).unwrap();
         std::fs::write(at("home/ours"), "x").unwrap();
-        let mut differ = before.differs(&Listing::of(folder.path(), &at("home")).unwrap());
+        let mut differ = before.differs(&FolderListing::of(folder.path(), &at("home")).unwrap());
         differ.sort();
         assert_eq!(differ, [at("changed"), at("gone"), at("inner/new")]);
     }

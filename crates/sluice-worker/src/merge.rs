@@ -12,12 +12,12 @@ mod note;
 mod recover;
 mod replay;
 
-pub(crate) use advance::{Turn, advance};
+pub(crate) use advance::{BranchTurn, advance};
 pub(crate) use content::{merged_tree, unused_drivers};
 
 use self::elsewhere::elsewhere;
 use crate::forge::{Forge, PullRequest};
-use crate::git::{Call, GitError, Repository};
+use crate::git::{GitCall, GitError, Repository};
 
 /// How often a merge starts again because the default branch was moved meanwhile.
 const ATTEMPTS: usize = 3;
@@ -26,7 +26,7 @@ const MOVES: &str = "--max-count=1000";
 
 /// How to merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strategy {
+pub enum MergeStrategy {
     /// A fast-forward where possible, else a merge commit.
     #[default]
     Auto,
@@ -42,13 +42,13 @@ pub enum Strategy {
 
 /// What to merge.
 #[derive(Clone, Debug, Default)]
-pub struct Request<'a> {
+pub struct MergeRequest<'a> {
     /// The branch.
     pub branch: &'a str,
     /// The commit of it that is merged; its newest if none is given.
     pub commit: Option<&'a str>,
     /// How to merge it.
-    pub strategy: Strategy,
+    pub strategy: MergeStrategy,
     /// Here, whatever a pull request says: none is looked for.
     pub local: bool,
     /// The message of a merge commit.
@@ -58,13 +58,13 @@ pub struct Request<'a> {
     /// The pull request that is known of: without a word about it, nothing is merged here.
     pub pull_request: Option<&'a str>,
     /// It was begun before, and may be done.
-    pub begun: Option<Begun<'a>>,
+    pub begun: Option<PriorMerge<'a>>,
 }
 
 /// A merge that was begun before, as the one who asked for it has kept it. No repository is asked that: whoever works in
 /// one of its worktrees can write there what they like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Begun<'a> {
+pub struct PriorMerge<'a> {
     /// The commit that the default branch was at.
     pub base: &'a str,
     /// As what the work was to be merged, where its own commits were not.
@@ -73,11 +73,11 @@ pub struct Begun<'a> {
 
 /// Told as what commit the work is merged, where that is none of its own, before the default branch moves: whoever comes
 /// after a power cut knows by it that it is done.
-pub type Keep<'a> = &'a dyn Fn(&str) -> Result<(), GitError>;
+pub type MergeRecorder<'a> = &'a dyn Fn(&str) -> Result<(), GitError>;
 
 /// How the branch came to be merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum MergeMethod {
     /// It was.
     Already,
     /// By this pull request.
@@ -94,7 +94,7 @@ pub enum How {
 
 /// What became of the push.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pushed {
+pub enum MergePush {
     /// There is no remote.
     NoRemote,
     /// The remote has it.
@@ -105,24 +105,24 @@ pub enum Pushed {
 
 /// A merge that stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Merged {
+pub struct CompletedMerge {
     /// How it was done.
-    pub how: How,
+    pub how: MergeMethod,
     /// The commit of the branch that is merged; none if the branch is gone and a pull request says so.
     pub work: Option<String>,
     /// The commit that the default branch is at.
     pub commit: String,
     /// What became of the push.
-    pub pushed: Pushed,
+    pub pushed: MergePush,
     /// What else one should know.
     pub notes: Vec<String>,
 }
 
 /// What is to be merged, after all who are elsewhere were asked: the forge, and the remote for its news.
 #[derive(Debug)]
-pub struct Ready<'a> {
+pub struct PreparedMerge<'a> {
     repository: &'a Repository,
-    request: &'a Request<'a>,
+    request: &'a MergeRequest<'a>,
     remote: Option<String>,
     work: Option<String>,
     /// The pull request that has merged it.
@@ -134,22 +134,22 @@ pub struct Ready<'a> {
 
 /// A merge that stands on this machine.
 #[derive(Debug)]
-pub struct Made {
-    how: How,
+pub struct LocalMerge {
+    how: MergeMethod,
     commit: String,
     note: Option<String>,
 }
 
 /// Merges a commit of a branch into the default branch and pushes it. Done again, it says that it is done, and tries a
 /// push that failed again.
-pub fn merge(repository: &Repository, request: &Request<'_>) -> Result<Merged, GitError> {
+pub fn merge(repository: &Repository, request: &MergeRequest<'_>) -> Result<CompletedMerge, GitError> {
     let ready = look(repository, request)?;
     let made = ready.merge(&|_| Ok(()))?;
     Ok(ready.push(made))
 }
 
 /// Asks those who are elsewhere. Nothing but what is known of them changes.
-pub fn look<'a>(repository: &'a Repository, request: &'a Request<'a>) -> Result<Ready<'a>, GitError> {
+pub fn look<'a>(repository: &'a Repository, request: &'a MergeRequest<'a>) -> Result<PreparedMerge<'a>, GitError> {
     let remote = repository.remote()?;
     let work = match request.commit {
         Some(name) => {
@@ -159,10 +159,11 @@ pub fn look<'a>(repository: &'a Repository, request: &'a Request<'a>) -> Result<
         None => repository.branch_tip(request.branch)?.map(|(commit, _)| commit),
     };
     let may_be_done = match request.begun {
-        Some(Begun { base, made }) => work.is_some() && !contains(repository, work.as_deref(), made, Some(base))?,
+        Some(PriorMerge { base, made }) => work.is_some() && !contains(repository, work.as_deref(), made, Some(base))?,
         None => false,
     };
-    let mut ready = Ready { repository, request, remote, work, pull_request: None, may_be_done, notes: Vec::new() };
+    let mut ready =
+        PreparedMerge { repository, request, remote, work, pull_request: None, may_be_done, notes: Vec::new() };
     // What was merged here is no matter of a pull request any more.
     let is_done = may_be_done && contains(repository, ready.work.as_deref(), ready.made(), None)?;
     if !request.local && !is_done {
@@ -178,9 +179,9 @@ pub fn look<'a>(repository: &'a Repository, request: &'a Request<'a>) -> Result<
     Ok(ready)
 }
 
-impl Ready<'_> {
+impl PreparedMerge<'_> {
     /// Merges. Everything stays on this machine, so that it does not last.
-    pub fn merge(&self, keep: Keep<'_>) -> Result<Made, GitError> {
+    pub fn merge(&self, keep: MergeRecorder<'_>) -> Result<LocalMerge, GitError> {
         let repository = self.repository;
         let (Some(work), None) = (&self.work, &self.pull_request) else { return self.follow() };
         for _ in 0..ATTEMPTS {
@@ -198,10 +199,10 @@ impl Ready<'_> {
     }
 
     /// It is merged on the remote; the local default branch follows where it can.
-    fn follow(&self) -> Result<Made, GitError> {
+    fn follow(&self) -> Result<LocalMerge, GitError> {
         let repository = self.repository;
         let follow = || {
-            let turn = Turn::take(repository)?;
+            let turn = BranchTurn::take(repository)?;
             let old = repository.branch_commit(repository.default_branch())?;
             let start = start(repository, self.remote.as_deref(), old.as_deref())?;
             advance(&turn, old.as_deref(), &start)
@@ -209,15 +210,15 @@ impl Ready<'_> {
         let branch = repository.default_branch();
         let note = follow().err().map(|error| format!("`{branch}` could not follow its remote: {error}"));
         let none = || GitError::NoBranch { branch: self.request.branch.to_owned() };
-        let how = How::PullRequest(self.pull_request.clone().ok_or_else(none)?);
-        Ok(Made { how, commit: repository.default_commit()?, note })
+        let how = MergeMethod::PullRequest(self.pull_request.clone().ok_or_else(none)?);
+        Ok(LocalMerge { how, commit: repository.default_commit()?, note })
     }
 
     /// Merges once.
-    fn attempt(&self, work: &str, keep: Keep<'_>) -> Result<Made, GitError> {
+    fn attempt(&self, work: &str, keep: MergeRecorder<'_>) -> Result<LocalMerge, GitError> {
         let (repository, request, made) = (self.repository, self.request, self.made());
         let (branch, into) = (request.branch, repository.default_branch());
-        let turn = Turn::take(repository)?;
+        let turn = BranchTurn::take(repository)?;
         let old = repository.branch_commit(into)?;
         let start = start(repository, self.remote.as_deref(), old.as_deref())?;
         repository.must_be_whole(work, &start)?;
@@ -227,56 +228,59 @@ impl Ready<'_> {
             }
             if old.as_deref().is_none_or(|old| !replay::holds(repository, work, made, old).unwrap_or(false)) {
                 advance(&turn, old.as_deref(), &start)?;
-                return Ok(Made { how: How::Already, commit: start, note: None });
+                return Ok(LocalMerge { how: MergeMethod::Already, commit: start, note: None });
             }
-            return Ok(Made { how: How::Already, commit: old.unwrap_or(start), note: None });
+            return Ok(LocalMerge { how: MergeMethod::Already, commit: old.unwrap_or(start), note: None });
         }
         let is_forward = repository.is_ancestor(&start, work)?;
         let default_message = format!("Merge branch '{branch}'\n");
         let message = request.message.unwrap_or(&default_message);
         let merged = || merged_tree(&turn, (branch, into), None, &start, work);
         let (how, new) = match request.strategy {
-            Strategy::Auto | Strategy::FastForward | Strategy::Rebase if is_forward => {
-                (How::FastForward, work.to_owned())
+            MergeStrategy::Auto | MergeStrategy::FastForward | MergeStrategy::Rebase if is_forward => {
+                (MergeMethod::FastForward, work.to_owned())
             }
-            Strategy::FastForward => {
+            MergeStrategy::FastForward => {
                 return Err(GitError::NotFastForward { branch: branch.to_owned(), into: into.to_owned() });
             }
-            Strategy::Auto | Strategy::MergeCommit => {
-                (How::MergeCommit, commit_tree(repository, &merged()?, &[&start, work], message)?)
+            MergeStrategy::Auto | MergeStrategy::MergeCommit => {
+                (MergeMethod::MergeCommit, commit_tree(repository, &merged()?, &[&start, work], message)?)
             }
-            Strategy::Squash => (How::Squash, commit_tree(repository, &merged()?, &[&start], message)?),
-            Strategy::Rebase => {
+            MergeStrategy::Squash => (MergeMethod::Squash, commit_tree(repository, &merged()?, &[&start], message)?),
+            MergeStrategy::Rebase => {
                 let new = replay::replayed(&turn, (branch, into), &start, work)?;
                 if repository.tree(&new)? != merged()? {
                     return Err(GitError::OtherContent { branch: branch.to_owned(), into: into.to_owned() });
                 }
-                (How::Rebase, new)
+                (MergeMethod::Rebase, new)
             }
         };
-        if matches!(how, How::Squash | How::Rebase) {
+        if matches!(how, MergeMethod::Squash | MergeMethod::Rebase) {
             if repository.tree(&new)? == repository.tree(&start)? {
                 return Err(GitError::NothingToMerge { branch: branch.to_owned(), into: into.to_owned() });
             }
             keep(&new)?;
         }
-        let note = if how == How::FastForward { None } else { unused_drivers(repository, &start, work) };
+        let note = if how == MergeMethod::FastForward { None } else { unused_drivers(repository, &start, work) };
         advance(&turn, old.as_deref(), &new)?;
-        Ok(Made { how, commit: new, note })
+        Ok(LocalMerge { how, commit: new, note })
     }
 
     /// Pushes what was merged. Whatever goes wrong now does not change that it is.
-    pub fn push(self, made: Made) -> Merged {
-        let Made { how, commit, note } = made;
+    pub fn push(self, made: LocalMerge) -> CompletedMerge {
+        let LocalMerge { how, commit, note } = made;
         let mut notes = self.notes;
         notes.extend(note);
         let pushed = match how {
-            How::PullRequest(_) => Pushed::Done,
-            How::Already | How::FastForward | How::MergeCommit | How::Squash | How::Rebase => {
-                push(self.repository, self.remote.as_deref(), &commit)
-            }
+            MergeMethod::PullRequest(_) => MergePush::Done,
+            MergeMethod::Already
+            | MergeMethod::FastForward
+            | MergeMethod::MergeCommit
+            | MergeMethod::Squash
+            | MergeMethod::Rebase => push(self.repository, self.remote.as_deref(), &commit),
         };
-        let (branch, is_here) = (self.repository.default_branch(), !matches!(how, How::PullRequest(_) | How::Already));
+        let (branch, is_here) =
+            (self.repository.default_branch(), !matches!(how, MergeMethod::PullRequest(_) | MergeMethod::Already));
         match self.repository.branch_commit(branch) {
             Ok(Some(now)) if is_here && now != commit => notes.push(format!(
                 "`{branch}` is at {} by now, and not at the merge: a hook or another process moved it; the next merge pushes that too",
@@ -284,7 +288,7 @@ impl Ready<'_> {
             )),
             Ok(_) | Err(_) => {}
         }
-        Merged { how, work: self.work, commit, pushed, notes }
+        CompletedMerge { how, work: self.work, commit, pushed, notes }
     }
 }
 
@@ -307,7 +311,7 @@ pub fn contains(
 
 /// Finishes or puts back what a merge into this repository has left half done, if one has.
 pub fn make_good(repository: &Repository) -> Result<(), GitError> {
-    Turn::take(repository).map(drop)
+    BranchTurn::take(repository).map(drop)
 }
 
 /// What is on the branch and was not merged: its worker went on. Asked when that worker has ended.
@@ -363,21 +367,23 @@ pub const PUSHED_LATER: &str = "pushes it later";
 /// What git says of a push to a branch that has other commits.
 const BEHIND: [&str; 2] = ["(fetch first)", "(non-fast-forward)"];
 
-fn push(repository: &Repository, remote: Option<&str>, commit: &str) -> Pushed {
-    let Some(remote) = remote else { return Pushed::NoRemote };
+fn push(repository: &Repository, remote: Option<&str>, commit: &str) -> MergePush {
+    let Some(remote) = remote else { return MergePush::NoRemote };
     let default = repository.default_branch();
     let known = repository.commit(&format!("refs/remotes/{remote}/{default}")).ok().flatten();
     // Another merge that came after this one may have taken it along.
     if known.is_some_and(|known| repository.is_ancestor(commit, &known).unwrap_or(false)) {
-        return Pushed::Done;
+        return MergePush::Done;
     }
     match repository.push_commit(remote, commit, default) {
-        Ok(()) => Pushed::Done,
-        Err(GitError::Push { said, .. }) if BEHIND.iter().any(|sign| said.contains(sign)) => Pushed::Failed(format!(
-            "`{remote}` has commits that `{default}` does not have here; after `git pull --no-rebase {remote} {default}`, \
+        Ok(()) => MergePush::Done,
+        Err(GitError::Push { said, .. }) if BEHIND.iter().any(|sign| said.contains(sign)) => {
+            MergePush::Failed(format!(
+                "`{remote}` has commits that `{default}` does not have here; after `git pull --no-rebase {remote} {default}`, \
              `git push {remote} {default}` {PUSHED_LATER}"
-        )),
-        Err(error) => Pushed::Failed(format!("{error}; `git push {remote} {default}` {PUSHED_LATER}")),
+            ))
+        }
+        Err(error) => MergePush::Failed(format!("{error}; `git push {remote} {default}` {PUSHED_LATER}")),
     }
 }
 
@@ -392,7 +398,7 @@ pub(crate) fn commit_tree(
 }
 
 /// A commit in the name of whom the call says.
-fn commit_as(call: Call, tree: &str, parents: &[&str], message: &str) -> Result<String, GitError> {
+fn commit_as(call: GitCall, tree: &str, parents: &[&str], message: &str) -> Result<String, GitError> {
     let mut call = call.durable().args(["commit-tree", tree]);
     for parent in parents {
         call = call.args(["-p", parent]);

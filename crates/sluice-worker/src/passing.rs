@@ -8,9 +8,9 @@ use std::io;
 
 use rustix::io::Errno;
 
-use crate::git::{Family, GitError};
+use crate::git::{GitError, GitErrorFamily};
 use crate::session::{self, ExitRecord};
-use crate::taskfile::FileError;
+use crate::taskfile::TaskFileError;
 use crate::{process, tmux};
 
 /// What the system answers when it has too little of something.
@@ -31,7 +31,7 @@ const WORDS: [&str; 10] = [
 ];
 
 /// An error that knows whether it passes.
-pub trait Passing: std::error::Error {
+pub trait PassingError: std::error::Error {
     /// Whether the same call may succeed later, with nothing changed but what the machine has to give.
     fn is_passing(&self) -> bool;
 }
@@ -47,7 +47,7 @@ pub(crate) fn tells_of_own_shortage(said: &str) -> bool {
     said.split("; ").filter(is_own).any(tells_of_shortage)
 }
 
-impl Passing for io::Error {
+impl PassingError for io::Error {
     fn is_passing(&self) -> bool {
         let number = self.raw_os_error();
         SHORTAGES.iter().any(|shortage| number == Some(shortage.raw_os_error()))
@@ -55,59 +55,63 @@ impl Passing for io::Error {
     }
 }
 
-impl Passing for GitError {
+impl PassingError for GitError {
     fn is_passing(&self) -> bool {
         match self {
             // What a remote says no to it says no to again, unless it is this machine that cannot ask.
             GitError::Push { said, .. } | GitError::Forge { said, .. } => tells_of_own_shortage(said),
             // Nothing says that it is ever over: a remote hangs, a lock was left behind, somebody never stops writing.
             GitError::Late { .. } | GitError::Locked { .. } | GitError::Changing { .. } => false,
-            other => other.family() == Family::Unavailable,
+            other => other.family() == GitErrorFamily::Unavailable,
         }
     }
 }
 
-impl Passing for process::Failure {
+impl PassingError for process::ProcessFailure {
     fn is_passing(&self) -> bool {
         match self {
-            process::Failure::Start { source, .. } | process::Failure::System { source, .. } => source.is_passing(),
+            process::ProcessFailure::Start { source, .. } | process::ProcessFailure::System { source, .. } => {
+                source.is_passing()
+            }
             // It has begun: whether it is run again is not ours to say.
-            process::Failure::Begun { .. } | process::Failure::TooLong { .. } => false,
+            process::ProcessFailure::Begun { .. } | process::ProcessFailure::TooLong { .. } => false,
         }
     }
 }
 
-impl Passing for tmux::Failure {
+impl PassingError for tmux::TmuxFailure {
     fn is_passing(&self) -> bool {
         match self {
-            tmux::Failure::Start(source) => source.is_passing(),
-            tmux::Failure::Said { said, .. } => tells_of_shortage(said),
+            tmux::TmuxFailure::Start(source) => source.is_passing(),
+            tmux::TmuxFailure::Said { said, .. } => tells_of_shortage(said),
             // Whoever stopped it lets it go on, or ends it; then the next server is asked.
-            tmux::Failure::Hangs { .. } => true,
+            tmux::TmuxFailure::Hangs { .. } => true,
         }
     }
 }
 
-impl Passing for session::Failure {
+impl PassingError for session::SessionFailure {
     fn is_passing(&self) -> bool {
         match self {
-            session::Failure::System { source, .. } => source.is_passing(),
-            session::Failure::Tmux(failure) => failure.is_passing(),
-            session::Failure::Start { why, .. } => tells_of_shortage(why),
-            session::Failure::Late { .. } => true,
-            session::Failure::Refused(_) | session::Failure::Unknown(_) | session::Failure::Stubborn { .. } => false,
+            session::SessionFailure::System { source, .. } => source.is_passing(),
+            session::SessionFailure::Tmux(failure) => failure.is_passing(),
+            session::SessionFailure::Start { why, .. } => tells_of_shortage(why),
+            session::SessionFailure::Late { .. } => true,
+            session::SessionFailure::Refused(_)
+            | session::SessionFailure::Unknown(_)
+            | session::SessionFailure::Stubborn { .. } => false,
         }
     }
 }
 
-impl Passing for FileError {
+impl PassingError for TaskFileError {
     fn is_passing(&self) -> bool {
         match self {
-            FileError::Unreadable { source, .. } | FileError::Unwritable { source, .. } => source.is_passing(),
-            FileError::Missing { .. }
-            | FileError::Link { .. }
-            | FileError::NotAFile { .. }
-            | FileError::TooLarge { .. } => false,
+            TaskFileError::Unreadable { source, .. } | TaskFileError::Unwritable { source, .. } => source.is_passing(),
+            TaskFileError::Missing { .. }
+            | TaskFileError::Link { .. }
+            | TaskFileError::NotAFile { .. }
+            | TaskFileError::TooLarge { .. } => false,
         }
     }
 }
@@ -116,8 +120,8 @@ impl ExitRecord {
     /// Why its agent was never started, if that was for want of something that the machine has again later.
     pub fn shortage(&self) -> Option<&str> {
         match &self.end {
-            session::End::NotStarted(why) if tells_of_shortage(why) => Some(why),
-            session::End::NotStarted(_) | session::End::Code(_) | session::End::Signal(_) => None,
+            session::AgentEnd::NotStarted(why) if tells_of_shortage(why) => Some(why),
+            session::AgentEnd::NotStarted(_) | session::AgentEnd::Code(_) | session::AgentEnd::Signal(_) => None,
         }
     }
 }
@@ -135,17 +139,17 @@ mod tests {
             assert!(system().is_passing(), "{shortage:?}");
             assert!(tells_of_shortage(&system().to_string()), "{}", system());
             let no_program = GitError::NoProgram { program: "git".into(), source: system() };
-            assert_eq!(no_program.family(), Family::Unavailable);
-            let start = process::Failure::Start { program: "sh".into(), folder: "/".into(), source: system() };
+            assert_eq!(no_program.family(), GitErrorFamily::Unavailable);
+            let start = process::ProcessFailure::Start { program: "sh".into(), folder: "/".into(), source: system() };
             assert!(start.is_passing());
-            let begun = process::Failure::Begun { doing: "watching a script".into(), source: system() };
+            let begun = process::ProcessFailure::Begun { doing: "watching a script".into(), source: system() };
             assert!(!begun.is_passing());
-            assert!(session::Failure::Tmux(tmux::Failure::Start(system())).is_passing());
-            let unread = FileError::Unreadable { path: "TASK.md".into(), source: system() };
+            assert!(session::SessionFailure::Tmux(tmux::TmuxFailure::Start(system())).is_passing());
+            let unread = TaskFileError::Unreadable { path: "TASK.md".into(), source: system() };
             assert!(unread.is_passing());
         }
         let git = GitError::Failed { what: "git gc".into(), said: "fatal: Out of memory, malloc failed".into() };
-        assert_eq!(git.family(), Family::Unavailable);
+        assert_eq!(git.family(), GitErrorFamily::Unavailable);
     }
 
     #[test]
@@ -178,7 +182,7 @@ mod tests {
         ] {
             assert!(!lasting.is_passing(), "{lasting}");
             // A person who asked may ask again.
-            assert_eq!(lasting.family(), Family::Unavailable);
+            assert_eq!(lasting.family(), GitErrorFamily::Unavailable);
         }
         assert!(GitError::Busy { what: "the pool".into(), pid: "7".into() }.is_passing());
         assert!(GitError::Moved { branch: "main".into() }.is_passing());

@@ -34,24 +34,24 @@ mod strays;
 mod sweep;
 mod within;
 
-pub use capture::{Captured, LONGEST_FILE};
+pub use capture::{CapturedOutput, LONGEST_FILE};
 use identity::look_up;
-pub use identity::{Identity, environment_of, has_terminal};
-pub(crate) use identity::{Stat, environment, stat};
+pub use identity::{ProcessIdentity, environment_of, has_terminal};
+pub(crate) use identity::{ProcessStat, environment, stat};
 pub use note::tidy_notes;
-pub(crate) use pause::Paused;
+pub(crate) use pause::PausedProcesses;
 pub(crate) use running::script_of;
-pub use strays::Strays;
+pub use strays::StrayProcesses;
 pub use sweep::KEPT;
-pub(crate) use sweep::{Kin, descendants, end_all, timespec, wait_for_any};
+pub(crate) use sweep::{ProcessKin, descendants, end_all, timespec, wait_for_any};
+pub use within::{HomeNesting, WITHIN};
 pub(crate) use within::{MOST_ANCESTORS, within};
-pub use within::{WITHIN, Within};
 
-use crate::session::Lease;
+use crate::session::OwnershipLease;
 use crate::shim::WARD;
-use note::{Note, Record};
-use pipes::{News, Pipes};
-use running::Running;
+use note::{ScriptNote, ScriptRecord};
+use pipes::{PipeEvent, ScriptPipes};
+use running::RunningScript;
 
 /// Bytes of one argument or one variable that the kernel takes.
 pub const LONGEST_ARGUMENT: usize = 128 * 1024 - 1;
@@ -68,7 +68,7 @@ const MARK: &str = "SLUICE_PROCESS";
 
 /// What is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Program {
+pub enum ScriptProgram {
     /// A program with its arguments.
     Arguments(Vec<String>),
     /// A script for `sh -c`.
@@ -77,9 +77,9 @@ pub enum Program {
 
 /// One program to be run, with everything it gets.
 #[derive(Debug, Clone)]
-pub struct Script {
+pub struct ProcessScript {
     /// What is run.
-    pub program: Program,
+    pub program: ScriptProgram,
     /// Its whole environment; nothing is inherited.
     pub environment: BTreeMap<String, String>,
     /// Where it runs.
@@ -99,21 +99,21 @@ pub struct Script {
     /// What its processes speak for when they ask for something; nothing unless given.
     pub speaks_for: Option<String>,
     /// What pauses and ends it when it is not to go on; nothing unless given.
-    pub ward: Option<Ward>,
+    pub ward: Option<ScriptWard>,
 }
 
 /// A process of ours around a script, without which nobody would pause it: `sluice shim --ward`.
 #[derive(Debug, Clone)]
-pub struct Ward {
+pub struct ScriptWard {
     /// The command that runs a shim.
     pub program: Vec<OsString>,
     /// Under which ownership the script is started.
-    pub lease: Lease,
+    pub lease: OwnershipLease,
 }
 
-impl Ward {
+impl ScriptWard {
     fn line(&self) -> Vec<OsString> {
-        let Lease { folder, epoch } = &self.lease;
+        let OwnershipLease { folder, epoch } = &self.lease;
         let told: [OsString; 3] = [WARD.into(), folder.into(), epoch.to_string().into()];
         self.program.iter().cloned().chain(told).collect()
     }
@@ -121,7 +121,7 @@ impl Ward {
 
 /// How a script ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum ProcessEnding {
     /// By itself, with this exit code.
     Code(i32),
     /// By a signal that was not ours.
@@ -134,20 +134,20 @@ pub enum Ending {
 
 /// What came of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ProcessOutcome {
     /// How it ended.
-    pub ending: Ending,
+    pub ending: ProcessEnding,
     /// What it printed.
-    pub stdout: Captured,
+    pub stdout: CapturedOutput,
     /// What it printed as errors.
-    pub stderr: Captured,
+    pub stderr: CapturedOutput,
     /// How long it ran.
     pub duration: Duration,
 }
 
 /// Why a script could not be run.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum ProcessFailure {
     /// The program cannot be started.
     #[error("{program} cannot be started in {folder}")]
     Start {
@@ -186,9 +186,9 @@ pub enum Failure {
 
 /// A way to end a script from another thread.
 #[derive(Debug, Clone)]
-pub struct Cancel(Arc<OwnedFd>);
+pub struct ScriptCancel(Arc<OwnedFd>);
 
-impl Cancel {
+impl ScriptCancel {
     /// One that has not been used.
     pub fn new() -> io::Result<Self> {
         Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
@@ -207,12 +207,12 @@ impl Cancel {
 }
 
 /// Runs a script to its end. Blocks until nothing of its process group is left.
-pub fn run(script: &Script, cancel: &Cancel) -> Result<Outcome, Failure> {
+pub fn run(script: &ProcessScript, cancel: &ScriptCancel) -> Result<ProcessOutcome, ProcessFailure> {
     check_lengths(script)?;
     let mark = new_mark();
     // Noted before and after the start: whoever finds only the first knows the mark at least.
-    let note = Note::begin(&script.record, &Record { mark: format!("{MARK}={mark}"), leader: None })?;
-    let running = Running::begin(&format!("{MARK}={mark}"), script.speaks_for.as_ref());
+    let note = ScriptNote::begin(&script.record, &ScriptRecord { mark: format!("{MARK}={mark}"), leader: None })?;
+    let running = RunningScript::begin(&format!("{MARK}={mark}"), script.speaks_for.as_ref());
     let started = Instant::now();
     let mut child = match spawn(script, &mark) {
         Ok(child) => child,
@@ -221,7 +221,7 @@ pub fn run(script: &Script, cancel: &Cancel) -> Result<Outcome, Failure> {
             return Err(failure);
         }
     };
-    if let Some(leader) = Identity::of(child.id().cast_signed()) {
+    if let Some(leader) = ProcessIdentity::of(child.id().cast_signed()) {
         running.started(&leader);
     }
     let followed = follow(script, cancel, &mut child, &note, &format!("{MARK}={mark}"), started);
@@ -229,7 +229,7 @@ pub fn run(script: &Script, cancel: &Cancel) -> Result<Outcome, Failure> {
         Ok((_, are_all_ended)) => *are_all_ended,
         // Without pipes to read there is no point in letting it go on. Its leader is not reaped, so the group is this one.
         Err(_) => {
-            let kin = Kin { leader: None, mark: Some(format!("{MARK}={mark}")) };
+            let kin = ProcessKin { leader: None, mark: Some(format!("{MARK}={mark}")) };
             let ended = end_all(|| kin.living(), Duration::ZERO);
             let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
             let _ = child.wait();
@@ -244,17 +244,17 @@ pub fn run(script: &Script, cancel: &Cancel) -> Result<Outcome, Failure> {
 }
 
 /// What went wrong with a script that is started already.
-fn begun(failure: Failure) -> Failure {
+fn begun(failure: ProcessFailure) -> ProcessFailure {
     match failure {
-        Failure::System { doing, source } => Failure::Begun { doing, source },
-        other @ (Failure::Start { .. } | Failure::Begun { .. } | Failure::TooLong { .. }) => other,
+        ProcessFailure::System { doing, source } => ProcessFailure::Begun { doing, source },
+        other @ (ProcessFailure::Start { .. } | ProcessFailure::Begun { .. } | ProcessFailure::TooLong { .. }) => other,
     }
 }
 
 /// Ends what a script left behind when the engine that ran it died, and forgets it. Says how many processes that were.
-pub fn kill_leftover(record: &Path) -> Result<usize, Failure> {
+pub fn kill_leftover(record: &Path) -> Result<usize, ProcessFailure> {
     let Some(found) = note::read(record)? else { return Ok(0) };
-    let kin = Kin { leader: found.leader, mark: Some(found.mark) };
+    let kin = ProcessKin { leader: found.leader, mark: Some(found.mark) };
     let unseen = |source| system(format!("looking for what an earlier attempt left ({})", record.display()), source);
     let before = kin.living().map_err(unseen)?.len();
     let left = end_all(|| kin.living(), LEFTOVER_GRACE).map_err(unseen)?;
@@ -269,25 +269,25 @@ pub fn kill_leftover(record: &Path) -> Result<usize, Failure> {
 
 /// Ends everything that carries this assignment in its environment: TERM, and KILL for what is still there after the
 /// grace. Says how many would not go; an error says that it cannot be found out at the moment.
-pub fn end_marked(assignment: &str, grace: Duration) -> Result<usize, Failure> {
-    let kin = Kin { leader: None, mark: Some(assignment.to_owned()) };
+pub fn end_marked(assignment: &str, grace: Duration) -> Result<usize, ProcessFailure> {
+    let kin = ProcessKin { leader: None, mark: Some(assignment.to_owned()) };
     let left = end_all(|| kin.living(), grace);
     left.map(|left| left.len()).map_err(|source| system(format!("looking for processes with {assignment}"), source))
 }
 
-fn system(doing: impl Into<String>, source: impl Into<io::Error>) -> Failure {
-    Failure::System { doing: doing.into(), source: source.into() }
+fn system(doing: impl Into<String>, source: impl Into<io::Error>) -> ProcessFailure {
+    ProcessFailure::System { doing: doing.into(), source: source.into() }
 }
 
-fn check_lengths(script: &Script) -> Result<(), Failure> {
+fn check_lengths(script: &ProcessScript) -> Result<(), ProcessFailure> {
     let arguments = match &script.program {
-        Program::Arguments(arguments) => arguments.clone(),
-        Program::Shell(text) => vec![text.clone()],
+        ScriptProgram::Arguments(arguments) => arguments.clone(),
+        ScriptProgram::Shell(text) => vec![text.clone()],
     };
     let arguments = arguments.iter().enumerate().map(|(index, it)| (format!("argument {}", index + 1), it.len()));
     let variables = script.environment.iter().map(|(name, it)| (format!("the value of {name}"), name.len() + it.len()));
     match arguments.chain(variables).find(|(_, bytes)| *bytes >= LONGEST_ARGUMENT) {
-        Some((what, bytes)) => Err(Failure::TooLong { what, bytes }),
+        Some((what, bytes)) => Err(ProcessFailure::TooLong { what, bytes }),
         None => Ok(()),
     }
 }
@@ -296,45 +296,45 @@ fn check_lengths(script: &Script) -> Result<(), Failure> {
 fn new_mark() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     // Who we are never changes.
-    static OWN: OnceLock<Option<Identity>> = OnceLock::new();
+    static OWN: OnceLock<Option<ProcessIdentity>> = OnceLock::new();
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let (pid, start) = OWN.get_or_init(Identity::own).as_ref().map_or((0, 0), |own| (own.pid, own.start));
+    let (pid, start) = OWN.get_or_init(ProcessIdentity::own).as_ref().map_or((0, 0), |own| (own.pid, own.start));
     format!("{pid}.{start}.{count}")
 }
 
-fn spawn(script: &Script, mark: &str) -> Result<Child, Failure> {
+fn spawn(script: &ProcessScript, mark: &str) -> Result<Child, ProcessFailure> {
     let shell = |text: &String| vec!["/bin/sh".to_owned(), "-c".to_owned(), text.clone()];
     let arguments = match &script.program {
-        Program::Arguments(arguments) => arguments.clone(),
-        Program::Shell(text) => shell(text),
+        ScriptProgram::Arguments(arguments) => arguments.clone(),
+        ScriptProgram::Shell(text) => shell(text),
     };
     let program = arguments.first().cloned().unwrap_or_default();
-    let mut line = script.ward.as_ref().map(Ward::line).unwrap_or_default();
+    let mut line = script.ward.as_ref().map(ScriptWard::line).unwrap_or_default();
     line.extend(arguments.iter().map(OsString::from));
     let mut command = Command::new(line.first().cloned().unwrap_or_default());
     command.args(line.iter().skip(1));
     command.env_clear().envs(&script.environment).env(MARK, mark);
     command.current_dir(&script.folder).env("PWD", &script.folder).process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().map_err(|source| Failure::Start { program, folder: script.folder.clone(), source })
+    command.spawn().map_err(|source| ProcessFailure::Start { program, folder: script.folder.clone(), source })
 }
 
 /// Reads and feeds a started script until it has ended. Says too whether all is ended that is to end with it.
 fn follow(
-    script: &Script,
-    cancel: &Cancel,
+    script: &ProcessScript,
+    cancel: &ScriptCancel,
     child: &mut Child,
-    note: &Note,
+    note: &ScriptNote,
     mark: &str,
     started: Instant,
-) -> Result<(Outcome, bool), Failure> {
+) -> Result<(ProcessOutcome, bool), ProcessFailure> {
     let unseen = |source: io::Error| system("looking at a process just started", source);
     let leader = look_up(child.id().cast_signed()).map_err(unseen)?.map(|stat| stat.identity());
     let leader = leader.ok_or_else(|| unseen(io::ErrorKind::NotFound.into()))?;
-    note.update(&Record { mark: mark.to_owned(), leader: Some(leader.clone()) })?;
+    note.update(&ScriptRecord { mark: mark.to_owned(), leader: Some(leader.clone()) })?;
     let group = Pid::from_raw(leader.pid).ok_or_else(|| system("a process without number", io::ErrorKind::NotFound))?;
-    let mut pipes = Pipes::new(child, script)?;
-    let mut ended_because: Option<Ending> = None;
+    let mut pipes = ScriptPipes::new(child, script)?;
+    let mut ended_because: Option<ProcessEnding> = None;
     let mut next = script.timeout.map(|timeout| started + timeout);
     let signal = |signal| {
         // The leader is not reaped yet, so the group still is this one; if it cannot be told, it has ended.
@@ -344,10 +344,10 @@ fn follow(
         let watched = if ended_because.is_none() { Some(&*cancel.0) } else { None };
         let news = pipes.turn(watched, next)?;
         let reason = match news {
-            News::Exited => break,
-            News::Pipe => continue,
-            News::Cancelled => Ending::Cancelled,
-            News::Late => Ending::TimedOut,
+            PipeEvent::Exited => break,
+            PipeEvent::Pipe => continue,
+            PipeEvent::Cancelled => ProcessEnding::Cancelled,
+            PipeEvent::Late => ProcessEnding::TimedOut,
         };
         if ended_because.is_none() {
             ended_because = Some(reason);
@@ -361,15 +361,20 @@ fn follow(
     let duration = started.elapsed();
     // What left the group is not ours to end when the script ended by itself: a server, perhaps. When it is ended, all
     // that it started goes with it.
-    let kin = Kin { leader: Some(leader), mark: ended_because.map(|_| mark.to_owned()) };
+    let kin = ProcessKin { leader: Some(leader), mark: ended_because.map(|_| mark.to_owned()) };
     let (ending, are_all_ended) = finish(&mut pipes, group, &kin, ended_because)?;
     let (stdout, stderr) = pipes.finish();
-    Ok((Outcome { ending, stdout, stderr, duration }, are_all_ended))
+    Ok((ProcessOutcome { ending, stdout, stderr, duration }, are_all_ended))
 }
 
 /// After the leader's end: what is left in its group may finish what it prints, and is ended. How the script ended, and
 /// whether all is ended that is to end with it: how it ended stays known where that is not.
-fn finish(pipes: &mut Pipes, group: Pid, kin: &Kin, because: Option<Ending>) -> Result<(Ending, bool), Failure> {
+fn finish(
+    pipes: &mut ScriptPipes,
+    group: Pid,
+    kin: &ProcessKin,
+    because: Option<ProcessEnding>,
+) -> Result<(ProcessEnding, bool), ProcessFailure> {
     if because.is_none() {
         pipes.drain(LEFTOVER_GRACE);
     }
@@ -387,8 +392,8 @@ fn finish(pipes: &mut Pipes, group: Pid, kin: &Kin, because: Option<Ending>) -> 
     }
     pipes.drain(Duration::ZERO);
     let ending = because.unwrap_or_else(|| match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Ending::Code(code),
-        (None, signal) => Ending::Signal(signal.unwrap_or_default()),
+        (Some(code), _) => ProcessEnding::Code(code),
+        (None, signal) => ProcessEnding::Signal(signal.unwrap_or_default()),
     });
     Ok((ending, are_all_ended))
 }

@@ -10,9 +10,9 @@ mod unseen;
 
 use std::path::Path;
 
-use forms::{DASHES, Found, LONGEST_BEGIN, is_of_secret, position};
-use known::{Secrets, Sought};
-use unseen::{Before, Shown, colours};
+use forms::{DASHES, LONGEST_BEGIN, SecretMatch, is_of_secret, position};
+use known::{KnownSecretMatch, KnownSecrets};
+use unseen::{ShownBytes, WordBoundary, colours};
 
 /// What stands in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -32,7 +32,7 @@ const END: &[u8] = b"-----END ";
 #[derive(Clone, Debug)]
 pub struct Redactor {
     /// Values that are secrets.
-    known: Secrets,
+    known: KnownSecrets,
     /// The bytes that one of them begins with.
     begins_known: [bool; 256],
     /// The bytes that a form begins with.
@@ -62,7 +62,7 @@ impl Redactor {
 
     /// The same for bytes.
     pub fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
-        let mut flow = Flow::new(self.clone());
+        let mut flow = RedactionFlow::new(self.clone());
         let mut clean = flow.push(bytes);
         clean.extend(flow.finish());
         clean
@@ -76,7 +76,7 @@ pub fn redacted(text: &str) -> String {
 
 /// What a person sees of some bytes on a terminal: without what only the terminal obeys.
 pub fn shown_of(bytes: &[u8]) -> String {
-    let mut shown = Shown::of(bytes);
+    let mut shown = ShownBytes::of(bytes);
     let bytes: Vec<u8> = std::iter::from_fn(|| shown.next()).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -94,28 +94,28 @@ fn is_telling(name: &str) -> bool {
 
 /// What comes in pieces.
 #[derive(Debug)]
-pub(crate) struct Flow {
+pub(crate) struct RedactionFlow {
     redactor: Redactor,
     /// What may be the beginning of a secret.
     held: Vec<u8>,
     /// What stands before that.
-    before: Before,
+    before: WordBoundary,
     /// What is being left out.
-    leaves_out: Option<LeftOut>,
+    leaves_out: Option<OngoingSecret>,
 }
 
 /// A secret that goes on.
 #[derive(Clone, Copy, Debug)]
-enum LeftOut {
+enum OngoingSecret {
     /// For as long as its letters do.
     Letters,
     /// A private key, of which so much has been left out.
     Key(usize),
 }
 
-impl Flow {
+impl RedactionFlow {
     pub(crate) fn new(redactor: Redactor) -> Self {
-        Self { redactor, held: Vec::new(), before: Before::nothing(), leaves_out: None }
+        Self { redactor, held: Vec::new(), before: WordBoundary::nothing(), leaves_out: None }
     }
 
     /// What can be told of the next piece.
@@ -136,8 +136,8 @@ impl Flow {
         while at < all.len() {
             let rest = &all[at..];
             let passed = match self.leaves_out {
-                Some(LeftOut::Letters) => self.leave_out_letters(rest, is_last, &mut clean),
-                Some(LeftOut::Key(so_far)) => self.leave_out_key(so_far, rest, is_last),
+                Some(OngoingSecret::Letters) => self.leave_out_letters(rest, is_last, &mut clean),
+                Some(OngoingSecret::Key(so_far)) => self.leave_out_key(so_far, rest, is_last),
                 None => self.pass(rest, is_last, &mut clean),
             };
             match passed {
@@ -157,25 +157,25 @@ impl Flow {
         let Some(first) = rest.first() else { return Some(plain) };
         let found = self.find(rest, is_last);
         let (length, shown) = match found {
-            Found::Nothing => {
+            SecretMatch::Nothing => {
                 clean.push(*first);
                 self.before.pass(*first);
                 return Some(plain + 1);
             }
             // What was passed is not looked at again.
-            Found::Perhaps => return (plain > 0).then_some(plain),
-            Found::Secret { length, shown } | Found::Letters { length, shown } => (length, shown),
-            Found::Key(length) => (length, 0),
+            SecretMatch::Perhaps => return (plain > 0).then_some(plain),
+            SecretMatch::Secret { length, shown } | SecretMatch::Letters { length, shown } => (length, shown),
+            SecretMatch::Key(length) => (length, 0),
         };
         self.leaves_out = match found {
-            Found::Letters { .. } => Some(LeftOut::Letters),
-            Found::Key(_) => Some(LeftOut::Key(0)),
-            Found::Nothing | Found::Perhaps | Found::Secret { .. } => None,
+            SecretMatch::Letters { .. } => Some(OngoingSecret::Letters),
+            SecretMatch::Key(_) => Some(OngoingSecret::Key(0)),
+            SecretMatch::Nothing | SecretMatch::Perhaps | SecretMatch::Secret { .. } => None,
         };
         clean.extend_from_slice(&rest[..shown]);
         clean.extend_from_slice(REDACTED.as_bytes());
         clean.extend(colours(&rest[shown..length]));
-        self.before = Before::left_out();
+        self.before = WordBoundary::left_out();
         Some(plain + length)
     }
 
@@ -192,30 +192,30 @@ impl Flow {
         rest.len()
     }
 
-    fn find(&self, rest: &[u8], is_last: bool) -> Found {
+    fn find(&self, rest: &[u8], is_last: bool) -> SecretMatch {
         let mut perhaps = false;
         for known in rest.first().and_then(|first| self.redactor.known.get(first)).into_iter().flatten() {
             match known.seek(rest, is_last) {
-                Sought::Found(length) if !perhaps => return Found::Secret { length, shown: 0 },
-                Sought::Found(_) => break,
-                Sought::Perhaps => perhaps = true,
-                Sought::Not => {}
+                KnownSecretMatch::Found(length) if !perhaps => return SecretMatch::Secret { length, shown: 0 },
+                KnownSecretMatch::Found(_) => break,
+                KnownSecretMatch::Perhaps => perhaps = true,
+                KnownSecretMatch::Not => {}
             }
         }
         // What may become a longer one is not taken for a shorter one.
         if perhaps {
-            return Found::Perhaps;
+            return SecretMatch::Perhaps;
         }
         match rest.first() {
             Some(b':') => forms::in_address(rest, is_last),
             Some(_) if self.before.is_border() => forms::find(rest, is_last),
-            Some(_) | None => Found::Nothing,
+            Some(_) | None => SecretMatch::Nothing,
         }
     }
 
     /// Leaves out the letters of a secret; how much that is, if it can be told.
     fn leave_out_letters(&mut self, rest: &[u8], is_last: bool, clean: &mut Vec<u8>) -> Option<usize> {
-        let mut shown = Shown::of(rest);
+        let mut shown = ShownBytes::of(rest);
         let mut length = 0;
         loop {
             match shown.next() {
@@ -243,7 +243,7 @@ impl Flow {
         // The last line may be cut.
         let length = if is_last { rest.len() } else { rest.len().saturating_sub(LONGEST_BEGIN) };
         let so_far = so_far + length;
-        self.leaves_out = (so_far < LONGEST_KEY).then_some(LeftOut::Key(so_far));
+        self.leaves_out = (so_far < LONGEST_KEY).then_some(OngoingSecret::Key(so_far));
         (length > 0).then_some(length)
     }
 }
@@ -339,7 +339,7 @@ mod tests {
         let whole = redactor().bytes(text.as_bytes());
         assert_eq!(String::from_utf8_lossy(&whole).matches(REDACTED).count(), 8);
         for size in 1..text.len() {
-            let mut flow = Flow::new(redactor());
+            let mut flow = RedactionFlow::new(redactor());
             let mut clean: Vec<u8> = text.as_bytes().chunks(size).flat_map(|piece| flow.push(piece)).collect();
             clean.extend(flow.finish());
             assert_eq!(String::from_utf8_lossy(&clean), String::from_utf8_lossy(&whole), "{size}");
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn what_cannot_begin_a_secret_is_not_held_back() {
-        let mut flow = Flow::new(redactor());
+        let mut flow = RedactionFlow::new(redactor());
         assert_eq!(flow.push(b"what now? "), b"what now? ");
         assert_eq!(flow.push(b"{\"type\":\"result\"}\n"), b"{\"type\":\"result\"}\n");
     }

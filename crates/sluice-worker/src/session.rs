@@ -25,25 +25,25 @@ mod standing;
 mod start;
 mod watch;
 
-pub use asker::Asker;
+pub use asker::ProcessAsker;
 pub use end::ASKER_EXITS_WITHIN;
-pub use keep::Leases;
-pub use output::{Chunk, Stream};
+pub use keep::LeaseFolder;
+pub use output::{SessionChunk, SessionStream};
 pub use record::{
-    Asked, Cause, End, ExitRecord, Keeper, KeptUntil, Lease, Limits, Pane, Place, SessionId, Spec, Typed, Window,
-    boot_ms,
+    AgentEnd, AgentEndCause, ExitRecord, KeeperTerm, OwnershipLease, SessionEndRequest, SessionId, SessionKeeper,
+    SessionLimits, SessionPane, SessionPlace, SessionSpec, SessionWindow, TypedText, boot_ms,
 };
-pub use say::{Delivery, LONGEST_TEXT, Say};
-pub use standing::{Gone, How, Living, Standing};
-pub use start::Started;
+pub use say::{LONGEST_TEXT, SayDelivery, SayRequest};
+pub use standing::{EndedSession, LivingSession, SessionEnding, SessionStanding};
+pub use start::SessionStart;
 
 use crate::tmux::{self, Tmux};
-use folder::Folder;
-use watch::Watcher;
+use folder::SessionFolder;
+use watch::SessionWatcher;
 
 /// Where sessions are, and by what they are run.
 #[derive(Debug)]
-pub struct Config {
+pub struct SessionConfig {
     /// The folder that holds one folder for each session.
     pub folder: PathBuf,
     /// The command that runs a shim; the session's folder is its last argument. At least two words, such as
@@ -55,7 +55,7 @@ pub struct Config {
 
 /// Why something could not be done with a session.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum SessionFailure {
     /// It was asked for in a way that cannot work.
     #[error("{0}")]
     Refused(String),
@@ -88,7 +88,7 @@ pub enum Failure {
     },
     /// tmux did not do what it was told.
     #[error(transparent)]
-    Tmux(#[from] tmux::Failure),
+    Tmux(#[from] tmux::TmuxFailure),
     /// The operating system failed us.
     #[error("{doing}")]
     System {
@@ -102,29 +102,31 @@ pub enum Failure {
 /// All sessions of one home. Dropping it ends no session: the next one adopts them.
 #[derive(Debug)]
 pub struct Sessions {
-    config: Config,
-    watcher: Watcher,
-    saying: say::Saying,
+    config: SessionConfig,
+    watcher: SessionWatcher,
+    saying: say::PendingSays,
 }
 
 impl Sessions {
     /// The sessions in a folder, which is made if it is not there.
-    pub fn new(mut config: Config) -> Result<Self, Failure> {
+    pub fn new(mut config: SessionConfig) -> Result<Self, SessionFailure> {
         if config.program.len() < 2 {
-            return Err(Failure::Refused("the command that runs a shim needs at least two words".to_owned()));
+            return Err(SessionFailure::Refused("the command that runs a shim needs at least two words".to_owned()));
         }
         let doing = || format!("opening the sessions in {}", config.folder.display());
         std::fs::create_dir_all(&config.folder).map_err(|source| system(doing(), source))?;
         config.folder = config.folder.canonicalize().map_err(|source| system(doing(), source))?;
-        let watcher = Watcher::new().map_err(|source| system("watching sessions", source))?;
-        let sessions = Self { config, watcher, saying: say::Saying::default() };
+        let watcher = SessionWatcher::new().map_err(|source| system("watching sessions", source))?;
+        let sessions = Self { config, watcher, saying: say::PendingSays::default() };
         // Whoever asks must be known from the first moment, also by sessions of an engine before this one.
         for id in sessions.list()? {
             let folder = sessions.folder(&id);
             match standing::look(&folder) {
-                Ok(standing::Look::Living(record)) => sessions.watcher.know(&id, &record),
-                Ok(standing::Look::Unclaimed | standing::Look::Starting(_)) => sessions.watcher.expect(&id, &folder),
-                Ok(standing::Look::Over) | Err(_) => {}
+                Ok(standing::SessionLook::Living(record)) => sessions.watcher.know(&id, &record),
+                Ok(standing::SessionLook::Unclaimed | standing::SessionLook::Starting(_)) => {
+                    sessions.watcher.expect(&id, &folder)
+                }
+                Ok(standing::SessionLook::Over) | Err(_) => {}
             }
         }
         Ok(sessions)
@@ -136,7 +138,7 @@ impl Sessions {
     }
 
     /// Every session that has a folder, whether it lives or not.
-    pub fn list(&self) -> Result<Vec<SessionId>, Failure> {
+    pub fn list(&self) -> Result<Vec<SessionId>, SessionFailure> {
         let failed = |source| system("listing sessions", source);
         let mut found = Vec::new();
         for entry in std::fs::read_dir(&self.config.folder).map_err(failed)? {
@@ -160,16 +162,18 @@ impl Sessions {
 
     /// Whether a session that is over went down with what was around it, and not by itself: the machine was started
     /// anew, or the tmux server that it was shown in is gone.
-    pub fn was_uprooted(&self, id: &SessionId, gone: &Gone) -> bool {
+    pub fn was_uprooted(&self, id: &SessionId, gone: &EndedSession) -> bool {
         let Ok(Some(started)) = self.folder(id).started() else { return false };
         let in_another_boot = !started.shim.is_of_this_boot();
         match &gone.how {
-            How::Lost { .. } => in_another_boot,
-            How::Exited(exit) if exit.cause == Cause::TerminalGone => {
+            SessionEnding::Lost { .. } => in_another_boot,
+            SessionEnding::Exited(exit) if exit.cause == AgentEndCause::TerminalGone => {
                 in_another_boot || started.pane.is_some_and(|pane| !pane.server.lives())
             }
             // A machine that goes down tells everybody first.
-            How::Exited(exit) => in_another_boot && matches!(exit.end, End::Signal(_) | End::Code(129..)),
+            SessionEnding::Exited(exit) => {
+                in_another_boot && matches!(exit.end, AgentEnd::Signal(_) | AgentEnd::Code(129..))
+            }
         }
     }
 
@@ -179,23 +183,34 @@ impl Sessions {
     }
 
     /// The last bytes of what an agent printed.
-    pub fn output_tail(&self, id: &SessionId, stream: Stream, limit: usize) -> Result<Chunk, Failure> {
+    pub fn output_tail(
+        &self,
+        id: &SessionId,
+        stream: SessionStream,
+        limit: usize,
+    ) -> Result<SessionChunk, SessionFailure> {
         output::read_tail(self.known(id)?.path(), stream, limit).map_err(|source| reading(id, source))
     }
 
     /// What an agent printed, from a place on.
-    pub fn output_from(&self, id: &SessionId, stream: Stream, from: u64, limit: usize) -> Result<Chunk, Failure> {
+    pub fn output_from(
+        &self,
+        id: &SessionId,
+        stream: SessionStream,
+        from: u64,
+        limit: usize,
+    ) -> Result<SessionChunk, SessionFailure> {
         output::read_from(self.known(id)?.path(), stream, from, limit).map_err(|source| reading(id, source))
     }
 
     /// For how many seconds an agent has printed nothing.
-    pub fn idle_seconds(&self, id: &SessionId) -> Result<u64, Failure> {
+    pub fn idle_seconds(&self, id: &SessionId) -> Result<u64, SessionFailure> {
         let last = output::last_change(self.known(id)?.path());
         Ok(last.and_then(|last| SystemTime::now().duration_since(last).ok()).unwrap_or_default().as_secs())
     }
 
     /// Types a text into the agent's terminal and waits until the agent has read it, or for as long as it says.
-    pub fn say(&self, id: &SessionId, text: &Say) -> Result<Delivery, Failure> {
+    pub fn say(&self, id: &SessionId, text: &SayRequest) -> Result<SayDelivery, SessionFailure> {
         let folder = self.known(id)?;
         let said = say::say(id, &folder, text, &self.saying);
         said.map_err(|source| system(format!("typing into session {id}"), source))
@@ -207,63 +222,69 @@ impl Sessions {
     }
 
     /// The command by which a person looks at a session, or why there is none.
-    pub fn attach_command(&self, id: &SessionId) -> Result<Vec<OsString>, Failure> {
+    pub fn attach_command(&self, id: &SessionId) -> Result<Vec<OsString>, SessionFailure> {
         let (tmux, pane) = self.shown(id)?;
         Ok(tmux.attach_command(&pane))
     }
 
     /// Where a person looks at a session: the socket of the tmux server, and the pane there.
-    pub fn pane(&self, id: &SessionId) -> Result<(PathBuf, String), Failure> {
+    pub fn pane(&self, id: &SessionId) -> Result<(PathBuf, String), SessionFailure> {
         let (tmux, pane) = self.shown(id)?;
         Ok((tmux.socket().to_owned(), pane))
     }
 
     /// What the session's window shows.
-    pub fn screen(&self, id: &SessionId) -> Result<String, Failure> {
+    pub fn screen(&self, id: &SessionId) -> Result<String, SessionFailure> {
         let (tmux, pane) = self.shown(id)?;
         Ok(tmux.capture(&pane, false)?)
     }
 
     /// Forgets a session that is over, with its folder.
-    pub fn forget(&self, id: &SessionId) -> Result<(), Failure> {
+    pub fn forget(&self, id: &SessionId) -> Result<(), SessionFailure> {
         let folder = self.known(id)?;
         match self.adopt(id)? {
-            Standing::Living(_) => Err(Failure::Refused(format!("session {id} still runs: end it first"))),
-            Standing::Gone(_) => std::fs::remove_dir_all(folder.path())
+            SessionStanding::Living(_) => {
+                Err(SessionFailure::Refused(format!("session {id} still runs: end it first")))
+            }
+            SessionStanding::Gone(_) => std::fs::remove_dir_all(folder.path())
                 .map_err(|source| system(format!("removing the folder of session {id}"), source)),
         }
     }
 
     /// The tmux pane of a living session. Names of an earlier server mean something else in this one.
-    fn shown(&self, id: &SessionId) -> Result<(&Tmux, String), Failure> {
+    fn shown(&self, id: &SessionId) -> Result<(&Tmux, String), SessionFailure> {
         let log = "what it prints is in its log";
         let Some(tmux) = &self.config.tmux else {
-            return Err(Failure::Refused(format!("there is no tmux to look at session {id} with; {log}")));
+            return Err(SessionFailure::Refused(format!("there is no tmux to look at session {id} with; {log}")));
         };
         match self.adopt(id)? {
-            Standing::Living(Living { pane: Some(pane), .. }) if pane.server.lives() => Ok((tmux, pane.pane)),
-            Standing::Living(_) => Err(Failure::Refused(format!("session {id} has no tmux window; {log}"))),
-            Standing::Gone(_) => Err(Failure::Refused(format!("session {id} has ended; {log}"))),
+            SessionStanding::Living(LivingSession { pane: Some(pane), .. }) if pane.server.lives() => {
+                Ok((tmux, pane.pane))
+            }
+            SessionStanding::Living(_) => {
+                Err(SessionFailure::Refused(format!("session {id} has no tmux window; {log}")))
+            }
+            SessionStanding::Gone(_) => Err(SessionFailure::Refused(format!("session {id} has ended; {log}"))),
         }
     }
 
-    fn folder(&self, id: &SessionId) -> Folder {
-        Folder(self.config.folder.join(id.as_str()))
+    fn folder(&self, id: &SessionId) -> SessionFolder {
+        SessionFolder(self.config.folder.join(id.as_str()))
     }
 
-    fn known(&self, id: &SessionId) -> Result<Folder, Failure> {
+    fn known(&self, id: &SessionId) -> Result<SessionFolder, SessionFailure> {
         let folder = self.folder(id);
-        if folder.path().is_dir() { Ok(folder) } else { Err(Failure::Unknown(id.clone())) }
+        if folder.path().is_dir() { Ok(folder) } else { Err(SessionFailure::Unknown(id.clone())) }
     }
 }
 
 /// How long an agent may take to end, unless somebody knows better.
 pub const GRACE: Duration = crate::process::GRACE;
 
-fn system(doing: impl Into<String>, source: impl Into<io::Error>) -> Failure {
-    Failure::System { doing: doing.into(), source: source.into() }
+fn system(doing: impl Into<String>, source: impl Into<io::Error>) -> SessionFailure {
+    SessionFailure::System { doing: doing.into(), source: source.into() }
 }
 
-fn reading(id: &SessionId, source: impl Into<io::Error>) -> Failure {
+fn reading(id: &SessionId, source: impl Into<io::Error>) -> SessionFailure {
     system(format!("reading the folder of session {id}"), source)
 }

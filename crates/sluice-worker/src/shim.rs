@@ -23,9 +23,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::process::Identity;
-use crate::session::folder::{Folder, SHIM_LOG};
-use crate::session::record::{Cause, Claim, End, ExitRecord, VERSION, now_ms};
+use crate::process::ProcessIdentity;
+use crate::session::folder::{SHIM_LOG, SessionFolder};
+use crate::session::record::{AgentEnd, AgentEndCause, ExitRecord, SessionClaim, VERSION, now_ms};
 
 mod control;
 mod keeper;
@@ -44,9 +44,9 @@ pub(crate) use ward::FLAG as WARD;
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     match arguments.as_slice() {
-        [flag, folder] if flag == launch::FLAG => launch::become_agent(&Folder(folder.into())),
+        [flag, folder] if flag == launch::FLAG => launch::become_agent(&SessionFolder(folder.into())),
         [flag, folder, epoch, line @ ..] if flag == ward::FLAG => ward::run(folder, epoch, line),
-        [folder] if Path::new(folder).is_absolute() => tend(&Folder(folder.into())),
+        [folder] if Path::new(folder).is_absolute() => tend(&SessionFolder(folder.into())),
         _ => {
             eprintln!("shim: give it the folder of a session, as an absolute path; it is for the engine's own use");
             ExitCode::from(2)
@@ -55,7 +55,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 /// The life of a shim.
-fn tend(folder: &Folder) -> ExitCode {
+fn tend(folder: &SessionFolder) -> ExitCode {
     match claim_and_relay(folder) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -65,39 +65,39 @@ fn tend(folder: &Folder) -> ExitCode {
     }
 }
 
-fn claim_and_relay(folder: &Folder) -> io::Result<()> {
+fn claim_and_relay(folder: &SessionFolder) -> io::Result<()> {
     // First of all, so that no signal ends the shim without its doing.
-    let mut signals = signals::Signals::listen()?;
+    let mut signals = signals::ShimSignals::listen()?;
     // In a tmux window it leads a session already; elsewhere it must not die with the terminal of whoever started it.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     std::env::set_current_dir(folder.path())?;
-    let shim = Identity::own().ok_or_else(|| io::Error::other("/proc says nothing about this process"))?;
-    if !folder.take_claim(&Claim::Shim { shim: shim.clone() })? {
+    let shim = ProcessIdentity::own().ok_or_else(|| io::Error::other("/proc says nothing about this process"))?;
+    if !folder.take_claim(&SessionClaim::Shim { shim: shim.clone() })? {
         return Ok(()); // another one is or was at it
     }
     if folder.asked()?.is_some() {
-        return not_started(folder, Cause::Asked, "it was ended before it started");
+        return not_started(folder, AgentEndCause::Asked, "it was ended before it started");
     }
     let spec = folder.spec().and_then(|spec| spec.ok_or_else(|| io::Error::other("there is no spec.json")));
     // Before the agent can run: whoever knows that it does can say something to it.
-    let control = control::Control::listen()?;
+    let control = control::ShimControl::listen()?;
     let mut kept = None;
     let launched = spec.and_then(|spec| {
-        kept = keeper::Kept::of(&spec, folder)?;
+        kept = keeper::KeeperWatch::of(&spec, folder)?;
         // Nothing begins that would have to be paused at once: it may be somebody else's work by now.
         match kept.as_mut().map_or(Ok(None), |kept| kept.until_kept(&mut signals))? {
-            Some(cause) => Ok(launch::Launched::Ended(cause)),
+            Some(cause) => Ok(launch::LaunchOutcome::Ended(cause)),
             None => launch::launch(folder, shim, spec),
         }
     });
     let relayed = match launched {
-        Ok(launch::Launched::Running(running)) => {
-            relay::Relay::new(folder.clone(), signals, control, kept, *running)?.run()
+        Ok(launch::LaunchOutcome::Running(running)) => {
+            relay::ShimRelay::new(folder.clone(), signals, control, kept, *running)?.run()
         }
-        Ok(launch::Launched::Refused(why)) => not_started(folder, Cause::Itself, &why),
-        Ok(launch::Launched::Ended(cause)) => not_started(folder, cause, "it was ended before it started"),
-        Err(error) => not_started(folder, Cause::Itself, &format!("{error}")),
+        Ok(launch::LaunchOutcome::Refused(why)) => not_started(folder, AgentEndCause::Itself, &why),
+        Ok(launch::LaunchOutcome::Ended(cause)) => not_started(folder, cause, "it was ended before it started"),
+        Err(error) => not_started(folder, AgentEndCause::Itself, &format!("{error}")),
     };
     if let Err(error) = folder.forget_environment() {
         note(folder, &format!("the environment of the agent stays on disk: {error}"));
@@ -105,13 +105,13 @@ fn claim_and_relay(folder: &Folder) -> io::Result<()> {
     relayed
 }
 
-fn not_started(folder: &Folder, cause: Cause, why: &str) -> io::Result<()> {
-    let end = End::NotStarted(why.to_owned());
+fn not_started(folder: &SessionFolder, cause: AgentEndCause, why: &str) -> io::Result<()> {
+    let end = AgentEnd::NotStarted(why.to_owned());
     folder.write_exit(&ExitRecord { version: VERSION, end, cause, at_ms: now_ms(), duration_ms: 0 })
 }
 
 /// Writes down what went wrong in the shim. If even that fails there is nobody to tell.
-fn note(folder: &Folder, what: &str) {
+fn note(folder: &SessionFolder, what: &str) {
     let file = OpenOptions::new().create(true).append(true).open(folder.path().join(SHIM_LOG));
     let _ = file.and_then(|mut file| writeln!(file, "{what}"));
 }

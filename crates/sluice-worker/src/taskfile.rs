@@ -14,11 +14,11 @@ mod section;
 mod split;
 
 pub(crate) use disk::DRAFT;
-pub use disk::{FileError, LARGEST_FILE, read, write, write_over};
-pub use scalar::Scalar;
+pub use disk::{LARGEST_FILE, TaskFileError, read, write, write_over};
+pub use scalar::FrontmatterScalar;
 pub use section::append_section;
 
-use split::Entry;
+use split::FrontmatterEntry;
 
 /// The keys that the engine writes, in the order in which it writes them.
 pub const ENGINE_KEYS: [&str; 15] = [
@@ -40,20 +40,20 @@ pub const ENGINE_KEYS: [&str; 15] = [
 ];
 
 /// What the frontmatter says, by key.
-pub type Values = BTreeMap<String, Scalar>;
+pub type FrontmatterValues = BTreeMap<String, FrontmatterScalar>;
 
 /// What the engine knows about the frontmatter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Truth {
+pub struct FrontmatterTruth {
     /// What must stand there now. Every key in it is the engine's, [`ENGINE_KEYS`] are in any case.
-    pub values: Values,
+    pub values: FrontmatterValues,
     /// What the engine wrote there before: a stale value is no forgery.
-    pub written: BTreeMap<String, BTreeSet<Scalar>>,
+    pub written: BTreeMap<String, BTreeSet<FrontmatterScalar>>,
 }
 
 /// What was made of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Healed {
+pub struct HealedTaskFile {
     /// What agents and people wrote.
     pub body: Vec<u8>,
     /// The whole file as it must be.
@@ -61,12 +61,12 @@ pub struct Healed {
     /// Whether that is another than it was.
     pub changed: bool,
     /// Values that the engine never wrote.
-    pub forged: Vec<Forgery>,
+    pub forged: Vec<FrontmatterForgery>,
 }
 
 /// A value of the engine's that somebody else has written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Forgery {
+pub struct FrontmatterForgery {
     /// Which key.
     pub key: String,
     /// What stood there.
@@ -80,20 +80,20 @@ const LONGEST_FORGERY: usize = 1024;
 
 /// A TASK.md as it stands there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskFile {
+pub struct ParsedTaskFile {
     /// A byte order mark, or blank lines that somebody put on top.
     before: Vec<u8>,
     opening: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<FrontmatterEntry>,
     closing: Vec<u8>,
     body: Vec<u8>,
 }
 
-impl TaskFile {
+impl ParsedTaskFile {
     /// Takes a file apart. Any bytes are a TASK.md: what is no frontmatter is body.
-    pub fn parse(bytes: &[u8]) -> TaskFile {
+    pub fn parse(bytes: &[u8]) -> ParsedTaskFile {
         let parts = split::split(bytes);
-        TaskFile {
+        ParsedTaskFile {
             before: parts.before.to_vec(),
             opening: parts.opening.to_vec(),
             entries: split::entries(parts.inside),
@@ -139,7 +139,7 @@ impl TaskFile {
 }
 
 /// A whole new file.
-pub fn render(values: &Values, body: &[u8]) -> Vec<u8> {
+pub fn render(values: &FrontmatterValues, body: &[u8]) -> Vec<u8> {
     let mut text = String::from("---\n");
     for key in in_order(values) {
         text.push_str(&scalar::line(key, &values[key], "\n"));
@@ -149,8 +149,8 @@ pub fn render(values: &Values, body: &[u8]) -> Vec<u8> {
 }
 
 /// Takes the body of what is on disk and writes the frontmatter as it must be, in the place where it was.
-pub fn heal(on_disk: &[u8], truth: &Truth) -> Healed {
-    let file = TaskFile::parse(on_disk);
+pub fn heal(on_disk: &[u8], truth: &FrontmatterTruth) -> HealedTaskFile {
+    let file = ParsedTaskFile::parse(on_disk);
     let newline = file.newline();
     let is_engines = |key: &str| ENGINE_KEYS.contains(&key) || truth.values.contains_key(key);
     let mut forged = Vec::new();
@@ -174,11 +174,11 @@ pub fn heal(on_disk: &[u8], truth: &Truth) -> Healed {
     bytes.extend(lines.into_iter().flat_map(|(_, line)| line));
     bytes.extend_from_slice(fence.as_bytes());
     bytes.extend_from_slice(&file.body);
-    Healed { changed: bytes != on_disk, bytes, forged, body: file.body }
+    HealedTaskFile { changed: bytes != on_disk, bytes, forged, body: file.body }
 }
 
 /// Puts each key that is not there behind the one that comes before it in the engine's order.
-fn add_missing(lines: &mut Vec<(Option<String>, Vec<u8>)>, truth: &Truth, newline: &str) {
+fn add_missing(lines: &mut Vec<(Option<String>, Vec<u8>)>, truth: &FrontmatterTruth, newline: &str) {
     let mut place = 0;
     for key in in_order(&truth.values) {
         match lines.iter().position(|(other, _)| other.as_deref() == Some(key)) {
@@ -192,13 +192,13 @@ fn add_missing(lines: &mut Vec<(Option<String>, Vec<u8>)>, truth: &Truth, newlin
     }
 }
 
-fn forgery(key: &str, entry: &Entry, truth: &Truth) -> Option<Forgery> {
-    let null = Scalar::Null;
+fn forgery(key: &str, entry: &FrontmatterEntry, truth: &FrontmatterTruth) -> Option<FrontmatterForgery> {
+    let null = FrontmatterScalar::Null;
     let now = truth.values.get(key).unwrap_or(&null);
     let raw = entry.value();
     let found = scalar::read(&raw);
     // A program that reads and writes YAML may fold a text anew: only its words count.
-    let says = |value: &Scalar| {
+    let says = |value: &FrontmatterScalar| {
         found.as_deref().is_some_and(|found| found.split_whitespace().eq(value.text().split_whitespace()))
     };
     if says(now) || truth.written.get(key).is_some_and(|before| before.iter().any(says)) {
@@ -206,11 +206,11 @@ fn forgery(key: &str, entry: &Entry, truth: &Truth) -> Option<Forgery> {
     }
     let shown: String = found.unwrap_or(raw).chars().take(LONGEST_FORGERY).collect();
     let value = now.text();
-    Some(Forgery { key: key.to_owned(), found: shown, truth: value.chars().take(LONGEST_FORGERY).collect() })
+    Some(FrontmatterForgery { key: key.to_owned(), found: shown, truth: value.chars().take(LONGEST_FORGERY).collect() })
 }
 
 /// The engine's own order first, then whatever fields a lifecycle has made.
-fn in_order(values: &Values) -> Vec<&str> {
+fn in_order(values: &FrontmatterValues) -> Vec<&str> {
     let known = ENGINE_KEYS.into_iter().filter(|key| values.contains_key(*key));
     let others = values.keys().map(String::as_str).filter(|key| !ENGINE_KEYS.contains(key));
     known.chain(others).collect()

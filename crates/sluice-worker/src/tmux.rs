@@ -15,9 +15,9 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::git::run::{Trouble, run};
+use crate::git::run::{CommandTrouble, run};
 use crate::process::{KEPT, within};
-use crate::session::Window;
+use crate::session::SessionWindow;
 
 /// Bytes of a socket's path.
 pub const LONGEST_SOCKET: usize = 107;
@@ -47,7 +47,7 @@ pub struct Tmux {
 
 /// A pane that shows a session, by the server's own names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pane {
+pub struct TmuxPane {
     /// The tmux session, `$1`.
     pub session: String,
     /// The window, `@1`.
@@ -68,7 +68,7 @@ pub struct Pane {
 
 /// Why tmux did not do what it was told.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum TmuxFailure {
     /// It is not there.
     #[error("tmux cannot be started")]
     Start(#[source] io::Error),
@@ -121,7 +121,7 @@ impl Tmux {
     }
 
     /// What tmux calls itself; an error where there is none.
-    pub fn version(&self) -> Result<String, Failure> {
+    pub fn version(&self) -> Result<String, TmuxFailure> {
         let mut command = Command::new(&self.program);
         command.arg("-V");
         let ended = run(command, b"", self.limit).map_err(|trouble| self.trouble("say its version", trouble))?;
@@ -129,7 +129,7 @@ impl Tmux {
     }
 
     /// Opens a window that runs a program: beside the others of its key, or in a new tmux session.
-    pub fn open(&self, window: &Window, program: &[OsString]) -> Result<Pane, Failure> {
+    pub fn open(&self, window: &SessionWindow, program: &[OsString]) -> Result<TmuxPane, TmuxFailure> {
         // Nobody waits behind somebody who waits for a server that hangs.
         let finds_out = self.finds_out()?;
         // Two at once would each find no session of the key, and make one.
@@ -139,13 +139,13 @@ impl Tmux {
             return Err(self.hangs("open a window"));
         }
         let opened = self.open_soon(window, program);
-        *self.silent() = matches!(opened, Err(Failure::Hangs { .. })).then(Instant::now);
+        *self.silent() = matches!(opened, Err(TmuxFailure::Hangs { .. })).then(Instant::now);
         opened
     }
 
     /// Whether it is upon whoever asks now to find out if a server that did not answer does so again. The others do not
     /// wait for that.
-    fn finds_out(&self) -> Result<bool, Failure> {
+    fn finds_out(&self) -> Result<bool, TmuxFailure> {
         let mut silent = self.silent();
         match *silent {
             Some(since) if since.elapsed() < self.limit => Err(self.hangs("open a window")),
@@ -161,18 +161,18 @@ impl Tmux {
         self.silent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open_soon(&self, window: &Window, program: &[OsString]) -> Result<Pane, Failure> {
+    fn open_soon(&self, window: &SessionWindow, program: &[OsString]) -> Result<TmuxPane, TmuxFailure> {
         for _ in 1..MOST_TRIES {
             match self.open_once(window, program) {
                 // The session, or the whole server, went away with its last window while we spoke to it.
-                Err(Failure::Said { said, .. }) if is_absent(&said) => {}
+                Err(TmuxFailure::Said { said, .. }) if is_absent(&said) => {}
                 result => return result,
             }
         }
         self.open_once(window, program)
     }
 
-    fn open_once(&self, window: &Window, program: &[OsString]) -> Result<Pane, Failure> {
+    fn open_once(&self, window: &SessionWindow, program: &[OsString]) -> Result<TmuxPane, TmuxFailure> {
         let beside = self.list()?.into_iter().find(|pane| pane.key == window.key);
         if let Some(beside) = beside {
             let target = format!("{}:", beside.session);
@@ -185,13 +185,13 @@ impl Tmux {
         let named = self.tell("name a session", &words(&["set-option", "-t", &pane.session, "@sluice", &window.key]));
         // If it is gone already, with its program, then it was opened all the same.
         named.or_else(|failure| match failure {
-            Failure::Said { said, .. } if is_absent(&said) => Ok(String::new()),
-            Failure::Said { .. } | Failure::Start(_) | Failure::Hangs { .. } => Err(failure),
+            TmuxFailure::Said { said, .. } if is_absent(&said) => Ok(String::new()),
+            TmuxFailure::Said { .. } | TmuxFailure::Start(_) | TmuxFailure::Hangs { .. } => Err(failure),
         })?;
-        Ok(Pane { key: window.key.clone(), ..pane })
+        Ok(TmuxPane { key: window.key.clone(), ..pane })
     }
 
-    fn open_session(&self, window: &Window, program: &[OsString]) -> Result<Pane, Failure> {
+    fn open_session(&self, window: &SessionWindow, program: &[OsString]) -> Result<TmuxPane, TmuxFailure> {
         for count in 1..=MOST_NAMES {
             let name = if count == 1 { window.session.clone() } else { format!("{}~{count}", window.session) };
             let mut words = words(&["start-server", ";", "set-option", "-g", "history-limit", HISTORY, ";"]);
@@ -202,25 +202,25 @@ impl Tmux {
             words.push(literal(&window.name));
             words.extend(program.iter().map(|argument| quoted(argument)));
             match self.opened(&words) {
-                Err(Failure::Said { said, .. }) if said.contains("duplicate session") => {}
+                Err(TmuxFailure::Said { said, .. }) if said.contains("duplicate session") => {}
                 result => return result,
             }
         }
         let said = format!("{MOST_NAMES} sessions are called {} already", window.session);
-        Err(Failure::Said { doing: "open a session".to_owned(), said })
+        Err(TmuxFailure::Said { doing: "open a session".to_owned(), said })
     }
 
-    fn opened(&self, words: &[OsString]) -> Result<Pane, Failure> {
+    fn opened(&self, words: &[OsString]) -> Result<TmuxPane, TmuxFailure> {
         let said = self.tell("open a window", words)?;
-        let unread = || Failure::Said { doing: "say which window it opened".to_owned(), said: said.clone() };
+        let unread = || TmuxFailure::Said { doing: "say which window it opened".to_owned(), said: said.clone() };
         said.lines().next().and_then(pane).ok_or_else(unread)
     }
 
     /// Every pane of the server; none if it does not run.
-    pub fn list(&self) -> Result<Vec<Pane>, Failure> {
+    pub fn list(&self) -> Result<Vec<TmuxPane>, TmuxFailure> {
         match self.tell("list its windows", &words(&["list-panes", "-a", "-F", PANE])) {
             Ok(said) => Ok(said.lines().filter_map(pane).collect()),
-            Err(Failure::Said { said, .. }) if is_absent(&said) => Ok(Vec::new()),
+            Err(TmuxFailure::Said { said, .. }) if is_absent(&said) => Ok(Vec::new()),
             Err(failure) => Err(failure),
         }
     }
@@ -233,24 +233,24 @@ impl Tmux {
     }
 
     /// What a window shows, and with `history` also the lines above.
-    pub fn capture(&self, pane: &str, history: bool) -> Result<String, Failure> {
+    pub fn capture(&self, pane: &str, history: bool) -> Result<String, TmuxFailure> {
         let mut command = words(&["capture-pane", "-p", "-J", "-t", pane]);
         command.extend(words(if history { &["-S", "-"] } else { &[] }));
         self.tell("show a window", &command)
     }
 
     /// Closes the window of a pane. One that is gone is closed.
-    pub fn kill_window(&self, pane: &str) -> Result<(), Failure> {
+    pub fn kill_window(&self, pane: &str) -> Result<(), TmuxFailure> {
         self.kill("close a window", &["kill-window", "-t", pane])
     }
 
     /// Closes a tmux session with all its windows. One that is gone is closed.
-    pub fn kill_session(&self, session: &str) -> Result<(), Failure> {
+    pub fn kill_session(&self, session: &str) -> Result<(), TmuxFailure> {
         self.kill("close a session", &["kill-session", "-t", session])
     }
 
     /// Gives the tmux session of a key another name, if there is one.
-    pub fn rename_key(&self, key: &str, name: &str) -> Result<(), Failure> {
+    pub fn rename_key(&self, key: &str, name: &str) -> Result<(), TmuxFailure> {
         let Some(pane) = self.list()?.into_iter().find(|pane| pane.key == key) else { return Ok(()) };
         if pane.session_name == name {
             return Ok(());
@@ -261,20 +261,20 @@ impl Tmux {
     }
 
     /// Closes the tmux session of a key with all its windows, if there is one.
-    pub fn kill_key(&self, key: &str) -> Result<(), Failure> {
+    pub fn kill_key(&self, key: &str) -> Result<(), TmuxFailure> {
         let session = self.list()?.into_iter().find(|pane| pane.key == key).map(|pane| pane.session);
         session.map_or(Ok(()), |session| self.kill_session(&session))
     }
 
     /// Ends the server with everything in it.
-    pub fn kill_server(&self) -> Result<(), Failure> {
+    pub fn kill_server(&self) -> Result<(), TmuxFailure> {
         self.kill("end its server", &["kill-server"])
     }
 
-    fn kill(&self, doing: &str, command: &[&str]) -> Result<(), Failure> {
+    fn kill(&self, doing: &str, command: &[&str]) -> Result<(), TmuxFailure> {
         match self.tell(doing, &words(command)) {
             Ok(_) => Ok(()),
-            Err(Failure::Said { said, .. }) if is_absent(&said) => Ok(()),
+            Err(TmuxFailure::Said { said, .. }) if is_absent(&said) => Ok(()),
             Err(failure) => Err(failure),
         }
     }
@@ -284,7 +284,7 @@ impl Tmux {
         vec![self.program.clone(), "-u".into(), "-f".into(), "/dev/null".into(), "-S".into(), socket]
     }
 
-    fn tell(&self, doing: &str, words: &[OsString]) -> Result<String, Failure> {
+    fn tell(&self, doing: &str, words: &[OsString]) -> Result<String, TmuxFailure> {
         let line = self.command_line();
         let mut command = Command::new(&self.program);
         command.args(line.iter().skip(1)).args(words);
@@ -298,18 +298,18 @@ impl Tmux {
             return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
         }
         let said = String::from_utf8_lossy(&ended.stderr).trim().to_owned();
-        Err(Failure::Said { doing: doing.to_owned(), said })
+        Err(TmuxFailure::Said { doing: doing.to_owned(), said })
     }
 
-    fn trouble(&self, doing: &str, trouble: Trouble) -> Failure {
+    fn trouble(&self, doing: &str, trouble: CommandTrouble) -> TmuxFailure {
         match trouble {
-            Trouble::Start(error) => Failure::Start(error),
-            Trouble::Late(_) => self.hangs(doing),
+            CommandTrouble::Start(error) => TmuxFailure::Start(error),
+            CommandTrouble::Late(_) => self.hangs(doing),
         }
     }
 
-    fn hangs(&self, doing: &str) -> Failure {
-        Failure::Hangs { doing: doing.to_owned(), socket: self.socket.clone(), limit: self.limit }
+    fn hangs(&self, doing: &str) -> TmuxFailure {
+        TmuxFailure::Hangs { doing: doing.to_owned(), socket: self.socket.clone(), limit: self.limit }
     }
 }
 
@@ -337,10 +337,10 @@ fn literal(name: &str) -> OsString {
     quoted(OsStr::new(&name.replace('#', "##")))
 }
 
-fn pane(line: &str) -> Option<Pane> {
+fn pane(line: &str) -> Option<TmuxPane> {
     let mut fields = line.splitn(8, ' ');
     let mut next = || fields.next().map(str::to_owned);
-    Some(Pane {
+    Some(TmuxPane {
         session: next()?,
         window: next()?,
         pane: next()?,

@@ -19,17 +19,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::git::{GitError, Repository, slug};
-pub use keep::{Kept, Kind};
-pub(crate) use lock::Lock;
+pub use keep::{KeepKind, KeepRef};
+pub(crate) use lock::RepositoryLock;
 pub(crate) use place::break_stale_locks;
-pub use release::Deleted;
+pub use release::BranchDeletion;
 pub(crate) use release::keep_tip;
-pub use restore::{Restored, Target};
+pub use restore::{RestoreTarget, RestoredKeep};
 pub(crate) use risk::entry;
-use site::Site;
-pub use site::{Binding, task_file};
-pub use state::{Distance, Head, State, Tree};
-pub use sweep::{Sweep, Swept};
+use site::WorktreeSite;
+pub use site::{WorkspaceBinding, task_file};
+pub use state::{BranchDistance, WorkspaceHead, WorkspaceState, WorkspaceTree};
+pub use sweep::{SweptWorkspace, WorkspaceSweep};
 
 /// The file of a task at the root of its workspace. It is the engine's, and no part of the work.
 pub(crate) const TASK_FILE: &[u8] = b"TASK.md";
@@ -76,7 +76,7 @@ impl fmt::Display for WorkspaceName {
 
 /// How a workspace got its branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum WorkspaceOrigin {
     /// It was bound to it already; nothing was changed.
     Bound,
     /// The branch was there.
@@ -89,39 +89,39 @@ pub enum Origin {
 
 /// A workspace that is lent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Acquired {
+pub struct AcquiredWorkspace {
     /// Where it is.
     pub folder: PathBuf,
     /// How it got its branch.
-    pub origin: Origin,
+    pub origin: WorkspaceOrigin,
     /// The commit that is checked out.
     pub commit: String,
     /// Work that lay in the workspace although nobody had it.
-    pub kept: Option<Kept>,
+    pub kept: Option<KeepRef>,
     /// A folder that was in the way and could not be understood: where it is now.
     pub set_aside: Option<PathBuf>,
 }
 
 /// The workspaces of one project.
 #[derive(Clone, Debug)]
-pub struct Pool {
+pub struct WorkspacePool {
     repository: Repository,
     root: PathBuf,
 }
 
-impl Pool {
+impl WorkspacePool {
     /// The pool of a project, in the home. Nothing but its folder is made.
-    pub fn new(repository: Repository, home: &Path, project: &str) -> Result<Pool, GitError> {
-        Pool::at(repository, &home.join("workspaces").join(slug(project)))
+    pub fn new(repository: Repository, home: &Path, project: &str) -> Result<WorkspacePool, GitError> {
+        WorkspacePool::at(repository, &home.join("workspaces").join(slug(project)))
     }
 
     /// A pool with a folder of its own, for worktrees that are not lent to tasks. Several repositories may share it, as
     /// long as names do not meet.
-    pub fn at(repository: Repository, root: &Path) -> Result<Pool, GitError> {
+    pub fn at(repository: Repository, root: &Path) -> Result<WorkspacePool, GitError> {
         fs::create_dir_all(root).map_err(GitError::file("cannot make", root))?;
         // git writes down real paths, and ours are compared with them.
         let root = fs::canonicalize(root).map_err(GitError::file("cannot find", root))?;
-        Ok(Pool { repository, root })
+        Ok(WorkspacePool { repository, root })
     }
 
     /// The repository.
@@ -156,14 +156,19 @@ impl Pool {
     /// Lends a workspace: it is made if need be and put on the branch. A branch that is not there is made from the
     /// remote's, else from `base`, a commit; without one from the default branch. Asked again for the same it changes
     /// nothing, whatever has happened in the workspace since.
-    pub fn acquire(&self, name: &WorkspaceName, binding: &Binding, base: Option<&str>) -> Result<Acquired, GitError> {
+    pub fn acquire(
+        &self,
+        name: &WorkspaceName,
+        binding: &WorkspaceBinding,
+        base: Option<&str>,
+    ) -> Result<AcquiredWorkspace, GitError> {
         self.repository.check_branch(&binding.branch)?;
         let _lock = self.lock(name)?;
         let placed = self.place(name)?;
         let site = placed.site;
-        let mut acquired = Acquired {
+        let mut acquired = AcquiredWorkspace {
             folder: site.folder.clone(),
-            origin: Origin::Bound,
+            origin: WorkspaceOrigin::Bound,
             commit: String::new(),
             kept: placed.kept,
             set_aside: placed.set_aside,
@@ -174,7 +179,7 @@ impl Pool {
             Some(bound) if bound.task == binding.task && site.branch()?.as_ref() == Some(&binding.branch) => {
                 site.bind(binding)?;
             }
-            Some(Binding { task, branch }) => {
+            Some(WorkspaceBinding { task, branch }) => {
                 return Err(GitError::Bound { workspace: name.to_string(), branch, task });
             }
             None => {
@@ -195,13 +200,19 @@ impl Pool {
         acquired.commit = match (site.head()?, acquired.origin) {
             (Some(commit), _) => commit,
             // An agent may be about to make the first commit of a branch without history.
-            (None, Origin::Bound) => String::new(),
-            (None, Origin::Local | Origin::Remote | Origin::New) => return Err(none()),
+            (None, WorkspaceOrigin::Bound) => String::new(),
+            (None, WorkspaceOrigin::Local | WorkspaceOrigin::Remote | WorkspaceOrigin::New) => return Err(none()),
         };
         Ok(acquired)
     }
 
-    fn check_out(&self, site: &Site, branch: &str, base: Option<&str>, force: bool) -> Result<Origin, GitError> {
+    fn check_out(
+        &self,
+        site: &WorktreeSite,
+        branch: &str,
+        base: Option<&str>,
+        force: bool,
+    ) -> Result<WorkspaceOrigin, GitError> {
         let repository = &self.repository;
         let elsewhere = |folder| GitError::BranchElsewhere { branch: branch.to_owned(), folder };
         let force = if force { "--force" } else { "--no-force" };
@@ -211,10 +222,10 @@ impl Pool {
             if let Some(folder) = repository.checked_out(branch)? {
                 return Err(elsewhere(folder));
             }
-            (call().args([branch, "--"]), Origin::Local, None)
+            (call().args([branch, "--"]), WorkspaceOrigin::Local, None)
         } else if let Some((_, reference)) = repository.tracking(branch)? {
             let short = reference.trim_start_matches("refs/remotes/").to_owned();
-            (call().args(["--no-track", "-b", branch, &reference, "--"]), Origin::Remote, Some(short))
+            (call().args(["--no-track", "-b", branch, &reference, "--"]), WorkspaceOrigin::Remote, Some(short))
         } else {
             let commit = match base {
                 Some(base) => {
@@ -223,7 +234,7 @@ impl Pool {
                 }
                 None => repository.default_commit()?,
             };
-            (call().args(["--no-track", "-b", branch, &commit, "--"]), Origin::New, None)
+            (call().args(["--no-track", "-b", branch, &commit, "--"]), WorkspaceOrigin::New, None)
         };
         let ended = call.answer()?;
         if ended.code != Some(0) {
@@ -243,12 +254,12 @@ impl Pool {
         Ok(origin)
     }
 
-    fn lock(&self, name: &WorkspaceName) -> Result<Lock, GitError> {
-        Lock::take(&self.root.join(format!("{name}.lock")), &format!("the workspace {name}"))
+    fn lock(&self, name: &WorkspaceName) -> Result<RepositoryLock, GitError> {
+        RepositoryLock::take(&self.root.join(format!("{name}.lock")), &format!("the workspace {name}"))
     }
 
     /// For what concerns the pool as a whole; always taken after a workspace's own.
-    fn lock_all(&self) -> Result<Lock, GitError> {
-        Lock::take(&self.root.join(".lock"), "the pool of workspaces")
+    fn lock_all(&self) -> Result<RepositoryLock, GitError> {
+        RepositoryLock::take(&self.root.join(".lock"), "the pool of workspaces")
     }
 }

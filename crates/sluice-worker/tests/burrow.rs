@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sluice_worker::burrow::{Burrow, Wanted};
+use sluice_worker::burrow::{RemoteWorktree, RemoteWorktreeRequest};
 use sluice_worker::git::{Git, GitError};
 
 const BRANCH: &str = "sluice/run-m1";
@@ -47,36 +47,53 @@ impl World {
     }
 
     /// The burrow of one step of the mission on one of the machines.
-    fn own(&self, machine: &str, own: &str, commit: Option<&str>) -> Burrow {
+    fn own(&self, machine: &str, own: &str, commit: Option<&str>) -> RemoteWorktree {
         let (root, remote) = (self.folder.path().join(machine), self.remote());
         std::fs::create_dir_all(&root).unwrap();
         let (remote, goes_on) = (remote.to_str(), false);
-        let wanted = Wanted { root: &root, run: "m1", branch: BRANCH, own, is_own: true, remote, commit, goes_on };
-        Burrow::open(&Git::default(), &wanted).unwrap()
+        let wanted = RemoteWorktreeRequest {
+            root: &root,
+            run: "m1",
+            branch: BRANCH,
+            own,
+            is_own: true,
+            remote,
+            commit,
+            goes_on,
+        };
+        RemoteWorktree::open(&Git::default(), &wanted).unwrap()
     }
 
     /// The burrow of the mission on one of the machines.
-    fn open(&self, machine: &str, commit: Option<&str>, goes_on: bool) -> Burrow {
+    fn open(&self, machine: &str, commit: Option<&str>, goes_on: bool) -> RemoteWorktree {
         let (root, remote) = (self.folder.path().join(machine), self.remote());
         std::fs::create_dir_all(&root).unwrap();
         let remote = remote.to_str();
-        let wanted =
-            Wanted { root: &root, run: "m1", branch: BRANCH, own: "m1-0", is_own: false, remote, commit, goes_on };
-        Burrow::open(&Git::default(), &wanted).unwrap()
+        let wanted = RemoteWorktreeRequest {
+            root: &root,
+            run: "m1",
+            branch: BRANCH,
+            own: "m1-0",
+            is_own: false,
+            remote,
+            commit,
+            goes_on,
+        };
+        RemoteWorktree::open(&Git::default(), &wanted).unwrap()
     }
 }
 
 /// Commits, and brings it to the remote.
-fn save(burrow: &Burrow, message: &str, is_ours: impl FnOnce() -> bool) -> Result<Option<String>, GitError> {
+fn save(burrow: &RemoteWorktree, message: &str, is_ours: impl FnOnce() -> bool) -> Result<Option<String>, GitError> {
     let Some(commit) = burrow.commit(message)? else { return Ok(None) };
     burrow.bring(&commit, None, message, is_ours)
 }
 
-fn write(burrow: &Burrow, name: &str) {
+fn write(burrow: &RemoteWorktree, name: &str) {
     std::fs::write(burrow.folder.join(name), name).unwrap();
 }
 
-fn holds(burrow: &Burrow, name: &str) -> bool {
+fn holds(burrow: &RemoteWorktree, name: &str) -> bool {
     burrow.folder.join(name).is_file()
 }
 
@@ -138,7 +155,7 @@ fn whoever_is_late_does_not_replace_what_counts_and_what_counts_replaces_it() {
 #[test]
 fn without_a_repository_it_is_a_plain_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let wanted = Wanted {
+    let wanted = RemoteWorktreeRequest {
         root: folder.path(),
         run: "m1",
         branch: BRANCH,
@@ -148,7 +165,7 @@ fn without_a_repository_it_is_a_plain_folder() {
         commit: None,
         goes_on: false,
     };
-    let burrow = Burrow::open(&Git::default(), &wanted).unwrap();
+    let burrow = RemoteWorktree::open(&Git::default(), &wanted).unwrap();
     write(&burrow, "x");
     assert_eq!(save(&burrow, "x", || true).unwrap(), None);
     assert!(holds(&burrow, "x"));

@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::output::{Exit, Failure, Output, harmless};
+use crate::output::{CliExit, CliFailure, CliOutput, harmless};
 
 mod home;
 mod project;
@@ -16,12 +16,14 @@ mod serve;
 mod task;
 mod workspace;
 
-pub(crate) use home::{Backup, Completions, Doctor, Events, Inner, Restore, Skill, Stop};
-pub(crate) use project::{Project, ProjectFlags};
-pub(crate) use run::{Answer, Inbox, Process, Run, Said as StepSaid, Start, Step};
-pub(crate) use serve::{Serve, Token, Worker};
-pub(crate) use task::{Create, Merge, Task, Update};
-pub(crate) use workspace::Workspace;
+pub(crate) use home::{
+    BackupArgs, CompletionsArgs, DoctorArgs, EventsArgs, InnerCommand, RestoreArgs, SkillCommand, StopArgs,
+};
+pub(crate) use project::{ProjectArgs, ProjectCommand};
+pub(crate) use run::{AnswerArgs, InboxArgs, ProcessCommand, RunCommand, StartArgs, StepCommand, StepOutcomeArgs};
+pub(crate) use serve::{ServeArgs, TokenCommand, WorkerArgs};
+pub(crate) use task::{TaskCommand, TaskCreateArgs, TaskMergeArgs, TaskUpdateArgs};
+pub(crate) use workspace::WorkspaceCommand;
 
 /// A durable workflow engine for coding agents. Work flows; gates decide.
 #[derive(Debug, Parser)]
@@ -29,9 +31,9 @@ pub(crate) use workspace::Workspace;
 #[command(
     after_help = "Start with `sluice project add`, then `sluice task create fix-login \"Fix the login\"`.\n`sluice workflow list` shows the workflows, `sluice graph default` draws one."
 )]
-struct Arguments {
+struct CliArgs {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 
     /// Answer with one JSON document
     #[arg(long, global = true)]
@@ -39,40 +41,40 @@ struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Check(Check),
-    Graph(Graph),
+pub(crate) enum CliCommand {
+    Check(CheckArgs),
+    Graph(GraphArgs),
     #[command(subcommand)]
-    Workflow(Workflow),
+    Workflow(WorkflowCommand),
     #[command(subcommand)]
-    Project(Project),
+    Project(ProjectCommand),
     #[command(subcommand)]
-    Task(Task),
+    Task(TaskCommand),
     #[command(subcommand)]
-    Workspace(Workspace),
-    Start(Start),
+    Workspace(WorkspaceCommand),
+    Start(StartArgs),
     #[command(subcommand)]
-    Run(Run),
+    Run(RunCommand),
     #[command(subcommand)]
-    Process(Process),
+    Process(ProcessCommand),
     #[command(subcommand)]
-    Step(Step),
-    Inbox(Inbox),
-    Answer(Answer),
-    Events(Events),
-    Doctor(Doctor),
-    Backup(Backup),
-    Restore(Restore),
-    Serve(Serve),
-    Worker(Worker),
+    Step(StepCommand),
+    Inbox(InboxArgs),
+    Answer(AnswerArgs),
+    Events(EventsArgs),
+    Doctor(DoctorArgs),
+    Backup(BackupArgs),
+    Restore(RestoreArgs),
+    Serve(ServeArgs),
+    Worker(WorkerArgs),
     #[command(subcommand)]
-    Token(Token),
-    Stop(Stop),
-    Completions(Completions),
+    Token(TokenCommand),
+    Stop(StopArgs),
+    Completions(CompletionsArgs),
     #[command(subcommand)]
-    Skill(Skill),
+    Skill(SkillCommand),
     #[command(flatten)]
-    Inner(Inner),
+    Inner(InnerCommand),
 }
 
 /// Find every problem of workflow files
@@ -85,7 +87,7 @@ pub(crate) enum Command {
     after_help = "Examples:\n  sluice check .sluice/workflows/review.yml\n  sluice check . --format sarif > sluice.sarif\n\n\
     `sluice workflow explain S0107` tells more about a code."
 )]
-pub(crate) struct Check {
+pub(crate) struct CheckArgs {
     /// Files, or folders to search
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
@@ -110,7 +112,7 @@ pub(crate) enum ReportFormat {
 #[command(
     after_help = "Examples:\n  sluice graph default\n  sluice graph .sluice/grimoires/release.yml --format svg > release.svg"
 )]
-pub(crate) struct Graph {
+pub(crate) struct GraphArgs {
     /// A file, or the name of a definition
     #[arg(value_name = "PATH|NAME")]
     pub(crate) target: String,
@@ -137,7 +139,7 @@ pub(crate) enum GraphFormat {
 /// Show what definitions there are, and what problem codes mean
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice workflow show default > .sluice/workflows/mine.yml")]
-pub(crate) enum Workflow {
+pub(crate) enum WorkflowCommand {
     /// List the definitions that can be used here
     #[command(
         after_help = "Example:\n  sluice workflow list\n\nNearest wins: the repository's, then the home's, then the built-in ones."
@@ -169,17 +171,17 @@ pub(crate) enum Workflow {
 
 /// The whole command line, for completions.
 pub(crate) fn command_line() -> clap::Command {
-    Arguments::command()
+    CliArgs::command()
 }
 
 /// Reads the arguments of this process. What can be answered at once (`--help`, a mistake) has been.
-pub(crate) fn read() -> Result<(Command, Output), ExitCode> {
-    let understood = Arguments::command().try_get_matches().and_then(|matches| {
+pub(crate) fn read() -> Result<(CliCommand, CliOutput), ExitCode> {
+    let understood = CliArgs::command().try_get_matches().and_then(|matches| {
         one_format(&matches)?;
-        Arguments::from_arg_matches(&matches)
+        CliArgs::from_arg_matches(&matches)
     });
     match understood {
-        Ok(Arguments { command, json }) => Ok((command, if json { Output::Json } else { Output::People })),
+        Ok(CliArgs { command, json }) => Ok((command, if json { CliOutput::Json } else { CliOutput::People })),
         Err(error) => Err(answer(&error)),
     }
 }
@@ -193,7 +195,7 @@ fn one_format(matches: &ArgMatches) -> Result<(), clap::Error> {
     match chosen {
         Some(format) if command.get_flag("json") && format != "json" => {
             let message = format!("`--json` and `--format {}` exclude each other", format.display());
-            Err(Arguments::command().error(ErrorKind::ArgumentConflict, message))
+            Err(CliArgs::command().error(ErrorKind::ArgumentConflict, message))
         }
         Some(_) | None => Ok(()),
     }
@@ -204,11 +206,11 @@ fn answer(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             crate::output::print_coloured(&error.render().ansi().to_string());
-            Exit::Done.into()
+            CliExit::Done.into()
         }
         _ if wants_json => {
-            Output::Json.tell(&misunderstood(&error.render().to_string()));
-            Exit::Usage.into()
+            CliOutput::Json.tell(&misunderstood(&error.render().to_string()));
+            CliExit::Usage.into()
         }
         _ => {
             // It repeats what it was given, which somebody else may have written: then it has no colours at all.
@@ -217,13 +219,13 @@ fn answer(error: &clap::Error) -> ExitCode {
                 true => drop(error.print()),
                 false => crate::output::say(error.render().to_string().trim_end()),
             }
-            Exit::Usage.into()
+            CliExit::Usage.into()
         }
     }
 }
 
 /// A mistake in the arguments as programs read it: what is wrong in one line, and where the right ones stand.
-fn misunderstood(text: &str) -> Failure {
+fn misunderstood(text: &str) -> CliFailure {
     let said = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");
     let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
     let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: ")).unwrap_or("sluice");
@@ -231,7 +233,7 @@ fn misunderstood(text: &str) -> Failure {
         usage.split_whitespace().take_while(|word| word.starts_with(|it: char| it.is_ascii_lowercase())).collect();
     let page = format!("see `{} --help`", command.join(" "));
     let hint = tip.map_or_else(|| page.clone(), |tip| format!("{tip}; {page}"));
-    Failure::new(Exit::Usage, "usage", said.trim_start_matches("error: ")).hint(hint)
+    CliFailure::new(CliExit::Usage, "usage", said.trim_start_matches("error: ")).hint(hint)
 }
 
 #[cfg(test)]
@@ -256,7 +258,7 @@ mod tests {
             "answer k3f9 retry --message",
         ] {
             let words = ["sluice"].into_iter().chain(command.split(' ')).chain(["- beans\n- water", "--json"]);
-            let understood = Arguments::try_parse_from(words);
+            let understood = CliArgs::try_parse_from(words);
             assert!(understood.is_ok_and(|arguments| arguments.json), "{command}");
         }
     }
@@ -272,7 +274,7 @@ mod tests {
             assert!(help.contains("sluice "), "{path} has no example in its --help");
             command.get_subcommands().for_each(|inner| look(inner, &path));
         }
-        Arguments::command().debug_assert();
-        look(&Arguments::command(), "");
+        CliArgs::command().debug_assert();
+        look(&CliArgs::command(), "");
     }
 }

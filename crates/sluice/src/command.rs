@@ -15,36 +15,36 @@ mod worker;
 mod workflow;
 mod workspace;
 
-use crate::args::Command;
+use crate::args::CliCommand;
 use std::process::ExitCode;
 
-use crate::output::{Failure, Output};
+use crate::output::{CliFailure, CliOutput};
 
-pub(crate) fn run(command: Command, output: Output) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: CliCommand, output: CliOutput) -> Result<ExitCode, CliFailure> {
     let exit = match command {
-        Command::Check(arguments) => check::run(&arguments, output),
-        Command::Graph(arguments) => graph::run(&arguments, output),
-        Command::Workflow(arguments) => workflow::run(&arguments, output),
-        Command::Project(arguments) => project::run(arguments, output),
-        Command::Task(arguments) => task::run(arguments, output),
-        Command::Workspace(arguments) => workspace::run(arguments, output),
-        Command::Start(arguments) => run::start(arguments, output),
-        Command::Run(arguments) => run::run(arguments, output),
-        Command::Process(arguments) => process::run(arguments, output),
-        Command::Step(arguments) => run::step(arguments, output),
-        Command::Inbox(_) => run::inbox(output),
-        Command::Answer(arguments) => run::answer(arguments, output),
-        Command::Events(arguments) => home::events(&arguments, output),
-        Command::Doctor(arguments) => home::doctor(&arguments, output),
-        Command::Backup(arguments) => home::backup(&arguments, output),
-        Command::Restore(arguments) => home::restore(&arguments, output),
-        Command::Serve(arguments) => serve::run(arguments, output),
-        Command::Worker(arguments) => worker::run(arguments, output),
-        Command::Token(arguments) => token::run(arguments, output),
-        Command::Stop(_) => home::stop(output),
-        Command::Completions(arguments) => home::completions(&arguments, output),
-        Command::Skill(arguments) => home::skill(&arguments, output),
-        Command::Inner(arguments) => return inner::run(arguments),
+        CliCommand::Check(arguments) => check::run(&arguments, output),
+        CliCommand::Graph(arguments) => graph::run(&arguments, output),
+        CliCommand::Workflow(arguments) => workflow::run(&arguments, output),
+        CliCommand::Project(arguments) => project::run(arguments, output),
+        CliCommand::Task(arguments) => task::run(arguments, output),
+        CliCommand::Workspace(arguments) => workspace::run(arguments, output),
+        CliCommand::Start(arguments) => run::start(arguments, output),
+        CliCommand::Run(arguments) => run::run(arguments, output),
+        CliCommand::Process(arguments) => process::run(arguments, output),
+        CliCommand::Step(arguments) => run::step(arguments, output),
+        CliCommand::Inbox(_) => run::inbox(output),
+        CliCommand::Answer(arguments) => run::answer(arguments, output),
+        CliCommand::Events(arguments) => home::events(&arguments, output),
+        CliCommand::Doctor(arguments) => home::doctor(&arguments, output),
+        CliCommand::Backup(arguments) => home::backup(&arguments, output),
+        CliCommand::Restore(arguments) => home::restore(&arguments, output),
+        CliCommand::Serve(arguments) => serve::run(arguments, output),
+        CliCommand::Worker(arguments) => worker::run(arguments, output),
+        CliCommand::Token(arguments) => token::run(arguments, output),
+        CliCommand::Stop(_) => home::stop(output),
+        CliCommand::Completions(arguments) => home::completions(&arguments, output),
+        CliCommand::Skill(arguments) => home::skill(&arguments, output),
+        CliCommand::Inner(arguments) => return inner::run(arguments),
     };
     exit.map(ExitCode::from)
 }

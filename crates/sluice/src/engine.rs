@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sluice_api::client::{GONE, SILENT};
-use sluice_api::problem::Status;
+use sluice_api::problem::ProblemStatus;
 use sluice_api::{Client, Problem};
-use sluice_home::lock::Lock;
-use sluice_home::places::Places;
+use sluice_home::lock::HomeLock;
+use sluice_home::places::HomePaths;
 
-use crate::output::{Exit, Failure};
+use crate::output::{CliExit, CliFailure};
 
 /// What a started engine says on its standard output once it listens.
 pub(crate) const READY: &str = "ready";
@@ -43,15 +43,15 @@ pub(crate) fn with_few_heaps() {
 }
 
 /// The places of this home.
-pub(crate) fn places() -> Result<Places, Failure> {
-    Places::of_environment().ok_or_else(|| {
-        Failure::new(Exit::Unavailable, "no_home", "there is no home: neither SLUICE_HOME nor HOME is set")
+pub(crate) fn places() -> Result<HomePaths, CliFailure> {
+    HomePaths::of_environment().ok_or_else(|| {
+        CliFailure::new(CliExit::Unavailable, "no_home", "there is no home: neither SLUICE_HOME nor HOME is set")
             .hint("say where it is: SLUICE_HOME=~/.sluice")
     })
 }
 
 /// The engine that runs, if one does. One that does not answer runs all the same.
-pub(crate) fn running(places: &Places) -> Result<Option<Client>, Failure> {
+pub(crate) fn running(places: &HomePaths) -> Result<Option<Client>, CliFailure> {
     let client = Client::new(&places.socket());
     match client.health() {
         Ok(_) => Ok(Some(client)),
@@ -61,15 +61,15 @@ pub(crate) fn running(places: &Places) -> Result<Option<Client>, Failure> {
 }
 
 /// An engine that has its home and is not found there ends, or is about to make its socket again.
-fn found_again(places: &Places, client: Client) -> Result<Option<Client>, Failure> {
+fn found_again(places: &HomePaths, client: Client) -> Result<Option<Client>, CliFailure> {
     let give_up = Instant::now() + FAREWELL;
-    while !Lock::wait_until_free(&places.lock(), PAUSE) {
+    while !HomeLock::wait_until_free(&places.lock(), PAUSE) {
         if client.health().is_ok() {
             return Ok(Some(client));
         }
         if Instant::now() >= give_up {
             let message = "an engine uses this home, and cannot be reached at its socket";
-            return Err(Failure::new(Exit::Unavailable, "engine_unavailable", message)
+            return Err(CliFailure::new(CliExit::Unavailable, "engine_unavailable", message)
                 .hint("the first line of `engine.lock` in the home is its process: end that, then try again"));
         }
     }
@@ -78,7 +78,7 @@ fn found_again(places: &Places, client: Client) -> Result<Option<Client>, Failur
 
 /// The engine that `SLUICE_URL` names, else that of this home. If none runs here one is started; if an older one runs in
 /// the background it makes way. One that serves the network is not ended by a command that happens to be newer.
-pub(crate) fn connect() -> Result<Client, Failure> {
+pub(crate) fn connect() -> Result<Client, CliFailure> {
     if let Some(client) = Client::of_environment()? {
         return Ok(client);
     }
@@ -96,7 +96,7 @@ pub(crate) fn connect() -> Result<Client, Failure> {
 }
 
 /// Asks the engine, and once more if it goes away meanwhile. Only for what may be asked twice.
-pub(crate) fn ask<T>(question: impl Fn(&Client) -> Result<T, Problem>) -> Result<T, Failure> {
+pub(crate) fn ask<T>(question: impl Fn(&Client) -> Result<T, Problem>) -> Result<T, CliFailure> {
     match question(&connect()?) {
         Err(problem) if problem.code == GONE => Ok(question(&connect()?)?),
         answer => Ok(answer?),
@@ -110,11 +110,11 @@ fn is_newer(this: &str, that: &str) -> bool {
 }
 
 /// Makes the home: nobody else may look into it.
-pub(crate) fn make_home(places: &Places) -> Result<(), Failure> {
+pub(crate) fn make_home(places: &HomePaths) -> Result<(), CliFailure> {
     let home = places.home();
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(home);
     let failed = |error: std::io::Error| {
-        Failure::new(Exit::Unavailable, "no_home", format!("the home {} cannot be used: {error}", home.display()))
+        CliFailure::new(CliExit::Unavailable, "no_home", format!("the home {} cannot be used: {error}", home.display()))
             .hint("make it writable for you, or set SLUICE_HOME to another folder")
     };
     made.map_err(failed)?;
@@ -128,20 +128,20 @@ pub(crate) fn make_home(places: &Places) -> Result<(), Failure> {
 
 /// Waits until the engine has ended that was told to, or that does not answer any more. One that stays is dealt with by
 /// the next, which says who it is.
-pub(crate) fn wait_for_end(places: &Places) {
-    Lock::wait_until_free(&places.lock(), FAREWELL);
+pub(crate) fn wait_for_end(places: &HomePaths) {
+    HomeLock::wait_until_free(&places.lock(), FAREWELL);
 }
 
 /// Ends an engine that runs in the background; the next command starts another. One that serves the network is not
 /// ended by the way. Whether one was ended: it has asked then who wants that.
-pub(crate) fn end_background(places: &Places) -> Result<bool, Failure> {
+pub(crate) fn end_background(places: &HomePaths) -> Result<bool, CliFailure> {
     let client = Client::new(&places.socket());
     let runs = client.health().is_ok_and(|health| health.serves.is_none());
     if runs {
         match client.post::<serde_json::Value>("/v1/stop", &serde_json::json!({})) {
             Ok(_) => wait_for_end(places),
             // One that has lost its store ends by itself, and may not have asked who wants that.
-            Err(Problem { status: Status::Unavailable, .. }) => {
+            Err(Problem { status: ProblemStatus::Unavailable, .. }) => {
                 wait_for_end(places);
                 return Ok(false);
             }
@@ -152,20 +152,25 @@ pub(crate) fn end_background(places: &Places) -> Result<bool, Failure> {
 }
 
 /// Held while an engine is started, so that nobody else starts one meanwhile.
-pub(crate) fn starting(places: &Places) -> Result<Lock, Failure> {
+pub(crate) fn starting(places: &HomePaths) -> Result<HomeLock, CliFailure> {
     let lock = places.start_lock();
-    Lock::wait(&lock).map_err(|error| {
+    HomeLock::wait(&lock).map_err(|error| {
         let message = format!("the engine cannot be started: {} cannot be used: {error}", lock.display());
-        Failure::new(Exit::Unavailable, "engine_unavailable", message).hint("make it writable for you, and try again")
+        CliFailure::new(CliExit::Unavailable, "engine_unavailable", message)
+            .hint("make it writable for you, and try again")
     })
 }
 
 /// Starts an engine in the background and waits until it listens. Whoever comes second waits for the first.
-fn start(places: &Places) -> Result<(), Failure> {
+fn start(places: &HomePaths) -> Result<(), CliFailure> {
     make_home(places)?;
     let failed = |what: &str, error: &dyn std::fmt::Display| {
-        Failure::new(Exit::Unavailable, "engine_unavailable", format!("the engine cannot be started: {what}: {error}"))
-            .hint(format!("see {}", places.log().display()))
+        CliFailure::new(
+            CliExit::Unavailable,
+            "engine_unavailable",
+            format!("the engine cannot be started: {what}: {error}"),
+        )
+        .hint(format!("see {}", places.log().display()))
     };
     let _starting = starting(places)?;
     if running(places)?.is_some() {
@@ -202,7 +207,7 @@ fn start(places: &Places) -> Result<(), Failure> {
         None | Some("") => Err(failed("it ended", &"without a word")),
         Some(why) => {
             let hint = said.next().unwrap_or_else(|| format!("see {}", places.log().display()));
-            Err(Failure::new(Exit::Unavailable, "engine_unavailable", why.to_owned()).hint(hint))
+            Err(CliFailure::new(CliExit::Unavailable, "engine_unavailable", why.to_owned()).hint(hint))
         }
     }
 }

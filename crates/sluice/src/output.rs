@@ -7,12 +7,12 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use serde_json::json;
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::machine::RefusalCode;
 
 /// What the exit code says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub(crate) enum CliExit {
     /// Done.
     Done = 0,
     /// Refused or failed.
@@ -31,16 +31,16 @@ pub(crate) enum Exit {
     Held = 10,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<CliExit> for ExitCode {
+    fn from(exit: CliExit) -> Self {
         ExitCode::from(exit as u8)
     }
 }
 
 /// Why a command could not do what it was asked.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) exit: Exit,
+pub(crate) struct CliFailure {
+    pub(crate) exit: CliExit,
     /// A word for programs.
     pub(crate) code: String,
     /// What happened, to what.
@@ -49,9 +49,9 @@ pub(crate) struct Failure {
     pub(crate) hint: Option<String>,
 }
 
-impl Failure {
-    pub(crate) fn new(exit: Exit, code: impl Into<String>, message: impl Into<String>) -> Self {
-        Failure { exit, code: code.into(), message: message.into(), hint: None }
+impl CliFailure {
+    pub(crate) fn new(exit: CliExit, code: impl Into<String>, message: impl Into<String>) -> Self {
+        CliFailure { exit, code: code.into(), message: message.into(), hint: None }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -65,33 +65,36 @@ impl Failure {
     }
 }
 
-impl From<Problem> for Failure {
+impl From<Problem> for CliFailure {
     fn from(problem: Problem) -> Self {
         let exit = match problem.status {
-            Status::BadRequest | Status::WrongMethod | Status::TooLarge | Status::WrongForm => Exit::Usage,
-            Status::Unauthorized | Status::Forbidden => Exit::NotPermitted,
-            Status::NotFound => Exit::NotFound,
-            Status::Conflict => Exit::Conflict,
-            Status::Fault if problem.code == Problem::DAMAGED => Exit::Unavailable,
-            Status::Refused | Status::Fault => Exit::Refused,
-            Status::TooMany | Status::Unavailable | Status::Accepted => Exit::Unavailable,
+            ProblemStatus::BadRequest
+            | ProblemStatus::WrongMethod
+            | ProblemStatus::TooLarge
+            | ProblemStatus::WrongForm => CliExit::Usage,
+            ProblemStatus::Unauthorized | ProblemStatus::Forbidden => CliExit::NotPermitted,
+            ProblemStatus::NotFound => CliExit::NotFound,
+            ProblemStatus::Conflict => CliExit::Conflict,
+            ProblemStatus::Fault if problem.code == Problem::DAMAGED => CliExit::Unavailable,
+            ProblemStatus::Refused | ProblemStatus::Fault => CliExit::Refused,
+            ProblemStatus::TooMany | ProblemStatus::Unavailable | ProblemStatus::Accepted => CliExit::Unavailable,
         };
-        Failure { exit, code: problem.code, message: problem.message, hint: problem.hint }
+        CliFailure { exit, code: problem.code, message: problem.message, hint: problem.hint }
     }
 }
 
 /// For people or for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Output {
+pub(crate) enum CliOutput {
     /// Words, with colour where the terminal has it.
     People,
     /// One JSON document.
     Json,
 }
 
-impl Output {
+impl CliOutput {
     /// The exit code of a command that has ended; a failure is told first.
-    pub(crate) fn finish(self, result: Result<ExitCode, Failure>) -> ExitCode {
+    pub(crate) fn finish(self, result: Result<ExitCode, CliFailure>) -> ExitCode {
         sluice_api::client::paused().iter().for_each(|words| say(&format!("warning: {words}")));
         match result {
             Ok(exit) => match sluice_api::client::damage() {
@@ -100,7 +103,7 @@ impl Output {
                 Some(damage) => {
                     say(&format!("error: the store is damaged, and what is shown lacks it ({damage})"));
                     say("hint: `sluice doctor --deep` names everything; `sluice restore FILE` puts a backup back");
-                    Exit::Unavailable.into()
+                    CliExit::Unavailable.into()
                 }
             },
             Err(failure) => {
@@ -110,10 +113,10 @@ impl Output {
         }
     }
 
-    pub(crate) fn tell(self, failure: &Failure) {
+    pub(crate) fn tell(self, failure: &CliFailure) {
         match self {
-            Output::Json => print_json(&failure.document()),
-            Output::People => {
+            CliOutput::Json => print_json(&failure.document()),
+            CliOutput::People => {
                 say(&format!("error: {}", failure.message));
                 if let Some(hint) = &failure.hint {
                     say(&format!("hint: {hint}"));
@@ -169,7 +172,7 @@ fn written(result: io::Result<()>) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
         Err(error) => {
             say(&format!("error: cannot write the answer: {error}"));
-            std::process::exit(i32::from(Exit::Refused as u8));
+            std::process::exit(i32::from(CliExit::Refused as u8));
         }
     }
 }

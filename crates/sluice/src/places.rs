@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-use sluice_dialect::catalogue::Places;
+use sluice_dialect::catalogue::CataloguePlaces;
 
 /// `$SLUICE_HOME`, else `~/.sluice`.
 pub(crate) fn home() -> Option<PathBuf> {
@@ -19,6 +19,6 @@ fn repository() -> Option<PathBuf> {
 }
 
 /// Where definitions are looked for.
-pub(crate) fn definitions() -> Places {
-    Places { repository: repository(), home: home() }
+pub(crate) fn definitions() -> CataloguePlaces {
+    CataloguePlaces { repository: repository(), home: home() }
 }

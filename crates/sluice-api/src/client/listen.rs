@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::{Client, GONE, refused, run};
-use crate::problem::{Problem, Status};
+use crate::problem::{Problem, ProblemStatus};
 
 /// How long nothing may come before it is asked whether somebody is there, and then before the connection is given up.
 const QUIET: Duration = Duration::from_secs(20);
@@ -77,7 +77,7 @@ impl Client {
                 }
                 () = tokio::time::sleep(QUIET) => {
                     if is_quiet {
-                        return Err(Problem::new(Status::Unavailable, GONE, "the engine says nothing any more"));
+                        return Err(Problem::new(ProblemStatus::Unavailable, GONE, "the engine says nothing any more"));
                     }
                     is_quiet = true;
                     socket.send(Message::Ping(Vec::new().into())).await
@@ -89,7 +89,7 @@ impl Client {
 }
 
 fn broken(error: Error) -> Problem {
-    Problem::new(Status::Unavailable, GONE, format!("the connection broke: {error}"))
+    Problem::new(ProblemStatus::Unavailable, GONE, format!("the connection broke: {error}"))
 }
 
 /// Why the connection was refused, in the words of the engine.

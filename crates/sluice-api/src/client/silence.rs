@@ -12,7 +12,7 @@ use hyper::Method;
 use tokio::time::timeout;
 
 use super::Client;
-use crate::problem::{Problem, Status};
+use crate::problem::{Problem, ProblemStatus};
 
 /// The code of a problem that says that there is an engine which does not answer: it is not known whether it heard.
 pub const SILENT: &str = "engine_silent";
@@ -65,7 +65,7 @@ impl Client {
 
     fn silent(&self, method: &Method) -> Problem {
         let message = format!("the engine at {} is there and does not answer", self.way.place());
-        let problem = Problem::new(Status::Unavailable, SILENT, message);
+        let problem = Problem::new(ProblemStatus::Unavailable, SILENT, message);
         if *method == Method::GET {
             return problem
                 .hint("it may be stopped (`kill -CONT` lets it go on) or have too much to do; ask again later");

@@ -13,18 +13,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{texts, too_many};
 use crate::artifact::{Gate, VerdictTest};
-use crate::expr::{Expr, Value};
-use crate::findings::Findings;
+use crate::expr::{Expr, ExprValue};
+use crate::findings::CheckFindings;
 use crate::lifecycle::draft;
-pub use crate::lifecycle::draft::Draft;
+pub use crate::lifecycle::draft::LifecycleDraft;
 use crate::lifecycle::{
-    By, COUNTERS, CREATABLE, ExitMonitoring, FieldValue, Hook, Lifecycle, Spawn, State, StateId, Transition, VARIABLES,
+    AgentSpawn, AssignedTaker, COUNTERS, CREATABLE, ExitMonitoring, FieldValue, Lifecycle, LifecycleState,
+    LifecycleTransition, StateId, TransitionHook, VARIABLES,
 };
 use crate::name::{DefinitionName, FieldName, PromptName, StateName, is_identifier};
-use crate::problem::{Code, Problem, clip};
-use crate::span::{At, Text};
-use crate::text::Syntax;
-use shape::Ways;
+use crate::problem::{Code, Diagnosis, clip};
+use crate::span::{SourceText, SpannedValue};
+use crate::text::PlaceholderSyntax;
+use shape::StatePaths;
 
 /// The most states of one lifecycle.
 pub const MOST_STATES: usize = 2_000;
@@ -51,16 +52,16 @@ const RESERVED_FIELDS: [&str; 12] = [
 ];
 
 /// Checks `draft`, and adds what it finds to `findings`. Gives the definition, unless it has a hole.
-pub fn check(mut draft: Draft, findings: &mut Findings) -> Option<Lifecycle> {
+pub fn check(mut draft: LifecycleDraft, findings: &mut CheckFindings) -> Option<Lifecycle> {
     let errors = findings.errors();
     if is_too_large(&draft, findings) {
         return None;
     }
     draft.transitions.iter_mut().for_each(|transition| count_before_spawning(transition, findings));
     let draft = &draft;
-    let names = Names::of(draft);
+    let names = LifecycleNames::of(draft);
     let definition = resolve(draft, &names, findings);
-    let ways = Ways::of(draft, &definition, &names);
+    let ways = StatePaths::of(draft, &definition, &names);
     guards::check(draft, &definition, &ways, findings);
     let reached = shape::check(draft, &definition, &ways, findings);
     let definition = definition.finish()?;
@@ -71,7 +72,7 @@ pub fn check(mut draft: Draft, findings: &mut Findings) -> Option<Lifecycle> {
     (!findings.has_hole()).then_some(definition)
 }
 
-fn is_too_large(draft: &Draft, findings: &mut Findings) -> bool {
+fn is_too_large(draft: &LifecycleDraft, findings: &mut CheckFindings) -> bool {
     let states = too_many(draft.states.len(), MOST_STATES, "states", |at| draft.states[at].name.span, findings);
     let transitions =
         too_many(draft.transitions.len(), MOST_TRANSITIONS, "transitions", |at| draft.transitions[at].span, findings);
@@ -80,61 +81,68 @@ fn is_too_large(draft: &Draft, findings: &mut Findings) -> bool {
 }
 
 /// Puts `increment_review_round` before the agent it counts, so that the agent's prompt and window say its own round.
-fn count_before_spawning(transition: &mut draft::Transition, findings: &mut Findings) {
-    let spawns =
-        |hook: &At<draft::Hook>| matches!(hook.value, draft::Hook::SpawnAgent(_) | draft::Hook::SpawnReviewer(_));
+fn count_before_spawning(transition: &mut draft::TransitionDraft, findings: &mut CheckFindings) {
+    let spawns = |hook: &SpannedValue<draft::HookDraft>| {
+        matches!(hook.value, draft::HookDraft::SpawnAgent(_) | draft::HookDraft::SpawnReviewer(_))
+    };
     let Some(spawn) = transition.hooks.iter().position(spawns) else { return };
-    let counts = |hook: &At<draft::Hook>| matches!(hook.value, draft::Hook::IncrementReviewRound);
+    let counts = |hook: &SpannedValue<draft::HookDraft>| matches!(hook.value, draft::HookDraft::IncrementReviewRound);
     let (late, rest): (Vec<_>, Vec<_>) = transition.hooks.split_off(spawn).into_iter().partition(counts);
     for hook in &late {
         let message = "`increment_review_round` is done before the agent is started, although it is written after";
-        findings.add(Problem::new(Code::CountedFirst, hook.span, message));
+        findings.add(Diagnosis::new(Code::CountedFirst, hook.span, message));
     }
     transition.hooks.extend(late);
     transition.hooks.extend(rest);
 }
 
 /// What the names of a draft can lead to.
-struct Names<'a> {
+struct LifecycleNames<'a> {
     states: BTreeMap<&'a str, StateId>,
     prompts: BTreeSet<&'a str>,
     fields: BTreeSet<&'a str>,
 }
 
-impl<'a> Names<'a> {
-    fn of(draft: &'a Draft) -> Self {
+impl<'a> LifecycleNames<'a> {
+    fn of(draft: &'a LifecycleDraft) -> Self {
         let states = (0u32..).zip(&draft.states).map(|(id, state)| (state.name.value.as_str(), StateId(id))).collect();
         let prompts = draft.prompts.iter().map(|(name, _)| name.value.as_str()).collect();
         let mut fields = BTreeSet::from(COUNTERS);
         for hook in draft.transitions.iter().flat_map(|transition| &transition.hooks) {
             match &hook.value {
-                draft::Hook::SpawnAgent(spawn) | draft::Hook::SpawnReviewer(spawn) => {
+                draft::HookDraft::SpawnAgent(spawn) | draft::HookDraft::SpawnReviewer(spawn) => {
                     fields.extend(spawn.increment.iter().map(|field| field.value.as_str()));
                 }
-                draft::Hook::SetField(field, At { value: FieldValue::Number(_), .. }) => {
+                draft::HookDraft::SetField(field, SpannedValue { value: FieldValue::Number(_), .. }) => {
                     fields.insert(&field.value);
                 }
                 _ => {}
             }
         }
-        Names { states, prompts, fields }
+        LifecycleNames { states, prompts, fields }
     }
 
-    fn state(&self, name: &At<String>, code: Code, what: &str, findings: &mut Findings) -> Option<StateId> {
+    fn state(
+        &self,
+        name: &SpannedValue<String>,
+        code: Code,
+        what: &str,
+        findings: &mut CheckFindings,
+    ) -> Option<StateId> {
         let found = self.states.get(name.value.as_str()).copied();
         if found.is_none() {
             findings.hole(
-                Problem::new(code, name.span, format!("{what} `{}`, which is not a state", clip(&name.value)))
+                Diagnosis::new(code, name.span, format!("{what} `{}`, which is not a state", clip(&name.value)))
                     .maybe_help(findings.suggest(&name.value, self.states.keys().copied())),
             );
         }
         found
     }
 
-    fn prompt(&self, name: &At<String>, code: Code, what: &str, findings: &mut Findings) -> PromptName {
+    fn prompt(&self, name: &SpannedValue<String>, code: Code, what: &str, findings: &mut CheckFindings) -> PromptName {
         if !self.prompts.contains(name.value.as_str()) {
             findings.hole(
-                Problem::new(code, name.span, format!("{what} `{}`, which is not a prompt", clip(&name.value)))
+                Diagnosis::new(code, name.span, format!("{what} `{}`, which is not a prompt", clip(&name.value)))
                     .maybe_help(findings.suggest(&name.value, self.prompts.iter().copied())),
             );
         }
@@ -142,22 +150,22 @@ impl<'a> Names<'a> {
     }
 
     /// Reads a guard: whole numbers, and fields that exist.
-    fn guard(&self, text: &Text, findings: &mut Findings) -> Option<Expr> {
+    fn guard(&self, text: &SourceText, findings: &mut CheckFindings) -> Option<Expr> {
         let expr = texts::expression(text, Code::BadGuard, "guard", findings)?;
         let mut sound = true;
         for compare in expr.comparisons() {
-            let is_whole = matches!(&compare.value, Value::Number(number) if number.as_whole().is_some());
+            let is_whole = matches!(&compare.value, ExprValue::Number(number) if number.as_whole().is_some());
             if !is_whole {
                 let message =
                     format!("this guard cannot be read: it compares `{}` with {}", compare.path, compare.value);
                 findings.add(
-                    Problem::new(Code::BadGuard, text.span, message)
+                    Diagnosis::new(Code::BadGuard, text.span, message)
                         .help("a lifecycle's guards compare fields with whole numbers: `review_round < 2`"),
                 );
             } else if !compare.path.tail().is_empty() || !self.fields.contains(compare.path.head()) {
                 let message = format!("this guard reads `{}`, which no task has", compare.path);
                 findings.add(
-                    Problem::new(Code::UnknownField, text.span, message)
+                    Diagnosis::new(Code::UnknownField, text.span, message)
                         .maybe_help(findings.suggest(compare.path.head(), self.fields.iter().copied()))
                         .note("fields are `review_round`, `crash_count`, and those that an `increment` or `set_field` makes"),
                 );
@@ -171,10 +179,10 @@ impl<'a> Names<'a> {
 }
 
 /// A lifecycle whose names have been looked up; what could not be found is `None`.
-struct Resolved {
+struct ResolvedLifecycle {
     name: Option<DefinitionName>,
     version: u64,
-    states: Vec<State>,
+    states: Vec<LifecycleState>,
     transitions: Vec<ResolvedTransition>,
     rules: Vec<exits::ResolvedRule>,
     poll_interval: u32,
@@ -187,11 +195,11 @@ struct ResolvedTransition {
     /// `None` inside: there is a guard, and it cannot be read.
     guard: Option<Option<Expr>>,
     gate: Option<Gate>,
-    by: Option<By>,
-    hooks: Vec<Hook>,
+    by: Option<AssignedTaker>,
+    hooks: Vec<TransitionHook>,
 }
 
-fn resolve(draft: &Draft, names: &Names<'_>, findings: &mut Findings) -> Resolved {
+fn resolve(draft: &LifecycleDraft, names: &LifecycleNames<'_>, findings: &mut CheckFindings) -> ResolvedLifecycle {
     if let Some(name) = &draft.name {
         findings.definition_name(name, "a lifecycle");
     }
@@ -204,7 +212,7 @@ fn resolve(draft: &Draft, names: &Names<'_>, findings: &mut Findings) -> Resolve
     let rules = draft.rules.iter().map(|rule| exits::resolve(rule, names, findings)).collect();
     let prompts =
         draft.prompts.iter().map(|(name, text)| (PromptName::new(name.value.as_str()), texts::prompt(text, findings)));
-    Resolved {
+    ResolvedLifecycle {
         name: draft.name.as_ref().map(|name| DefinitionName::new(name.value.as_str())),
         version: draft.version.unwrap_or(1),
         states,
@@ -215,12 +223,16 @@ fn resolve(draft: &Draft, names: &Names<'_>, findings: &mut Findings) -> Resolve
     }
 }
 
-fn resolve_state(state: &draft::State, names: &Names<'_>, findings: &mut Findings) -> State {
-    let mut prompt = |name: &Option<At<String>>, key: &str| {
+fn resolve_state(
+    state: &draft::StateDraft,
+    names: &LifecycleNames<'_>,
+    findings: &mut CheckFindings,
+) -> LifecycleState {
+    let mut prompt = |name: &Option<SpannedValue<String>>, key: &str| {
         let what = format!("`{key}` of state `{}` names", state.name.value);
         name.as_ref().map(|name| names.prompt(name, Code::UnknownRespawnPrompt, &what, findings))
     };
-    State {
+    LifecycleState {
         name: StateName::new(state.name.value.as_str()),
         terminal: state.terminal,
         respawn_prompt: prompt(&state.respawn_prompt, "respawn_prompt"),
@@ -230,20 +242,21 @@ fn resolve_state(state: &draft::State, names: &Names<'_>, findings: &mut Finding
 }
 
 fn resolve_transition(
-    transition: &draft::Transition,
-    draft: &Draft,
-    names: &Names<'_>,
-    findings: &mut Findings,
+    transition: &draft::TransitionDraft,
+    draft: &LifecycleDraft,
+    names: &LifecycleNames<'_>,
+    findings: &mut CheckFindings,
 ) -> ResolvedTransition {
-    let mut state =
-        |name: &Option<At<String>>, code, what| name.as_ref().and_then(|name| names.state(name, code, what, findings));
+    let mut state = |name: &Option<SpannedValue<String>>, code, what| {
+        name.as_ref().and_then(|name| names.state(name, code, what, findings))
+    };
     let from = state(&transition.from, Code::UnknownSource, "the transition starts from");
     let to = state(&transition.to, Code::UnknownTarget, "the transition leads to");
     let left = from.map(|id| &draft.states[id.0 as usize]).filter(|state| state.terminal);
     if let (Some(state), Some(from)) = (left, &transition.from) {
         let name = &state.name.value;
         findings.add(
-            Problem::new(Code::LeavesTerminal, from.span, format!("a transition leaves `{name}`, which is terminal"))
+            Diagnosis::new(Code::LeavesTerminal, from.span, format!("a transition leaves `{name}`, which is terminal"))
                 .other(state.name.span, "terminal, so a task ends here")
                 .help(format!("remove the transition, or `terminal: true` from `{name}`")),
         );
@@ -258,12 +271,12 @@ fn resolve_transition(
     }
 }
 
-fn resolve_gate(gate: &draft::Gate, findings: &mut Findings) -> Gate {
+fn resolve_gate(gate: &draft::GateDraft, findings: &mut CheckFindings) -> Gate {
     let title = gate.section.value.strip_prefix("## ").map(str::trim).filter(|title| !title.is_empty());
     if title.is_none() {
         let shown = clip(&gate.section.value);
         findings.hole(
-            Problem::new(Code::BadName, gate.section.span, format!("`{shown}` is not the heading of a section"))
+            Diagnosis::new(Code::BadName, gate.section.span, format!("`{shown}` is not the heading of a section"))
                 .help("a section is a second-level heading of TASK.md: `## Handoff`"),
         );
     }
@@ -278,47 +291,60 @@ fn resolve_gate(gate: &draft::Gate, findings: &mut Findings) -> Gate {
     }
 }
 
-fn resolve_hook(hook: &At<draft::Hook>, names: &Names<'_>, findings: &mut Findings) -> Hook {
+fn resolve_hook(
+    hook: &SpannedValue<draft::HookDraft>,
+    names: &LifecycleNames<'_>,
+    findings: &mut CheckFindings,
+) -> TransitionHook {
     match &hook.value {
-        draft::Hook::AcquireWorkspace => Hook::AcquireWorkspace,
-        draft::Hook::ReleaseWorkspace => Hook::ReleaseWorkspace,
-        draft::Hook::SpawnAgent(spawn) => Hook::SpawnAgent(resolve_spawn(spawn, "spawn_agent", names, findings)),
-        draft::Hook::SpawnReviewer(spawn) => {
-            Hook::SpawnReviewer(resolve_spawn(spawn, "spawn_reviewer", names, findings))
+        draft::HookDraft::AcquireWorkspace => TransitionHook::AcquireWorkspace,
+        draft::HookDraft::ReleaseWorkspace => TransitionHook::ReleaseWorkspace,
+        draft::HookDraft::SpawnAgent(spawn) => {
+            TransitionHook::SpawnAgent(resolve_spawn(spawn, "spawn_agent", names, findings))
         }
-        draft::Hook::KillSession => Hook::KillSession,
-        draft::Hook::KillReviewer => Hook::KillReviewer,
-        draft::Hook::NotifyWorker { message, start } => {
+        draft::HookDraft::SpawnReviewer(spawn) => {
+            TransitionHook::SpawnReviewer(resolve_spawn(spawn, "spawn_reviewer", names, findings))
+        }
+        draft::HookDraft::KillSession => TransitionHook::KillSession,
+        draft::HookDraft::KillReviewer => TransitionHook::KillReviewer,
+        draft::HookDraft::NotifyWorker { message, start } => {
             let message = message.as_ref().map(|text| texts::prompt(text, findings));
-            Hook::NotifyWorker { message, start: *start }
+            TransitionHook::NotifyWorker { message, start: *start }
         }
-        draft::Hook::IncrementReviewRound => Hook::Increment(FieldName::new("review_round")),
-        draft::Hook::SpawnNext => Hook::SpawnNext,
-        draft::Hook::PushBranch => Hook::PushBranch,
-        draft::Hook::CreatePr => Hook::CreatePr,
-        draft::Hook::DeleteRemoteBranch => Hook::DeleteRemoteBranch,
-        draft::Hook::Notify(text) => Hook::Notify { message: texts::prompt(text, findings) },
-        draft::Hook::RunCommand(text) => Hook::RunCommand(texts::command(text, findings, known_variable)),
-        draft::Hook::SetField(field, value) => {
+        draft::HookDraft::IncrementReviewRound => TransitionHook::Increment(FieldName::new("review_round")),
+        draft::HookDraft::SpawnNext => TransitionHook::SpawnNext,
+        draft::HookDraft::PushBranch => TransitionHook::PushBranch,
+        draft::HookDraft::CreatePr => TransitionHook::CreatePr,
+        draft::HookDraft::DeleteRemoteBranch => TransitionHook::DeleteRemoteBranch,
+        draft::HookDraft::Notify(text) => TransitionHook::Notify { message: texts::prompt(text, findings) },
+        draft::HookDraft::RunCommand(text) => {
+            TransitionHook::RunCommand(texts::command(text, findings, known_variable))
+        }
+        draft::HookDraft::SetField(field, value) => {
             settable(field, findings);
             if matches!(value.value, FieldValue::Text(_)) && names.fields.contains(field.value.as_str()) {
                 let message = format!("`{}` is a number, and here it is set to text", field.value);
                 findings.add(
-                    Problem::new(Code::WrongType, value.span, message)
+                    Diagnosis::new(Code::WrongType, value.span, message)
                         .note("guards compare it with numbers, and hooks count it up")
                         .help("set it to a whole number, without quotes"),
                 );
             }
-            Hook::SetField { field: FieldName::new(field.value.as_str()), value: value.value.clone() }
+            TransitionHook::SetField { field: FieldName::new(field.value.as_str()), value: value.value.clone() }
         }
     }
 }
 
-fn resolve_spawn(spawn: &draft::Spawn, hook: &str, names: &Names<'_>, findings: &mut Findings) -> Spawn {
+fn resolve_spawn(
+    spawn: &draft::SpawnDraft,
+    hook: &str,
+    names: &LifecycleNames<'_>,
+    findings: &mut CheckFindings,
+) -> AgentSpawn {
     if let Some(field) = &spawn.increment {
         settable(field, findings);
     }
-    Spawn {
+    AgentSpawn {
         prompt: names.prompt(&spawn.prompt, Code::UnknownPrompt, &format!("`{hook}` names"), findings),
         harness: spawn.harness,
         permissions: spawn.permissions,
@@ -326,35 +352,35 @@ fn resolve_spawn(spawn: &draft::Spawn, hook: &str, names: &Names<'_>, findings: 
     }
 }
 
-fn settable(field: &At<String>, findings: &mut Findings) {
+fn settable(field: &SpannedValue<String>, findings: &mut CheckFindings) {
     if !is_identifier(&field.value) {
         findings.identifier(field, "a field");
     } else if RESERVED_FIELDS.contains(&field.value.as_str()) {
         findings.add(
-            Problem::new(Code::NotAChoice, field.span, format!("`{}` is written by the engine alone", field.value))
+            Diagnosis::new(Code::NotAChoice, field.span, format!("`{}` is written by the engine alone", field.value))
                 .help("set `review_round`, `crash_count`, `summary`, or a field of your own"),
         );
     }
 }
 
 /// A variable in a command. In prompts there are none but these, by the way they are read.
-fn known_variable(found: &crate::text::Placeholder, span: crate::span::Span, findings: &mut Findings) {
+fn known_variable(found: &crate::text::Placeholder, span: crate::span::Span, findings: &mut CheckFindings) {
     if found.path.tail().is_empty() && VARIABLES.contains(&found.path.head()) {
         return;
     }
-    let shown = Syntax::Dollar.wrap(&found.path);
+    let shown = PlaceholderSyntax::Dollar.wrap(&found.path);
     findings.add(
-        Problem::new(Code::UnknownVariable, span, format!("`{}` is not a variable of a task", clip(&shown)))
+        Diagnosis::new(Code::UnknownVariable, span, format!("`{}` is not a variable of a task", clip(&shown)))
             .maybe_help(findings.suggest(found.path.head(), VARIABLES))
             .note(format!("for the shell's own variable, write `$${{{}}}`", found.path)),
     );
 }
 
-impl Resolved {
+impl ResolvedLifecycle {
     /// The definition, if every name was found and every guard read.
     fn finish(self) -> Option<Lifecycle> {
         let transition = |found: ResolvedTransition| {
-            Some(Transition {
+            Some(LifecycleTransition {
                 from: found.from?,
                 to: found.to?,
                 guard: match found.guard {
@@ -383,7 +409,7 @@ impl Resolved {
 
 /// The states that a task can be created in: those that `task create` can set. It must be creatable at all: without
 /// `pending`, the first state that is not terminal takes its place.
-fn initial_states(states: &[State]) -> Vec<StateId> {
+fn initial_states(states: &[LifecycleState]) -> Vec<StateId> {
     let find = |name: &&str| states.iter().position(|state| state.name.as_str() == *name);
     let usual = find(&CREATABLE[0]).or_else(|| states.iter().position(|state| !state.terminal));
     let others = CREATABLE[1..].iter().filter_map(find).filter(|index| Some(*index) != usual);

@@ -12,21 +12,21 @@ use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use super::{texts, too_many};
-use crate::expr::{Expr, Op, Value};
-use crate::findings::Findings;
-use crate::lifecycle::Permissions;
+use crate::expr::{CompareOp, Expr, ExprValue};
+use crate::findings::CheckFindings;
+use crate::lifecycle::AgentPermissions;
 use crate::name::{DefinitionName, InputName, Role, StepName, VariableName};
-use crate::problem::{Code, Problem, clip, closest};
+use crate::problem::{Code, Diagnosis, clip, closest};
 use crate::recipe::draft;
-pub use crate::recipe::draft::Draft;
+pub use crate::recipe::draft::RecipeDraft;
 use crate::recipe::{
-    Data, Dialect, Input, InputKind, Items, Join, LoopBack, OnExhausted, Prompt, Recipe, Repeat, Retry, RunHook, Step,
-    TaskWork, Trigger, Work,
+    Data, FanOutItems, Join, LoopBack, OnExhausted, Recipe, RecipeDialect, RecipeInput, RecipeInputKind, Repeat, Retry,
+    RunHook, Step, StepPrompt, StepWork, TaskWork, Trigger,
 };
-use crate::span::{At, FileId, Text};
-use crate::text::{Command, Reading, Syntax, Template};
-use order::Order;
-use scope::{Place, Scope};
+use crate::span::{FileId, SourceText, SpannedValue};
+use crate::text::{PlaceholderSyntax, ShellCommand, Template, TextReading};
+use order::RecipeOrder;
+use scope::{RecipeScope, TextPlace};
 
 /// How long a failed attempt waits before the next, unless the file says otherwise.
 const BACKOFF: Duration = Duration::from_secs(1);
@@ -74,40 +74,42 @@ pub const EVENTS: [&str; 35] = [
 ];
 
 /// The words that a format uses for what all recipes have.
-struct Words {
+struct DialectWords {
     /// The steps to wait for.
     needs: &'static str,
     /// Whether to run.
     condition: &'static str,
     /// How prompts name a variable.
-    prompts: Syntax,
+    prompts: PlaceholderSyntax,
 }
 
-impl Words {
-    fn of(dialect: Dialect) -> Self {
+impl DialectWords {
+    fn of(dialect: RecipeDialect) -> Self {
         match dialect {
-            Dialect::Manifest => Words { needs: "depends_on", condition: "condition", prompts: Syntax::DoubleBraces },
-            Dialect::Grimoire | Dialect::Template => {
-                Words { needs: "needs", condition: "when", prompts: Syntax::Dollar }
+            RecipeDialect::Manifest => {
+                DialectWords { needs: "depends_on", condition: "condition", prompts: PlaceholderSyntax::DoubleBraces }
+            }
+            RecipeDialect::Grimoire | RecipeDialect::Template => {
+                DialectWords { needs: "needs", condition: "when", prompts: PlaceholderSyntax::Dollar }
             }
         }
     }
 }
 
 /// Checks `draft`, and adds what it finds to `findings`. Gives the definition, unless it has a hole.
-pub fn check(draft: &Draft, findings: &mut Findings) -> Option<Recipe> {
+pub fn check(draft: &RecipeDraft, findings: &mut CheckFindings) -> Option<Recipe> {
     let errors = findings.errors();
     let inputs = draft.inputs.as_deref().unwrap_or_default();
     let steps = too_many(draft.steps.len(), MOST_STEPS, "steps", |at| draft.steps[at].name.span, findings);
     if too_many(inputs.len(), MOST_INPUTS, "inputs", |at| inputs[at].name.span, findings) || steps {
         return None;
     }
-    let words = Words::of(draft.dialect);
+    let words = DialectWords::of(draft.dialect);
     let inputs = draft.inputs.as_ref().map(|inputs| check_inputs(inputs, findings));
-    let order = Order::of(draft, words.needs, findings);
-    let scope = Scope::of(draft, &order);
+    let order = RecipeOrder::of(draft, words.needs, findings);
+    let scope = RecipeScope::of(draft, &order);
     let files = BTreeMap::new();
-    let definition = Checker { draft, words, scope, order: &order, files, findings }.definition(inputs);
+    let definition = RecipeChecker { draft, words, scope, order: &order, files, findings }.definition(inputs);
     let definition = definition?;
     if findings.errors() == errors {
         reach::check(draft, &definition, findings);
@@ -116,24 +118,24 @@ pub fn check(draft: &Draft, findings: &mut Findings) -> Option<Recipe> {
     (!findings.has_hole()).then_some(definition)
 }
 
-fn check_inputs(inputs: &[draft::Input], findings: &mut Findings) -> Vec<Input> {
-    let mut known: BTreeMap<&str, &draft::Input> = BTreeMap::new();
+fn check_inputs(inputs: &[draft::InputDraft], findings: &mut CheckFindings) -> Vec<RecipeInput> {
+    let mut known: BTreeMap<&str, &draft::InputDraft> = BTreeMap::new();
     for input in inputs {
         findings.identifier(&input.name, "an input");
         let first = *known.entry(&input.name.value).or_insert(input);
         if !std::ptr::eq(first, input) {
             let message = format!("two inputs are called `{}`", clip(&input.name.value));
             findings.add(
-                Problem::new(Code::DuplicateName, input.name.span, message).other(first.name.span, "the first one"),
+                Diagnosis::new(Code::DuplicateName, input.name.span, message).other(first.name.span, "the first one"),
             );
         }
         if let Some(default) = input.default.as_ref().filter(|default| !fits(&default.value, input.kind)) {
             let message = format!("the default of `{}` is not of type {}", clip(&input.name.value), input.kind.word());
             findings
-                .add(Problem::new(Code::BadDefault, default.span, message).help("change the default, or the `type`"));
+                .add(Diagnosis::new(Code::BadDefault, default.span, message).help("change the default, or the `type`"));
         }
     }
-    let made = |input: &draft::Input| Input {
+    let made = |input: &draft::InputDraft| RecipeInput {
         name: InputName::new(input.name.value.as_str()),
         kind: input.kind,
         required: input.required.unwrap_or(input.default.is_none()),
@@ -143,37 +145,37 @@ fn check_inputs(inputs: &[draft::Input], findings: &mut Findings) -> Vec<Input> 
 }
 
 /// Whether a value is of an input's type.
-pub fn fits(value: &Data, kind: InputKind) -> bool {
+pub fn fits(value: &Data, kind: RecipeInputKind) -> bool {
     match kind {
-        InputKind::Any => true,
-        InputKind::Text => matches!(value, Data::Text(_)),
-        InputKind::Number => matches!(value, Data::Number(_)),
-        InputKind::Integer => matches!(value, Data::Number(number) if number.parse::<i64>().is_ok()),
-        InputKind::Boolean => matches!(value, Data::Bool(_)),
-        InputKind::Array => matches!(value, Data::List(_)),
-        InputKind::Object => matches!(value, Data::Table(_)),
+        RecipeInputKind::Any => true,
+        RecipeInputKind::Text => matches!(value, Data::Text(_)),
+        RecipeInputKind::Number => matches!(value, Data::Number(_)),
+        RecipeInputKind::Integer => matches!(value, Data::Number(number) if number.parse::<i64>().is_ok()),
+        RecipeInputKind::Boolean => matches!(value, Data::Bool(_)),
+        RecipeInputKind::Array => matches!(value, Data::List(_)),
+        RecipeInputKind::Object => matches!(value, Data::Table(_)),
     }
 }
 
-struct Checker<'a> {
-    draft: &'a Draft,
-    words: Words,
-    scope: Scope<'a>,
-    order: &'a Order,
+struct RecipeChecker<'a> {
+    draft: &'a RecipeDraft,
+    words: DialectWords,
+    scope: RecipeScope<'a>,
+    order: &'a RecipeOrder,
     /// The prompt files that were read already: a thousand steps may share one.
-    files: BTreeMap<FileId, Reading<Template>>,
-    findings: &'a mut Findings,
+    files: BTreeMap<FileId, TextReading<Template>>,
+    findings: &'a mut CheckFindings,
 }
 
-impl Checker<'_> {
-    fn definition(&mut self, inputs: Option<Vec<Input>>) -> Option<Recipe> {
+impl RecipeChecker<'_> {
+    fn definition(&mut self, inputs: Option<Vec<RecipeInput>>) -> Option<Recipe> {
         let draft = self.draft;
         if let Some(name) = &draft.name {
             self.findings.definition_name(name, "a recipe");
         }
         let trigger = self.trigger();
         let mut steps: Vec<Option<Step>> = (0..draft.steps.len()).map(|index| self.step(index)).collect();
-        if draft.dialect == Dialect::Manifest {
+        if draft.dialect == RecipeDialect::Manifest {
             self.reviews_again(&mut steps);
         }
         let on_complete = draft.on_complete.iter().map(|hook| self.hook(hook)).collect();
@@ -201,7 +203,7 @@ impl Checker<'_> {
         if !EVENTS.contains(&event.value.as_str()) {
             let help = closest(&event.value, EVENTS).map(|close| format!("did you mean `{close}`?"));
             let message = format!("`{}` is not an event that is recorded", clip(&event.value));
-            self.findings.add(Problem::new(Code::UnknownEvent, event.span, message).maybe_help(help));
+            self.findings.add(Diagnosis::new(Code::UnknownEvent, event.span, message).maybe_help(help));
         }
         let filter = match &trigger.filter {
             Some(text) => Some(texts::expression(text, Code::BadCondition, "condition", self.findings)?),
@@ -242,32 +244,32 @@ impl Checker<'_> {
             join: step.join.unwrap_or(Join::NoneFailed),
             always: step.always,
             harness: step.harness.clone(),
-            permissions: step.permissions.unwrap_or(Permissions::Full),
+            permissions: step.permissions.unwrap_or(AgentPermissions::Full),
             acts_as_person: self.acts_as_person(step),
         })
     }
 
     /// Whether a command may do what a person may. Whoever reads the file should see it at once.
-    fn acts_as_person(&mut self, step: &draft::Step) -> bool {
+    fn acts_as_person(&mut self, step: &draft::StepDraft) -> bool {
         let Some(acts) = &step.acts_as_person else { return false };
         let message = format!("the command of `{}` may do all that a person may", clip(&step.name.value));
         let help =
             "answer questions, move and merge tasks, make tokens; anyone who can change what it runs can do that too";
-        self.findings.add(Problem::new(Code::ActsAsPerson, acts.span, message).help(help));
+        self.findings.add(Diagnosis::new(Code::ActsAsPerson, acts.span, message).help(help));
         true
     }
 
     /// Names that conditions and texts can read; some of them mean something else in every text.
-    fn variable_name(&mut self, name: &At<String>, what: &str) {
+    fn variable_name(&mut self, name: &SpannedValue<String>, what: &str) {
         if scope::RESERVED.contains(&name.value.as_str()) {
             let message = format!("`{}` cannot be the name of {what}: it is a variable of its own", name.value);
-            self.findings.add(Problem::new(Code::BadName, name.span, message).help("choose another name"));
+            self.findings.add(Diagnosis::new(Code::BadName, name.span, message).help("choose another name"));
         } else {
             self.findings.identifier(name, what);
         }
     }
 
-    fn condition(&mut self, text: &Text, index: usize) -> Option<Expr> {
+    fn condition(&mut self, text: &SourceText, index: usize) -> Option<Expr> {
         let expr = texts::expression(text, Code::BadCondition, "condition", self.findings)?;
         for compare in expr.comparisons() {
             self.scope.compared(compare, text.span, index, self.findings);
@@ -276,7 +278,7 @@ impl Checker<'_> {
     }
 
     /// An explicit loop, or the one that a manifest's `max_retries` on a failed review means.
-    fn loop_back(&mut self, step: &draft::Step, condition: Option<&Expr>, index: usize) -> Option<LoopBack> {
+    fn loop_back(&mut self, step: &draft::StepDraft, condition: Option<&Expr>, index: usize) -> Option<LoopBack> {
         if let Some(written) = &step.loop_back {
             return self.explicit_loop(step, written, index);
         }
@@ -305,19 +307,24 @@ impl Checker<'_> {
         }
     }
 
-    fn explicit_loop(&mut self, step: &draft::Step, written: &draft::LoopBack, index: usize) -> Option<LoopBack> {
+    fn explicit_loop(
+        &mut self,
+        step: &draft::StepDraft,
+        written: &draft::LoopBackDraft,
+        index: usize,
+    ) -> Option<LoopBack> {
         let target = &written.to;
         let name = clip(&target.value);
         let Some(to) = self.scope.step(&target.value) else {
             let help = self.findings.suggest(&target.value, self.scope.step_names());
             let message = format!("the loop leads to `{name}`, which is not a step");
-            self.findings.hole(Problem::new(Code::UnknownStep, target.span, message).maybe_help(help));
+            self.findings.hole(Diagnosis::new(Code::UnknownStep, target.span, message).maybe_help(help));
             return None;
         };
         if !self.order.is_upstream(to, index) {
             let own = clip(&step.name.value);
             self.findings.hole(
-                Problem::new(
+                Diagnosis::new(
                     Code::BadLoop,
                     target.span,
                     format!("the loop leads from `{own}` to `{name}`, which does not come before it"),
@@ -328,7 +335,7 @@ impl Checker<'_> {
         }
         let Some(max) = written.max else {
             self.findings.hole(
-                Problem::new(Code::UnboundedLoop, target.span, format!("this loop to `{name}` has no bound"))
+                Diagnosis::new(Code::UnboundedLoop, target.span, format!("this loop to `{name}` has no bound"))
                     .help("add `max_retries`, the number of times it may go back"),
             );
             return None;
@@ -336,7 +343,7 @@ impl Checker<'_> {
         Some(LoopBack { to, max, on_exhausted: written.on_exhausted })
     }
 
-    fn retry(&mut self, step: &draft::Step, loops: bool) -> Retry {
+    fn retry(&mut self, step: &draft::StepDraft, loops: bool) -> Retry {
         let own = step.max_retries.as_ref().filter(|_| !loops && step.loop_back.is_none()).map_or(0, |max| max.value);
         match &step.retry {
             Some(retry) => Retry { max: retry.max, backoff: retry.backoff.unwrap_or(BACKOFF), on: retry.on.clone() },
@@ -345,68 +352,80 @@ impl Checker<'_> {
         }
     }
 
-    fn work(&mut self, work: &draft::Work, index: usize) -> Work {
+    fn work(&mut self, work: &draft::StepWorkDraft, index: usize) -> StepWork {
         match work {
-            draft::Work::Agent { prompt } => Work::Agent { prompt: self.prompt(prompt, index, Place::Prompt) },
-            draft::Work::AgentLoop { prompt, arbiter, max_iterations, on_max } => Work::AgentLoop {
-                prompt: self.prompt(prompt, index, Place::LoopPrompt),
-                arbiter: self.prompt(arbiter, index, Place::ArbiterPrompt),
+            draft::StepWorkDraft::Agent { prompt } => {
+                StepWork::Agent { prompt: self.prompt(prompt, index, TextPlace::Prompt) }
+            }
+            draft::StepWorkDraft::AgentLoop { prompt, arbiter, max_iterations, on_max } => StepWork::AgentLoop {
+                prompt: self.prompt(prompt, index, TextPlace::LoopPrompt),
+                arbiter: self.prompt(arbiter, index, TextPlace::ArbiterPrompt),
                 max_iterations: *max_iterations,
                 on_max: *on_max,
             },
-            draft::Work::ParallelAgents { items, prompt, max_concurrent, on_failure } => Work::ParallelAgents {
-                items: self.items(items, index),
-                prompt: self.prompt(prompt, index, Place::FanOutPrompt),
-                max_concurrent: *max_concurrent,
-                on_failure: *on_failure,
-            },
-            draft::Work::Script { command } => Work::Script { command: self.command(command, index) },
-            draft::Work::Gate { command, message } => Work::Gate {
+            draft::StepWorkDraft::ParallelAgents { items, prompt, max_concurrent, on_failure } => {
+                StepWork::ParallelAgents {
+                    items: self.items(items, index),
+                    prompt: self.prompt(prompt, index, TextPlace::FanOutPrompt),
+                    max_concurrent: *max_concurrent,
+                    on_failure: *on_failure,
+                }
+            }
+            draft::StepWorkDraft::Script { command } => StepWork::Script { command: self.command(command, index) },
+            draft::StepWorkDraft::Gate { command, message } => StepWork::Gate {
                 command: self.command(command, index),
-                message: message.as_ref().map(|text| self.text(text, index, Place::Prompt, Syntax::Dollar)),
+                message: message
+                    .as_ref()
+                    .map(|text| self.text(text, index, TextPlace::Prompt, PlaceholderSyntax::Dollar)),
             },
-            draft::Work::Task { summary, branch, workflow, project, context } => Work::Task(Box::new(TaskWork {
-                summary: self.text(summary, index, Place::Prompt, Syntax::Dollar),
-                branch: branch.as_ref().map(|text| self.text(text, index, Place::Prompt, Syntax::Dollar)),
-                workflow: workflow.clone(),
-                project: project.clone(),
-                context: context.as_ref().map(|text| self.text(text, index, Place::Prompt, Syntax::Dollar)),
-            })),
+            draft::StepWorkDraft::Task { summary, branch, workflow, project, context } => {
+                StepWork::Task(Box::new(TaskWork {
+                    summary: self.text(summary, index, TextPlace::Prompt, PlaceholderSyntax::Dollar),
+                    branch: branch
+                        .as_ref()
+                        .map(|text| self.text(text, index, TextPlace::Prompt, PlaceholderSyntax::Dollar)),
+                    workflow: workflow.clone(),
+                    project: project.clone(),
+                    context: context
+                        .as_ref()
+                        .map(|text| self.text(text, index, TextPlace::Prompt, PlaceholderSyntax::Dollar)),
+                }))
+            }
         }
     }
 
-    fn prompt(&mut self, prompt: &draft::Prompt, index: usize, place: Place) -> Prompt {
+    fn prompt(&mut self, prompt: &draft::PromptDraft, index: usize, place: TextPlace) -> StepPrompt {
         let syntax = self.words.prompts;
         match prompt {
-            draft::Prompt::Inline(text) => Prompt::Text(self.text(text, index, place, syntax)),
-            draft::Prompt::File { path, found } => {
+            draft::PromptDraft::Inline(text) => StepPrompt::Text(self.text(text, index, place, syntax)),
+            draft::PromptDraft::File { path, found } => {
                 let content = match found {
-                    draft::PromptFile::Read(text) => Some(self.file(text, index, place, syntax)),
-                    draft::PromptFile::Missing(reason) => {
+                    draft::PromptFileDraft::Read(text) => Some(self.file(text, index, place, syntax)),
+                    draft::PromptFileDraft::Missing(reason) => {
                         let message = format!("the prompt file `{}` cannot be read: {reason}", clip(&path.value));
                         self.findings.add(
-                            Problem::new(Code::PromptFileMissing, path.span, message)
+                            Diagnosis::new(Code::PromptFileMissing, path.span, message)
                                 .note("a run that needs it is refused until it is there"),
                         );
                         None
                     }
-                    draft::PromptFile::Outside(reason) => {
+                    draft::PromptFileDraft::Outside(reason) => {
                         let message =
                             format!("the prompt file `{}` lies outside the prompts' root: {reason}", clip(&path.value));
                         self.findings.add(
-                            Problem::new(Code::PromptOutsideRoot, path.span, message)
+                            Diagnosis::new(Code::PromptOutsideRoot, path.span, message)
                                 .help("name a file below the root, without `..` and without a leading `/`"),
                         );
                         None
                     }
                 };
-                Prompt::File { path: path.value.clone(), content }
+                StepPrompt::File { path: path.value.clone(), content }
             }
         }
     }
 
     /// A prompt file: read once, while its variables are looked up for each step that uses it.
-    fn file(&mut self, text: &Text, index: usize, place: Place, syntax: Syntax) -> Template {
+    fn file(&mut self, text: &SourceText, index: usize, place: TextPlace, syntax: PlaceholderSyntax) -> Template {
         let reading = match self.files.entry(text.span.file) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(texts::read_file(text, syntax, self.findings)),
@@ -414,21 +433,23 @@ impl Checker<'_> {
         for found in &reading.placeholders {
             let span = text.locate(found.at.clone());
             match syntax {
-                Syntax::DoubleBraces => scope::mission_variable(found, span, self.findings),
-                Syntax::Braces | Syntax::Dollar => self.scope.variable(found, span, Some(index), place, self.findings),
+                PlaceholderSyntax::DoubleBraces => scope::mission_variable(found, span, self.findings),
+                PlaceholderSyntax::Braces | PlaceholderSyntax::Dollar => {
+                    self.scope.variable(found, span, Some(index), place, self.findings)
+                }
             }
         }
         reading.text.clone()
     }
 
-    fn items(&mut self, items: &draft::Items, index: usize) -> Items {
+    fn items(&mut self, items: &draft::ItemsDraft, index: usize) -> FanOutItems {
         match items {
-            draft::Items::Listed(list) => Items::Listed(list.clone()),
-            draft::Items::Text(text) => {
-                let template = self.text(text, index, Place::Prompt, Syntax::Dollar);
+            draft::ItemsDraft::Listed(list) => FanOutItems::Listed(list.clone()),
+            draft::ItemsDraft::Text(text) => {
+                let template = self.text(text, index, TextPlace::Prompt, PlaceholderSyntax::Dollar);
                 if template.as_variable().is_none() {
                     self.findings.add(
-                        Problem::new(
+                        Diagnosis::new(
                             Code::BadPlaceholder,
                             text.span,
                             "`for_each` must be one variable that holds a list",
@@ -436,40 +457,45 @@ impl Checker<'_> {
                         .help("write `for_each: ${plan.output}`, or a list"),
                     );
                 }
-                Items::Variable(template)
+                FanOutItems::Variable(template)
             }
         }
     }
 
-    fn text(&mut self, text: &Text, index: usize, place: Place, syntax: Syntax) -> Template {
+    fn text(&mut self, text: &SourceText, index: usize, place: TextPlace, syntax: PlaceholderSyntax) -> Template {
         let scope = &self.scope;
         texts::template(text, syntax, self.findings, |found, span, findings| match syntax {
-            Syntax::DoubleBraces => scope::mission_variable(found, span, findings),
-            Syntax::Braces | Syntax::Dollar => scope.variable(found, span, Some(index), place, findings),
+            PlaceholderSyntax::DoubleBraces => scope::mission_variable(found, span, findings),
+            PlaceholderSyntax::Braces | PlaceholderSyntax::Dollar => {
+                scope.variable(found, span, Some(index), place, findings)
+            }
         })
     }
 
-    fn command(&mut self, text: &Text, index: usize) -> Command {
+    fn command(&mut self, text: &SourceText, index: usize) -> ShellCommand {
         let scope = &self.scope;
         texts::command(text, self.findings, |found, span, findings| {
-            scope.variable(found, span, Some(index), Place::Command, findings);
+            scope.variable(found, span, Some(index), TextPlace::Command, findings);
         })
     }
 
-    fn hook(&mut self, hook: &draft::RunHook) -> RunHook {
+    fn hook(&mut self, hook: &draft::RunHookDraft) -> RunHook {
         let scope = &self.scope;
         match hook {
-            draft::RunHook::Notify(text) => {
-                RunHook::Notify(texts::template(text, Syntax::Dollar, self.findings, |found, span, findings| {
-                    scope.variable(found, span, None, Place::Prompt, findings);
-                }))
-            }
-            draft::RunHook::RunCommand(text) => {
+            draft::RunHookDraft::Notify(text) => RunHook::Notify(texts::template(
+                text,
+                PlaceholderSyntax::Dollar,
+                self.findings,
+                |found, span, findings| {
+                    scope.variable(found, span, None, TextPlace::Prompt, findings);
+                },
+            )),
+            draft::RunHookDraft::RunCommand(text) => {
                 RunHook::RunCommand(texts::command(text, self.findings, |found, span, findings| {
-                    scope.variable(found, span, None, Place::Command, findings);
+                    scope.variable(found, span, None, TextPlace::Command, findings);
                 }))
             }
-            draft::RunHook::Start(name) => RunHook::Start(name.clone()),
+            draft::RunHookDraft::Start(name) => RunHook::Start(name.clone()),
         }
     }
 }
@@ -477,7 +503,7 @@ impl Checker<'_> {
 /// The step whose failed review a condition asks for: `S.result == 'FAIL'` or `S.result != 'PASS'`.
 fn failed_review(condition: &Expr) -> Option<&str> {
     let Expr::Compare(compare) = condition else { return None };
-    let Value::Text(text) = &compare.value else { return None };
-    let asks = matches!((compare.op, text.as_str()), (Op::Equal, "FAIL") | (Op::NotEqual, "PASS"));
+    let ExprValue::Text(text) = &compare.value else { return None };
+    let asks = matches!((compare.op, text.as_str()), (CompareOp::Equal, "FAIL") | (CompareOp::NotEqual, "PASS"));
     (asks && compare.path.tail() == ["result"]).then(|| compare.path.head())
 }

@@ -7,14 +7,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Compare, Expr, Number, Path, Value};
+use super::{Comparison, Expr, ExprValue, Number, ValuePath};
 
 /// Values for which an expression holds.
-pub type Witness = BTreeMap<Path, Value>;
+pub type Witness = BTreeMap<ValuePath, ExprValue>;
 
 /// What a path's values can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Domain {
+pub enum ValueDomain {
     /// Whole numbers: the fields of a task.
     Integers,
     /// Numbers with places, text, truth values, or nothing at all: the results of steps.
@@ -23,7 +23,7 @@ pub enum Domain {
 
 /// The expressions are too entangled to be decided within the [`BUDGET`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooComplex;
+pub struct ExprTooComplex;
 
 /// How many comparisons are looked at before giving up, for all questions about one file together.
 pub const BUDGET: usize = 2_000_000;
@@ -34,14 +34,14 @@ pub const MOST_PATHS: usize = 32;
 /// Answers questions about the expressions of one file, until one is too hard.
 #[derive(Debug)]
 pub struct Decider {
-    domain: Domain,
+    domain: ValueDomain,
     budget: usize,
     told: bool,
 }
 
 impl Decider {
     /// A decider whose paths have values of `domain`.
-    pub fn new(domain: Domain) -> Self {
+    pub fn new(domain: ValueDomain) -> Self {
         Decider { domain, budget: BUDGET, told: false }
     }
 
@@ -49,7 +49,7 @@ impl Decider {
     ///
     /// Small non-negative values are preferred, because that is what counters hold. After the first question that is
     /// too hard none is answered: the file needs mending anyway, and hard questions are seldom alone.
-    pub fn witness(&mut self, all: &[&Expr], none: &[&Expr]) -> Result<Option<Witness>, TooComplex> {
+    pub fn witness(&mut self, all: &[&Expr], none: &[&Expr]) -> Result<Option<Witness>, ExprTooComplex> {
         let answer = witness(all, none, self.domain, &mut self.budget);
         if answer.is_err() {
             self.budget = 0;
@@ -63,31 +63,37 @@ impl Decider {
     }
 }
 
-fn witness(all: &[&Expr], none: &[&Expr], domain: Domain, budget: &mut usize) -> Result<Option<Witness>, TooComplex> {
+fn witness(
+    all: &[&Expr],
+    none: &[&Expr],
+    domain: ValueDomain,
+    budget: &mut usize,
+) -> Result<Option<Witness>, ExprTooComplex> {
     let parts = all.iter().map(|expr| build(expr, false)).chain(none.iter().map(|expr| build(expr, true))).collect();
     let formula = both(parts);
     let mut constants = BTreeMap::new();
     spend(budget, collect(&formula, &mut constants))?;
-    let values: BTreeMap<&Path, Vec<Option<Value>>> =
+    let values: BTreeMap<&ValuePath, Vec<Option<ExprValue>>> =
         constants.iter().map(|(path, constants)| (*path, cells(constants, domain))).collect();
-    let open = values.iter().map(|(path, values)| (*path, Open { left: values.iter().collect(), matters: false }));
+    let open =
+        values.iter().map(|(path, values)| (*path, OpenValues { left: values.iter().collect(), matters: false }));
     let Some((open, rest)) = narrow(open.collect(), formula, budget)? else { return Ok(None) };
     let mut alternatives = BTreeMap::new();
     collect(&rest, &mut alternatives);
     if alternatives.len() > MOST_PATHS {
-        return Err(TooComplex);
+        return Err(ExprTooComplex);
     }
     let found = search(open, rest, budget)?;
     Ok(found.map(|open| open.into_iter().filter_map(|(path, open)| Some((path.clone(), open.example()?))).collect()))
 }
 
-fn spend(budget: &mut usize, cost: usize) -> Result<(), TooComplex> {
-    *budget = budget.checked_sub(cost).filter(|left| *left > 0).ok_or(TooComplex)?;
+fn spend(budget: &mut usize, cost: usize) -> Result<(), ExprTooComplex> {
+    *budget = budget.checked_sub(cost).filter(|left| *left > 0).ok_or(ExprTooComplex)?;
     Ok(())
 }
 
 /// The comparisons that must hold in any case, and what else must.
-fn split(formula: Formula<'_>) -> (Vec<(&Compare, bool)>, Formula<'_>) {
+fn split(formula: Formula<'_>) -> (Vec<(&Comparison, bool)>, Formula<'_>) {
     let parts = match formula {
         Formula::And(parts) => parts,
         other @ (Formula::True | Formula::False | Formula::Leaf { .. } | Formula::Or(_)) => vec![other],
@@ -108,7 +114,7 @@ fn split(formula: Formula<'_>) -> (Vec<(&Compare, bool)>, Formula<'_>) {
 enum Formula<'a> {
     True,
     False,
-    Leaf { compare: &'a Compare, negated: bool },
+    Leaf { compare: &'a Comparison, negated: bool },
     And(Vec<Formula<'a>>),
     Or(Vec<Formula<'a>>),
 }
@@ -162,7 +168,7 @@ fn either(parts: Vec<Formula<'_>>) -> Formula<'_> {
 }
 
 /// Gathers the constants that each path is compared with; gives the number of comparisons.
-fn collect<'a>(formula: &Formula<'a>, into: &mut BTreeMap<&'a Path, BTreeSet<&'a Value>>) -> usize {
+fn collect<'a>(formula: &Formula<'a>, into: &mut BTreeMap<&'a ValuePath, BTreeSet<&'a ExprValue>>) -> usize {
     match formula {
         Formula::True | Formula::False => 0,
         Formula::Leaf { compare, .. } => {
@@ -174,28 +180,28 @@ fn collect<'a>(formula: &Formula<'a>, into: &mut BTreeMap<&'a Path, BTreeSet<&'a
 }
 
 /// One value from every cell that `constants` cut, in order of preference.
-fn cells(constants: &BTreeSet<&Value>, domain: Domain) -> Vec<Option<Value>> {
+fn cells(constants: &BTreeSet<&ExprValue>, domain: ValueDomain) -> Vec<Option<ExprValue>> {
     let step = match domain {
-        Domain::Integers => Number::UNIT,
-        Domain::Anything => 1,
+        ValueDomain::Integers => Number::UNIT,
+        ValueDomain::Anything => 1,
     };
     let mut numbers = BTreeSet::from([Number::whole(0)]);
-    let mut others: Vec<Option<Value>> = Vec::new();
+    let mut others: Vec<Option<ExprValue>> = Vec::new();
     for constant in constants {
         match constant {
-            Value::Number(number) => numbers.extend([number.0 - step, number.0, number.0 + step].map(Number)),
-            Value::Text(_) | Value::Bool(_) => others.push(Some((*constant).clone())),
+            ExprValue::Number(number) => numbers.extend([number.0 - step, number.0, number.0 + step].map(Number)),
+            ExprValue::Text(_) | ExprValue::Bool(_) => others.push(Some((*constant).clone())),
         }
     }
     let in_range = |number: &Number| match domain {
-        Domain::Integers => number.as_whole().is_some(),
-        Domain::Anything => true,
+        ValueDomain::Integers => number.as_whole().is_some(),
+        ValueDomain::Anything => true,
     };
     let (negative, natural): (Vec<Number>, Vec<Number>) =
         numbers.into_iter().filter(in_range).partition(|number| number.0 < 0);
-    let mut values: Vec<Option<Value>> =
-        natural.into_iter().chain(negative.into_iter().rev()).map(|number| Some(Value::Number(number))).collect();
-    if domain == Domain::Anything {
+    let mut values: Vec<Option<ExprValue>> =
+        natural.into_iter().chain(negative.into_iter().rev()).map(|number| Some(ExprValue::Number(number))).collect();
+    if domain == ValueDomain::Anything {
         // What is not named by any comparison, and what is not there at all, behave alike: one of them is enough.
         others.push(None);
         values.splice(0..0, others);
@@ -205,28 +211,28 @@ fn cells(constants: &BTreeSet<&Value>, domain: Domain) -> Vec<Option<Value>> {
 
 /// The values that a path may still have.
 #[derive(Clone, Debug)]
-struct Open<'a> {
+struct OpenValues<'a> {
     /// Never empty; the preferred one first.
-    left: Vec<&'a Option<Value>>,
+    left: Vec<&'a Option<ExprValue>>,
     /// Whether it was narrowed. If not, any value will do, and none is worth telling.
     matters: bool,
 }
 
-impl Open<'_> {
-    fn example(&self) -> Option<Value> {
+impl OpenValues<'_> {
+    fn example(&self) -> Option<ExprValue> {
         self.left.first().filter(|_| self.matters).and_then(|value| (*value).clone())
     }
 }
 
-type Opens<'a> = BTreeMap<&'a Path, Open<'a>>;
+type OpenPaths<'a> = BTreeMap<&'a ValuePath, OpenValues<'a>>;
 
 /// Takes out what the certain comparisons forbid, until nothing changes; gives what is left to hold. `None`: nothing
 /// can make it hold.
 fn narrow<'a>(
-    mut open: Opens<'a>,
+    mut open: OpenPaths<'a>,
     mut formula: Formula<'a>,
     budget: &mut usize,
-) -> Result<Option<(Opens<'a>, Formula<'a>)>, TooComplex> {
+) -> Result<Option<(OpenPaths<'a>, Formula<'a>)>, ExprTooComplex> {
     loop {
         let (certain, rest) = split(formula);
         if matches!(rest, Formula::False) {
@@ -250,12 +256,16 @@ fn narrow<'a>(
 }
 
 /// Tries the values of one path after the other; gives those that make the formula hold.
-fn search<'a>(open: Opens<'a>, formula: Formula<'a>, budget: &mut usize) -> Result<Option<Opens<'a>>, TooComplex> {
+fn search<'a>(
+    open: OpenPaths<'a>,
+    formula: Formula<'a>,
+    budget: &mut usize,
+) -> Result<Option<OpenPaths<'a>>, ExprTooComplex> {
     let Some(path) = first_path(&formula) else { return Ok(Some(open)) };
     let values = open.get(path).map(|open| open.left.clone()).unwrap_or_default();
     for value in values {
         let mut tried = open.clone();
-        tried.insert(path, Open { left: vec![value], matters: true });
+        tried.insert(path, OpenValues { left: vec![value], matters: true });
         spend(budget, size(&formula) + tried.len())?;
         let rest = settle(&formula, &tried);
         if let Some((open, rest)) = narrow(tried, rest, budget)?
@@ -268,7 +278,7 @@ fn search<'a>(open: Opens<'a>, formula: Formula<'a>, budget: &mut usize) -> Resu
 }
 
 /// The first path of a formula that is still undecided.
-fn first_path<'a>(formula: &Formula<'a>) -> Option<&'a Path> {
+fn first_path<'a>(formula: &Formula<'a>) -> Option<&'a ValuePath> {
     match formula {
         Formula::True | Formula::False => None,
         Formula::Leaf { compare, .. } => Some(&compare.path),
@@ -277,13 +287,13 @@ fn first_path<'a>(formula: &Formula<'a>) -> Option<&'a Path> {
 }
 
 /// The formula without the comparisons that all values left agree about.
-fn settle<'a>(formula: &Formula<'a>, open: &Opens<'a>) -> Formula<'a> {
+fn settle<'a>(formula: &Formula<'a>, open: &OpenPaths<'a>) -> Formula<'a> {
     match formula {
         Formula::True => Formula::True,
         Formula::False => Formula::False,
         Formula::Leaf { compare, negated } => {
             let left = open.get(&compare.path).map(|open| open.left.as_slice()).unwrap_or_default();
-            let holds = |value: &&Option<Value>| compare.op.holds(value.as_ref(), &compare.value) != *negated;
+            let holds = |value: &&Option<ExprValue>| compare.op.holds(value.as_ref(), &compare.value) != *negated;
             match (left.iter().any(&holds), left.iter().all(&holds)) {
                 (_, true) => Formula::True,
                 (false, _) => Formula::False,
@@ -308,7 +318,7 @@ fn size(formula: &Formula<'_>) -> usize {
 pub fn show(witness: &Witness) -> String {
     /// More values than these show nothing.
     const SHOWN: usize = 8;
-    let shown = |(path, value): (&Path, &Value)| format!("{path} = {value}");
+    let shown = |(path, value): (&ValuePath, &ExprValue)| format!("{path} = {value}");
     let parts: Vec<String> = witness.iter().take(SHOWN).map(shown).collect();
     match witness.len() {
         0 => "any values".into(),
@@ -321,22 +331,22 @@ pub fn show(witness: &Witness) -> String {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{Op, parse};
+    use super::super::{CompareOp, parse};
     use super::*;
 
-    fn found(all: &[&str], none: &[&str], domain: Domain) -> String {
+    fn found(all: &[&str], none: &[&str], domain: ValueDomain) -> String {
         let read = |texts: &[&str]| texts.iter().map(|text| parse(text).unwrap()).collect::<Vec<_>>();
         let (all, none) = (read(all), read(none));
         match Decider::new(domain).witness(&all.iter().collect::<Vec<_>>(), &none.iter().collect::<Vec<_>>()) {
             Ok(Some(witness)) => show(&witness),
             Ok(None) => "never".into(),
-            Err(TooComplex) => "too complex".into(),
+            Err(ExprTooComplex) => "too complex".into(),
         }
     }
 
     #[test]
     fn witnesses() {
-        use Domain::{Anything, Integers};
+        use ValueDomain::{Anything, Integers};
         assert_eq!(found(&["review_round <= 2", "review_round >= 2"], &[], Integers), "review_round = 2");
         assert_eq!(found(&["review_round < 2", "review_round >= 2"], &[], Integers), "never");
         assert_eq!(found(&[], &["review_round < 2", "review_round > 2"], Integers), "review_round = 2");
@@ -353,10 +363,11 @@ mod tests {
     fn what_must_hold_in_any_case_is_decided_however_much_it_is() {
         let low: Vec<String> = (0..400).map(|n| format!("a{n} < 5")).collect();
         let contradiction = format!("{} && z == 1 && z == 2", low[..200].join(" && "));
-        assert_eq!(found(&[&contradiction], &[], Domain::Anything), "never");
-        assert_eq!(found(&[&contradiction], &[], Domain::Integers), "never");
+        assert_eq!(found(&[&contradiction], &[], ValueDomain::Anything), "never");
+        assert_eq!(found(&[&contradiction], &[], ValueDomain::Integers), "never");
         assert!(
-            found(&[&low[..200].join(" && "), &low[200..].join(" && ")], &[], Domain::Integers).starts_with("a0 = 0")
+            found(&[&low[..200].join(" && "), &low[200..].join(" && ")], &[], ValueDomain::Integers)
+                .starts_with("a0 = 0")
         );
     }
 
@@ -366,25 +377,32 @@ mod tests {
             |count: usize| (0..count).map(|n| format!("(a{n} == 1 || b{n} == 1)")).collect::<Vec<_>>().join(" && ");
         let never =
             |count: usize| (0..count).map(|n| format!("a{n} == 1 || b{n} == 1")).collect::<Vec<_>>().join(" || ");
-        assert_ne!(found(&[&clause(16)], &[], Domain::Integers), "never");
-        assert_eq!(found(&[&clause(16)], &[&never(16)], Domain::Integers), "never");
-        assert_eq!(found(&[&clause(40)], &[], Domain::Integers), "too complex", "more paths than are looked at");
+        assert_ne!(found(&[&clause(16)], &[], ValueDomain::Integers), "never");
+        assert_eq!(found(&[&clause(16)], &[&never(16)], ValueDomain::Integers), "never");
+        assert_eq!(found(&[&clause(40)], &[], ValueDomain::Integers), "too complex", "more paths than are looked at");
     }
 
     #[test]
     fn after_one_refusal_nothing_is_answered_and_it_is_told_once() {
         let hard = (0..20).map(|n| format!("(a{n} == 1 || b{n} == 1)")).collect::<Vec<_>>().join(" && ");
         let (hard, easy) = (parse(&hard).unwrap(), parse("a < 1").unwrap());
-        let mut decider = Decider::new(Domain::Integers);
+        let mut decider = Decider::new(ValueDomain::Integers);
         assert!(!decider.refused_first());
-        assert_eq!(decider.witness(&[&hard], &[]), Err(TooComplex));
+        assert_eq!(decider.witness(&[&hard], &[]), Err(ExprTooComplex));
         assert!(decider.refused_first());
-        assert_eq!(decider.witness(&[&easy], &[]), Err(TooComplex));
+        assert_eq!(decider.witness(&[&easy], &[]), Err(ExprTooComplex));
         assert!(!decider.refused_first());
     }
 
     const PATHS: [&str; 3] = ["a", "b", "c"];
-    const OPS: [Op; 6] = [Op::Equal, Op::NotEqual, Op::Less, Op::AtMost, Op::More, Op::AtLeast];
+    const OPS: [CompareOp; 6] = [
+        CompareOp::Equal,
+        CompareOp::NotEqual,
+        CompareOp::Less,
+        CompareOp::AtMost,
+        CompareOp::More,
+        CompareOp::AtLeast,
+    ];
 
     fn nested(leaf: impl Strategy<Value = Expr> + 'static) -> impl Strategy<Value = Expr> {
         leaf.prop_recursive(3, 12, 3, |inner| {
@@ -396,12 +414,12 @@ mod tests {
         })
     }
 
-    fn compare(path: usize, op: usize, value: Value) -> Expr {
-        Expr::Compare(Compare { path: Path::new(PATHS[path], []), op: OPS[op], value, at: 0..0 })
+    fn compare(path: usize, op: usize, value: ExprValue) -> Expr {
+        Expr::Compare(Comparison { path: ValuePath::new(PATHS[path], []), op: OPS[op], value, at: 0..0 })
     }
 
-    fn whole(value: i64) -> Value {
-        Value::Number(Number::whole(value))
+    fn whole(value: i64) -> ExprValue {
+        ExprValue::Number(Number::whole(value))
     }
 
     fn over_integers() -> impl Strategy<Value = Expr> {
@@ -411,31 +429,31 @@ mod tests {
     fn over_anything() -> impl Strategy<Value = Expr> {
         let value = prop_oneof![
             (-2i64..3).prop_map(whole),
-            Just(Value::Number(Number(Number::UNIT / 2))),
-            prop_oneof![Just("PASS"), Just("FAIL"), Just("")].prop_map(|text| Value::Text(text.into())),
-            any::<bool>().prop_map(Value::Bool),
+            Just(ExprValue::Number(Number(Number::UNIT / 2))),
+            prop_oneof![Just("PASS"), Just("FAIL"), Just("")].prop_map(|text| ExprValue::Text(text.into())),
+            any::<bool>().prop_map(ExprValue::Bool),
         ];
         // Only numbers have an order; the parser refuses the rest, and so nothing else is asked here.
         nested((0..3usize, 0..6usize, value).prop_map(|(path, op, value)| match value {
-            Value::Number(_) => compare(path, op, value),
-            Value::Text(_) | Value::Bool(_) => compare(path, op % 2, value),
+            ExprValue::Number(_) => compare(path, op, value),
+            ExprValue::Text(_) | ExprValue::Bool(_) => compare(path, op % 2, value),
         }))
     }
 
     /// Something of every cell that the constants above can cut.
-    fn samples(domain: Domain) -> Vec<Option<Value>> {
-        let numbers = |step: i128| (-12..=12).map(move |it| Some(Value::Number(Number(it * step))));
+    fn samples(domain: ValueDomain) -> Vec<Option<ExprValue>> {
+        let numbers = |step: i128| (-12..=12).map(move |it| Some(ExprValue::Number(Number(it * step))));
         match domain {
-            Domain::Integers => numbers(Number::UNIT).collect(),
-            Domain::Anything => {
-                let texts = ["PASS", "FAIL", "", "other"].map(|text| Some(Value::Text(text.into())));
-                let others = [None, Some(Value::Bool(true)), Some(Value::Bool(false))];
+            ValueDomain::Integers => numbers(Number::UNIT).collect(),
+            ValueDomain::Anything => {
+                let texts = ["PASS", "FAIL", "", "other"].map(|text| Some(ExprValue::Text(text.into())));
+                let others = [None, Some(ExprValue::Bool(true)), Some(ExprValue::Bool(false))];
                 numbers(Number::UNIT / 4).chain(texts).chain(others).collect()
             }
         }
     }
 
-    fn brute_force(all: &[&Expr], none: &[&Expr], domain: Domain) -> bool {
+    fn brute_force(all: &[&Expr], none: &[&Expr], domain: ValueDomain) -> bool {
         let samples = samples(domain);
         let read = |expr: &Expr| {
             let paths = expr.comparisons();
@@ -449,7 +467,7 @@ mod tests {
         of(0).iter().any(|a| {
             of(1).iter().any(|b| {
                 of(2).iter().any(|c| {
-                    let lookup = |path: &Path| {
+                    let lookup = |path: &ValuePath| {
                         let index = PATHS.iter().position(|name| *name == path.head())?;
                         [a, b, c][index].clone()
                     };
@@ -460,15 +478,15 @@ mod tests {
     }
 
     /// The answer agrees with trying everything, and a witness is one.
-    fn agrees(all: &[&Expr], none: &[&Expr], domain: Domain) -> Result<(), TestCaseError> {
+    fn agrees(all: &[&Expr], none: &[&Expr], domain: ValueDomain) -> Result<(), TestCaseError> {
         let decided = Decider::new(domain).witness(all, none).unwrap();
         prop_assert_eq!(decided.is_some(), brute_force(all, none, domain));
         let Some(found) = decided else { return Ok(()) };
         let unnamed = match domain {
-            Domain::Integers => Some(whole(0)),
-            Domain::Anything => None,
+            ValueDomain::Integers => Some(whole(0)),
+            ValueDomain::Anything => None,
         };
-        let lookup = |path: &Path| found.get(path).cloned().or(unnamed.clone());
+        let lookup = |path: &ValuePath| found.get(path).cloned().or(unnamed.clone());
         prop_assert!(all.iter().all(|expr| expr.holds(&lookup)) && !none.iter().any(|expr| expr.holds(&lookup)));
         Ok(())
     }
@@ -478,17 +496,17 @@ mod tests {
 
         #[test]
         fn overlap_agrees_with_brute_force(one in over_integers(), two in over_integers()) {
-            agrees(&[&one, &two], &[], Domain::Integers)?;
+            agrees(&[&one, &two], &[], ValueDomain::Integers)?;
         }
 
         #[test]
         fn gap_agrees_with_brute_force(clauses in prop::collection::vec(over_integers(), 1..4)) {
-            agrees(&[], &clauses.iter().collect::<Vec<_>>(), Domain::Integers)?;
+            agrees(&[], &clauses.iter().collect::<Vec<_>>(), ValueDomain::Integers)?;
         }
 
         #[test]
         fn conditions_agree_with_brute_force(one in over_anything(), two in over_anything(), not in over_anything()) {
-            agrees(&[&one, &two], &[&not], Domain::Anything)?;
+            agrees(&[&one, &two], &[&not], ValueDomain::Anything)?;
         }
     }
 }

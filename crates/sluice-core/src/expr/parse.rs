@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Compare, Expr, Number, Op, Path, Value};
+use super::{CompareOp, Comparison, Expr, ExprValue, Number, ValuePath};
 
 /// Longest expression that is read, in bytes.
 const LONGEST: usize = 4096;
@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<Expr, ExprError> {
     if text.len() > LONGEST {
         return Err(error(0..text.len(), format!("it is longer than {LONGEST} bytes")));
     }
-    let mut parser = Parser { tokens: scan(text)?, next: 0, end: text.len(), depth: 0 };
+    let mut parser = ExprParser { tokens: scan(text)?, next: 0, end: text.len(), depth: 0 };
     let expr = parser.any()?;
     match parser.peek() {
         None => Ok(expr),
@@ -46,10 +46,10 @@ impl ExprError {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Kind {
-    Path(Path),
-    Value(Value),
-    Op(Op),
+enum ExprTokenKind {
+    Path(ValuePath),
+    Value(ExprValue),
+    Op(CompareOp),
     And,
     Or,
     Not,
@@ -57,28 +57,28 @@ enum Kind {
     Close,
 }
 
-impl Kind {
+impl ExprTokenKind {
     fn name(&self) -> String {
         match self {
-            Kind::Path(path) => format!("`{path}`"),
-            Kind::Value(value) => format!("{value}"),
-            Kind::Op(op) => format!("`{}`", op.symbol()),
-            Kind::And => "`&&`".into(),
-            Kind::Or => "`||`".into(),
-            Kind::Not => "`!`".into(),
-            Kind::Open => "`(`".into(),
-            Kind::Close => "`)`".into(),
+            ExprTokenKind::Path(path) => format!("`{path}`"),
+            ExprTokenKind::Value(value) => format!("{value}"),
+            ExprTokenKind::Op(op) => format!("`{}`", op.symbol()),
+            ExprTokenKind::And => "`&&`".into(),
+            ExprTokenKind::Or => "`||`".into(),
+            ExprTokenKind::Not => "`!`".into(),
+            ExprTokenKind::Open => "`(`".into(),
+            ExprTokenKind::Close => "`)`".into(),
         }
     }
 }
 
 #[derive(Clone, Debug)]
-struct Token {
-    kind: Kind,
+struct ExprToken {
+    kind: ExprTokenKind,
     at: Range<usize>,
 }
 
-fn scan(text: &str) -> Result<Vec<Token>, ExprError> {
+fn scan(text: &str) -> Result<Vec<ExprToken>, ExprError> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(first) = text[at..].chars().next() {
@@ -87,26 +87,26 @@ fn scan(text: &str) -> Result<Vec<Token>, ExprError> {
             continue;
         }
         let (kind, len) = token(text, at)?;
-        tokens.push(Token { kind, at: at..at + len });
+        tokens.push(ExprToken { kind, at: at..at + len });
         at += len;
     }
     Ok(tokens)
 }
 
 /// The token that starts at `at`, and its length in bytes.
-fn token(text: &str, at: usize) -> Result<(Kind, usize), ExprError> {
-    const SYMBOLS: [(&str, Kind); 11] = [
-        ("&&", Kind::And),
-        ("||", Kind::Or),
-        ("==", Kind::Op(Op::Equal)),
-        ("!=", Kind::Op(Op::NotEqual)),
-        ("<=", Kind::Op(Op::AtMost)),
-        (">=", Kind::Op(Op::AtLeast)),
-        ("<", Kind::Op(Op::Less)),
-        (">", Kind::Op(Op::More)),
-        ("!", Kind::Not),
-        ("(", Kind::Open),
-        (")", Kind::Close),
+fn token(text: &str, at: usize) -> Result<(ExprTokenKind, usize), ExprError> {
+    const SYMBOLS: [(&str, ExprTokenKind); 11] = [
+        ("&&", ExprTokenKind::And),
+        ("||", ExprTokenKind::Or),
+        ("==", ExprTokenKind::Op(CompareOp::Equal)),
+        ("!=", ExprTokenKind::Op(CompareOp::NotEqual)),
+        ("<=", ExprTokenKind::Op(CompareOp::AtMost)),
+        (">=", ExprTokenKind::Op(CompareOp::AtLeast)),
+        ("<", ExprTokenKind::Op(CompareOp::Less)),
+        (">", ExprTokenKind::Op(CompareOp::More)),
+        ("!", ExprTokenKind::Not),
+        ("(", ExprTokenKind::Open),
+        (")", ExprTokenKind::Close),
     ];
     let rest = &text[at..];
     for (symbol, kind) in SYMBOLS {
@@ -129,52 +129,52 @@ fn token(text: &str, at: usize) -> Result<(Kind, usize), ExprError> {
     }
 }
 
-fn quoted(rest: &str, at: usize, quote: char) -> Result<(Kind, usize), ExprError> {
+fn quoted(rest: &str, at: usize, quote: char) -> Result<(ExprTokenKind, usize), ExprError> {
     match rest[1..].find(quote) {
-        Some(len) => Ok((Kind::Value(Value::Text(rest[1..=len].into())), len + 2)),
+        Some(len) => Ok((ExprTokenKind::Value(ExprValue::Text(rest[1..=len].into())), len + 2)),
         None => Err(error(at..at + rest.len(), format!("text without its closing {quote}"))),
     }
 }
 
-fn number(rest: &str, at: usize) -> Result<(Kind, usize), ExprError> {
+fn number(rest: &str, at: usize) -> Result<(ExprTokenKind, usize), ExprError> {
     let len = rest
         .char_indices()
         .find(|(index, c)| !(c.is_ascii_alphanumeric() || *c == '.' || (*index == 0 && *c == '-')))
         .map_or(rest.len(), |(index, _)| index);
     let digits = &rest[..len];
     match Number::read(digits) {
-        Some(number) => Ok((Kind::Value(Value::Number(number)), len)),
+        Some(number) => Ok((ExprTokenKind::Value(ExprValue::Number(number)), len)),
         None => Err(error(at..at + len, format!("`{digits}` is not a number that can be compared"))
             .help("numbers have at most 18 digits and 9 decimal places")),
     }
 }
 
-fn word(rest: &str, at: usize) -> Result<(Kind, usize), ExprError> {
+fn word(rest: &str, at: usize) -> Result<(ExprTokenKind, usize), ExprError> {
     let (path, len) = path(rest, at)?;
     let kind = match (path.head(), path.tail()) {
-        ("true", []) => Kind::Value(Value::Bool(true)),
-        ("false", []) => Kind::Value(Value::Bool(false)),
+        ("true", []) => ExprTokenKind::Value(ExprValue::Bool(true)),
+        ("false", []) => ExprTokenKind::Value(ExprValue::Bool(false)),
         ("and" | "AND", []) => return Err(error(at..at + len, "`and` is not an operator").help("write `&&`")),
         ("or" | "OR", []) => return Err(error(at..at + len, "`or` is not an operator").help("write `||`")),
         ("not" | "NOT", []) => return Err(error(at..at + len, "`not` is not an operator").help("write `!`")),
-        _ => Kind::Path(path),
+        _ => ExprTokenKind::Path(path),
     };
     Ok((kind, len))
 }
 
 /// `${path}`: the same as `path`, for those used to the variables of prompts.
-fn braced(rest: &str, at: usize) -> Result<(Kind, usize), ExprError> {
+fn braced(rest: &str, at: usize) -> Result<(ExprTokenKind, usize), ExprError> {
     let whole = || error(at..at + 1, "`$` that starts no variable").help("write `${name}`, or just the name");
     let inner = rest.strip_prefix("${").ok_or_else(whole)?;
     let (path, len) = path(inner, at + 2)?;
     match inner[len..].strip_prefix('}') {
-        Some(_) => Ok((Kind::Path(path), len + 3)),
+        Some(_) => Ok((ExprTokenKind::Path(path), len + 3)),
         None => Err(error(at..at + len + 2, "`${` without its `}`")),
     }
 }
 
 /// Reads a dotted path from the start of `rest`. Also used for the variables of prompts and commands.
-pub(crate) fn path(rest: &str, at: usize) -> Result<(Path, usize), ExprError> {
+pub(crate) fn path(rest: &str, at: usize) -> Result<(ValuePath, usize), ExprError> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let segment = |from: usize| {
         let len = rest[from..].find(|c: char| !is_word(c)).unwrap_or(rest.len() - from);
@@ -190,7 +190,7 @@ pub(crate) fn path(rest: &str, at: usize) -> Result<(Path, usize), ExprError> {
         let (skip, close) = match rest[len..].chars().next() {
             Some('.') => (1, ""),
             Some('[') => (1, "]"),
-            _ => return Ok((Path::new(first, tail), len)),
+            _ => return Ok((ValuePath::new(first, tail), len)),
         };
         let next = segment(len + skip);
         let end = len + skip + next.len();
@@ -202,25 +202,25 @@ pub(crate) fn path(rest: &str, at: usize) -> Result<(Path, usize), ExprError> {
     }
 }
 
-struct Parser {
-    tokens: Vec<Token>,
+struct ExprParser {
+    tokens: Vec<ExprToken>,
     next: usize,
     end: usize,
     depth: usize,
 }
 
-impl Parser {
-    fn peek(&self) -> Option<&Token> {
+impl ExprParser {
+    fn peek(&self) -> Option<&ExprToken> {
         self.tokens.get(self.next)
     }
 
-    fn take(&mut self) -> Option<Token> {
+    fn take(&mut self) -> Option<ExprToken> {
         let token = self.tokens.get(self.next).cloned();
         self.next += 1;
         token
     }
 
-    fn takes(&mut self, kind: &Kind) -> bool {
+    fn takes(&mut self, kind: &ExprTokenKind) -> bool {
         let found = self.peek().is_some_and(|token| token.kind == *kind);
         self.next += usize::from(found);
         found
@@ -228,7 +228,7 @@ impl Parser {
 
     fn any(&mut self) -> Result<Expr, ExprError> {
         let mut parts = vec![self.all()?];
-        while self.takes(&Kind::Or) {
+        while self.takes(&ExprTokenKind::Or) {
             parts.push(self.all()?);
         }
         Ok(one_or(parts, Expr::Any))
@@ -236,7 +236,7 @@ impl Parser {
 
     fn all(&mut self) -> Result<Expr, ExprError> {
         let mut parts = vec![self.unary()?];
-        while self.takes(&Kind::And) {
+        while self.takes(&ExprTokenKind::And) {
             parts.push(self.unary()?);
         }
         Ok(one_or(parts, Expr::All))
@@ -248,38 +248,42 @@ impl Parser {
             return Err(error(self.end..self.end, message).help("write `field < 2`"));
         };
         match token.kind {
-            Kind::Not => Ok(Expr::Not(Box::new(self.deeper(&token.at, Parser::unary)?))),
-            Kind::Open => {
-                let inner = self.deeper(&token.at, Parser::any)?;
-                match self.takes(&Kind::Close) {
+            ExprTokenKind::Not => Ok(Expr::Not(Box::new(self.deeper(&token.at, ExprParser::unary)?))),
+            ExprTokenKind::Open => {
+                let inner = self.deeper(&token.at, ExprParser::any)?;
+                match self.takes(&ExprTokenKind::Close) {
                     true => Ok(inner),
                     false => Err(error(token.at, "`(` without its `)`")),
                 }
             }
-            Kind::Path(path) => self.comparison(path, token.at),
-            Kind::Value(_) | Kind::Op(_) | Kind::And | Kind::Or | Kind::Close => {
+            ExprTokenKind::Path(path) => self.comparison(path, token.at),
+            ExprTokenKind::Value(_)
+            | ExprTokenKind::Op(_)
+            | ExprTokenKind::And
+            | ExprTokenKind::Or
+            | ExprTokenKind::Close => {
                 Err(error(token.at, format!("a comparison cannot start with {}", token.kind.name()))
                     .help("the field comes first: `field < 2`"))
             }
         }
     }
 
-    fn comparison(&mut self, path: Path, at: Range<usize>) -> Result<Expr, ExprError> {
-        let Some(Token { kind: Kind::Op(op), at: op_at }) = self.peek().cloned() else {
-            return Ok(Expr::Compare(Compare { path, op: Op::Equal, value: Value::Bool(true), at }));
+    fn comparison(&mut self, path: ValuePath, at: Range<usize>) -> Result<Expr, ExprError> {
+        let Some(ExprToken { kind: ExprTokenKind::Op(op), at: op_at }) = self.peek().cloned() else {
+            return Ok(Expr::Compare(Comparison { path, op: CompareOp::Equal, value: ExprValue::Bool(true), at }));
         };
         self.next += 1;
         match self.take() {
-            Some(Token { kind: Kind::Value(value), at: value_at }) => match (&value, op.is_order()) {
-                (Value::Number(_), _) | (Value::Text(_) | Value::Bool(_), false) => {
-                    Ok(Expr::Compare(Compare { path, op, value, at }))
+            Some(ExprToken { kind: ExprTokenKind::Value(value), at: value_at }) => match (&value, op.is_order()) {
+                (ExprValue::Number(_), _) | (ExprValue::Text(_) | ExprValue::Bool(_), false) => {
+                    Ok(Expr::Compare(Comparison { path, op, value, at }))
                 }
-                (Value::Text(_) | Value::Bool(_), true) => {
+                (ExprValue::Text(_) | ExprValue::Bool(_), true) => {
                     Err(error(value_at, format!("`{}` compares numbers, not {value}", op.symbol()))
                         .help("compare text with `==` or `!=`"))
                 }
             },
-            Some(Token { kind: Kind::Path(other), at }) => {
+            Some(ExprToken { kind: ExprTokenKind::Path(other), at }) => {
                 Err(error(at, format!("`{other}` is not a value")).help(&format!("text stands in quotes: '{other}'")))
             }
             Some(token) => Err(error(token.at, format!("expected a value, found {}", token.kind.name()))),

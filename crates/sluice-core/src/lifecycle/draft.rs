@@ -1,80 +1,80 @@
 //! A lifecycle as its file says it: names that may lead nowhere, guards that are still text, each with its place.
 
 use crate::artifact::Verdict;
-use crate::lifecycle::{By, FieldValue, HarnessChoice, Permissions};
-use crate::span::{At, Span, Text};
+use crate::lifecycle::{AgentPermissions, AssignedTaker, FieldValue, HarnessChoice};
+use crate::span::{SourceText, Span, SpannedValue};
 
 /// A lifecycle before it is checked.
 #[derive(Clone, Debug, Default)]
-pub struct Draft {
+pub struct LifecycleDraft {
     /// The whole file, for findings that have no better place.
     pub span: Span,
     /// `name`
-    pub name: Option<At<String>>,
+    pub name: Option<SpannedValue<String>>,
     /// `version`
     pub version: Option<u64>,
     /// `states`, by name.
-    pub states: Vec<State>,
+    pub states: Vec<StateDraft>,
     /// `transitions`
-    pub transitions: Vec<Transition>,
+    pub transitions: Vec<TransitionDraft>,
     /// `exit_monitoring.poll_interval`
     pub poll_interval: Option<u32>,
     /// `exit_monitoring.rules`
-    pub rules: Vec<Rule>,
+    pub rules: Vec<ExitRuleDraft>,
     /// `prompts`, by name.
-    pub prompts: Vec<(At<String>, Text)>,
+    pub prompts: Vec<(SpannedValue<String>, SourceText)>,
 }
 
 /// A state and what stands under it.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct StateDraft {
     /// Its name.
-    pub name: At<String>,
+    pub name: SpannedValue<String>,
     /// `terminal`
     pub terminal: bool,
     /// `respawn_prompt`
-    pub respawn_prompt: Option<At<String>>,
+    pub respawn_prompt: Option<SpannedValue<String>>,
     /// `enter_prompt`
-    pub enter_prompt: Option<At<String>>,
+    pub enter_prompt: Option<SpannedValue<String>>,
     /// `run`
-    pub run: Option<Run>,
+    pub run: Option<StateRunDraft>,
 }
 
 /// The keys of `run`.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct StateRunDraft {
     /// Where the key itself stands.
     pub span: Span,
     /// `recipe`
-    pub recipe: At<String>,
+    pub recipe: SpannedValue<String>,
     /// `inputs`, by name.
-    pub inputs: Vec<(At<String>, Text)>,
+    pub inputs: Vec<(SpannedValue<String>, SourceText)>,
     /// `completed`
-    pub completed: Option<At<String>>,
+    pub completed: Option<SpannedValue<String>>,
     /// `failed`
-    pub failed: Option<At<String>>,
+    pub failed: Option<SpannedValue<String>>,
 }
 
 /// An entry of `transitions`.
 #[derive(Clone, Debug)]
-pub struct Transition {
+pub struct TransitionDraft {
     /// The whole entry.
     pub span: Span,
     /// `from`; `None` when it is missing, which has been reported.
-    pub from: Option<At<String>>,
+    pub from: Option<SpannedValue<String>>,
     /// `to`; likewise.
-    pub to: Option<At<String>>,
+    pub to: Option<SpannedValue<String>>,
     /// `gate`
-    pub gate: Option<Gate>,
+    pub gate: Option<GateDraft>,
     /// `when`
-    pub when: Option<Text>,
+    pub when: Option<SourceText>,
     /// `by`
-    pub by: Option<By>,
+    pub by: Option<AssignedTaker>,
     /// `hooks`
-    pub hooks: Vec<At<Hook>>,
+    pub hooks: Vec<SpannedValue<HookDraft>>,
 }
 
-impl Transition {
+impl TransitionDraft {
     /// Where it says what it leads to.
     pub fn to_span(&self) -> Span {
         self.to.as_ref().map_or(self.span, |to| to.span)
@@ -88,30 +88,30 @@ impl Transition {
 
 /// `gate` or `has_artifact`.
 #[derive(Clone, Debug)]
-pub struct Gate {
+pub struct GateDraft {
     /// `section`
-    pub section: At<String>,
+    pub section: SpannedValue<String>,
     /// `required`
     pub required: Option<bool>,
     /// `fields`
-    pub fields: Vec<At<String>>,
+    pub fields: Vec<SpannedValue<String>>,
     /// `verdict`
-    pub verdict: Option<At<Verdict>>,
+    pub verdict: Option<SpannedValue<Verdict>>,
     /// `strict`
     pub strict: bool,
 }
 
 /// An entry of `hooks`, at the place of its `action`.
 #[derive(Clone, Debug)]
-pub enum Hook {
+pub enum HookDraft {
     /// `acquire_workspace`
     AcquireWorkspace,
     /// `release_workspace`
     ReleaseWorkspace,
     /// `spawn_agent`
-    SpawnAgent(Spawn),
+    SpawnAgent(SpawnDraft),
     /// `spawn_reviewer`
-    SpawnReviewer(Spawn),
+    SpawnReviewer(SpawnDraft),
     /// `kill_session`
     KillSession,
     /// `kill_reviewer`
@@ -119,7 +119,7 @@ pub enum Hook {
     /// `notify_worker`
     NotifyWorker {
         /// `message`
-        message: Option<Text>,
+        message: Option<SourceText>,
         /// `start`
         start: bool,
     },
@@ -134,52 +134,52 @@ pub enum Hook {
     /// `delete_remote_branch`
     DeleteRemoteBranch,
     /// `notify`
-    Notify(Text),
+    Notify(SourceText),
     /// `run_command`
-    RunCommand(Text),
+    RunCommand(SourceText),
     /// `set_field`
-    SetField(At<String>, At<FieldValue>),
+    SetField(SpannedValue<String>, SpannedValue<FieldValue>),
 }
 
 /// The keys of `spawn_agent` and `spawn_reviewer`.
 #[derive(Clone, Debug)]
-pub struct Spawn {
+pub struct SpawnDraft {
     /// `prompt`
-    pub prompt: At<String>,
+    pub prompt: SpannedValue<String>,
     /// `harness`
     pub harness: HarnessChoice,
     /// `permissions`
-    pub permissions: Permissions,
+    pub permissions: AgentPermissions,
     /// `increment`
-    pub increment: Option<At<String>>,
+    pub increment: Option<SpannedValue<String>>,
 }
 
 /// An entry of `exit_monitoring.rules`.
 #[derive(Clone, Debug)]
-pub struct Rule {
+pub struct ExitRuleDraft {
     /// The whole entry.
     pub span: Span,
     /// `status`
-    pub status: At<String>,
+    pub status: SpannedValue<String>,
     /// `has_artifact`
-    pub has_artifact: Option<Gate>,
+    pub has_artifact: Option<GateDraft>,
     /// `no_artifact`, at its key.
     pub no_artifact: Option<Span>,
     /// `then`, `then_when` or `action`.
-    pub reaction: Reaction,
+    pub reaction: ReactionDraft,
 }
 
 /// What a rule leads to.
 #[derive(Clone, Debug)]
-pub enum Reaction {
+pub enum ReactionDraft {
     /// `then`
-    Then(At<String>),
+    Then(SpannedValue<String>),
     /// `then_when`, at its key.
-    ThenWhen(At<Vec<Clause>>),
+    ThenWhen(SpannedValue<Vec<ClauseDraft>>),
     /// `action: crash`
     Crash {
         /// `stuck_after`
-        stuck_after: Option<At<u32>>,
+        stuck_after: Option<SpannedValue<u32>>,
         /// `respawn`
         respawn: bool,
     },
@@ -189,9 +189,9 @@ pub enum Reaction {
 
 /// An entry of `then_when`.
 #[derive(Clone, Debug)]
-pub struct Clause {
+pub struct ClauseDraft {
     /// `when`
-    pub when: Text,
+    pub when: SourceText,
     /// `then`
-    pub then: At<String>,
+    pub then: SpannedValue<String>,
 }

@@ -1,7 +1,7 @@
 //! What a command's environment can carry. Values reach commands that way and no other, so what no system could start
 //! is found here, where it can be said which value it was, and not by a worker that fails to start a program.
 
-use crate::text::Command;
+use crate::text::ShellCommand;
 
 /// The most bytes of one entry, name and value together. Linux takes strings of up to 131,072 bytes; the `=` between
 /// the two and the NUL at the end belong to them. The same is true of the script.
@@ -11,7 +11,7 @@ pub const LONGEST_ENTRY: usize = 128 * 1024 - 2;
 pub const MOST_IN_ALL: usize = 1024 * 1024;
 
 /// The values of a command by the names of their variables; or what is wrong with one of them.
-pub fn carried(command: &Command, values: Vec<String>) -> Result<Vec<(String, String)>, String> {
+pub fn carried(command: &ShellCommand, values: Vec<String>) -> Result<Vec<(String, String)>, String> {
     let mut size = fitting("the command", LONGEST_ENTRY, &command.script)?;
     let mut environment = Vec::with_capacity(values.len());
     for ((name, path), value) in command.environment.iter().zip(values) {
@@ -44,11 +44,11 @@ fn fitting(what: &str, room: usize, text: &str) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expr::Path;
+    use crate::expr::ValuePath;
 
-    fn command(values: usize) -> Command {
-        let value = |number| (format!("V{number}"), Path::new(format!("v{number}"), []));
-        Command { script: "x".into(), environment: (0..values).map(value).collect() }
+    fn command(values: usize) -> ShellCommand {
+        let value = |number| (format!("V{number}"), ValuePath::new(format!("v{number}"), []));
+        ShellCommand { script: "x".into(), environment: (0..values).map(value).collect() }
     }
 
     #[test]

@@ -3,29 +3,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::lifecycle::Permissions;
-use crate::recipe::{Data, Dialect, FailureKind, InputKind, Join, OnExhausted, OnLimit};
-use crate::span::{At, Span, Text};
+use crate::lifecycle::AgentPermissions;
+use crate::recipe::{Data, FailureKind, Join, OnExhausted, OnLimit, RecipeDialect, RecipeInputKind};
+use crate::span::{SourceText, Span, SpannedValue};
 
 /// A recipe before it is checked.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct RecipeDraft {
     /// The whole file, for findings that have no better place.
     pub span: Span,
     /// The format, for the words of messages.
-    pub dialect: Dialect,
+    pub dialect: RecipeDialect,
     /// `name` or `template`
-    pub name: Option<At<String>>,
+    pub name: Option<SpannedValue<String>>,
     /// `description`
     pub description: String,
     /// `version`
     pub version: String,
     /// `trigger`, when it is an event.
-    pub trigger: Option<Trigger>,
+    pub trigger: Option<TriggerDraft>,
     /// `input`
-    pub inputs: Option<Vec<Input>>,
+    pub inputs: Option<Vec<InputDraft>>,
     /// `steps`
-    pub steps: Vec<Step>,
+    pub steps: Vec<StepDraft>,
     /// `max_parallel`
     pub max_parallel: Option<u32>,
     /// `repeat`: how long after the end, and how many ended runs are kept.
@@ -33,60 +33,60 @@ pub struct Draft {
     /// `timeout`
     pub timeout: Option<Duration>,
     /// `on_complete`
-    pub on_complete: Vec<RunHook>,
+    pub on_complete: Vec<RunHookDraft>,
     /// `on_fail`
-    pub on_fail: Vec<RunHook>,
+    pub on_fail: Vec<RunHookDraft>,
 }
 
 /// `trigger: {event, where}`
 #[derive(Clone, Debug)]
-pub struct Trigger {
+pub struct TriggerDraft {
     /// `event`
-    pub event: At<String>,
+    pub event: SpannedValue<String>,
     /// `where`
-    pub filter: Option<Text>,
+    pub filter: Option<SourceText>,
 }
 
 /// An entry of `input`.
 #[derive(Clone, Debug)]
-pub struct Input {
+pub struct InputDraft {
     /// `name`
-    pub name: At<String>,
+    pub name: SpannedValue<String>,
     /// `type`
-    pub kind: InputKind,
+    pub kind: RecipeInputKind,
     /// `required`
     pub required: Option<bool>,
     /// `default`
-    pub default: Option<At<Data>>,
+    pub default: Option<SpannedValue<Data>>,
 }
 
 /// An entry of `steps`.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct StepDraft {
     /// The whole entry.
     pub span: Span,
     /// `name` or `id`
-    pub name: At<String>,
+    pub name: SpannedValue<String>,
     /// `title`
     pub title: Option<String>,
     /// `role`
-    pub role: Option<At<String>>,
+    pub role: Option<SpannedValue<String>>,
     /// `needs` or `depends_on`
-    pub needs: Option<Vec<At<String>>>,
+    pub needs: Option<Vec<SpannedValue<String>>>,
     /// `when` or `condition`
-    pub condition: Option<Text>,
+    pub condition: Option<SourceText>,
     /// What it does; `None` when the file does not say it well enough, which has been reported.
-    pub work: Option<Work>,
+    pub work: Option<StepWorkDraft>,
     /// `output`
-    pub output: Option<At<String>>,
+    pub output: Option<SpannedValue<String>>,
     /// `timeout`
     pub timeout: Option<Duration>,
     /// `retry`
-    pub retry: Option<Retry>,
+    pub retry: Option<RetryDraft>,
     /// `loop`, or `loop_to` with `max_retries`
-    pub loop_back: Option<LoopBack>,
+    pub loop_back: Option<LoopBackDraft>,
     /// `max_retries` of a manifest, which means a loop or retries, depending on the condition.
-    pub max_retries: Option<At<u32>>,
+    pub max_retries: Option<SpannedValue<u32>>,
     /// `workspace: own`
     pub own_workspace: bool,
     /// `join`
@@ -96,25 +96,25 @@ pub struct Step {
     /// `harness`
     pub harness: Option<String>,
     /// `permissions`
-    pub permissions: Option<Permissions>,
+    pub permissions: Option<AgentPermissions>,
     /// `acts_as: person`
-    pub acts_as_person: Option<At<()>>,
+    pub acts_as_person: Option<SpannedValue<()>>,
 }
 
 /// What a step does.
 #[derive(Clone, Debug)]
-pub enum Work {
+pub enum StepWorkDraft {
     /// `type: agent`
     Agent {
         /// `prompt`, `prompt_file`, or a template's `description`
-        prompt: Prompt,
+        prompt: PromptDraft,
     },
     /// `type: agent-loop`
     AgentLoop {
         /// `prompt`
-        prompt: Prompt,
+        prompt: PromptDraft,
         /// `arbiter_prompt`
-        arbiter: Prompt,
+        arbiter: PromptDraft,
         /// `max_iterations`
         max_iterations: u32,
         /// `on_max_iterations`
@@ -123,9 +123,9 @@ pub enum Work {
     /// `type: parallel-agents`
     ParallelAgents {
         /// `for_each`
-        items: Items,
+        items: ItemsDraft,
         /// `prompt`
-        prompt: Prompt,
+        prompt: PromptDraft,
         /// `max_concurrent`
         max_concurrent: u32,
         /// `on_failure`
@@ -134,49 +134,49 @@ pub enum Work {
     /// `type: script`
     Script {
         /// `command`
-        command: Text,
+        command: SourceText,
     },
     /// `type: gate`
     Gate {
         /// `command`
-        command: Text,
+        command: SourceText,
         /// `message`
-        message: Option<Text>,
+        message: Option<SourceText>,
     },
     /// `type: task`
     Task {
         /// `summary`
-        summary: Text,
+        summary: SourceText,
         /// `branch`
-        branch: Option<Text>,
+        branch: Option<SourceText>,
         /// `workflow`
         workflow: Option<String>,
         /// `project`
         project: Option<String>,
         /// `context`
-        context: Option<Text>,
+        context: Option<SourceText>,
     },
 }
 
 /// What an agent is told.
 #[derive(Clone, Debug)]
-pub enum Prompt {
+pub enum PromptDraft {
     /// In the file.
-    Inline(Text),
+    Inline(SourceText),
     /// In a file of its own.
     File {
         /// As written.
-        path: At<String>,
+        path: SpannedValue<String>,
         /// What the reader found there.
-        found: PromptFile,
+        found: PromptFileDraft,
     },
 }
 
 /// What the reader found where a prompt file should be.
 #[derive(Clone, Debug)]
-pub enum PromptFile {
+pub enum PromptFileDraft {
     /// This text, which other steps may share.
-    Read(Arc<Text>),
+    Read(Arc<SourceText>),
     /// Nothing that can be read, for this reason.
     Missing(String),
     /// A way out of the root, for this reason.
@@ -185,16 +185,16 @@ pub enum PromptFile {
 
 /// `for_each`
 #[derive(Clone, Debug)]
-pub enum Items {
+pub enum ItemsDraft {
     /// A variable, as text.
-    Text(Text),
+    Text(SourceText),
     /// A list in the file.
     Listed(Vec<Data>),
 }
 
 /// `retry`
 #[derive(Clone, Debug)]
-pub struct Retry {
+pub struct RetryDraft {
     /// `max`
     pub max: u32,
     /// `backoff`
@@ -205,9 +205,9 @@ pub struct Retry {
 
 /// `loop` or `loop_to`
 #[derive(Clone, Debug)]
-pub struct LoopBack {
+pub struct LoopBackDraft {
     /// `to`
-    pub to: At<String>,
+    pub to: SpannedValue<String>,
     /// `max`
     pub max: Option<u32>,
     /// `on_exhausted`
@@ -216,11 +216,11 @@ pub struct LoopBack {
 
 /// An entry of `on_complete` or `on_fail`.
 #[derive(Clone, Debug)]
-pub enum RunHook {
+pub enum RunHookDraft {
     /// `notify`
-    Notify(Text),
+    Notify(SourceText),
     /// `run_command`
-    RunCommand(Text),
+    RunCommand(SourceText),
     /// `start`
     Start(String),
 }

@@ -8,14 +8,14 @@
 //! then it works in the workspace.
 
 use super::decide::not_ready;
-use super::effect::{Effect, Part, TimerKey};
-use super::event::{Answerer, Event, Outcome, Question, QuestionKind};
-use super::input::{Ask, Asker, Input, Mode, Report, Speaker};
-use super::record::Book;
-use super::sketch::Sketch;
+use super::effect::{AttemptPart, RunEffect, TimerKey};
+use super::event::{Answerer, QuestionKind, RunEvent, RunQuestion, StepOutcome};
+use super::input::{AttemptReport, QuestionRequest, RunAsker, RunInput, RunMode, Speaker};
+use super::record::RunRecord;
+use super::sketch::RunPending;
 use super::state::{StepStatus, attempt_of, parts};
 use crate::machine::{Refusal, RefusalCode};
-use crate::recipe::{FailureKind, StepId, Work};
+use crate::recipe::{FailureKind, StepId, StepWork};
 
 /// The most questions that the agents of one step may ask in one round.
 const MOST_QUESTIONS: u32 = 100;
@@ -25,17 +25,17 @@ const MOST_OPTIONS: usize = 20;
 const LONGEST_QUESTION: usize = 16 * 1024;
 
 /// Whether `by` may say this. An agent speaks about its own attempt, and about nothing else.
-pub(super) fn may_say(by: &Asker, input: &Input) -> Result<(), Refusal> {
+pub(super) fn may_say(by: &RunAsker, input: &RunInput) -> Result<(), Refusal> {
     let refuse = |message: &str| Err(Refusal::new(RefusalCode::NotYours, message));
     match (by, input) {
-        (Asker::Person, _) => Ok(()),
-        (Asker::Agent(speaker), Input::Ask { by, .. } | Input::Said { by, .. }) if by == speaker => Ok(()),
-        (Asker::Agent(_), _) => refuse("Not allowed: an agent may speak about its own step only"),
-        (Asker::Stranger, _) => refuse("Not allowed: a session may speak about its own task or step only"),
+        (RunAsker::Person, _) => Ok(()),
+        (RunAsker::Agent(speaker), RunInput::Ask { by, .. } | RunInput::Said { by, .. }) if by == speaker => Ok(()),
+        (RunAsker::Agent(_), _) => refuse("Not allowed: an agent may speak about its own step only"),
+        (RunAsker::Stranger, _) => refuse("Not allowed: a session may speak about its own task or step only"),
     }
 }
 
-impl Sketch<'_> {
+impl RunPending<'_> {
     /// The agent that speaks is at work: its attempt is under way.
     fn at_work(&self, by: &Speaker) -> Result<(), Refusal> {
         self.still_going()?;
@@ -45,11 +45,11 @@ impl Sketch<'_> {
         let name = self.name(by.step);
         let state = self.step(by.step);
         let is_agent = match self.plan.recipe.step(by.step).work {
-            Work::Agent { .. } | Work::AgentLoop { .. } | Work::ParallelAgents { .. } => true,
+            StepWork::Agent { .. } | StepWork::AgentLoop { .. } | StepWork::ParallelAgents { .. } => true,
             // How a command went is what its exit code says, and nobody's word.
-            Work::Script { .. } | Work::Gate { .. } | Work::Task(_) => false,
+            StepWork::Script { .. } | StepWork::Gate { .. } | StepWork::Task(_) => false,
         };
-        if !is_agent || self.base.given.mode == Mode::ByHand {
+        if !is_agent || self.base.given.mode == RunMode::ByHand {
             let message = format!("`{name}` has no agent that could speak for it");
             return Err(not_ready(message).hint("a script or gate speaks by its exit code and by what it prints"));
         }
@@ -66,7 +66,7 @@ impl Sketch<'_> {
     }
 
     /// An agent asks a person. What it has asked before is not asked again: the question or its answer is there.
-    pub(super) fn ask(&mut self, by: &Speaker, ask: &Ask) -> Result<(), Refusal> {
+    pub(super) fn ask(&mut self, by: &Speaker, ask: &QuestionRequest) -> Result<(), Refusal> {
         self.at_work(by)?;
         let (name, state) = (self.name(by.step), self.step(by.step));
         if state.asked(by.part, ask).is_some() {
@@ -81,30 +81,30 @@ impl Sketch<'_> {
         }
         sound(ask)?;
         let deadline = ask.wait.map(|wait| self.now.after(wait));
-        let question = Question {
+        let question = RunQuestion {
             choices: ask.options.clone(),
             default: ask.default.clone(),
             deadline,
-            ..Question::new(self.next_question(), QuestionKind::Clarification, ask.text.clone())
+            ..RunQuestion::new(self.next_question(), QuestionKind::Clarification, ask.text.clone())
         };
         self.clear_timeout(by.step);
         if let Some(at) = deadline {
-            self.wants(Effect::SetTimer(TimerKey::Question(question.id), at));
+            self.wants(RunEffect::SetTimer(TimerKey::Question(question.id), at));
         }
-        self.wants(Effect::Notify(format!("`{name}` asks: {}", ask.text)));
-        self.happens(Event::Asked { step: by.step, part: by.part, question });
+        self.wants(RunEffect::Notify(format!("`{name}` asks: {}", ask.text)));
+        self.happens(RunEvent::Asked { step: by.step, part: by.part, question });
         Ok(())
     }
 
     /// A question of an agent is answered: the agent goes on, and its time with it.
     pub(super) fn tell(&mut self, id: StepId, question: u32, option: &str, message: Option<String>, by: Answerer) {
-        self.happens(Event::Answered { step: id, question, option: option.to_owned(), message, by });
+        self.happens(RunEvent::Answered { step: id, question, option: option.to_owned(), message, by });
         self.time_goes_on(id);
     }
 
     /// Nobody has answered an agent in time, and it gave no default: it has to decide by itself.
     pub(super) fn give_up(&mut self, id: StepId, question: u32) {
-        self.happens(Event::Withdrawn { step: id, question });
+        self.happens(RunEvent::Withdrawn { step: id, question });
         self.time_goes_on(id);
     }
 
@@ -113,45 +113,47 @@ impl Sketch<'_> {
         let Some(timeout) = self.plan.recipe.step(id).timeout.filter(|_| state.is_busy()) else { return };
         let key = TimerKey::Timeout(id, state.since);
         let at = self.now.after(timeout);
-        self.wants(Effect::SetTimer(key, at));
+        self.wants(RunEffect::SetTimer(key, at));
     }
 
     /// Nobody waits any more for what the agents of a step have asked, or that of one part of it; true if there was
     /// something.
-    pub(super) fn withdraw(&mut self, id: StepId, part: Option<Part>) -> bool {
+    pub(super) fn withdraw(&mut self, id: StepId, part: Option<AttemptPart>) -> bool {
         let asked = self.step(id).asked.iter().filter(|it| it.answer.is_none());
         let open: Vec<u32> =
             asked.filter(|it| part.is_none_or(|part| it.part == part)).map(|it| it.question.id).collect();
         for question in &open {
-            self.happens(Event::Withdrawn { step: id, question: *question });
+            self.happens(RunEvent::Withdrawn { step: id, question: *question });
         }
         !open.is_empty()
     }
 
     /// An agent says how its work went.
-    pub(super) fn said(&mut self, by: &Speaker, report: &Report) -> Result<(), Refusal> {
+    pub(super) fn said(&mut self, by: &Speaker, report: &AttemptReport) -> Result<(), Refusal> {
         self.at_work(by)?;
         if self.step(by.step).report(by.part) != Some(report) {
-            self.happens(Event::Said { step: by.step, part: by.part, report: report.clone() });
+            self.happens(RunEvent::Said { step: by.step, part: by.part, report: report.clone() });
         }
         Ok(())
     }
 
     /// How a part has ended: as its agent said, if it said anything; what it left out is taken from the end.
-    pub(super) fn settled(&self, id: StepId, part: Part, end: &Report) -> Report {
-        let (Report::Completed(left) | Report::Failed { outcome: left, .. }) = end;
+    pub(super) fn settled(&self, id: StepId, part: AttemptPart, end: &AttemptReport) -> AttemptReport {
+        let (AttemptReport::Completed(left) | AttemptReport::Failed { outcome: left, .. }) = end;
         match self.step(id).report(part) {
-            Some(Report::Completed(said)) => Report::Completed(filled(said, left)),
-            Some(Report::Failed { error, outcome, .. }) => {
-                Report::Failed { kind: FailureKind::Failed, error: error.clone(), outcome: filled(outcome, left) }
-            }
+            Some(AttemptReport::Completed(said)) => AttemptReport::Completed(filled(said, left)),
+            Some(AttemptReport::Failed { error, outcome, .. }) => AttemptReport::Failed {
+                kind: FailureKind::Failed,
+                error: error.clone(),
+                outcome: filled(outcome, left),
+            },
             None => end.clone(),
         }
     }
 }
 
 /// A question that a person can answer.
-fn sound(ask: &Ask) -> Result<(), Refusal> {
+fn sound(ask: &QuestionRequest) -> Result<(), Refusal> {
     let refuse = |message: &str, hint: &str| Err(not_ready(message).hint(hint));
     let size = ask.text.len() + ask.options.iter().map(String::len).sum::<usize>();
     if ask.text.trim().is_empty() {
@@ -172,8 +174,8 @@ fn sound(ask: &Ask) -> Result<(), Refusal> {
     }
 }
 
-fn filled(said: &Outcome, left: &Outcome) -> Outcome {
-    Outcome {
+fn filled(said: &StepOutcome, left: &StepOutcome) -> StepOutcome {
+    StepOutcome {
         summary: if said.summary.is_empty() { left.summary.clone() } else { said.summary.clone() },
         result: said.result.clone().or_else(|| left.result.clone()),
         output: if said.output == crate::recipe::Data::Null { left.output.clone() } else { said.output.clone() },

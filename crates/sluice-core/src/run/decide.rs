@@ -3,32 +3,32 @@
 use std::collections::BTreeSet;
 
 use super::agents::may_say;
-use super::effect::{Effect, Part, TimerKey};
-use super::event::{Event, Failure, Outcome, QuestionKind, SkipReason};
-use super::input::{Given, Input, Mode, Report};
-use super::law::Status;
+use super::effect::{AttemptPart, RunEffect, TimerKey};
+use super::event::{QuestionKind, RunEvent, SkipReason, StepFailure, StepOutcome};
+use super::input::{AttemptReport, RunInput, RunMode, RunParameters};
+use super::law::StepStatusKind;
 use super::parts::CONFLICT;
-use super::plan::{Loop, Plan};
-use super::record::{Book, MOST_LOSSES, asks};
-use super::sketch::Sketch;
-use super::state::{End, Progress, RunState, StepStatus, attempt_of, parts, takes_place};
+use super::plan::{PlanLoop, RunPlan};
+use super::record::{MOST_LOSSES, RunRecord, asks};
+use super::sketch::RunPending;
+use super::state::{AttemptProgress, RunConclusion, RunState, StepStatus, attempt_of, parts, takes_place};
 use super::values::Locals;
 use super::waits::{again_after, pause_after};
 use crate::machine::{Decision, Moment, Refusal, RefusalCode};
-use crate::recipe::{FailureKind, Join, OnExhausted, StepId, Work};
+use crate::recipe::{FailureKind, Join, OnExhausted, StepId, StepWork};
 
 /// The exit code of a command that has none: nobody saw it end.
 const NO_EXIT_CODE: i32 = -1;
 
-type Decided = Result<Decision<Event, Effect>, Refusal>;
+type RunDecision = Result<Decision<RunEvent, RunEffect>, Refusal>;
 
 /// The beginning of a run.
-pub fn begin(plan: &Plan, given: Given, now: Moment) -> Decision<Event, Effect> {
+pub fn begin(plan: &RunPlan, given: RunParameters, now: Moment) -> Decision<RunEvent, RunEffect> {
     let state = RunState::new(plan, given.clone(), now);
-    let mut sketch = Sketch::new(plan, &state, now);
-    sketch.happens(Event::Started { given: Box::new(given), at: now });
+    let mut sketch = RunPending::new(plan, &state, now);
+    sketch.happens(RunEvent::Started { given: Box::new(given), at: now });
     if let Some(timeout) = plan.recipe.timeout {
-        sketch.wants(Effect::SetTimer(TimerKey::Run, now.after(timeout)));
+        sketch.wants(RunEffect::SetTimer(TimerKey::Run, now.after(timeout)));
     }
     sketch.forward();
     sketch.blocks();
@@ -36,27 +36,27 @@ pub fn begin(plan: &Plan, given: Given, now: Moment) -> Decision<Event, Effect> 
 }
 
 /// What `input` leads to.
-pub fn decide(plan: &Plan, state: &RunState, input: &Input, now: Moment) -> Decided {
-    let mut sketch = Sketch::new(plan, state, now);
+pub fn decide(plan: &RunPlan, state: &RunState, input: &RunInput, now: Moment) -> RunDecision {
+    let mut sketch = RunPending::new(plan, state, now);
     match input {
-        Input::By { asker, input } => {
+        RunInput::By { asker, input } => {
             may_say(asker, input)?;
             return decide(plan, state, input, now);
         }
-        Input::Ask { by, ask } => sketch.ask(by, ask)?,
-        Input::Said { by, report } => sketch.said(by, report)?,
-        Input::Ended { step, attempt, part, report } => sketch.ended(*step, *attempt, *part, report)?,
-        Input::Lost { step, attempt, part } => {
+        RunInput::Ask { by, ask } => sketch.ask(by, ask)?,
+        RunInput::Said { by, report } => sketch.said(by, report)?,
+        RunInput::Ended { step, attempt, part, report } => sketch.ended(*step, *attempt, *part, report)?,
+        RunInput::Lost { step, attempt, part } => {
             let error = "its worker went away".to_owned();
-            let report = Report::Failed { kind: FailureKind::Lost, error, outcome: Outcome::default() };
+            let report = AttemptReport::Failed { kind: FailureKind::Lost, error, outcome: StepOutcome::default() };
             sketch.ended(*step, *attempt, *part, &report)?;
         }
-        Input::Timer(key) => sketch.timer(*key),
-        Input::Answer { question, option, message } => sketch.answer(*question, option, message.clone())?,
-        Input::Retry { step, guidance } => sketch.retry(*step, guidance.clone())?,
-        Input::Cancel { reason } => sketch.cancel(reason)?,
-        Input::ByHand { step, what } => sketch.by_hand(*step, what)?,
-        Input::Close { summary } => sketch.close(summary)?,
+        RunInput::Timer(key) => sketch.timer(*key),
+        RunInput::Answer { question, option, message } => sketch.answer(*question, option, message.clone())?,
+        RunInput::Retry { step, guidance } => sketch.retry(*step, guidance.clone())?,
+        RunInput::Cancel { reason } => sketch.cancel(reason)?,
+        RunInput::ByHand { step, what } => sketch.by_hand(*step, what)?,
+        RunInput::Close { summary } => sketch.close(summary)?,
     }
     sketch.forward();
     sketch.blocks();
@@ -67,7 +67,7 @@ pub(super) fn not_ready(message: impl Into<String>) -> Refusal {
     Refusal::new(RefusalCode::NotReady, message)
 }
 
-impl Sketch<'_> {
+impl RunPending<'_> {
     pub(super) fn name(&self, id: StepId) -> String {
         self.plan.recipe.step(id).name.to_string()
     }
@@ -84,7 +84,7 @@ impl Sketch<'_> {
         while self.end().is_none() {
             let mut moved = false;
             for id in self.parked() {
-                moved |= self.kind(id) == Status::Waiting && self.consider(id);
+                moved |= self.kind(id) == StepStatusKind::Waiting && self.consider(id);
             }
             while let Some(id) = self.next_to_start() {
                 self.start(id);
@@ -94,7 +94,7 @@ impl Sketch<'_> {
                 break;
             }
         }
-        if self.end().is_none() && self.open() == 0 && self.base.given.mode == Mode::Engine {
+        if self.end().is_none() && self.open() == 0 && self.base.given.mode == RunMode::Engine {
             self.finish();
         }
     }
@@ -104,7 +104,7 @@ impl Sketch<'_> {
         let was_held = self.base.status() == "held";
         let Some(step) = self.held_by().filter(|_| !was_held) else { return };
         let reason = self.step(step).questions().next().map(|question| question.reason.clone()).unwrap_or_default();
-        self.happens(Event::Blocked { step, reason });
+        self.happens(RunEvent::Blocked { step, reason });
     }
 
     fn next_to_start(&self) -> Option<StepId> {
@@ -114,26 +114,26 @@ impl Sketch<'_> {
     /// Decides about a step all of whose needs have ended; true if something came of it.
     fn consider(&mut self, id: StepId) -> bool {
         let (step, now) = (self.plan.recipe.step(id), self.now);
-        let of = |status: Status| step.needs.iter().copied().find(|need| self.kind(*need) == status);
-        let failed = of(Status::Failed).or_else(|| of(Status::Cancelled));
+        let of = |status: StepStatusKind| step.needs.iter().copied().find(|need| self.kind(*need) == status);
+        let failed = of(StepStatusKind::Failed).or_else(|| of(StepStatusKind::Cancelled));
         let blocked = match step.join {
             Join::NoneFailed | Join::AllCompleted => failed,
-            Join::AnyCompleted => failed.filter(|_| of(Status::Completed).is_none()),
+            Join::AnyCompleted => failed.filter(|_| of(StepStatusKind::Completed).is_none()),
         };
         let left_out = match step.join {
             Join::NoneFailed => false,
-            Join::AllCompleted => of(Status::Skipped).is_some(),
-            Join::AnyCompleted => !step.needs.is_empty() && of(Status::Completed).is_none(),
+            Join::AllCompleted => of(StepStatusKind::Skipped).is_some(),
+            Join::AnyCompleted => !step.needs.is_empty() && of(StepStatusKind::Completed).is_none(),
         };
         if let Some(need) = blocked.filter(|_| !step.always) {
-            self.happens(Event::StepFailed { step: id, failure: Failure::Upstream(need), at: now });
+            self.happens(RunEvent::StepFailed { step: id, failure: StepFailure::Upstream(need), at: now });
         } else if left_out && !step.always {
-            self.happens(Event::StepSkipped { step: id, reason: SkipReason::Join, at: now });
+            self.happens(RunEvent::StepSkipped { step: id, reason: SkipReason::Join, at: now });
         } else if step.condition.as_ref().is_some_and(|condition| !self.holds(condition, id)) {
             if self.may_change(id) {
                 return false;
             }
-            self.happens(Event::StepSkipped { step: id, reason: SkipReason::Condition, at: now });
+            self.happens(RunEvent::StepSkipped { step: id, reason: SkipReason::Condition, at: now });
         } else if self.is_exhausted(id) {
             match step.loop_back.as_ref().map(|back| back.on_exhausted) {
                 Some(OnExhausted::Hold) => {
@@ -141,13 +141,13 @@ impl Sketch<'_> {
                     self.holds_up(id, QuestionKind::LoopExhausted, reason);
                 }
                 Some(OnExhausted::Fail) | None => {
-                    self.happens(Event::StepFailed { step: id, failure: Failure::LoopExhausted, at: now });
+                    self.happens(RunEvent::StepFailed { step: id, failure: StepFailure::LoopExhausted, at: now });
                 }
             }
         } else if self.first_ready().is_none() && self.has_room(id) {
             self.start(id);
         } else {
-            self.happens(Event::StepReady(id));
+            self.happens(RunEvent::StepReady(id));
         }
         true
     }
@@ -155,12 +155,12 @@ impl Sketch<'_> {
     /// Whether a step could begin at once.
     fn has_room(&self, id: StepId) -> bool {
         let free = self.running() < self.plan.recipe.max_parallel || !takes_place(self.plan.recipe.step(id));
-        free && self.base.given.mode == Mode::Engine && self.end().is_none() && !self.is_stopping()
+        free && self.base.given.mode == RunMode::Engine && self.end().is_none() && !self.is_stopping()
     }
 
     /// Whether the run is being ended, and what is not to go on has not ended yet: it may still work where others tidy up.
     fn is_stopping(&self) -> bool {
-        let goes = |id: StepId| matches!(self.kind(id), Status::Running | Status::Stopping);
+        let goes = |id: StepId| matches!(self.kind(id), StepStatusKind::Running | StepStatusKind::Stopping);
         let all = (0u32..).map(StepId).zip(&self.plan.recipe.steps);
         self.ending().is_some() && all.into_iter().any(|(id, step)| !step.always && goes(id))
     }
@@ -192,7 +192,7 @@ impl Sketch<'_> {
     /// The steps whose loops would run again what the condition of `reader` reads.
     fn loops_that_change(&self, reader: StepId) -> Vec<StepId> {
         let reads = &self.plan.reads[reader.0 as usize];
-        let changes = |way: &&Loop| {
+        let changes = |way: &&PlanLoop| {
             let alive = !self.kind(way.from).has_ended() && !self.is_exhausted(way.from);
             // What lies in the loop is decided anew in each round, and must be decided for the loop to go round.
             alive && !way.body.contains(&reader) && way.body.iter().any(|step| reads.contains(step))
@@ -203,9 +203,16 @@ impl Sketch<'_> {
     /// Whether a step will come to its end by itself, or by what a person says.
     fn goes_on(&self, id: StepId) -> bool {
         match self.kind(id) {
-            Status::Ready | Status::Running | Status::Stopping | Status::Retrying | Status::Held => true,
-            Status::Completed | Status::Failed | Status::Skipped | Status::Cancelled => false,
-            Status::Waiting => {
+            StepStatusKind::Ready
+            | StepStatusKind::Running
+            | StepStatusKind::Stopping
+            | StepStatusKind::Retrying
+            | StepStatusKind::Held => true,
+            StepStatusKind::Completed
+            | StepStatusKind::Failed
+            | StepStatusKind::Skipped
+            | StepStatusKind::Cancelled => false,
+            StepStatusKind::Waiting => {
                 let condition = self.plan.recipe.step(id).condition.as_ref();
                 self.open_needs(id).next().is_none() && condition.is_none_or(|condition| self.holds(condition, id))
             }
@@ -218,7 +225,7 @@ impl Sketch<'_> {
         state.turns >= way.max.saturating_add(state.granted)
     }
 
-    fn ended(&mut self, id: StepId, attempt: u32, part: Part, report: &Report) -> Result<(), Refusal> {
+    fn ended(&mut self, id: StepId, attempt: u32, part: AttemptPart, report: &AttemptReport) -> Result<(), Refusal> {
         self.still_going()?;
         let state = self.step(id);
         let over = || not_ready(format!("attempt {attempt} of `{}` is over", self.name(id)));
@@ -240,87 +247,90 @@ impl Sketch<'_> {
         Ok(())
     }
 
-    fn part_over(&mut self, id: StepId, part: Part, report: &Report, stopping: Option<Failure>) {
+    fn part_over(&mut self, id: StepId, part: AttemptPart, report: &AttemptReport, stopping: Option<StepFailure>) {
         match (report, part) {
-            (Report::Completed(outcome), Part::Whole) => {
+            (AttemptReport::Completed(outcome), AttemptPart::Whole) => {
                 let outcome = self.plan.heard(id, outcome);
                 match self.plan.missing_from(id, &outcome) {
                     None => self.completes(id, outcome),
                     Some(error) => {
-                        let failure = stopping.unwrap_or(Failure::Attempt { kind: FailureKind::Failed, error });
+                        let failure = stopping.unwrap_or(StepFailure::Attempt { kind: FailureKind::Failed, error });
                         self.attempt_failed(id, failure, outcome);
                     }
                 }
             }
-            (Report::Completed(outcome), Part::Turn(_) | Part::Item(_)) => {
-                self.happens(Event::PartEnded { step: id, part, result: Ok(outcome.clone()) });
+            (AttemptReport::Completed(outcome), AttemptPart::Turn(_) | AttemptPart::Item(_)) => {
+                self.happens(RunEvent::PartEnded { step: id, part, result: Ok(outcome.clone()) });
                 self.unless_stopping(id, stopping);
             }
-            (Report::Completed(verdict), Part::Arbiter(turn)) => self.judged(id, turn, verdict, stopping),
-            (Report::Failed { kind, error, .. }, Part::Item(item)) => {
+            (AttemptReport::Completed(verdict), AttemptPart::Arbiter(turn)) => self.judged(id, turn, verdict, stopping),
+            (AttemptReport::Failed { kind, error, .. }, AttemptPart::Item(item)) => {
                 let losses = self.item(id, item).map_or(0, |it| it.losses);
                 match *kind == FailureKind::Lost && losses < MOST_LOSSES {
                     true => self.item_lost(id, part, losses),
-                    false => self.happens(Event::PartEnded { step: id, part, result: Err(error.clone()) }),
+                    false => self.happens(RunEvent::PartEnded { step: id, part, result: Err(error.clone()) }),
                 }
                 self.unless_stopping(id, stopping);
             }
-            (Report::Failed { kind, error, outcome }, Part::Whole | Part::Turn(_) | Part::Arbiter(_)) => {
-                let failure = stopping.unwrap_or(Failure::Attempt { kind: *kind, error: error.clone() });
+            (
+                AttemptReport::Failed { kind, error, outcome },
+                AttemptPart::Whole | AttemptPart::Turn(_) | AttemptPart::Arbiter(_),
+            ) => {
+                let failure = stopping.unwrap_or(StepFailure::Attempt { kind: *kind, error: error.clone() });
                 self.attempt_failed(id, failure, outcome.clone());
             }
         }
     }
 
     /// An item went away with its worker: it is made again, as an attempt of its own.
-    fn item_lost(&mut self, id: StepId, part: Part, losses: u32) {
+    fn item_lost(&mut self, id: StepId, part: AttemptPart, losses: u32) {
         let pause = pause_after(losses);
         let until = Some(self.now.after(pause)).filter(|_| !pause.is_zero());
-        self.happens(Event::PartLost { step: id, part, until });
-        let is_running = self.kind(id) == Status::Running;
+        self.happens(RunEvent::PartLost { step: id, part, until });
+        let is_running = self.kind(id) == StepStatusKind::Running;
         if let Some(until) = until.filter(|_| is_running) {
             let attempt = self.step(id).attempts;
-            self.wants(Effect::SetTimer(TimerKey::Backoff(id, attempt), until));
+            self.wants(RunEffect::SetTimer(TimerKey::Backoff(id, attempt), until));
         }
     }
 
     /// Goes on with an attempt of several parts, unless it is being ended and this was the last of them.
-    fn unless_stopping(&mut self, id: StepId, stopping: Option<Failure>) {
+    fn unless_stopping(&mut self, id: StepId, stopping: Option<StepFailure>) {
         let Some(failure) = stopping else { return self.go_on(id) };
         let StepStatus::Stopping(progress, _) = &self.step(id).status else { return };
         let rest = match progress {
-            Progress::Items { running, .. } => *running,
-            Progress::Single | Progress::Turns { .. } => 0,
+            AttemptProgress::Items { running, .. } => *running,
+            AttemptProgress::Single | AttemptProgress::Turns { .. } => 0,
         };
         if rest == 0 {
-            self.attempt_failed(id, failure, Outcome::default());
+            self.attempt_failed(id, failure, StepOutcome::default());
         }
     }
 
     /// The arbiter has spoken.
-    fn judged(&mut self, id: StepId, turn: u32, verdict: &Outcome, stopping: Option<Failure>) {
+    fn judged(&mut self, id: StepId, turn: u32, verdict: &StepOutcome, stopping: Option<StepFailure>) {
         let (limit, work) = match &self.step(id).status {
-            StepStatus::Running(Progress::Turns { limit, said, .. })
-            | StepStatus::Stopping(Progress::Turns { limit, said, .. }, _) => {
+            StepStatus::Running(AttemptProgress::Turns { limit, said, .. })
+            | StepStatus::Stopping(AttemptProgress::Turns { limit, said, .. }, _) => {
                 (*limit, said.last().map(|turn| turn.work.clone()).unwrap_or_default())
             }
             _ => return,
         };
         let result = verdict.result.as_ref().map(|word| word.trim().to_lowercase());
-        let verdict = Outcome { result, ..verdict.clone() };
-        self.happens(Event::PartEnded { step: id, part: Part::Arbiter(turn), result: Ok(verdict.clone()) });
+        let verdict = StepOutcome { result, ..verdict.clone() };
+        self.happens(RunEvent::PartEnded { step: id, part: AttemptPart::Arbiter(turn), result: Ok(verdict.clone()) });
         let on_max = match &self.plan.recipe.step(id).work {
-            Work::AgentLoop { on_max, .. } => *on_max,
+            StepWork::AgentLoop { on_max, .. } => *on_max,
             _ => return,
         };
         match verdict.result.as_deref() {
-            Some("done") => self.completes(id, Outcome { result: Some("done".into()), ..work }),
+            Some("done") => self.completes(id, StepOutcome { result: Some("done".into()), ..work }),
             Some("actionable") if turn < limit => self.unless_stopping(id, stopping),
             Some("actionable") if asks(on_max) => {
                 let reason = format!("the arbiter still finds something to do after {turn} turns");
                 self.holds_up(id, QuestionKind::MaxIterations, reason);
             }
-            Some("actionable") => self.completes(id, Outcome { result: Some("actionable".into()), ..work }),
+            Some("actionable") => self.completes(id, StepOutcome { result: Some("actionable".into()), ..work }),
             other => {
                 let said = other.map(|word| format!("`{word}`, which is ")).unwrap_or_default();
                 let reason = format!("the arbiter said {said}neither `done` nor `actionable`");
@@ -329,36 +339,36 @@ impl Sketch<'_> {
         }
     }
 
-    pub(super) fn completes(&mut self, id: StepId, mut outcome: Outcome) {
-        if matches!(self.plan.recipe.step(id).work, Work::Gate { .. }) {
+    pub(super) fn completes(&mut self, id: StepId, mut outcome: StepOutcome) {
+        if matches!(self.plan.recipe.step(id).work, StepWork::Gate { .. }) {
             outcome.result = Some("PASS".into());
         }
         let now = self.now;
         self.clear_timers(id);
-        self.happens(Event::StepCompleted { step: id, outcome, at: now });
+        self.happens(RunEvent::StepCompleted { step: id, outcome, at: now });
         if let Some(way) = self.plan.loop_from(id).filter(|_| self.ending().is_none() && !self.is_exhausted(id)) {
-            self.happens(Event::LoopedBack { from: id, to: way.to });
+            self.happens(RunEvent::LoopedBack { from: id, to: way.to });
         }
     }
 
-    pub(super) fn fails(&mut self, id: StepId, failure: Failure) {
+    pub(super) fn fails(&mut self, id: StepId, failure: StepFailure) {
         let now = self.now;
         self.clear_timers(id);
-        self.happens(Event::StepFailed { step: id, failure, at: now });
+        self.happens(RunEvent::StepFailed { step: id, failure, at: now });
     }
 
     /// An attempt has failed: it is made again, or a person is asked, or the step has failed.
-    fn attempt_failed(&mut self, id: StepId, failure: Failure, outcome: Outcome) {
+    fn attempt_failed(&mut self, id: StepId, failure: StepFailure, outcome: StepOutcome) {
         let step = self.plan.recipe.step(id);
         let code = outcome.exit_code;
         self.leaves(id, &failure, outcome);
         if self.ending().is_some() && !step.always {
             let at = self.now;
             self.clear_timers(id);
-            return self.happens(Event::StepCancelled { step: id, at });
+            return self.happens(RunEvent::StepCancelled { step: id, at });
         }
         // Made again it would only be in conflict again, unless a person has looked at both.
-        if let Failure::Attempt { error, .. } = &failure
+        if let StepFailure::Attempt { error, .. } = &failure
             && step.own_workspace
             && error.starts_with(CONFLICT)
         {
@@ -368,12 +378,12 @@ impl Sketch<'_> {
         if let Some(wait) = again_after(step, state, &failure) {
             let (until, attempt) = (self.now.after(wait), state.attempts);
             self.clear_timers(id);
-            self.happens(Event::StepRetried { step: id, failure, until });
+            self.happens(RunEvent::StepRetried { step: id, failure, until });
             match wait.is_zero() {
                 true => self.start(id),
-                false => self.wants(Effect::SetTimer(TimerKey::Backoff(id, attempt), until)),
+                false => self.wants(RunEffect::SetTimer(TimerKey::Backoff(id, attempt), until)),
             }
-        } else if let Work::Gate { message, .. } = &step.work {
+        } else if let StepWork::Gate { message, .. } = &step.work {
             let code = code.map(|code| format!("exit code {code}"));
             let reason = format!("the check failed: {}", code.unwrap_or_else(|| failure.describe(self)));
             // What its author says about it comes first; words that cannot be filled are no reason to say nothing.
@@ -386,13 +396,13 @@ impl Sketch<'_> {
     }
 
     /// Keeps what a failed attempt left behind. After any end of a command its exit code and what it printed are there.
-    fn leaves(&mut self, id: StepId, failure: &Failure, mut outcome: Outcome) {
-        if matches!(self.plan.recipe.step(id).work, Work::Script { .. } | Work::Gate { .. }) {
+    fn leaves(&mut self, id: StepId, failure: &StepFailure, mut outcome: StepOutcome) {
+        if matches!(self.plan.recipe.step(id).work, StepWork::Script { .. } | StepWork::Gate { .. }) {
             outcome.exit_code.get_or_insert(NO_EXIT_CODE);
             outcome.stderr.get_or_insert_with(|| failure.describe(self));
         }
-        if outcome != Outcome::default() {
-            self.happens(Event::AttemptFailed { step: id, outcome });
+        if outcome != StepOutcome::default() {
+            self.happens(RunEvent::AttemptFailed { step: id, outcome });
         }
     }
 
@@ -406,11 +416,11 @@ impl Sketch<'_> {
                 // While a person is asked the time of the step stands still.
                 if state.since == attempt && state.is_busy() {
                     let error = "it took longer than its `timeout`".to_owned();
-                    self.stops(id, Failure::Attempt { kind: FailureKind::Timeout, error });
+                    self.stops(id, StepFailure::Attempt { kind: FailureKind::Timeout, error });
                 }
             }
             TimerKey::Backoff(id, attempt) => {
-                if self.kind(id) == Status::Retrying && self.step(id).attempts == attempt {
+                if self.kind(id) == StepStatusKind::Retrying && self.step(id).attempts == attempt {
                     self.start(id);
                 } else {
                     self.item_due(id, attempt);
@@ -419,14 +429,16 @@ impl Sketch<'_> {
             TimerKey::Question(question) => self.unanswered(question),
             TimerKey::Run => match self.ending().cloned() {
                 Some(end) => self.ends_now(end),
-                None => self.end_as(End::Failed { error: "the run took longer than its `timeout`".to_owned() }),
+                None => {
+                    self.end_as(RunConclusion::Failed { error: "the run took longer than its `timeout`".to_owned() })
+                }
             },
         }
     }
 
     /// The time of an item has come that was lost.
     fn item_due(&mut self, id: StepId, attempt: u32) {
-        let StepStatus::Running(Progress::Items { total, .. }) = self.step(id).status else { return };
+        let StepStatus::Running(AttemptProgress::Items { total, .. }) = self.step(id).status else { return };
         let is_due = |item: &u32| self.item(id, *item).is_some_and(|it| it.due.is_some() && it.attempt == attempt);
         if let Some(item) = (0..total).find(is_due) {
             self.begin_item(id, item);
@@ -434,16 +446,16 @@ impl Sketch<'_> {
     }
 
     /// Ends an attempt with all of its parts, and waits until they have ended.
-    pub(super) fn stops(&mut self, id: StepId, failure: Failure) {
+    pub(super) fn stops(&mut self, id: StepId, failure: StepFailure) {
         let state = self.step(id);
         let StepStatus::Running(progress) = &state.status else { return };
-        let stops: Vec<(u32, Part)> =
+        let stops: Vec<(u32, AttemptPart)> =
             parts(self, id, progress).into_iter().map(|part| (attempt_of(self, id, part), part)).collect();
         self.clear_timers(id);
-        self.happens(Event::StepStopping { step: id, failure: failure.clone() });
+        self.happens(RunEvent::StepStopping { step: id, failure: failure.clone() });
         if stops.is_empty() {
-            return self.attempt_failed(id, failure, Outcome::default());
+            return self.attempt_failed(id, failure, StepOutcome::default());
         }
-        stops.into_iter().for_each(|(attempt, part)| self.wants(Effect::Stop { step: id, attempt, part }));
+        stops.into_iter().for_each(|(attempt, part)| self.wants(RunEffect::Stop { step: id, attempt, part }));
     }
 }

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use crate::lifecycle::Permissions;
+use crate::lifecycle::AgentPermissions;
 use crate::machine::Moment;
 use crate::name::Role;
 use crate::recipe::StepId;
 
 /// A part of an attempt that is carried out by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum AttemptPart {
     /// All of it.
     Whole,
     /// One item of a fan-out.
@@ -22,7 +22,7 @@ pub enum Part {
 
 /// What a run wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum RunEffect {
     /// Carry out an attempt, or a part of it.
     Perform(Box<Perform>),
     /// End it, with everything it has started.
@@ -32,7 +32,7 @@ pub enum Effect {
         /// Which attempt.
         attempt: u32,
         /// Which part of it.
-        part: Part,
+        part: AttemptPart,
     },
     /// Say so when this moment has come.
     SetTimer(TimerKey, Moment),
@@ -41,7 +41,7 @@ pub enum Effect {
     /// Tell a person.
     Notify(String),
     /// Run a command at the end of the run.
-    RunCommand(Script),
+    RunCommand(RunScript),
     /// Start a recipe.
     Start {
         /// Which.
@@ -62,22 +62,22 @@ pub struct Perform {
     /// Which attempt.
     pub attempt: u32,
     /// Which part of it.
-    pub part: Part,
+    pub part: AttemptPart,
     /// What the worker must be.
     pub role: Role,
     /// What is to be done.
-    pub job: Job,
+    pub job: RunJob,
     /// Whether in a worktree of its own.
     pub own_workspace: bool,
     /// Which agent program, if not the usual one.
     pub harness: Option<String>,
     /// What the agent may do.
-    pub permissions: Permissions,
+    pub permissions: AgentPermissions,
 }
 
 /// What is to be done, with every value filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Job {
+pub enum RunJob {
     /// An agent is told this.
     Agent {
         /// What.
@@ -93,9 +93,9 @@ pub enum Job {
         folder_at: Vec<usize>,
     },
     /// The shell runs this.
-    Script(Script),
+    Script(RunScript),
     /// The shell runs this, and a failure is a question.
-    Gate(Script),
+    Gate(RunScript),
     /// A task is created, and its end is waited for.
     Task {
         /// What is wanted.
@@ -113,7 +113,7 @@ pub enum Job {
 
 /// A script and the values in its environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Script {
+pub struct RunScript {
     /// What the shell is given.
     pub script: String,
     /// Names and values.
@@ -134,32 +134,32 @@ pub enum TimerKey {
 }
 
 /// The key of a performance: the same whenever the same is asked for.
-pub fn key(step: StepId, attempt: u32, part: Part) -> String {
+pub fn key(step: StepId, attempt: u32, part: AttemptPart) -> String {
     format!("{}.{attempt}.{part}", step.0)
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for AttemptPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Part::Whole => f.write_str("whole"),
-            Part::Item(item) => write!(f, "item-{item}"),
-            Part::Turn(turn) => write!(f, "turn-{turn}"),
-            Part::Arbiter(turn) => write!(f, "arbiter-{turn}"),
+            AttemptPart::Whole => f.write_str("whole"),
+            AttemptPart::Item(item) => write!(f, "item-{item}"),
+            AttemptPart::Turn(turn) => write!(f, "turn-{turn}"),
+            AttemptPart::Arbiter(turn) => write!(f, "arbiter-{turn}"),
         }
     }
 }
 
-impl Part {
+impl AttemptPart {
     /// Reads what [`fmt::Display`] writes.
-    pub fn parse(text: &str) -> Option<Part> {
+    pub fn parse(text: &str) -> Option<AttemptPart> {
         match text.split_once('-') {
-            None => (text == "whole").then_some(Part::Whole),
+            None => (text == "whole").then_some(AttemptPart::Whole),
             Some((word, number)) => {
                 let number = number.parse().ok()?;
                 match word {
-                    "item" => Some(Part::Item(number)),
-                    "turn" => Some(Part::Turn(number)),
-                    "arbiter" => Some(Part::Arbiter(number)),
+                    "item" => Some(AttemptPart::Item(number)),
+                    "turn" => Some(AttemptPart::Turn(number)),
+                    "arbiter" => Some(AttemptPart::Arbiter(number)),
                     _ => None,
                 }
             }

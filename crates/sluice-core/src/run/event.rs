@@ -1,18 +1,18 @@
 //! What happens to a run.
 
-use super::effect::Part;
-use super::input::{Given, Report};
-use super::plan::Plan;
+use super::effect::AttemptPart;
+use super::input::{AttemptReport, RunParameters};
+use super::plan::RunPlan;
 use crate::machine::Moment;
-use crate::recipe::{Data, FailureKind, StepId, Work};
+use crate::recipe::{Data, FailureKind, StepId, StepWork};
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum RunEvent {
     /// The run has started.
     Started {
         /// With this.
-        given: Box<Given>,
+        given: Box<RunParameters>,
         /// Then.
         at: Moment,
     },
@@ -34,23 +34,23 @@ pub enum Event {
         /// Of this step.
         step: StepId,
         /// Which.
-        part: Part,
+        part: AttemptPart,
     },
     /// A part of an attempt has ended.
     PartEnded {
         /// Of this step.
         step: StepId,
         /// Which.
-        part: Part,
+        part: AttemptPart,
         /// With what; or why not.
-        result: Result<Outcome, String>,
+        result: Result<StepOutcome, String>,
     },
     /// A part of an attempt was lost with its worker, and is done again as an attempt of its own.
     PartLost {
         /// Of this step.
         step: StepId,
         /// Which.
-        part: Part,
+        part: AttemptPart,
         /// Not before; `None`: at once.
         until: Option<Moment>,
     },
@@ -59,7 +59,7 @@ pub enum Event {
         /// Which.
         step: StepId,
         /// With what.
-        outcome: Outcome,
+        outcome: StepOutcome,
         /// Then.
         at: Moment,
     },
@@ -68,14 +68,14 @@ pub enum Event {
         /// Of this step.
         step: StepId,
         /// What it left.
-        outcome: Outcome,
+        outcome: StepOutcome,
     },
     /// A step has failed for good.
     StepFailed {
         /// Which.
         step: StepId,
         /// Why.
-        failure: Failure,
+        failure: StepFailure,
         /// Then.
         at: Moment,
     },
@@ -84,7 +84,7 @@ pub enum Event {
         /// Of this step.
         step: StepId,
         /// Why the last one failed.
-        failure: Failure,
+        failure: StepFailure,
         /// Not before.
         until: Moment,
     },
@@ -102,7 +102,7 @@ pub enum Event {
         /// Which.
         step: StepId,
         /// What they are asked.
-        question: Question,
+        question: RunQuestion,
     },
     /// A question has been answered.
     Answered {
@@ -122,9 +122,9 @@ pub enum Event {
         /// The agent of this step.
         step: StepId,
         /// Of this part of it.
-        part: Part,
+        part: AttemptPart,
         /// What.
-        question: Question,
+        question: RunQuestion,
     },
     /// Nobody waits for the answer to an agent's question any more.
     Withdrawn {
@@ -138,16 +138,16 @@ pub enum Event {
         /// Of this step.
         step: StepId,
         /// Of this part of it.
-        part: Part,
+        part: AttemptPart,
         /// How.
-        report: Report,
+        report: AttemptReport,
     },
     /// An attempt has taken too long, or cannot go on, and is being ended.
     StepStopping {
         /// At this step.
         step: StepId,
         /// Why.
-        failure: Failure,
+        failure: StepFailure,
     },
     /// The run goes back to an earlier step, which runs again with all that lies between.
     LoopedBack {
@@ -173,7 +173,7 @@ pub enum Event {
     /// The run is being ended: what is under way is stopped, and then only the steps run that always do.
     Ending {
         /// How it will have ended.
-        end: super::state::End,
+        end: super::state::RunConclusion,
         /// Then.
         at: Moment,
     },
@@ -187,21 +187,23 @@ pub enum Event {
     /// The run has ended.
     Ended {
         /// How.
-        end: super::state::End,
+        end: super::state::RunConclusion,
         /// Then.
         at: Moment,
     },
 }
 
-impl Event {
+impl RunEvent {
     /// The commit that a report has brought the work to. The end of a loop and of a fan-out says again what one of its parts
     /// said, and the work may have gone on since.
-    pub(super) fn brought_to(&self, plan: &Plan) -> Option<&String> {
+    pub(super) fn brought_to(&self, plan: &RunPlan) -> Option<&String> {
         match self {
-            Event::PartEnded { result: Ok(outcome), .. } => outcome.commit.as_ref(),
-            Event::StepCompleted { step, outcome, .. } => match plan.recipe.step(*step).work {
-                Work::AgentLoop { .. } | Work::ParallelAgents { .. } => None,
-                Work::Agent { .. } | Work::Script { .. } | Work::Gate { .. } | Work::Task(_) => outcome.commit.as_ref(),
+            RunEvent::PartEnded { result: Ok(outcome), .. } => outcome.commit.as_ref(),
+            RunEvent::StepCompleted { step, outcome, .. } => match plan.recipe.step(*step).work {
+                StepWork::AgentLoop { .. } | StepWork::ParallelAgents { .. } => None,
+                StepWork::Agent { .. } | StepWork::Script { .. } | StepWork::Gate { .. } | StepWork::Task(_) => {
+                    outcome.commit.as_ref()
+                }
             },
             _ => None,
         }
@@ -210,33 +212,36 @@ impl Event {
     /// The step it is about, if it is about one alone.
     pub fn step(&self) -> Option<StepId> {
         match self {
-            Event::StepReady(step)
-            | Event::StepStarted { step, .. }
-            | Event::PartStarted { step, .. }
-            | Event::PartEnded { step, .. }
-            | Event::PartLost { step, .. }
-            | Event::StepCompleted { step, .. }
-            | Event::AttemptFailed { step, .. }
-            | Event::StepFailed { step, .. }
-            | Event::StepCancelled { step, .. }
-            | Event::StepRetried { step, .. }
-            | Event::StepSkipped { step, .. }
-            | Event::StepHeld { step, .. }
-            | Event::Answered { step, .. }
-            | Event::Asked { step, .. }
-            | Event::Withdrawn { step, .. }
-            | Event::Said { step, .. }
-            | Event::StepStopping { step, .. }
-            | Event::Blocked { step, .. }
-            | Event::Reopened { step, .. } => Some(*step),
-            Event::Started { .. } | Event::LoopedBack { .. } | Event::Ending { .. } | Event::Ended { .. } => None,
+            RunEvent::StepReady(step)
+            | RunEvent::StepStarted { step, .. }
+            | RunEvent::PartStarted { step, .. }
+            | RunEvent::PartEnded { step, .. }
+            | RunEvent::PartLost { step, .. }
+            | RunEvent::StepCompleted { step, .. }
+            | RunEvent::AttemptFailed { step, .. }
+            | RunEvent::StepFailed { step, .. }
+            | RunEvent::StepCancelled { step, .. }
+            | RunEvent::StepRetried { step, .. }
+            | RunEvent::StepSkipped { step, .. }
+            | RunEvent::StepHeld { step, .. }
+            | RunEvent::Answered { step, .. }
+            | RunEvent::Asked { step, .. }
+            | RunEvent::Withdrawn { step, .. }
+            | RunEvent::Said { step, .. }
+            | RunEvent::StepStopping { step, .. }
+            | RunEvent::Blocked { step, .. }
+            | RunEvent::Reopened { step, .. } => Some(*step),
+            RunEvent::Started { .. }
+            | RunEvent::LoopedBack { .. }
+            | RunEvent::Ending { .. }
+            | RunEvent::Ended { .. } => None,
         }
     }
 }
 
 /// What a step gave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct StepOutcome {
     /// In a few words.
     pub summary: String,
     /// The word that conditions read: `PASS`, `FAIL`, `done`.
@@ -250,12 +255,12 @@ pub struct Outcome {
     /// Where the work stands after it, if it was done elsewhere and what comes next starts from there.
     pub commit: Option<String>,
     /// What an agent used up, if anything of it is known.
-    pub usage: Option<Box<Usage>>,
+    pub usage: Option<Box<AgentUsage>>,
 }
 
 /// What an agent used up. What its program does not tell is not known, and not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct AgentUsage {
     /// Tokens read, from the cache or not.
     pub input: Option<u64>,
     /// Those of them that came from the cache.
@@ -270,7 +275,7 @@ pub struct Usage {
 
 /// Why a step failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum StepFailure {
     /// Its own attempt did.
     Attempt {
         /// In which way.
@@ -310,7 +315,7 @@ pub enum Answerer {
 
 /// What a person is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct RunQuestion {
     /// Its number within the run.
     pub id: u32,
     /// What it is about.
@@ -325,10 +330,10 @@ pub struct Question {
     pub deadline: Option<Moment>,
 }
 
-impl Question {
+impl RunQuestion {
     /// A question that waits as long as it takes.
     pub fn new(id: u32, kind: QuestionKind, reason: impl Into<String>) -> Self {
-        Question { id, kind, reason: reason.into(), choices: Vec::new(), default: None, deadline: None }
+        RunQuestion { id, kind, reason: reason.into(), choices: Vec::new(), default: None, deadline: None }
     }
 
     /// What can be answered, the safest first; none: any words.

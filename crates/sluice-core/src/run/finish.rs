@@ -2,31 +2,37 @@
 
 use std::time::Duration;
 
-use super::effect::{Effect, TimerKey};
-use super::event::{Event, Failure};
-use super::input::Mode;
-use super::law::Status;
-use super::plan::Plan;
-use super::record::Book;
-use super::sketch::Sketch;
-use super::state::{End, StepStatus};
+use super::effect::{RunEffect, TimerKey};
+use super::event::{RunEvent, StepFailure};
+use super::input::RunMode;
+use super::law::StepStatusKind;
+use super::plan::RunPlan;
+use super::record::RunRecord;
+use super::sketch::RunPending;
+use super::state::{RunConclusion, StepStatus};
 use super::values::Locals;
 use crate::recipe::{RunHook, StepId};
 
 /// How long the steps that always run may take after a run was cancelled or took too long.
 pub(super) const LONGEST_ENDING: Duration = Duration::from_secs(600);
 
-impl Sketch<'_> {
+impl RunPending<'_> {
     /// Ends the run before its steps have ended. The steps that always run do so first, within [`LONGEST_ENDING`].
-    pub(super) fn end_as(&mut self, end: End) {
+    pub(super) fn end_as(&mut self, end: RunConclusion) {
         let all = || (0u32..).map(StepId).take(self.plan.recipe.steps.len());
         let cleans_up = |id: &StepId| match self.kind(*id) {
-            Status::Waiting | Status::Ready | Status::Running | Status::Stopping | Status::Retrying => {
-                self.plan.recipe.step(*id).always
-            }
-            Status::Held | Status::Completed | Status::Failed | Status::Skipped | Status::Cancelled => false,
+            StepStatusKind::Waiting
+            | StepStatusKind::Ready
+            | StepStatusKind::Running
+            | StepStatusKind::Stopping
+            | StepStatusKind::Retrying => self.plan.recipe.step(*id).always,
+            StepStatusKind::Held
+            | StepStatusKind::Completed
+            | StepStatusKind::Failed
+            | StepStatusKind::Skipped
+            | StepStatusKind::Cancelled => false,
         };
-        if self.base.given.mode == Mode::ByHand || self.ending().is_some() || !all().any(|id| cleans_up(&id)) {
+        if self.base.given.mode == RunMode::ByHand || self.ending().is_some() || !all().any(|id| cleans_up(&id)) {
             return self.ends_now(end);
         }
         let at = self.now;
@@ -35,18 +41,18 @@ impl Sketch<'_> {
             self.withdraw(*id, None);
             self.clear_timers(*id);
         }
-        self.happens(Event::Ending { end, at });
-        others.into_iter().for_each(|id| self.stops(id, Failure::Aborted));
-        self.wants(Effect::SetTimer(TimerKey::Run, at.after(LONGEST_ENDING)));
+        self.happens(RunEvent::Ending { end, at });
+        others.into_iter().for_each(|id| self.stops(id, StepFailure::Aborted));
+        self.wants(RunEffect::SetTimer(TimerKey::Run, at.after(LONGEST_ENDING)));
     }
 
     /// Ends the run with everything that is under way.
-    pub(super) fn ends_now(&mut self, end: End) {
+    pub(super) fn ends_now(&mut self, end: RunConclusion) {
         for step in self.asking() {
             self.withdraw(step, None);
         }
         for (step, attempt, part) in self.base.under_way() {
-            self.wants(Effect::Stop { step, attempt, part });
+            self.wants(RunEffect::Stop { step, attempt, part });
         }
         self.ends(end);
     }
@@ -58,77 +64,78 @@ impl Sketch<'_> {
         }
         let failed =
             (0u32..).map(StepId).take(self.plan.recipe.steps.len()).find_map(|id| match &self.step(id).status {
-                StepStatus::Failed(failure) if !matches!(failure, Failure::Upstream(_)) => {
+                StepStatus::Failed(failure) if !matches!(failure, StepFailure::Upstream(_)) => {
                     Some(format!("`{}` failed: {}", self.name(id), failure.describe(self)))
                 }
                 _ => None,
             });
         self.ends(match failed {
-            Some(error) => End::Failed { error },
-            None => End::Completed { summary: String::new() },
+            Some(error) => RunConclusion::Failed { error },
+            None => RunConclusion::Completed { summary: String::new() },
         });
     }
 
-    pub(super) fn ends(&mut self, end: End) {
+    pub(super) fn ends(&mut self, end: RunConclusion) {
         let recipe = &self.plan.recipe;
         let hooks = match &end {
-            End::Completed { .. } => recipe.on_complete.as_slice(),
-            End::Failed { .. } => recipe.on_fail.as_slice(),
-            End::Cancelled { .. } => &[],
+            RunConclusion::Completed { .. } => recipe.on_complete.as_slice(),
+            RunConclusion::Failed { .. } => recipe.on_fail.as_slice(),
+            RunConclusion::Cancelled { .. } => &[],
         };
         // A turn that failed is no reason for the next to be left out; only a person ends a patrol.
         let (repeats, failed) = match &end {
-            End::Completed { .. } => (true, None),
-            End::Failed { error } => (true, Some(error.clone())),
-            End::Cancelled { .. } => (false, None),
+            RunConclusion::Completed { .. } => (true, None),
+            RunConclusion::Failed { error } => (true, Some(error.clone())),
+            RunConclusion::Cancelled { .. } => (false, None),
         };
         let at = self.now;
         if recipe.timeout.is_some() || self.ending().is_some() {
-            self.wants(Effect::ClearTimer(TimerKey::Run));
+            self.wants(RunEffect::ClearTimer(TimerKey::Run));
         }
         if self.open() > 0 {
             (0u32..).map(StepId).take(recipe.steps.len()).for_each(|id| self.clear_timers(id));
         }
-        self.happens(Event::Ended { end, at });
+        self.happens(RunEvent::Ended { end, at });
         for hook in hooks {
             let effect = self.run_hook(hook);
             self.wants(effect);
         }
         if let Some(repeat) = recipe.repeat.as_ref().filter(|_| repeats) {
             if let Some(error) = failed {
-                self.wants(Effect::Notify(format!("a turn of the patrol `{}` failed: {error}", recipe.name)));
+                self.wants(RunEffect::Notify(format!("a turn of the patrol `{}` failed: {error}", recipe.name)));
             }
-            self.wants(Effect::Repeat { at: at.after(repeat.every) });
+            self.wants(RunEffect::Repeat { at: at.after(repeat.every) });
         }
     }
 
-    fn run_hook(&self, hook: &RunHook) -> Effect {
+    fn run_hook(&self, hook: &RunHook) -> RunEffect {
         // Hooks read values as the last step would.
         let reader = StepId(u32::try_from(self.plan.recipe.steps.len().saturating_sub(1)).unwrap_or(0));
-        let undone =
-            |failure: Failure| Effect::Notify(format!("a hook of the run was not done: {}", failure.describe(self)));
+        let undone = |failure: StepFailure| {
+            RunEffect::Notify(format!("a hook of the run was not done: {}", failure.describe(self)))
+        };
         match hook {
-            RunHook::Notify(text) => self.fill(text, reader, &Locals::default()).map_or_else(undone, Effect::Notify),
-            RunHook::RunCommand(command) => self.script(command, reader).map_or_else(undone, Effect::RunCommand),
-            RunHook::Start(recipe) => Effect::Start { recipe: recipe.clone() },
+            RunHook::Notify(text) => self.fill(text, reader, &Locals::default()).map_or_else(undone, RunEffect::Notify),
+            RunHook::RunCommand(command) => self.script(command, reader).map_or_else(undone, RunEffect::RunCommand),
+            RunHook::Start(recipe) => RunEffect::Start { recipe: recipe.clone() },
         }
     }
 }
 
-impl Failure {
+impl StepFailure {
     /// In words.
-    pub(super) fn describe(&self, sketch: &Sketch<'_>) -> String {
+    pub(super) fn describe(&self, sketch: &RunPending<'_>) -> String {
         self.words(sketch.plan)
     }
 
     /// In words, with the names of this plan's steps.
-    pub fn words(&self, plan: &Plan) -> String {
+    pub fn words(&self, plan: &RunPlan) -> String {
         match self {
-            Failure::Attempt { error, .. } => error.clone(),
-            Failure::Upstream(need) => format!("`{}` failed", plan.recipe.step(*need).name),
-            Failure::Undefined(name) => format!("`{name}` is not defined"),
-            Failure::LoopExhausted => "loop_exhausted: its loop has used up its turns".into(),
-            Failure::Aborted => "a person gave it up".into(),
+            StepFailure::Attempt { error, .. } => error.clone(),
+            StepFailure::Upstream(need) => format!("`{}` failed", plan.recipe.step(*need).name),
+            StepFailure::Undefined(name) => format!("`{name}` is not defined"),
+            StepFailure::LoopExhausted => "loop_exhausted: its loop has used up its turns".into(),
+            StepFailure::Aborted => "a person gave it up".into(),
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::effect::{Part, TimerKey};
-use super::event::Outcome;
+use super::effect::{AttemptPart, TimerKey};
+use super::event::StepOutcome;
 use crate::recipe::{Data, FailureKind, StepId};
-use crate::task::state::Stood;
+use crate::task::state::WorkSnapshot;
 
 /// Who carries out the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum RunMode {
     /// The engine and its workers.
     Engine,
     /// Whoever follows the instructions, and says so.
@@ -18,11 +18,11 @@ pub enum Mode {
 
 /// What a run is given when it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct RunParameters {
     /// `${run.id}`
     pub id: String,
     /// Who carries out the steps.
-    pub mode: Mode,
+    pub mode: RunMode,
     /// `${input.NAME}`; defaults are filled in.
     pub inputs: Vec<(String, Data)>,
     /// `${run.prompt}`, `{{mission_prompt}}`
@@ -32,14 +32,14 @@ pub struct Given {
     /// `${run.work_order}`
     pub work_order: String,
     /// As what it was started, and where.
-    pub origin: Origin,
+    pub origin: RunOrigin,
 }
 
 /// As what a run was started, and where. Nothing is decided by it: it says in whose words the run is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Origin {
+pub struct RunOrigin {
     /// As what.
-    pub kind: Kind,
+    pub kind: RunKind,
     /// The repository or folder it was started in.
     pub root: String,
     /// The commit that its worktree is made from when a step first needs it; empty: none is made.
@@ -53,12 +53,12 @@ pub struct Origin {
     /// Where its definition was read, for people, if the engine started it by itself from a repository.
     pub definition: String,
     /// The work of that task when the run was started, as far as it could be read. Older engines did not say.
-    pub began: Option<Stood>,
+    pub began: Option<WorkSnapshot>,
 }
 
 /// What a run is called where it was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum RunKind {
     /// A run.
     #[default]
     Run,
@@ -70,24 +70,24 @@ pub enum Kind {
     Process,
 }
 
-impl Kind {
+impl RunKind {
     /// Every kind.
-    pub const ALL: [Kind; 4] = [Kind::Run, Kind::Mission, Kind::Workflow, Kind::Process];
+    pub const ALL: [RunKind; 4] = [RunKind::Run, RunKind::Mission, RunKind::Workflow, RunKind::Process];
 
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Run => "run",
-            Kind::Mission => "mission",
-            Kind::Workflow => "workflow",
-            Kind::Process => "process",
+            RunKind::Run => "run",
+            RunKind::Mission => "mission",
+            RunKind::Workflow => "workflow",
+            RunKind::Process => "process",
         }
     }
 }
 
 /// Who says something to a run. The host finds that out; what each may say is decided here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asker {
+pub enum RunAsker {
     /// A person, or a program that a person trusts.
     Person,
     /// The agent of a step of this run.
@@ -104,12 +104,12 @@ pub struct Speaker {
     /// Which attempt.
     pub attempt: u32,
     /// Which part of it.
-    pub part: Part,
+    pub part: AttemptPart,
 }
 
 /// What an agent wants to know from a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct QuestionRequest {
     /// What.
     pub text: String,
     /// What can be answered; none: any words.
@@ -122,27 +122,27 @@ pub struct Ask {
 
 /// What can be said to a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
+pub enum RunInput {
     /// Somebody says this, and is asked whether they may.
     By {
         /// Who.
-        asker: Asker,
+        asker: RunAsker,
         /// What.
-        input: Box<Input>,
+        input: Box<RunInput>,
     },
     /// An agent asks a person something about its work.
     Ask {
         /// Which agent.
         by: Speaker,
         /// What.
-        ask: Ask,
+        ask: QuestionRequest,
     },
     /// An agent says how its work went, before its process ends.
     Said {
         /// Which agent.
         by: Speaker,
         /// How.
-        report: Report,
+        report: AttemptReport,
     },
     /// An attempt, or a part of it, has ended.
     Ended {
@@ -151,9 +151,9 @@ pub enum Input {
         /// Which attempt.
         attempt: u32,
         /// Which part of it.
-        part: Part,
+        part: AttemptPart,
         /// How.
-        report: Report,
+        report: AttemptReport,
     },
     /// The worker of an attempt has gone away without a word.
     Lost {
@@ -162,7 +162,7 @@ pub enum Input {
         /// Which attempt.
         attempt: u32,
         /// Which part of it.
-        part: Part,
+        part: AttemptPart,
     },
     /// A time has come that the run asked to be told of.
     Timer(TimerKey),
@@ -192,7 +192,7 @@ pub enum Input {
         /// Which.
         step: StepId,
         /// What.
-        what: ByHand,
+        what: ManualStepInput,
     },
     /// A run by hand is over.
     Close {
@@ -203,11 +203,11 @@ pub enum Input {
 
 /// What is said about a step that is done by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ByHand {
+pub enum ManualStepInput {
     /// It has begun.
     Start,
     /// It is done.
-    Complete(Outcome),
+    Complete(StepOutcome),
     /// It cannot be done.
     Fail(String),
     /// It is left out.
@@ -216,9 +216,9 @@ pub enum ByHand {
 
 /// How an attempt, or a part of it, has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Report {
+pub enum AttemptReport {
     /// Well.
-    Completed(Outcome),
+    Completed(StepOutcome),
     /// Not well.
     Failed {
         /// In which way.
@@ -226,6 +226,6 @@ pub enum Report {
         /// Why.
         error: String,
         /// What it left behind, such as a command's exit code and what it printed.
-        outcome: Outcome,
+        outcome: StepOutcome,
     },
 }

@@ -4,7 +4,7 @@
 
 /// A step's status without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
+pub enum StepStatusKind {
     /// Something it needs has not ended, or what its condition reads may still change.
     Waiting,
     /// It may begin.
@@ -27,50 +27,56 @@ pub enum Status {
     Cancelled,
 }
 
-impl Status {
+impl StepStatusKind {
     /// All of them.
-    pub const ALL: [Status; 10] = [
-        Status::Waiting,
-        Status::Ready,
-        Status::Running,
-        Status::Stopping,
-        Status::Retrying,
-        Status::Held,
-        Status::Completed,
-        Status::Failed,
-        Status::Skipped,
-        Status::Cancelled,
+    pub const ALL: [StepStatusKind; 10] = [
+        StepStatusKind::Waiting,
+        StepStatusKind::Ready,
+        StepStatusKind::Running,
+        StepStatusKind::Stopping,
+        StepStatusKind::Retrying,
+        StepStatusKind::Held,
+        StepStatusKind::Completed,
+        StepStatusKind::Failed,
+        StepStatusKind::Skipped,
+        StepStatusKind::Cancelled,
     ];
 
     /// The word outside.
     pub fn word(self) -> &'static str {
         match self {
-            Status::Waiting => "waiting",
-            Status::Ready => "ready",
-            Status::Running | Status::Stopping => "running",
-            Status::Retrying => "retrying",
-            Status::Held => "held",
-            Status::Completed => "completed",
-            Status::Failed => "failed",
-            Status::Skipped => "skipped",
-            Status::Cancelled => "cancelled",
+            StepStatusKind::Waiting => "waiting",
+            StepStatusKind::Ready => "ready",
+            StepStatusKind::Running | StepStatusKind::Stopping => "running",
+            StepStatusKind::Retrying => "retrying",
+            StepStatusKind::Held => "held",
+            StepStatusKind::Completed => "completed",
+            StepStatusKind::Failed => "failed",
+            StepStatusKind::Skipped => "skipped",
+            StepStatusKind::Cancelled => "cancelled",
         }
     }
 
     /// Whether nothing more happens to it by itself.
     pub fn has_ended(self) -> bool {
         match self {
-            Status::Completed | Status::Failed | Status::Skipped | Status::Cancelled => true,
-            Status::Waiting | Status::Ready | Status::Running | Status::Stopping | Status::Retrying | Status::Held => {
-                false
-            }
+            StepStatusKind::Completed
+            | StepStatusKind::Failed
+            | StepStatusKind::Skipped
+            | StepStatusKind::Cancelled => true,
+            StepStatusKind::Waiting
+            | StepStatusKind::Ready
+            | StepStatusKind::Running
+            | StepStatusKind::Stopping
+            | StepStatusKind::Retrying
+            | StepStatusKind::Held => false,
         }
     }
 }
 
 /// What can happen to a step, without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Happening {
+pub enum StepHappening {
     /// It may begin.
     Ready,
     /// An attempt begins.
@@ -105,32 +111,32 @@ pub enum Happening {
     RunEnded,
 }
 
-impl Happening {
+impl StepHappening {
     /// All of them.
-    pub const ALL: [Happening; 16] = [
-        Happening::Ready,
-        Happening::Started,
-        Happening::Part,
-        Happening::Completed,
-        Happening::Failed,
-        Happening::Retried,
-        Happening::Skipped,
-        Happening::Held,
-        Happening::Answered,
-        Happening::Asked,
-        Happening::Withdrawn,
-        Happening::Said,
-        Happening::Stopping,
-        Happening::Looped,
-        Happening::Reopened,
-        Happening::RunEnded,
+    pub const ALL: [StepHappening; 16] = [
+        StepHappening::Ready,
+        StepHappening::Started,
+        StepHappening::Part,
+        StepHappening::Completed,
+        StepHappening::Failed,
+        StepHappening::Retried,
+        StepHappening::Skipped,
+        StepHappening::Held,
+        StepHappening::Answered,
+        StepHappening::Asked,
+        StepHappening::Withdrawn,
+        StepHappening::Said,
+        StepHappening::Stopping,
+        StepHappening::Looped,
+        StepHappening::Reopened,
+        StepHappening::RunEnded,
     ];
 }
 
 /// What a step is after something has happened to it; `None`: that cannot happen.
-pub fn next(status: Status, happening: Happening) -> Option<Status> {
-    use Happening as H;
-    use Status as S;
+pub fn next(status: StepStatusKind, happening: StepHappening) -> Option<StepStatusKind> {
+    use StepHappening as H;
+    use StepStatusKind as S;
     Some(match (status, happening) {
         (S::Waiting, H::Ready) => S::Ready,
         (S::Waiting | S::Ready | S::Retrying | S::Held, H::Started) => S::Running,
@@ -159,8 +165,8 @@ pub fn page() -> String {
          # The law of a step\n\nWhat can happen to a step of a run, and what it is then. What is not in the table \
          cannot happen.\n\n| in this status | when this happens | it is |\n|---|---|---|\n",
     );
-    for status in Status::ALL {
-        for happening in Happening::ALL {
+    for status in StepStatusKind::ALL {
+        for happening in StepHappening::ALL {
             if let Some(then) = next(status, happening) {
                 page.push_str(&format!("| {status:?} | {happening:?} | {then:?} |\n"));
             }

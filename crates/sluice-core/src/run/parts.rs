@@ -1,12 +1,12 @@
 //! Carrying out a step: what is begun, and what follows when a part of it has ended.
 
-use super::effect::{Effect, Job, Part, Perform, TimerKey};
-use super::event::{Event, Failure, Outcome, Question, QuestionKind};
-use super::record::{Book, asks};
-use super::sketch::Sketch;
-use super::state::{ItemState, ItemStatus, Progress, StepStatus, attempt_of, parts, timers};
+use super::effect::{AttemptPart, Perform, RunEffect, RunJob, TimerKey};
+use super::event::{QuestionKind, RunEvent, RunQuestion, StepFailure, StepOutcome};
+use super::record::{RunRecord, asks};
+use super::sketch::RunPending;
+use super::state::{AttemptProgress, ItemState, ItemStatus, StepStatus, attempt_of, parts, timers};
 use super::values::{Locals, history};
-use crate::recipe::{Data, FailureKind, Items, StepId, Work};
+use crate::recipe::{Data, FailureKind, FanOutItems, StepId, StepWork};
 
 /// The most items of one fan-out.
 const MOST_ITEMS: usize = 10_000;
@@ -15,7 +15,7 @@ const MOST_ITEMS: usize = 10_000;
 /// about it whatever `on_failure` says: that is about items that failed, and this one did its work.
 pub const CONFLICT: &str = "conflict: ";
 
-impl Sketch<'_> {
+impl RunPending<'_> {
     /// Begins an attempt at a step that is ready, or lets it fail if a value is not there.
     pub(super) fn start(&mut self, id: StepId) {
         let attempt = self.step(id).attempts + 1;
@@ -24,31 +24,31 @@ impl Sketch<'_> {
             Err(failure) => (Some(Vec::new()), Some(failure)),
         };
         let now = self.now;
-        self.happens(Event::StepStarted { step: id, attempt, at: now, items });
+        self.happens(RunEvent::StepStarted { step: id, attempt, at: now, items });
         if let Some(failure) = failure {
             return self.fails(id, failure);
         }
         if let Some(timeout) = self.plan.recipe.step(id).timeout {
-            self.wants(Effect::SetTimer(TimerKey::Timeout(id, attempt), now.after(timeout)));
+            self.wants(RunEffect::SetTimer(TimerKey::Timeout(id, attempt), now.after(timeout)));
         }
         self.go_on(id);
     }
 
     /// The list that a fan-out goes over; `None` when it is no fan-out, or goes on with the items it had.
-    fn items_of(&self, id: StepId) -> Result<Option<Vec<Data>>, Failure> {
-        let unfit = |error: String| Failure::Attempt { kind: FailureKind::Failed, error };
-        let Work::ParallelAgents { items, .. } = &self.plan.recipe.step(id).work else { return Ok(None) };
-        if matches!(self.step(id).status.kept(), Some(Progress::Items { .. })) {
+    fn items_of(&self, id: StepId) -> Result<Option<Vec<Data>>, StepFailure> {
+        let unfit = |error: String| StepFailure::Attempt { kind: FailureKind::Failed, error };
+        let StepWork::ParallelAgents { items, .. } = &self.plan.recipe.step(id).work else { return Ok(None) };
+        if matches!(self.step(id).status.kept(), Some(AttemptProgress::Items { .. })) {
             return Ok(None);
         }
         let list = match items {
-            Items::Listed(items) => items.clone(),
-            Items::Variable(template) => {
-                let path = template.as_variable().ok_or_else(|| Failure::Undefined("for_each".to_owned()))?;
+            FanOutItems::Listed(items) => items.clone(),
+            FanOutItems::Variable(template) => {
+                let path = template.as_variable().ok_or_else(|| StepFailure::Undefined("for_each".to_owned()))?;
                 match self.value(path, id, &Locals::default()) {
                     Some(Data::List(items)) => items,
                     Some(_) => return Err(unfit(format!("`{path}` is not a list, and `for_each` goes over one"))),
-                    None => return Err(Failure::Undefined(path.to_string())),
+                    None => return Err(StepFailure::Undefined(path.to_string())),
                 }
             }
         };
@@ -64,12 +64,12 @@ impl Sketch<'_> {
     pub(super) fn go_on(&mut self, id: StepId) {
         let StepStatus::Running(progress) = self.step(id).status.clone() else { return };
         let asked = match progress {
-            Progress::Single => self.whole(id),
-            Progress::Turns { turn, said, .. } => {
+            AttemptProgress::Single => self.whole(id),
+            AttemptProgress::Turns { turn, said, .. } => {
                 let judged = said.len() >= turn as usize;
                 self.turn(id, turn, judged, &said)
             }
-            Progress::Items { total, next, running, failed } => {
+            AttemptProgress::Items { total, next, running, failed } => {
                 return self.more_items(id, total, next, running, failed);
             }
         };
@@ -79,10 +79,10 @@ impl Sketch<'_> {
         }
     }
 
-    fn perform(&mut self, id: StepId, part: Part, job: Job) {
+    fn perform(&mut self, id: StepId, part: AttemptPart, job: RunJob) {
         let step = self.plan.recipe.step(id);
         let attempt = attempt_of(self, id, part);
-        self.wants(Effect::Perform(Box::new(Perform {
+        self.wants(RunEffect::Perform(Box::new(Perform {
             step: id,
             attempt,
             part,
@@ -94,35 +94,43 @@ impl Sketch<'_> {
         })));
     }
 
-    fn whole(&self, id: StepId) -> Result<(Part, Job), Failure> {
+    fn whole(&self, id: StepId) -> Result<(AttemptPart, RunJob), StepFailure> {
         let none = Locals::default();
         let fill = |text| self.fill(text, id, &none);
         let job = match &self.plan.recipe.step(id).work {
-            Work::Script { command } => Job::Script(self.script(command, id)?),
-            Work::Gate { command, .. } => Job::Gate(self.script(command, id)?),
-            Work::Task(task) => Job::Task {
+            StepWork::Script { command } => RunJob::Script(self.script(command, id)?),
+            StepWork::Gate { command, .. } => RunJob::Gate(self.script(command, id)?),
+            StepWork::Task(task) => RunJob::Task {
                 summary: fill(&task.summary)?,
                 branch: task.branch.as_ref().map(fill).transpose()?,
                 workflow: task.workflow.clone(),
                 project: task.project.clone(),
                 context: task.context.as_ref().map(fill).transpose()?,
             },
-            Work::Agent { prompt } | Work::AgentLoop { prompt, .. } | Work::ParallelAgents { prompt, .. } => {
+            StepWork::Agent { prompt }
+            | StepWork::AgentLoop { prompt, .. }
+            | StepWork::ParallelAgents { prompt, .. } => {
                 let (prompt, folder_at) = self.prompt(prompt, id, &none)?;
-                Job::Agent { prompt, folder_at }
+                RunJob::Agent { prompt, folder_at }
             }
         };
-        Ok((Part::Whole, job))
+        Ok((AttemptPart::Whole, job))
     }
 
-    fn turn(&self, id: StepId, turn: u32, judged: bool, said: &[super::state::Turn]) -> Result<(Part, Job), Failure> {
-        let Work::AgentLoop { prompt, arbiter, .. } = &self.plan.recipe.step(id).work else {
+    fn turn(
+        &self,
+        id: StepId,
+        turn: u32,
+        judged: bool,
+        said: &[super::state::RunTurn],
+    ) -> Result<(AttemptPart, RunJob), StepFailure> {
+        let StepWork::AgentLoop { prompt, arbiter, .. } = &self.plan.recipe.step(id).work else {
             return self.whole(id);
         };
         let mut locals = Locals { turn: Some((turn, history(said))), ..Locals::default() };
         if !judged {
             let (prompt, folder_at) = self.prompt(prompt, id, &locals)?;
-            return Ok((Part::Turn(turn), Job::Agent { prompt, folder_at }));
+            return Ok((AttemptPart::Turn(turn), RunJob::Agent { prompt, folder_at }));
         }
         let work = said.last().map(|turn| turn.work.clone()).unwrap_or_default();
         locals.output = Some(work.output.clone());
@@ -131,12 +139,12 @@ impl Sketch<'_> {
         // The arbiter always sees the work and what was said before, whether its prompt asks for it or not.
         let (before, output) = (history(&said[..said.len().saturating_sub(1)]), work.output.to_text());
         let prompt = format!("{asked}\n\n## What you judge\n\n{output}\n\n## Earlier turns\n\n{before}");
-        Ok((Part::Arbiter(turn), Job::Arbiter { prompt, folder_at }))
+        Ok((AttemptPart::Arbiter(turn), RunJob::Arbiter { prompt, folder_at }))
     }
 
     /// Begins as many items as there is room for; ends the step when all have ended.
     fn more_items(&mut self, id: StepId, total: u32, next: u32, mut running: u32, failed: u32) {
-        let Work::ParallelAgents { max_concurrent, on_failure, .. } = &self.plan.recipe.step(id).work else {
+        let StepWork::ParallelAgents { max_concurrent, on_failure, .. } = &self.plan.recipe.step(id).work else {
             return;
         };
         let mut item = next;
@@ -169,13 +177,13 @@ impl Sketch<'_> {
 
     /// Begins an item; false if it cannot begin, and with it the attempt has failed.
     pub(super) fn begin_item(&mut self, id: StepId, item: u32) -> bool {
-        let Work::ParallelAgents { prompt, .. } = &self.plan.recipe.step(id).work else { return false };
+        let StepWork::ParallelAgents { prompt, .. } = &self.plan.recipe.step(id).work else { return false };
         let Some(value) = self.item(id, item).map(|it| it.value.clone()) else { return false };
         let locals = Locals { item: Some((value, item)), ..Locals::default() };
         match self.prompt(prompt, id, &locals) {
             Ok((prompt, folder_at)) => {
-                self.happens(Event::PartStarted { step: id, part: Part::Item(item) });
-                self.perform(id, Part::Item(item), Job::Agent { prompt, folder_at });
+                self.happens(RunEvent::PartStarted { step: id, part: AttemptPart::Item(item) });
+                self.perform(id, AttemptPart::Item(item), RunJob::Agent { prompt, folder_at });
                 true
             }
             // The items that are under way end first: a step that has ended has nothing at work any more.
@@ -186,7 +194,7 @@ impl Sketch<'_> {
         }
     }
 
-    fn cannot_go_on(&mut self, id: StepId, failure: Failure) {
+    fn cannot_go_on(&mut self, id: StepId, failure: StepFailure) {
         let at_work = match &self.step(id).status {
             StepStatus::Running(progress) => !parts(self, id, progress).is_empty(),
             _ => false,
@@ -206,7 +214,7 @@ impl Sketch<'_> {
     }
 
     /// The outputs of all items, in their order; what failed says why.
-    pub(super) fn gathered(&self, id: StepId, total: u32, failed: u32) -> Outcome {
+    pub(super) fn gathered(&self, id: StepId, total: u32, failed: u32) -> StepOutcome {
         let output = (0..total).map(|item| match self.item(id, item).map(|it| &it.status) {
             Some(ItemStatus::Completed(outcome)) => outcome.output.clone(),
             Some(ItemStatus::Failed(error)) => Data::Table(vec![("error".into(), Data::Text(error.clone()))]),
@@ -217,35 +225,35 @@ impl Sketch<'_> {
             Some(ItemStatus::Completed(outcome)) => outcome.commit.clone(),
             Some(ItemStatus::Failed(_) | ItemStatus::Waiting | ItemStatus::Running) | None => None,
         });
-        Outcome {
+        StepOutcome {
             summary: match failed {
                 0 => format!("{total} items completed"),
                 _ => format!("{} of {total} items completed, {failed} failed", total - failed),
             },
             output: Data::List(output.collect()),
             commit: merged,
-            ..Outcome::default()
+            ..StepOutcome::default()
         }
     }
 
     /// Asks a person about a step.
     pub(super) fn holds_up(&mut self, id: StepId, kind: QuestionKind, reason: String) {
-        let question = Question::new(self.next_question(), kind, reason);
+        let question = RunQuestion::new(self.next_question(), kind, reason);
         let name = self.plan.recipe.step(id).name.clone();
         self.clear_timers(id);
-        self.wants(Effect::Notify(format!("`{name}` needs a person: {}", question.reason)));
-        self.happens(Event::StepHeld { step: id, question });
+        self.wants(RunEffect::Notify(format!("`{name}` needs a person: {}", question.reason)));
+        self.happens(RunEvent::StepHeld { step: id, question });
     }
 
     /// The time of a step stands still.
     pub(super) fn clear_timeout(&mut self, id: StepId) {
         let set = timers(self, self.plan, id).into_iter().filter(|key| matches!(key, TimerKey::Timeout(..)));
-        set.for_each(|key| self.wants(Effect::ClearTimer(key)));
+        set.for_each(|key| self.wants(RunEffect::ClearTimer(key)));
     }
 
     /// An attempt is over: nobody needs to be told of its times any more. Deadlines go with their questions.
     pub(super) fn clear_timers(&mut self, id: StepId) {
         let set = timers(self, self.plan, id).into_iter().filter(|key| !matches!(key, TimerKey::Question(_)));
-        set.for_each(|key| self.wants(Effect::ClearTimer(key)));
+        set.for_each(|key| self.wants(RunEffect::ClearTimer(key)));
     }
 }

@@ -4,19 +4,19 @@
 
 use std::collections::BTreeMap;
 
-use super::owed::{self, Owed};
-use super::results::{self, Results};
+use super::owed::{self, OwedValue};
+use super::results::{self, ResultWords};
 use crate::recipe::{Recipe, StepId};
 
 /// A recipe with everything at hand that a decision needs.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct RunPlan {
     /// The recipe.
     pub recipe: Recipe,
     /// For each step, those that need it.
     pub(super) followers: Vec<Vec<StepId>>,
     /// The ways back.
-    pub(super) loops: Vec<Loop>,
+    pub(super) loops: Vec<PlanLoop>,
     /// For each step, the steps whose results its condition reads.
     pub(super) reads: Vec<Vec<StepId>>,
     /// The steps by name.
@@ -24,14 +24,14 @@ pub struct Plan {
     /// The steps that store their output under a name.
     pub(super) stores: BTreeMap<String, Vec<StepId>>,
     /// For each step, what its agent must give.
-    pub(super) owed: Vec<Vec<Owed>>,
+    pub(super) owed: Vec<Vec<OwedValue>>,
     /// For each step, the words that conditions compare its result with.
-    pub(super) results: Vec<Results>,
+    pub(super) results: Vec<ResultWords>,
 }
 
 /// A way back.
 #[derive(Clone, Debug)]
-pub(super) struct Loop {
+pub(super) struct PlanLoop {
     pub(super) from: StepId,
     pub(super) to: StepId,
     pub(super) max: u32,
@@ -39,7 +39,7 @@ pub(super) struct Loop {
     pub(super) body: Vec<StepId>,
 }
 
-impl Plan {
+impl RunPlan {
     /// Makes `recipe` ready.
     pub fn new(recipe: Recipe) -> Self {
         let ids = || (0u32..).map(StepId).take(recipe.steps.len());
@@ -53,7 +53,7 @@ impl Plan {
             .filter_map(|from| {
                 let back = recipe.step(from).loop_back.as_ref()?;
                 let body = body(&recipe, &followers, back.to, from);
-                Some(Loop { from, to: back.to, max: back.max, body })
+                Some(PlanLoop { from, to: back.to, max: back.max, body })
             })
             .collect();
         let by_name = ids().map(|id| (recipe.step(id).name.to_string(), id)).collect();
@@ -66,11 +66,11 @@ impl Plan {
         let reads = ids().map(|id| reads(&recipe, id, &by_name, &stores)).collect();
         let owed = owed::owed(&recipe, &by_name, &stores);
         let results = results::results(&recipe, &by_name);
-        Plan { followers, loops, reads, by_name, stores, owed, results, recipe }
+        RunPlan { followers, loops, reads, by_name, stores, owed, results, recipe }
     }
 
     /// The loop that leads back from `step`.
-    pub(super) fn loop_from(&self, step: StepId) -> Option<&Loop> {
+    pub(super) fn loop_from(&self, step: StepId) -> Option<&PlanLoop> {
         self.loops.iter().find(|found| found.from == step)
     }
 }

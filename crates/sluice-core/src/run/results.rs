@@ -5,25 +5,25 @@
 
 use std::collections::BTreeMap;
 
-use super::event::Outcome;
-use super::plan::Plan;
-use crate::expr::{Expr, Op, Value};
-use crate::recipe::{Dialect, Recipe, StepId};
+use super::event::StepOutcome;
+use super::plan::RunPlan;
+use crate::expr::{CompareOp, Expr, ExprValue};
+use crate::recipe::{Recipe, RecipeDialect, StepId};
 
 /// The two words of a verdict: whoever names one of them means that there is the other.
 const VERDICT: [&str; 2] = ["FAIL", "PASS"];
 
 /// The words that conditions compare the result of a step with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Results {
+pub(super) struct ResultWords {
     words: Vec<String>,
     /// Whether another word means something too: a condition says what it is not.
     any_other: bool,
 }
 
 /// For each step, the words that its result can be.
-pub(super) fn results(recipe: &Recipe, by_name: &BTreeMap<String, StepId>) -> Vec<Results> {
-    let mut found = vec![Results::default(); recipe.steps.len()];
+pub(super) fn results(recipe: &Recipe, by_name: &BTreeMap<String, StepId>) -> Vec<ResultWords> {
+    let mut found = vec![ResultWords::default(); recipe.steps.len()];
     for condition in recipe.steps.iter().filter_map(|step| step.condition.as_ref()) {
         gather(condition, false, by_name, &mut found);
     }
@@ -36,27 +36,27 @@ pub(super) fn results(recipe: &Recipe, by_name: &BTreeMap<String, StepId>) -> Ve
         results.words.dedup();
         // Other words than a verdict's are few only in a manifest, whose steps are all that there is to its results.
         let is_closed = results.words.iter().all(is_verdict);
-        results.any_other = !is_closed && (results.any_other || recipe.dialect != Dialect::Manifest);
+        results.any_other = !is_closed && (results.any_other || recipe.dialect != RecipeDialect::Manifest);
     }
     found
 }
 
-fn gather(condition: &Expr, negated: bool, by_name: &BTreeMap<String, StepId>, found: &mut [Results]) {
+fn gather(condition: &Expr, negated: bool, by_name: &BTreeMap<String, StepId>, found: &mut [ResultWords]) {
     match condition {
         Expr::Not(inner) => gather(inner, !negated, by_name, found),
         Expr::All(parts) | Expr::Any(parts) => parts.iter().for_each(|part| gather(part, negated, by_name, found)),
         Expr::Compare(compare) => {
             let step = by_name.get(compare.path.head()).filter(|_| compare.path.tail() == ["result"]);
-            if let (Some(step), Value::Text(word)) = (step, &compare.value) {
+            if let (Some(step), ExprValue::Text(word)) = (step, &compare.value) {
                 let results = &mut found[step.0 as usize];
                 results.words.push(word.clone());
-                results.any_other |= (compare.op == Op::NotEqual) != negated;
+                results.any_other |= (compare.op == CompareOp::NotEqual) != negated;
             }
         }
     }
 }
 
-impl Results {
+impl ResultWords {
     /// Whether a result means something.
     pub(super) fn takes(&self, word: &str) -> bool {
         self.any_other || self.words.is_empty() || self.words.iter().any(|known| known == word)
@@ -78,11 +78,11 @@ impl Results {
     }
 }
 
-impl Plan {
+impl RunPlan {
     /// What a step gave, with its result in the spelling that conditions know.
-    pub(super) fn heard(&self, id: StepId, outcome: &Outcome) -> Outcome {
+    pub(super) fn heard(&self, id: StepId, outcome: &StepOutcome) -> StepOutcome {
         let said = outcome.result.as_deref();
         let meant = said.and_then(|said| self.results[id.0 as usize].meant(said)).cloned();
-        Outcome { result: meant.or_else(|| outcome.result.clone()), ..outcome.clone() }
+        StepOutcome { result: meant.or_else(|| outcome.result.clone()), ..outcome.clone() }
     }
 }

@@ -4,22 +4,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::effect::{Effect, TimerKey};
-use super::event::Event;
-use super::law::Status;
-use super::plan::Plan;
-use super::record::{self, Book};
-use super::state::{End, ItemState, RunState, StepState};
+use super::effect::{RunEffect, TimerKey};
+use super::event::RunEvent;
+use super::law::StepStatusKind;
+use super::plan::RunPlan;
+use super::record::{self, RunRecord};
+use super::state::{ItemState, RunConclusion, RunState, StepState};
 use crate::machine::Moment;
 use crate::recipe::StepId;
 
 /// A decision in the making.
-pub(super) struct Sketch<'a> {
-    pub(super) plan: &'a Plan,
+pub(super) struct RunPending<'a> {
+    pub(super) plan: &'a RunPlan,
     pub(super) base: &'a RunState,
     pub(super) now: Moment,
-    pub(super) events: Vec<Event>,
-    pub(super) effects: Vec<Effect>,
+    pub(super) events: Vec<RunEvent>,
+    pub(super) effects: Vec<RunEffect>,
     steps: BTreeMap<StepId, StepState>,
     items: BTreeMap<(StepId, u32), ItemState>,
     open_needs: BTreeMap<StepId, u32>,
@@ -30,13 +30,13 @@ pub(super) struct Sketch<'a> {
     busy: u32,
     open: u32,
     questions: u32,
-    end: Option<End>,
-    ending: Option<End>,
+    end: Option<RunConclusion>,
+    ending: Option<RunConclusion>,
 }
 
-impl<'a> Sketch<'a> {
-    pub(super) fn new(plan: &'a Plan, base: &'a RunState, now: Moment) -> Self {
-        Sketch {
+impl<'a> RunPending<'a> {
+    pub(super) fn new(plan: &'a RunPlan, base: &'a RunState, now: Moment) -> Self {
+        RunPending {
             plan,
             base,
             now,
@@ -58,34 +58,36 @@ impl<'a> Sketch<'a> {
     }
 
     /// Notes that something happens. Whatever closes a question, its deadline need not be told any more.
-    pub(super) fn happens(&mut self, event: Event) {
+    pub(super) fn happens(&mut self, event: RunEvent) {
         let plan = self.plan;
         let awaited = self.awaited(&event);
         record::record(self, plan, &event);
         for (step, question) in awaited {
             if self.step(step).questions().all(|open| open.id != question) {
-                self.wants(Effect::ClearTimer(TimerKey::Question(question)));
+                self.wants(RunEffect::ClearTimer(TimerKey::Question(question)));
             }
         }
         self.events.push(event);
     }
 
     /// The open questions with a deadline that an event may close.
-    fn awaited(&self, event: &Event) -> Vec<(StepId, u32)> {
+    fn awaited(&self, event: &RunEvent) -> Vec<(StepId, u32)> {
         let of = |id: StepId| self.step(id).questions().filter(|it| it.deadline.is_some()).map(move |it| (id, it.id));
         match (event.step(), event) {
             (Some(step), _) => of(step).collect(),
-            (None, Event::Ending { .. } | Event::Ended { .. }) => self.asking().into_iter().flat_map(of).collect(),
+            (None, RunEvent::Ending { .. } | RunEvent::Ended { .. }) => {
+                self.asking().into_iter().flat_map(of).collect()
+            }
             (None, _) => Vec::new(),
         }
     }
 
     /// Notes that something is to be done.
-    pub(super) fn wants(&mut self, effect: Effect) {
+    pub(super) fn wants(&mut self, effect: RunEffect) {
         self.effects.push(effect);
     }
 
-    pub(super) fn kind(&self, id: StepId) -> Status {
+    pub(super) fn kind(&self, id: StepId) -> StepStatusKind {
         self.step(id).status.kind()
     }
 
@@ -101,12 +103,12 @@ impl<'a> Sketch<'a> {
         self.questions + 1
     }
 
-    pub(super) fn end(&self) -> Option<&End> {
+    pub(super) fn end(&self) -> Option<&RunConclusion> {
         self.end.as_ref()
     }
 
     /// How the run will have ended, if it is being ended.
-    pub(super) fn ending(&self) -> Option<&End> {
+    pub(super) fn ending(&self) -> Option<&RunConclusion> {
         self.ending.as_ref()
     }
 
@@ -146,7 +148,7 @@ fn first(base: &BTreeSet<StepId>, changed: &BTreeMap<StepId, bool>) -> Option<St
     kept.into_iter().chain(new).min()
 }
 
-impl Book for Sketch<'_> {
+impl RunRecord for RunPending<'_> {
     fn step(&self, id: StepId) -> &StepState {
         self.steps.get(&id).unwrap_or_else(|| &self.base.steps[id.0 as usize])
     }
@@ -195,11 +197,11 @@ impl Book for Sketch<'_> {
         &mut self.questions
     }
 
-    fn set_end(&mut self, end: Option<End>) {
+    fn set_end(&mut self, end: Option<RunConclusion>) {
         self.end = end;
     }
 
-    fn set_ending(&mut self, ending: Option<End>) {
+    fn set_ending(&mut self, ending: Option<RunConclusion>) {
         self.ending = ending;
     }
 }

@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::effect::{Part, TimerKey};
-use super::event::{Answerer, Event, Failure, Outcome, Question, SkipReason};
-use super::input::{Ask, Given, Report};
-use super::law::Status;
-use super::plan::Plan;
-use super::record::{self, Book};
+use super::effect::{AttemptPart, TimerKey};
+use super::event::{Answerer, RunEvent, RunQuestion, SkipReason, StepFailure, StepOutcome};
+use super::input::{AttemptReport, QuestionRequest, RunParameters};
+use super::law::StepStatusKind;
+use super::plan::RunPlan;
+use super::record::{self, RunRecord};
 use crate::machine::Moment;
 use crate::recipe::{Data, Step, StepId};
 
@@ -18,13 +18,13 @@ use crate::recipe::{Data, Step, StepId};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunState {
     /// What it was given.
-    pub given: Given,
+    pub given: RunParameters,
     /// When it started.
     pub started: Moment,
     /// How it ended, once it has.
-    pub end: Option<End>,
+    pub end: Option<RunConclusion>,
     /// How it will have ended, once it is being ended.
-    pub ending: Option<End>,
+    pub ending: Option<RunConclusion>,
     /// Its steps, as in the recipe.
     pub steps: Vec<StepState>,
     /// The items of its fan-outs, by step and place.
@@ -33,12 +33,12 @@ pub struct RunState {
     pub questions: u32,
     /// The commit at which its work stands, as the report said that counted last and named one.
     pub work: Option<String>,
-    pub(super) at_hand: AtHand,
+    pub(super) at_hand: RunIndex,
 }
 
 /// What can be found again from the steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct AtHand {
+pub(super) struct RunIndex {
     /// For each step, how many of its needs have not ended.
     pub(super) open_needs: Vec<u32>,
     /// Steps that may begin.
@@ -57,7 +57,7 @@ pub(super) struct AtHand {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum RunConclusion {
     /// Every step that was to be done has been.
     Completed {
         /// What came of it, where somebody said so.
@@ -95,17 +95,17 @@ pub struct StepState {
     /// How many turns a person has granted beyond the bound.
     pub granted: u32,
     /// What it gave when it last completed, in this round or an earlier one.
-    pub latest: Option<Outcome>,
+    pub latest: Option<StepOutcome>,
     /// What the last attempt left behind that failed, if none has completed since.
-    pub left: Option<Outcome>,
+    pub left: Option<StepOutcome>,
     /// What people told it besides.
     pub guidance: Vec<String>,
     /// How many questions its agents have asked in this round.
     pub asks: u32,
     /// The questions of its agents that are open or have been answered, in any round.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<AgentQuestion>,
     /// What its agents said about the work that is under way.
-    pub said: Vec<(Part, Report)>,
+    pub said: Vec<(AttemptPart, AttemptReport)>,
     /// When its last attempt began.
     pub began: Option<Moment>,
     /// When it ended.
@@ -114,18 +114,18 @@ pub struct StepState {
 
 /// A question that an agent has asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct AgentQuestion {
     /// The agent of this part of its step.
-    pub part: Part,
+    pub part: AttemptPart,
     /// What it asked.
-    pub question: Question,
+    pub question: RunQuestion,
     /// The answer; none: it is open.
-    pub answer: Option<Answer>,
+    pub answer: Option<QuestionAnswer>,
 }
 
 /// What an agent's question was answered with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct QuestionAnswer {
     /// The option, or the words where there are none to choose from.
     pub option: String,
     /// Further words.
@@ -138,24 +138,24 @@ impl StepState {
     /// The word for where it is. Who waits for a person is held, even while its agent lives.
     pub fn word(&self) -> &'static str {
         match self.is_asking() {
-            true => Status::Held.word(),
+            true => StepStatusKind::Held.word(),
             false => self.status.kind().word(),
         }
     }
 
     /// The question that an agent has asked in these words before, with its answer if there is one.
-    pub fn asked(&self, part: Part, ask: &Ask) -> Option<&Asked> {
-        let same = |it: &&Asked| it.question.reason == ask.text && it.question.choices == ask.options;
+    pub fn asked(&self, part: AttemptPart, ask: &QuestionRequest) -> Option<&AgentQuestion> {
+        let same = |it: &&AgentQuestion| it.question.reason == ask.text && it.question.choices == ask.options;
         self.asked.iter().filter(|it| it.part == part).find(same)
     }
 
     /// What the agent of a part has said about its work.
-    pub(super) fn report(&self, part: Part) -> Option<&Report> {
+    pub(super) fn report(&self, part: AttemptPart) -> Option<&AttemptReport> {
         self.said.iter().find(|(of, _)| *of == part).map(|(_, report)| report)
     }
 
     /// The questions about it that are open.
-    pub fn questions(&self) -> impl Iterator<Item = &Question> {
+    pub fn questions(&self) -> impl Iterator<Item = &RunQuestion> {
         let held = match &self.status {
             StepStatus::Held { question, .. } => Some(question),
             StepStatus::Waiting
@@ -192,29 +192,29 @@ pub enum StepStatus {
     /// It may begin.
     Ready,
     /// An attempt is under way.
-    Running(Progress),
+    Running(AttemptProgress),
     /// It took too long, and its end is waited for.
-    Stopping(Progress, Failure),
+    Stopping(AttemptProgress, StepFailure),
     /// The next attempt is not due yet.
     Retrying {
         /// Why the last one failed.
-        failure: Failure,
+        failure: StepFailure,
         /// When it is due.
         until: Moment,
         /// How far the last one had come, if the next goes on from there.
-        progress: Option<Progress>,
+        progress: Option<AttemptProgress>,
     },
     /// A person is asked.
     Held {
         /// What.
-        question: Question,
+        question: RunQuestion,
         /// Where the attempt stands that the question is about.
-        progress: Option<Progress>,
+        progress: Option<AttemptProgress>,
     },
     /// It has ended well.
     Completed,
     /// It has not.
-    Failed(Failure),
+    Failed(StepFailure),
     /// It was left out.
     Skipped(SkipReason),
     /// The run ended first.
@@ -223,7 +223,7 @@ pub enum StepStatus {
 
 impl StepStatus {
     /// How far an attempt had come that the next one goes on from.
-    pub(super) fn kept(&self) -> Option<&Progress> {
+    pub(super) fn kept(&self) -> Option<&AttemptProgress> {
         match self {
             StepStatus::Held { progress, .. } | StepStatus::Retrying { progress, .. } => progress.as_ref(),
             StepStatus::Waiting
@@ -238,25 +238,25 @@ impl StepStatus {
     }
 
     /// Without the data.
-    pub fn kind(&self) -> Status {
+    pub fn kind(&self) -> StepStatusKind {
         match self {
-            StepStatus::Waiting => Status::Waiting,
-            StepStatus::Ready => Status::Ready,
-            StepStatus::Running(_) => Status::Running,
-            StepStatus::Stopping(..) => Status::Stopping,
-            StepStatus::Retrying { .. } => Status::Retrying,
-            StepStatus::Held { .. } => Status::Held,
-            StepStatus::Completed => Status::Completed,
-            StepStatus::Failed(_) => Status::Failed,
-            StepStatus::Skipped(_) => Status::Skipped,
-            StepStatus::Cancelled => Status::Cancelled,
+            StepStatus::Waiting => StepStatusKind::Waiting,
+            StepStatus::Ready => StepStatusKind::Ready,
+            StepStatus::Running(_) => StepStatusKind::Running,
+            StepStatus::Stopping(..) => StepStatusKind::Stopping,
+            StepStatus::Retrying { .. } => StepStatusKind::Retrying,
+            StepStatus::Held { .. } => StepStatusKind::Held,
+            StepStatus::Completed => StepStatusKind::Completed,
+            StepStatus::Failed(_) => StepStatusKind::Failed,
+            StepStatus::Skipped(_) => StepStatusKind::Skipped,
+            StepStatus::Cancelled => StepStatusKind::Cancelled,
         }
     }
 }
 
 /// How far an attempt has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum AttemptProgress {
     /// It is one piece.
     Single,
     /// It goes in turns of agent and arbiter.
@@ -266,7 +266,7 @@ pub enum Progress {
         /// The last turn before a person is asked.
         limit: u32,
         /// What was said so far.
-        said: Vec<Turn>,
+        said: Vec<RunTurn>,
     },
     /// It goes over items.
     Items {
@@ -283,11 +283,11 @@ pub enum Progress {
 
 /// One turn of a loop of agent and arbiter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct RunTurn {
     /// What the agent gave.
-    pub work: Outcome,
+    pub work: StepOutcome,
     /// What the arbiter said about it.
-    pub verdict: Option<Outcome>,
+    pub verdict: Option<StepOutcome>,
 }
 
 /// An item of a fan-out.
@@ -320,34 +320,34 @@ pub enum ItemStatus {
     /// It is under way.
     Running,
     /// It has ended well.
-    Completed(Outcome),
+    Completed(StepOutcome),
     /// It has not.
     Failed(String),
 }
 
 impl RunState {
     /// A run that has not started: no step has begun.
-    pub fn new(plan: &Plan, given: Given, started: Moment) -> Self {
+    pub fn new(plan: &RunPlan, given: RunParameters, started: Moment) -> Self {
         let steps = vec![StepState::default(); plan.recipe.steps.len()];
         Self::restore(plan, given, started, None, steps, BTreeMap::new(), 0)
     }
 
     /// A run from what was stored of it.
     pub fn restore(
-        plan: &Plan,
-        given: Given,
+        plan: &RunPlan,
+        given: RunParameters,
         started: Moment,
-        end: Option<End>,
+        end: Option<RunConclusion>,
         steps: Vec<StepState>,
         items: BTreeMap<(StepId, u32), ItemState>,
         questions: u32,
     ) -> Self {
-        let at_hand = AtHand::of(plan, &steps);
+        let at_hand = RunIndex::of(plan, &steps);
         RunState { given, started, end, ending: None, steps, items, questions, work: None, at_hand }
     }
 
     /// Records an event.
-    pub fn apply(&mut self, plan: &Plan, event: &Event) {
+    pub fn apply(&mut self, plan: &RunPlan, event: &RunEvent) {
         record::record(self, plan, event);
         if let Some(commit) = event.brought_to(plan) {
             self.work = Some(commit.clone());
@@ -374,34 +374,34 @@ impl RunState {
     /// The word for where the run is.
     pub fn status(&self) -> &'static str {
         match &self.end {
-            Some(End::Completed { .. }) => "completed",
-            Some(End::Failed { .. }) => "failed",
-            Some(End::Cancelled { .. }) => "cancelled",
+            Some(RunConclusion::Completed { .. }) => "completed",
+            Some(RunConclusion::Failed { .. }) => "failed",
+            Some(RunConclusion::Cancelled { .. }) => "cancelled",
             None if self.at_hand.busy == 0 && !self.at_hand.asking.is_empty() => "held",
             None => "running",
         }
     }
 
     /// The first open question.
-    pub fn question(&self) -> Option<(StepId, &Question)> {
+    pub fn question(&self) -> Option<(StepId, &RunQuestion)> {
         self.questions().next()
     }
 
     /// The open questions, in the order of the steps.
-    pub fn questions(&self) -> impl Iterator<Item = (StepId, &Question)> {
+    pub fn questions(&self) -> impl Iterator<Item = (StepId, &RunQuestion)> {
         let steps = self.at_hand.asking.iter();
         steps.flat_map(|id| self.step(*id).questions().map(move |question| (*id, question)))
     }
 
     /// The timers that are set.
-    pub fn timers(&self, plan: &Plan) -> BTreeSet<TimerKey> {
+    pub fn timers(&self, plan: &RunPlan) -> BTreeSet<TimerKey> {
         let limited = self.end.is_none() && (plan.recipe.timeout.is_some() || self.ending.is_some());
         let of_steps = (0u32..).map(StepId).take(self.steps.len()).flat_map(|id| timers(self, plan, id));
         limited.then_some(TimerKey::Run).into_iter().chain(of_steps).collect()
     }
 
     /// What is under way: each attempt, or each part of it that is carried out by itself.
-    pub fn under_way(&self) -> Vec<(StepId, u32, Part)> {
+    pub fn under_way(&self) -> Vec<(StepId, u32, AttemptPart)> {
         let mut found = Vec::new();
         for (id, step) in (0u32..).map(StepId).zip(&self.steps) {
             if let StepStatus::Running(progress) | StepStatus::Stopping(progress, _) = &step.status {
@@ -413,21 +413,21 @@ impl RunState {
 }
 
 /// The number of the attempt that a part is made as.
-pub(super) fn attempt_of(book: &impl Book, step: StepId, part: Part) -> u32 {
+pub(super) fn attempt_of(book: &impl RunRecord, step: StepId, part: AttemptPart) -> u32 {
     let since = book.step(step).since;
     match part {
-        Part::Item(item) => book.item(step, item).map(|it| it.attempt).filter(|own| *own > 0).unwrap_or(since),
-        Part::Whole | Part::Turn(_) | Part::Arbiter(_) => since,
+        AttemptPart::Item(item) => book.item(step, item).map(|it| it.attempt).filter(|own| *own > 0).unwrap_or(since),
+        AttemptPart::Whole | AttemptPart::Turn(_) | AttemptPart::Arbiter(_) => since,
     }
 }
 
 /// The timers that are set for a step. None outlives what it is for.
-pub(super) fn timers(book: &impl Book, plan: &Plan, id: StepId) -> Vec<TimerKey> {
+pub(super) fn timers(book: &impl RunRecord, plan: &RunPlan, id: StepId) -> Vec<TimerKey> {
     let state = book.step(id);
     let mut found: Vec<TimerKey> = match &state.status {
         StepStatus::Running(progress) => {
             let limited = plan.recipe.step(id).timeout.is_some() && !state.is_asking();
-            let total = if let Progress::Items { total, .. } = progress { *total } else { 0 };
+            let total = if let AttemptProgress::Items { total, .. } = progress { *total } else { 0 };
             let due = (0..total).filter_map(|item| book.item(id, item)).filter(|it| it.due.is_some());
             let backoffs = due.map(|it| TimerKey::Backoff(id, it.attempt));
             limited.then_some(TimerKey::Timeout(id, state.since)).into_iter().chain(backoffs).collect()
@@ -447,16 +447,16 @@ pub(super) fn timers(book: &impl Book, plan: &Plan, id: StepId) -> Vec<TimerKey>
 }
 
 /// The parts of an attempt that are under way.
-pub(super) fn parts(book: &impl Book, step: StepId, progress: &Progress) -> Vec<Part> {
+pub(super) fn parts(book: &impl RunRecord, step: StepId, progress: &AttemptProgress) -> Vec<AttemptPart> {
     match progress {
-        Progress::Single => vec![Part::Whole],
-        Progress::Turns { turn, said, .. } => vec![match said.len() < *turn as usize {
-            true => Part::Turn(*turn),
-            false => Part::Arbiter(*turn),
+        AttemptProgress::Single => vec![AttemptPart::Whole],
+        AttemptProgress::Turns { turn, said, .. } => vec![match said.len() < *turn as usize {
+            true => AttemptPart::Turn(*turn),
+            false => AttemptPart::Arbiter(*turn),
         }],
-        Progress::Items { total, .. } => (0..*total)
+        AttemptProgress::Items { total, .. } => (0..*total)
             .filter(|item| book.item(step, *item).is_some_and(|item| item.status == ItemStatus::Running))
-            .map(Part::Item)
+            .map(AttemptPart::Item)
             .collect(),
     }
 }
@@ -466,24 +466,24 @@ pub(super) fn takes_place(step: &Step) -> bool {
     !step.own_workspace
 }
 
-impl AtHand {
-    fn of(plan: &Plan, steps: &[StepState]) -> Self {
-        let mut found = AtHand::default();
+impl RunIndex {
+    fn of(plan: &RunPlan, steps: &[StepState]) -> Self {
+        let mut found = RunIndex::default();
         for (id, (step, defined)) in (0u32..).map(StepId).zip(steps.iter().zip(&plan.recipe.steps)) {
             let is_open = |need: &&StepId| !steps[need.0 as usize].status.kind().has_ended();
             let open_needs = u32::try_from(defined.needs.iter().filter(is_open).count()).unwrap_or(u32::MAX);
             let kind = step.status.kind();
             match kind {
-                Status::Waiting if open_needs == 0 => drop(found.parked.insert(id)),
-                Status::Ready => drop(found.ready.insert(id)),
-                Status::Running | Status::Stopping => found.running += u32::from(takes_place(defined)),
-                Status::Waiting
-                | Status::Retrying
-                | Status::Held
-                | Status::Completed
-                | Status::Failed
-                | Status::Skipped
-                | Status::Cancelled => {}
+                StepStatusKind::Waiting if open_needs == 0 => drop(found.parked.insert(id)),
+                StepStatusKind::Ready => drop(found.ready.insert(id)),
+                StepStatusKind::Running | StepStatusKind::Stopping => found.running += u32::from(takes_place(defined)),
+                StepStatusKind::Waiting
+                | StepStatusKind::Retrying
+                | StepStatusKind::Held
+                | StepStatusKind::Completed
+                | StepStatusKind::Failed
+                | StepStatusKind::Skipped
+                | StepStatusKind::Cancelled => {}
             }
             found.open += u32::from(!kind.has_ended());
             found.busy += u32::from(step.is_busy());

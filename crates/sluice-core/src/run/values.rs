@@ -1,21 +1,21 @@
 //! The values that texts and conditions of a run read.
 
-use super::effect::{Part, Script};
-use super::event::{Answerer, Failure, Outcome};
-use super::plan::Plan;
-use super::record::Book;
-use super::sketch::Sketch;
-use super::state::{Asked, RunState, Turn};
-use crate::expr::{Expr, Number, Path, Value};
+use super::effect::{AttemptPart, RunScript};
+use super::event::{Answerer, StepFailure, StepOutcome};
+use super::plan::RunPlan;
+use super::record::RunRecord;
+use super::sketch::RunPending;
+use super::state::{AgentQuestion, RunState, RunTurn};
+use crate::expr::{Expr, ExprValue, Number, ValuePath};
 use crate::machine::environment;
-use crate::recipe::{Data, FailureKind, Prompt, StepId, Work};
-use crate::text::{Command, Template};
+use crate::recipe::{Data, FailureKind, StepId, StepPrompt, StepWork};
+use crate::text::{ShellCommand, Template};
 
 /// The longest context that an agent is given, in bytes. What is left out is said.
 const CONTEXT_LIMIT: usize = 64 * 1024;
 
 /// Whether a variable is the folder that a run works in.
-pub fn is_folder(path: &Path) -> bool {
+pub fn is_folder(path: &ValuePath) -> bool {
     match (path.head(), path.tail()) {
         ("worktree_path", []) => true,
         ("run", [field]) => field == "workspace",
@@ -34,14 +34,14 @@ pub(super) struct Locals {
     pub(super) output: Option<Data>,
 }
 
-impl Sketch<'_> {
+impl RunPending<'_> {
     /// Whether a condition holds for `reader` now.
     pub(super) fn holds(&self, condition: &Expr, reader: StepId) -> bool {
         condition.holds(&|path| self.value(path, reader, &Locals::default()).and_then(|data| comparable(&data)))
     }
 
     /// Fills a text for `reader`; a value that is not there is why it cannot be done.
-    pub(super) fn fill(&self, text: &Template, reader: StepId, locals: &Locals) -> Result<String, Failure> {
+    pub(super) fn fill(&self, text: &Template, reader: StepId, locals: &Locals) -> Result<String, StepFailure> {
         text.fill(&|path| self.value(path, reader, locals).map(|data| data.to_text())).map_err(missing)
     }
 
@@ -49,17 +49,17 @@ impl Sketch<'_> {
     /// a run stands that is done elsewhere.
     pub(super) fn prompt(
         &self,
-        prompt: &Prompt,
+        prompt: &StepPrompt,
         reader: StepId,
         locals: &Locals,
-    ) -> Result<(String, Vec<usize>), Failure> {
+    ) -> Result<(String, Vec<usize>), StepFailure> {
         let text = match prompt {
-            Prompt::Text(text) | Prompt::File { content: Some(text), .. } => text,
-            Prompt::File { path, content: None } => return Err(Failure::Undefined(path.clone())),
+            StepPrompt::Text(text) | StepPrompt::File { content: Some(text), .. } => text,
+            StepPrompt::File { path, content: None } => return Err(StepFailure::Undefined(path.clone())),
         };
         let is_elsewhere = !self.base.given.workspace.starts_with('/');
-        let value = |path: &Path| self.value(path, reader, locals).map(|data| data.to_text());
-        let is_asked_for = |path: &Path| is_elsewhere && is_folder(path);
+        let value = |path: &ValuePath| self.value(path, reader, locals).map(|data| data.to_text());
+        let is_asked_for = |path: &ValuePath| is_elsewhere && is_folder(path);
         let (filled, folder_at) = text.fill_telling(&value, &is_asked_for).map_err(missing)?;
         let section = |title: &str, texts: &[String]| match texts.is_empty() {
             true => String::new(),
@@ -67,27 +67,29 @@ impl Sketch<'_> {
         };
         let state = self.step(reader);
         // An item is told what it asked itself; the turns of one agent are told what any of them asked.
-        let own = |asked: &&Asked| locals.item.as_ref().is_none_or(|(_, item)| asked.part == Part::Item(*item));
+        let own = |asked: &&AgentQuestion| {
+            locals.item.as_ref().is_none_or(|(_, item)| asked.part == AttemptPart::Item(*item))
+        };
         let answers: Vec<String> = state.asked.iter().filter(own).filter_map(told).collect();
         let (guidance, answers) = (section("Guidance", &state.guidance), section("Answers", &answers));
         Ok((format!("{filled}{guidance}{answers}"), folder_at))
     }
 
     /// A command with the values that its environment carries, if they are there and it can.
-    pub(super) fn script(&self, command: &Command, reader: StepId) -> Result<Script, Failure> {
+    pub(super) fn script(&self, command: &ShellCommand, reader: StepId) -> Result<RunScript, StepFailure> {
         let locals = Locals::default();
-        let value = |(_, path): &(String, Path)| {
+        let value = |(_, path): &(String, ValuePath)| {
             let data = self.value(path, reader, &locals).ok_or_else(|| missing(path.clone()))?;
             Ok(data.to_text())
         };
         let values = command.environment.iter().map(value).collect::<Result<_, _>>()?;
         let environment = environment::carried(command, values)
-            .map_err(|error| Failure::Attempt { kind: FailureKind::Failed, error })?;
-        Ok(Script { script: command.script.clone(), environment })
+            .map_err(|error| StepFailure::Attempt { kind: FailureKind::Failed, error })?;
+        Ok(RunScript { script: command.script.clone(), environment })
     }
 
     /// The value of `path` for `reader`, if there is one.
-    pub(super) fn value(&self, path: &Path, reader: StepId, locals: &Locals) -> Option<Data> {
+    pub(super) fn value(&self, path: &ValuePath, reader: StepId, locals: &Locals) -> Option<Data> {
         let (head, tail) = (path.head(), path.tail());
         match (head, tail) {
             ("item", tail) if locals.item.is_some() => return locals.item.as_ref()?.0.at(tail).cloned(),
@@ -129,7 +131,7 @@ impl Sketch<'_> {
         let outcome = state.latest.as_ref();
         // A command has an exit code whichever way it ended, and what it printed then.
         let newest = state.left.as_ref().or(outcome);
-        let is_command = matches!(self.plan.recipe.step(id).work, Work::Script { .. } | Work::Gate { .. });
+        let is_command = matches!(self.plan.recipe.step(id).work, StepWork::Script { .. } | StepWork::Gate { .. });
         match field.as_str() {
             "status" => Some(Data::Text(state.word().into())),
             "output" => outcome.or_else(|| newest.filter(|_| is_command))?.output.at(rest).cloned(),
@@ -142,7 +144,7 @@ impl Sketch<'_> {
     }
 
     /// What the step that stored its output under `name` gave; of several, the one that ended last.
-    fn stored(&self, name: &str) -> Option<&Outcome> {
+    fn stored(&self, name: &str) -> Option<&StepOutcome> {
         let givers = self.plan.stores.get(name)?;
         givers
             .iter()
@@ -177,25 +179,27 @@ impl Sketch<'_> {
 }
 
 /// What the agent of a step is told about the steps before it, as things stand.
-pub fn context(plan: &Plan, state: &RunState, step: StepId) -> String {
-    Sketch::new(plan, state, state.started).context(step)
+pub fn context(plan: &RunPlan, state: &RunState, step: StepId) -> String {
+    RunPending::new(plan, state, state.started).context(step)
 }
 
 /// What the agent of a step is told, as things stand; `None` while a value is missing, or if it has no agent.
-pub fn prompt(plan: &Plan, state: &RunState, step: StepId) -> Option<String> {
+pub fn prompt(plan: &RunPlan, state: &RunState, step: StepId) -> Option<String> {
     let prompt = match &plan.recipe.step(step).work {
-        Work::Agent { prompt } | Work::AgentLoop { prompt, .. } | Work::ParallelAgents { prompt, .. } => prompt,
-        Work::Script { .. } | Work::Gate { .. } | Work::Task(_) => return None,
+        StepWork::Agent { prompt } | StepWork::AgentLoop { prompt, .. } | StepWork::ParallelAgents { prompt, .. } => {
+            prompt
+        }
+        StepWork::Script { .. } | StepWork::Gate { .. } | StepWork::Task(_) => return None,
     };
-    Sketch::new(plan, state, state.started).prompt(prompt, step, &Locals::default()).ok().map(|(prompt, _)| prompt)
+    RunPending::new(plan, state, state.started).prompt(prompt, step, &Locals::default()).ok().map(|(prompt, _)| prompt)
 }
 
-fn missing(path: Path) -> Failure {
-    Failure::Undefined(path.to_string())
+fn missing(path: ValuePath) -> StepFailure {
+    StepFailure::Undefined(path.to_string())
 }
 
 /// A question of an agent with its answer, as an agent is told.
-fn told(asked: &Asked) -> Option<String> {
+fn told(asked: &AgentQuestion) -> Option<String> {
     let answer = asked.answer.as_ref()?;
     let said: Vec<&str> = [answer.option.as_str(), answer.message.as_deref().unwrap_or_default()]
         .into_iter()
@@ -228,8 +232,8 @@ fn within(said: &[String]) -> String {
 }
 
 /// What was said in the turns so far.
-pub(super) fn history(said: &[Turn]) -> String {
-    let turn = |(index, turn): (usize, &Turn)| {
+pub(super) fn history(said: &[RunTurn]) -> String {
+    let turn = |(index, turn): (usize, &RunTurn)| {
         let verdict = turn
             .verdict
             .as_ref()
@@ -239,11 +243,11 @@ pub(super) fn history(said: &[Turn]) -> String {
     said.iter().enumerate().map(turn).collect()
 }
 
-fn comparable(data: &Data) -> Option<Value> {
+fn comparable(data: &Data) -> Option<ExprValue> {
     match data {
-        Data::Bool(value) => Some(Value::Bool(*value)),
-        Data::Number(number) => Number::read(number).map(Value::Number),
-        Data::Text(text) => Some(Value::Text(text.clone())),
+        Data::Bool(value) => Some(ExprValue::Bool(*value)),
+        Data::Number(number) => Number::read(number).map(ExprValue::Number),
+        Data::Text(text) => Some(ExprValue::Text(text.clone())),
         Data::Null | Data::List(_) | Data::Table(_) => None,
     }
 }
@@ -259,7 +263,7 @@ impl Data {
         }
     }
 
-    /// As it stands in a prompt or a command: text as it is, everything else as JSON, nothing as nothing.
+    /// As it stands in a prompt or a command: text as it is, everything else as JSON, nothing.
     pub fn to_text(&self) -> String {
         match self {
             Data::Null => String::new(),

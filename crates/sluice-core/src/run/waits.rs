@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::effect::TimerKey;
-use super::event::Failure;
+use super::event::StepFailure;
 use super::finish::LONGEST_ENDING;
-use super::plan::Plan;
+use super::plan::RunPlan;
 use super::record::{MOST_LOSSES, is_loss};
 use super::state::{RunState, StepState, StepStatus};
 use crate::recipe::{FailureKind, Step, StepId};
@@ -24,15 +24,17 @@ pub(super) fn pause_after(losses: u32) -> Duration {
 }
 
 /// How long it is until a step is tried again; `None`: it is not.
-pub(super) fn again_after(step: &Step, state: &StepState, failure: &Failure) -> Option<Duration> {
+pub(super) fn again_after(step: &Step, state: &StepState, failure: &StepFailure) -> Option<Duration> {
     let kind = match failure {
-        Failure::Attempt { kind: FailureKind::Lost, .. } if state.losses < MOST_LOSSES => {
+        StepFailure::Attempt { kind: FailureKind::Lost, .. } if state.losses < MOST_LOSSES => {
             return Some(pause_after(state.losses));
         }
         // A worker that goes away again and again is a crash of what it does.
-        Failure::Attempt { kind: FailureKind::Lost, .. } => FailureKind::Crashed,
-        Failure::Attempt { kind, .. } => *kind,
-        Failure::Upstream(_) | Failure::Undefined(_) | Failure::LoopExhausted | Failure::Aborted => FailureKind::Failed,
+        StepFailure::Attempt { kind: FailureKind::Lost, .. } => FailureKind::Crashed,
+        StepFailure::Attempt { kind, .. } => *kind,
+        StepFailure::Upstream(_) | StepFailure::Undefined(_) | StepFailure::LoopExhausted | StepFailure::Aborted => {
+            FailureKind::Failed
+        }
     };
     let allowed = step.retry.on.is_empty() || step.retry.on.contains(&kind);
     (allowed && state.failures < step.retry.max).then(|| backoff(step, state.failures))
@@ -46,7 +48,7 @@ fn backoff(step: &Step, failures: u32) -> Duration {
 impl RunState {
     /// The longest time for which a timer that is set now can have been set. One that is due later than that was set under
     /// a clock that was ahead. `None`: any time.
-    pub fn longest(&self, plan: &Plan, key: TimerKey) -> Option<Duration> {
+    pub fn longest(&self, plan: &RunPlan, key: TimerKey) -> Option<Duration> {
         let is_step = |id: StepId| usize::try_from(id.0).is_ok_and(|id| id < plan.recipe.steps.len());
         match key {
             TimerKey::Timeout(id, _) if is_step(id) => plan.recipe.step(id).timeout,

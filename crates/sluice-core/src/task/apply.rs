@@ -2,24 +2,26 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::event::{Created, Event, Moved};
-use super::input::{Asker, RunEnd, Update};
+use super::event::{TaskCreation, TaskEvent, TaskMove};
+use super::input::{RunEnd, TaskAsker, TaskUpdate};
 use super::runs;
-use super::session::{Change, Exit, Next, Place, Session, SessionId};
-use super::state::{Checked, EdgeId, Job, Start, StatePrompt, TaskRun, TaskState, Turn, Visit, Workspace};
-use crate::lifecycle::{FieldValue, Hook, Lifecycle, StateId, Transition};
+use super::session::{SessionChange, SessionExit, SessionNumber, SessionTransition, TaskSession, TaskSessionPlace};
+use super::state::{
+    AgentStart, EdgeId, RunJudgement, StatePrompt, StatusVisit, TaskJob, TaskRun, TaskState, TaskTurn, TaskWorkspace,
+};
+use crate::lifecycle::{FieldValue, Lifecycle, LifecycleTransition, StateId, TransitionHook};
 use crate::name::FieldName;
 
 impl TaskState {
     /// The state of a task that has just been created.
-    pub fn created(created: &Created) -> TaskState {
+    pub fn created(created: &TaskCreation) -> TaskState {
         TaskState {
             status: created.status,
-            visit: Visit {
+            visit: StatusVisit {
                 turn: 0,
                 since: created.at,
                 by: created.by,
-                watch: Place::Main,
+                watch: TaskSessionPlace::Main,
                 seen: created.seen.clone(),
                 uprooted: 0,
                 asked: None,
@@ -30,9 +32,9 @@ impl TaskState {
             crash_count: 0,
             numbers: BTreeMap::new(),
             texts: BTreeMap::new(),
-            workspace: Workspace::Unbound,
-            main: Session::Absent,
-            beside: Session::Absent,
+            workspace: TaskWorkspace::Unbound,
+            main: TaskSession::Absent,
+            beside: TaskSession::Absent,
             turns: VecDeque::new(),
             turns_taken: 0,
             sessions_asked: created.sessions,
@@ -47,23 +49,23 @@ impl TaskState {
     }
 
     /// The state that a whole history leads to; `None` when it does not begin with a creation.
-    pub fn fold<'a>(lifecycle: &Lifecycle, events: impl IntoIterator<Item = &'a Event>) -> Option<TaskState> {
+    pub fn fold<'a>(lifecycle: &Lifecycle, events: impl IntoIterator<Item = &'a TaskEvent>) -> Option<TaskState> {
         let mut events = events.into_iter();
-        let Some(Event::Created(created)) = events.next() else { return None };
+        let Some(TaskEvent::Created(created)) = events.next() else { return None };
         let mut state = TaskState::created(created);
         events.for_each(|event| state.apply(lifecycle, event));
         Some(state)
     }
 
     /// Records what has happened.
-    pub fn apply(&mut self, lifecycle: &Lifecycle, event: &Event) {
+    pub fn apply(&mut self, lifecycle: &Lifecycle, event: &TaskEvent) {
         self.events = self.events.saturating_add(1);
         match event {
-            Event::Moved(moved) => self.moved(lifecycle, moved),
-            Event::Began { turn, edge } => {
+            TaskEvent::Moved(moved) => self.moved(lifecycle, moved),
+            TaskEvent::Began { turn, edge } => {
                 let transition = edge.and_then(|edge| self::edge(lifecycle, edge));
                 if transition.is_some_and(starts_beside) {
-                    self.visit.watch = Place::Beside;
+                    self.visit.watch = TaskSessionPlace::Beside;
                 }
                 let mut jobs = beginning(lifecycle, self.status, *edge);
                 if lifecycle.state(self.status).run.is_some() {
@@ -71,77 +73,81 @@ impl TaskState {
                 }
                 self.push_turn(*turn, 0, jobs);
             }
-            Event::Respawning { turn, place, .. } => self.respawning(lifecycle, *turn, *place),
-            Event::VerdictRefused { asked, .. } => self.visit.asked = Some(*asked),
-            Event::Crashed { count, .. } => self.crash_count = *count,
-            Event::Updated(Update::Summary(text)) => self.about.summary.clone_from(text),
-            Event::Updated(Update::Branch(name)) => self.about.branch.clone_from(name),
-            Event::FieldSet { field, value } => self.set_field(field, value),
-            Event::WorkspaceReserved(name) => self.workspace = Workspace::Reserved(name.clone()),
-            Event::WorkspaceBound(name) => self.workspace = Workspace::Bound(name.clone()),
-            Event::WorkspaceReleased => self.workspace = Workspace::Unbound,
-            Event::Session { place, session, change, .. } => self.heard(*place, *session, change),
-            Event::Updated(Update::PullRequest(url)) | Event::PullRequestOpened(url) => {
+            TaskEvent::Respawning { turn, place, .. } => self.respawning(lifecycle, *turn, *place),
+            TaskEvent::VerdictRefused { asked, .. } => self.visit.asked = Some(*asked),
+            TaskEvent::Crashed { count, .. } => self.crash_count = *count,
+            TaskEvent::Updated(TaskUpdate::Summary(text)) => self.about.summary.clone_from(text),
+            TaskEvent::Updated(TaskUpdate::Branch(name)) => self.about.branch.clone_from(name),
+            TaskEvent::FieldSet { field, value } => self.set_field(field, value),
+            TaskEvent::WorkspaceReserved(name) => self.workspace = TaskWorkspace::Reserved(name.clone()),
+            TaskEvent::WorkspaceBound(name) => self.workspace = TaskWorkspace::Bound(name.clone()),
+            TaskEvent::WorkspaceReleased => self.workspace = TaskWorkspace::Unbound,
+            TaskEvent::Session { place, session, change, .. } => self.heard(*place, *session, change),
+            TaskEvent::Updated(TaskUpdate::PullRequest(url)) | TaskEvent::PullRequestOpened(url) => {
                 self.pull_request = Some(url.clone())
             }
-            Event::HookAsked { action, .. } => {
+            TaskEvent::HookAsked { action, .. } => {
                 if let Some(turn) = self.turns.front_mut() {
                     turn.waiting = Some(*action);
                 }
             }
-            Event::HookSettled { .. } => {
+            TaskEvent::HookSettled { .. } => {
                 if let Some(turn) = self.turns.front_mut() {
                     turn.waiting = None;
                     turn.jobs.pop_front();
                     turn.step = turn.step.saturating_add(1);
                 }
             }
-            Event::TurnSettled { .. } => {
+            TaskEvent::TurnSettled { .. } => {
                 if let Some(turn) = self.turns.pop_front() {
                     self.crash_count = self.crash_count.saturating_sub(turn.crashes);
                 }
             }
-            Event::RunStarted { turn, run, began } => {
+            TaskEvent::RunStarted { turn, run, began } => {
                 // One that was opened again is the same.
                 let before = self.run.as_ref().is_some_and(|before| before.id == *run && before.accompanied);
                 let (id, began, accompanied) = (run.clone(), began.clone(), before || self.has_living_agent());
                 self.run = Some(TaskRun { id, turn: *turn, end: None, began, accompanied });
             }
-            Event::RunEnded { run: id, end, judged, .. } => {
+            TaskEvent::RunEnded { run: id, end, judged, .. } => {
                 if let Some(run) = &mut self.run {
                     run.end = Some(*end);
                 }
                 if let Some(work) = judged.clone() {
-                    self.checked = Some(Checked { run: Some(id.clone()), end: Some(*end), work });
+                    self.checked = Some(RunJudgement { run: Some(id.clone()), end: Some(*end), work });
                 }
             }
-            Event::RunLeft { .. } => self.run = None,
-            Event::AttentionSet(attention) => self.attention = Some(attention.clone()),
-            Event::AttentionCleared => self.attention = None,
-            Event::Merged { commit, .. } => self.merged.clone_from(commit),
-            Event::Created(_) | Event::Advanced { .. } | Event::Cancelled | Event::NotWritten(_) => {}
+            TaskEvent::RunLeft { .. } => self.run = None,
+            TaskEvent::AttentionSet(attention) => self.attention = Some(attention.clone()),
+            TaskEvent::AttentionCleared => self.attention = None,
+            TaskEvent::Merged { commit, .. } => self.merged.clone_from(commit),
+            TaskEvent::Created(_) | TaskEvent::Advanced { .. } | TaskEvent::Cancelled | TaskEvent::NotWritten(_) => {}
         }
     }
 
-    fn respawning(&mut self, lifecycle: &Lifecycle, turn: u32, place: Place) {
+    fn respawning(&mut self, lifecycle: &Lifecycle, turn: u32, place: TaskSessionPlace) {
         self.visit.watch = place;
-        let start = Start { state: self.status, prompt: StatePrompt::Respawn, place, again: true };
+        let start = AgentStart { state: self.status, prompt: StatePrompt::Respawn, place, again: true };
         let jobs = match runs::only(lifecycle, self.status) {
             true => self.run_again(),
-            false => VecDeque::from([Job::Start(start)]),
+            false => VecDeque::from([TaskJob::Start(start)]),
         };
         self.push_turn(turn, 0, jobs);
     }
 
-    fn moved(&mut self, lifecycle: &Lifecycle, moved: &Moved) {
+    fn moved(&mut self, lifecycle: &Lifecycle, moved: &TaskMove) {
         let transition = moved.edge.and_then(|edge| self::edge(lifecycle, edge));
         let mut jobs = self.leave_run(moved.by);
         self.status = moved.to;
-        self.visit = Visit {
+        self.visit = StatusVisit {
             turn: moved.turn,
             since: moved.at,
             by: moved.by,
-            watch: if transition.is_some_and(starts_beside) { Place::Beside } else { Place::Main },
+            watch: if transition.is_some_and(starts_beside) {
+                TaskSessionPlace::Beside
+            } else {
+                TaskSessionPlace::Main
+            },
             seen: moved.seen.clone(),
             uprooted: 0,
             asked: None,
@@ -154,14 +160,15 @@ impl TaskState {
             self.checked.clone_from(&moved.unchecked);
         }
         let hooks = transition.map_or(0, |transition| transition.hooks.len());
-        let of_edge = |edge| (0u32..).take(hooks).map(move |hook| Job::Hook { edge, hook });
+        let of_edge = |edge| (0u32..).take(hooks).map(move |hook| TaskJob::Hook { edge, hook });
         jobs.extend(moved.edge.into_iter().flat_map(of_edge));
         if lifecycle.state(moved.to).enter_prompt.is_some() {
-            let start = Start { state: moved.to, prompt: StatePrompt::Enter, place: Place::Main, again: false };
-            jobs.push_back(Job::Start(start));
+            let start =
+                AgentStart { state: moved.to, prompt: StatePrompt::Enter, place: TaskSessionPlace::Main, again: false };
+            jobs.push_back(TaskJob::Start(start));
         }
         if lifecycle.state(moved.to).run.is_some() {
-            jobs.push_back(Job::StartRun(moved.to));
+            jobs.push_back(TaskJob::StartRun(moved.to));
         }
         let crashes = self.crashes_here();
         self.push_turn(moved.turn, crashes, jobs);
@@ -169,28 +176,28 @@ impl TaskState {
 
     /// What is done about the run of the state that is left, before anything else: it may work in the workspace. One
     /// that has ended is left alone, but a failed one may have been opened again by the person who moves the task now.
-    fn leave_run(&mut self, by: Asker) -> VecDeque<Job> {
+    fn leave_run(&mut self, by: TaskAsker) -> VecDeque<TaskJob> {
         let is_over = |run: &TaskRun| match run.end {
             Some(RunEnd::Completed | RunEnd::Cancelled) => true,
-            Some(RunEnd::Failed) => by == Asker::Engine,
+            Some(RunEnd::Failed) => by == TaskAsker::Engine,
             None => false,
         };
         if self.run.as_ref().is_some_and(is_over) {
             self.run = None;
         }
-        let starts = self.turns.iter().flat_map(|turn| &turn.jobs).any(|job| matches!(job, Job::StartRun(_)));
-        if self.run.is_some() || starts { VecDeque::from([Job::CancelRun]) } else { VecDeque::new() }
+        let starts = self.turns.iter().flat_map(|turn| &turn.jobs).any(|job| matches!(job, TaskJob::StartRun(_)));
+        if self.run.is_some() || starts { VecDeque::from([TaskJob::CancelRun]) } else { VecDeque::new() }
     }
 
     /// The run of the present state once more; what is left of the one before is cancelled.
-    fn run_again(&self) -> VecDeque<Job> {
-        let before = self.run.as_ref().map(|_| Job::CancelRun);
-        before.into_iter().chain([Job::StartRun(self.status)]).collect()
+    fn run_again(&self) -> VecDeque<TaskJob> {
+        let before = self.run.as_ref().map(|_| TaskJob::CancelRun);
+        before.into_iter().chain([TaskJob::StartRun(self.status)]).collect()
     }
 
-    fn push_turn(&mut self, number: u32, crashes: u32, jobs: VecDeque<Job>) {
+    fn push_turn(&mut self, number: u32, crashes: u32, jobs: VecDeque<TaskJob>) {
         self.turns_taken = self.turns_taken.max(number);
-        self.turns.push_back(Turn { number, crashes, step: 1, jobs, waiting: None });
+        self.turns.push_back(TaskTurn { number, crashes, step: 1, jobs, waiting: None });
     }
 
     fn set_field(&mut self, field: &FieldName, value: &FieldValue) {
@@ -209,13 +216,13 @@ impl TaskState {
         }
     }
 
-    fn heard(&mut self, place: Place, session: SessionId, change: &Change) {
-        let is_uprooted = *change == Change::Exited(Exit::Uprooted) && place == self.visit.watch;
+    fn heard(&mut self, place: TaskSessionPlace, session: SessionNumber, change: &SessionChange) {
+        let is_uprooted = *change == SessionChange::Exited(SessionExit::Uprooted) && place == self.visit.watch;
         self.visit.uprooted = self.visit.uprooted.saturating_add(u32::from(is_uprooted));
         self.sessions_asked = self.sessions_asked.max(session.0);
         match self.session(place).after(change) {
-            Next::Becomes(next) | Next::Died(next) => *self.session_mut(place) = next,
-            Next::Stays | Next::Never => {}
+            SessionTransition::Becomes(next) | SessionTransition::Died(next) => *self.session_mut(place) = next,
+            SessionTransition::Stays | SessionTransition::Never => {}
         }
         let lives = self.has_living_agent();
         // One that has ended may be opened again.
@@ -226,34 +233,36 @@ impl TaskState {
 }
 
 /// The transition `id`.
-pub(super) fn edge(lifecycle: &Lifecycle, id: EdgeId) -> Option<&Transition> {
+pub(super) fn edge(lifecycle: &Lifecycle, id: EdgeId) -> Option<&LifecycleTransition> {
     lifecycle.transitions.get(id.0 as usize)
 }
 
 /// Whether a transition starts an agent.
-pub(super) fn spawns(edge: &Transition) -> bool {
-    edge.hooks.iter().any(|hook| matches!(hook, Hook::SpawnAgent(_) | Hook::SpawnReviewer(_)))
+pub(super) fn spawns(edge: &LifecycleTransition) -> bool {
+    edge.hooks.iter().any(|hook| matches!(hook, TransitionHook::SpawnAgent(_) | TransitionHook::SpawnReviewer(_)))
 }
 
-pub(super) fn starts_beside(edge: &Transition) -> bool {
-    edge.hooks.iter().any(|hook| matches!(hook, Hook::SpawnReviewer(_)))
+pub(super) fn starts_beside(edge: &LifecycleTransition) -> bool {
+    edge.hooks.iter().any(|hook| matches!(hook, TransitionHook::SpawnReviewer(_)))
 }
 
 /// What a task that is created in `state` gets: a workspace, and what the transition gives that leads there and starts
 /// an agent. Where none does, the state's own prompt serves.
-fn beginning(lifecycle: &Lifecycle, state: StateId, edge: Option<EdgeId>) -> VecDeque<Job> {
-    let belongs = |hook: &Hook| matches!(hook, Hook::Increment(_) | Hook::SpawnAgent(_) | Hook::SpawnReviewer(_));
-    let mut jobs = VecDeque::from([Job::Acquire]);
+fn beginning(lifecycle: &Lifecycle, state: StateId, edge: Option<EdgeId>) -> VecDeque<TaskJob> {
+    let belongs = |hook: &TransitionHook| {
+        matches!(hook, TransitionHook::Increment(_) | TransitionHook::SpawnAgent(_) | TransitionHook::SpawnReviewer(_))
+    };
+    let mut jobs = VecDeque::from([TaskJob::Acquire]);
     match edge.and_then(|id| Some((id, self::edge(lifecycle, id)?))) {
         Some((id, transition)) => {
             let hooks = (0u32..).zip(&transition.hooks).filter(|(_, hook)| belongs(hook));
-            jobs.extend(hooks.map(|(hook, _)| Job::Hook { edge: id, hook }));
+            jobs.extend(hooks.map(|(hook, _)| TaskJob::Hook { edge: id, hook }));
         }
         None if runs::only(lifecycle, state) && lifecycle.state(state).enter_prompt.is_none() => {}
         None => {
             let enters = lifecycle.state(state).enter_prompt.is_some();
             let prompt = if enters { StatePrompt::Enter } else { StatePrompt::Respawn };
-            jobs.push_back(Job::Start(Start { state, prompt, place: Place::Main, again: false }));
+            jobs.push_back(TaskJob::Start(AgentStart { state, prompt, place: TaskSessionPlace::Main, again: false }));
         }
     }
     jobs

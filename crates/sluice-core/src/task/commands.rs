@@ -1,30 +1,36 @@
 //! What people ask for that is more than a move: begin, start again, change. A merge has a file of its own.
 
-use super::Answered;
+use super::TaskInputResult;
 use super::apply::spawns;
-use super::event::Event;
+use super::event::TaskEvent;
 use super::hooks::{self, starts_soon};
-use super::input::{Asker, Evidence, Room, Update};
-use super::ledger::Ledger;
+use super::input::{Evidence, TaskAsker, TaskUpdate, WorkspaceReservation};
+use super::ledger::TaskPending;
 use super::moves::{self, edges};
 use super::runs;
-use super::session::Place;
-use super::spawn::Manner;
-use crate::lifecycle::{Hook, Transition};
+use super::session::TaskSessionPlace;
+use super::spawn::SpawnManner;
+use crate::lifecycle::{LifecycleTransition, TransitionHook};
 use crate::machine::{ASKED, Refusal, RefusalCode};
 
 /// Where a task goes that nobody has described yet.
 pub(super) const CLARIFICATION: &str = "clarification";
 
 /// Begins: by a transition from the usual first state, or where the task was created.
-pub(super) fn spawn(ledger: &mut Ledger<'_>, by: Asker, evidence: &Evidence, room: &Room) -> Answered {
+pub(super) fn spawn(
+    ledger: &mut TaskPending<'_>,
+    by: TaskAsker,
+    evidence: &Evidence,
+    room: &WorkspaceReservation,
+) -> TaskInputResult {
     let (lifecycle, status) = (ledger.lifecycle, ledger.state.status);
     let nothing = || {
         let message = format!("Nothing to spawn: no agent is started for a task in `{}`", lifecycle.state_name(status));
         Err(Refusal::new(RefusalCode::NoTransition, message))
     };
     if lifecycle.initial.first() == Some(&status) {
-        let starts = |edge: &Transition| edge.hooks.iter().any(|hook| matches!(hook, Hook::SpawnAgent(_)));
+        let starts =
+            |edge: &LifecycleTransition| edge.hooks.iter().any(|hook| matches!(hook, TransitionHook::SpawnAgent(_)));
         let ways = || edges(lifecycle).map(|(_, edge)| edge).filter(|edge| edge.from == status && starts(edge));
         let unclear = ledger.state.about.summary.trim().is_empty();
         let clarify = ways().find(|edge| unclear && lifecycle.state_name(edge.to) == CLARIFICATION);
@@ -41,7 +47,7 @@ pub(super) fn spawn(ledger: &mut Ledger<'_>, by: Asker, evidence: &Evidence, roo
     if moves::make_room(ledger, room) {
         ledger.clear_attention();
         let turn = ledger.next_turn();
-        ledger.record(Event::Began { turn, edge });
+        ledger.record(TaskEvent::Began { turn, edge });
         hooks::run(ledger);
     }
     Ok(())
@@ -49,7 +55,7 @@ pub(super) fn spawn(ledger: &mut Ledger<'_>, by: Asker, evidence: &Evidence, roo
 
 /// Starts the agent of this state again, if it has a prompt, a workspace and no living session; where a state has only a
 /// run, that.
-pub(super) fn respawn(ledger: &mut Ledger<'_>, by: Asker) -> Answered {
+pub(super) fn respawn(ledger: &mut TaskPending<'_>, by: TaskAsker) -> TaskInputResult {
     let status = ledger.state.status;
     let name = ledger.lifecycle.state_name(status);
     let refuse = |code, message: String| Err(Refusal::new(code, message));
@@ -65,8 +71,8 @@ pub(super) fn respawn(ledger: &mut Ledger<'_>, by: Asker) -> Answered {
             .hint(format!("`sluice task spawn {ASKED}` gives it one")));
     }
     let place = match ledger.state.visit.watch {
-        Place::Beside => Place::Beside,
-        Place::Main => Manner::of(ledger.lifecycle, status).place,
+        TaskSessionPlace::Beside => TaskSessionPlace::Beside,
+        TaskSessionPlace::Main => SpawnManner::of(ledger.lifecycle, status).place,
     };
     let session = ledger.state.session(place);
     if session.is_living() || starts_soon(ledger, place) {
@@ -75,38 +81,45 @@ pub(super) fn respawn(ledger: &mut Ledger<'_>, by: Asker) -> Answered {
         let message = format!("Respawn not allowed: the session{id} is alive or about to be");
         return refuse(RefusalCode::SessionAlive, message);
     }
-    if by == Asker::Person {
+    if by == TaskAsker::Person {
         ledger.clear_attention();
     }
     let turn = ledger.next_turn();
-    ledger.record(Event::Respawning { turn, place, by });
+    ledger.record(TaskEvent::Respawning { turn, place, by });
     hooks::run(ledger);
     Ok(())
 }
 
 /// A person wants changes: along the first transition that tells the worker and gives no verdict.
-pub(super) fn request_changes(ledger: &mut Ledger<'_>, by: Asker, message: &str, evidence: &Evidence) -> Answered {
+pub(super) fn request_changes(
+    ledger: &mut TaskPending<'_>,
+    by: TaskAsker,
+    message: &str,
+    evidence: &Evidence,
+) -> TaskInputResult {
     let status = ledger.state.status;
-    let tells = |edge: &Transition| edge.hooks.iter().any(|hook| matches!(hook, Hook::NotifyWorker { .. }));
-    let judges = |edge: &Transition| edge.gate.as_ref().is_some_and(|gate| gate.verdict.is_some());
+    let tells =
+        |edge: &LifecycleTransition| edge.hooks.iter().any(|hook| matches!(hook, TransitionHook::NotifyWorker { .. }));
+    let judges = |edge: &LifecycleTransition| edge.gate.as_ref().is_some_and(|gate| gate.verdict.is_some());
     let found = edges(ledger.lifecycle).find(|(_, edge)| edge.from == status && tells(edge) && !judges(edge));
     let Some(to) = found.map(|(_, edge)| ledger.lifecycle.state_name(edge.to)) else {
         let name = ledger.lifecycle.state_name(status);
         let message = format!("Changes cannot be requested: no transition from `{name}` notifies the worker");
         return Err(Refusal::new(RefusalCode::NoTransition, message).hint(instead(ledger)));
     };
-    moves::go(ledger, by, to, evidence, &Room::Unasked)?;
+    moves::go(ledger, by, to, evidence, &WorkspaceReservation::Unasked)?;
     ledger.feedback = Some(message.to_owned());
     Ok(())
 }
 
 /// How a person has something changed where no transition tells the worker.
-fn instead(ledger: &Ledger<'_>) -> String {
+fn instead(ledger: &TaskPending<'_>) -> String {
     let (lifecycle, status) = (ledger.lifecycle, ledger.state.status);
     if ledger.state.has_living_agent() {
         return format!("`sluice task nudge {ASKED} TEXT` tells its agent");
     }
-    let leads_on = |edge: &Transition| edge.from == status && edge.gate.is_none() && !lifecycle.state(edge.to).terminal;
+    let leads_on =
+        |edge: &LifecycleTransition| edge.from == status && edge.gate.is_none() && !lifecycle.state(edge.to).terminal;
     match edges(lifecycle).find(|(_, edge)| leads_on(edge)) {
         Some((_, edge)) => {
             let to = lifecycle.state_name(edge.to);
@@ -117,17 +130,17 @@ fn instead(ledger: &Ledger<'_>) -> String {
 }
 
 /// Changes what the task is about.
-pub(super) fn update(ledger: &mut Ledger<'_>, update: &Update) {
+pub(super) fn update(ledger: &mut TaskPending<'_>, update: &TaskUpdate) {
     let same = match update {
-        Update::Summary(text) => ledger.state.about.summary == *text,
-        Update::Branch(name) => ledger.state.about.branch == *name,
-        Update::PullRequest(url) => ledger.state.pull_request.as_ref() == Some(url),
+        TaskUpdate::Summary(text) => ledger.state.about.summary == *text,
+        TaskUpdate::Branch(name) => ledger.state.about.branch == *name,
+        TaskUpdate::PullRequest(url) => ledger.state.pull_request.as_ref() == Some(url),
     };
     if same {
         return;
     }
     match update {
-        Update::PullRequest(url) => ledger.record(Event::PullRequestOpened(url.clone())),
-        Update::Summary(_) | Update::Branch(_) => ledger.record(Event::Updated(update.clone())),
+        TaskUpdate::PullRequest(url) => ledger.record(TaskEvent::PullRequestOpened(url.clone())),
+        TaskUpdate::Summary(_) | TaskUpdate::Branch(_) => ledger.record(TaskEvent::Updated(update.clone())),
     }
 }

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::session::{Place, Role, SessionId};
-use super::state::WorkspaceName;
-use crate::lifecycle::{FieldValue, HarnessChoice, Hook, Permissions};
+use super::session::{SessionNumber, SessionRole, TaskSessionPlace};
+use super::state::WorktreePath;
+use crate::lifecycle::{AgentPermissions, FieldValue, HarnessChoice, TransitionHook};
 
 /// An instruction, and the name by which it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Effect {
+pub struct TaskEffect {
     /// The same whenever the same is asked for.
     pub key: EffectKey,
     /// What is to be done.
@@ -29,7 +29,7 @@ pub enum EffectKey {
         /// Which of its jobs, from 1.
         step: u32,
         /// What is done for it; one job may need two things.
-        action: Action,
+        action: TaskAction,
     },
     /// Writing TASK.md as it is after so many events.
     Write {
@@ -55,7 +55,7 @@ impl EffectKey {
         }
         let (place, word) = text.strip_prefix("turn-")?.split_once(' ')?;
         let (turn, step) = place.split_once('/')?;
-        let action = Action::ALL.iter().copied().find(|action| action.word() == word)?;
+        let action = TaskAction::ALL.iter().copied().find(|action| action.word() == word)?;
         Some(EffectKey::Job { turn: turn.parse().ok()?, step: step.parse().ok()?, action })
     }
 }
@@ -64,17 +64,17 @@ macro_rules! actions {
     ($($name:ident = $word:literal,)+) => {
         /// What is done, in the words of the files.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Action {
+        pub enum TaskAction {
             $(#[doc = $word] $name,)+
         }
 
-        impl Action {
+        impl TaskAction {
             /// Every action.
-            pub const ALL: &[Action] = &[$(Action::$name,)+];
+            pub const ALL: &[TaskAction] = &[$(TaskAction::$name,)+];
 
             /// The word for it.
             pub fn word(self) -> &'static str {
-                match self { $(Action::$name => $word,)+ }
+                match self { $(TaskAction::$name => $word,)+ }
             }
         }
     };
@@ -101,47 +101,47 @@ actions! {
     WriteArtifact = "write_artifact",
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for TaskAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }
 }
 
-impl Action {
+impl TaskAction {
     /// What a hook does.
-    pub fn of(hook: &Hook) -> Action {
+    pub fn of(hook: &TransitionHook) -> TaskAction {
         match hook {
-            Hook::AcquireWorkspace => Action::AcquireWorkspace,
-            Hook::ReleaseWorkspace => Action::ReleaseWorkspace,
-            Hook::SpawnAgent(_) => Action::SpawnAgent,
-            Hook::SpawnReviewer(_) => Action::SpawnReviewer,
-            Hook::KillSession => Action::KillSession,
-            Hook::KillReviewer => Action::KillReviewer,
-            Hook::NotifyWorker { .. } => Action::NotifyWorker,
-            Hook::Increment(_) => Action::Increment,
-            Hook::SpawnNext => Action::SpawnNext,
-            Hook::PushBranch => Action::PushBranch,
-            Hook::CreatePr => Action::CreatePr,
-            Hook::DeleteRemoteBranch => Action::DeleteRemoteBranch,
-            Hook::Notify { .. } => Action::Notify,
-            Hook::RunCommand(_) => Action::RunCommand,
-            Hook::SetField { .. } => Action::SetField,
+            TransitionHook::AcquireWorkspace => TaskAction::AcquireWorkspace,
+            TransitionHook::ReleaseWorkspace => TaskAction::ReleaseWorkspace,
+            TransitionHook::SpawnAgent(_) => TaskAction::SpawnAgent,
+            TransitionHook::SpawnReviewer(_) => TaskAction::SpawnReviewer,
+            TransitionHook::KillSession => TaskAction::KillSession,
+            TransitionHook::KillReviewer => TaskAction::KillReviewer,
+            TransitionHook::NotifyWorker { .. } => TaskAction::NotifyWorker,
+            TransitionHook::Increment(_) => TaskAction::Increment,
+            TransitionHook::SpawnNext => TaskAction::SpawnNext,
+            TransitionHook::PushBranch => TaskAction::PushBranch,
+            TransitionHook::CreatePr => TaskAction::CreatePr,
+            TransitionHook::DeleteRemoteBranch => TaskAction::DeleteRemoteBranch,
+            TransitionHook::Notify { .. } => TaskAction::Notify,
+            TransitionHook::RunCommand(_) => TaskAction::RunCommand,
+            TransitionHook::SetField { .. } => TaskAction::SetField,
         }
     }
 
     /// Starting an agent in `place`.
-    pub fn starting(place: Place) -> Action {
+    pub fn starting(place: TaskSessionPlace) -> TaskAction {
         match place {
-            Place::Main => Action::SpawnAgent,
-            Place::Beside => Action::SpawnReviewer,
+            TaskSessionPlace::Main => TaskAction::SpawnAgent,
+            TaskSessionPlace::Beside => TaskAction::SpawnReviewer,
         }
     }
 
     /// Ending the session in `place`, and only that.
-    pub fn ending(place: Place) -> Action {
+    pub fn ending(place: TaskSessionPlace) -> TaskAction {
         match place {
-            Place::Main => Action::KillSession,
-            Place::Beside => Action::KillReviewer,
+            TaskSessionPlace::Main => TaskAction::KillSession,
+            TaskSessionPlace::Beside => TaskAction::KillReviewer,
         }
     }
 }
@@ -152,26 +152,26 @@ pub enum Instruction {
     /// Bind a worktree, the reserved one if there is one, and put TASK.md into it.
     AcquireWorkspace {
         /// Kept free for this.
-        reserved: Option<WorkspaceName>,
+        reserved: Option<WorktreePath>,
     },
     /// Unbind the worktree.
     ReleaseWorkspace {
         /// This one.
-        workspace: WorkspaceName,
+        workspace: WorktreePath,
     },
     /// Start an agent.
     StartSession(StartSession),
     /// End sessions, dead ones included: their windows may still be there.
     EndSession {
         /// These.
-        sessions: Vec<SessionId>,
+        sessions: Vec<SessionNumber>,
         /// With everything that runs beside them.
         whole: bool,
     },
     /// Type a message to the worker, and press Enter.
     TypeToWorker {
         /// Its session.
-        session: SessionId,
+        session: SessionNumber,
         /// What it is about.
         occasion: Occasion,
         /// What is typed.
@@ -193,7 +193,7 @@ pub enum Instruction {
     /// Run a command in the workspace.
     RunCommand {
         /// Where.
-        workspace: WorkspaceName,
+        workspace: WorktreePath,
         /// What the shell is given.
         script: String,
         /// The values in it.
@@ -206,7 +206,7 @@ pub enum Instruction {
         /// What it is given.
         inputs: Vec<(String, String)>,
         /// The task's own worktree, if it has one: the run works there.
-        workspace: Option<WorkspaceName>,
+        workspace: Option<WorktreePath>,
     },
     /// Cancel a run, if it has not ended.
     CancelRun {
@@ -226,11 +226,11 @@ pub enum Instruction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartSession {
     /// The number it is given.
-    pub session: SessionId,
+    pub session: SessionNumber,
     /// Where.
-    pub place: Place,
+    pub place: TaskSessionPlace,
     /// What it is asked to be.
-    pub role: Role,
+    pub role: SessionRole,
     /// The name of its window.
     pub window: String,
     /// What it is told.
@@ -238,9 +238,9 @@ pub struct StartSession {
     /// Whose harness it uses.
     pub harness: HarnessChoice,
     /// What it may do.
-    pub permissions: Permissions,
+    pub permissions: AgentPermissions,
     /// Where it works.
-    pub workspace: WorkspaceName,
+    pub workspace: WorktreePath,
 }
 
 /// What a message to the worker is about.

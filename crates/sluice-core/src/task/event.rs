@@ -2,22 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use super::effect::Action;
-use super::input::{Asker, RunEnd, Update};
-use super::seen::Seen;
-use super::session::{Change, Exit, Place, SessionId};
-use super::state::{About, Asked, Attention, Checked, Commit, EdgeId, Judged, Stood, WorkspaceName};
+use super::effect::TaskAction;
+use super::input::{RunEnd, TaskAsker, TaskUpdate};
+use super::seen::SectionSnapshot;
+use super::session::{SessionChange, SessionExit, SessionNumber, TaskSessionPlace};
+use super::state::{
+    CommitId, EdgeId, RefusedVerdict, RunJudgement, TaskAttention, TaskSubject, WorkSnapshot, WorkVerdict, WorktreePath,
+};
 use crate::lifecycle::{FieldValue, StateId};
 use crate::machine::Moment;
 use crate::name::FieldName;
 
 /// Something that has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TaskEvent {
     /// The task was created. Always the first, and only the first.
-    Created(Created),
+    Created(TaskCreation),
     /// The status changed. What its hooks are follows from the transition.
-    Moved(Moved),
+    Moved(TaskMove),
     /// A task that was created in another state than the usual one began there.
     Began {
         /// The turn's number.
@@ -30,44 +32,44 @@ pub enum Event {
         /// The turn's number.
         turn: u32,
         /// Where.
-        place: Place,
+        place: TaskSessionPlace,
         /// Who asked; the engine, after a crash.
-        by: Asker,
+        by: TaskAsker,
     },
     /// The engine moves the task on, because a session ended and left its artifact.
     Advanced {
         /// The session that ended.
-        session: SessionId,
+        session: SessionNumber,
         /// Where to.
         to: StateId,
     },
     /// A reviewer asked for a transition that gives a verdict, and is refused.
     VerdictRefused {
         /// Its session.
-        session: SessionId,
+        session: SessionNumber,
         /// What it asked for, and what TASK.md said.
-        asked: Asked,
+        asked: RefusedVerdict,
     },
     /// An agent ended without its artifact.
     Crashed {
         /// Its session.
-        session: SessionId,
+        session: SessionNumber,
         /// How.
-        exit: Exit,
+        exit: SessionExit,
         /// The crash count after it.
         count: u32,
     },
     /// The branch was merged.
     Merged {
         /// Up to this commit of it; older engines did not say.
-        commit: Option<Commit>,
+        commit: Option<CommitId>,
         /// Whether a person said that it is to be merged against its verdict, or without what is not committed.
         forced: bool,
     },
     /// The task was given up.
     Cancelled,
     /// What the task is about changed.
-    Updated(Update),
+    Updated(TaskUpdate),
     /// A hook set a field.
     FieldSet {
         /// Which.
@@ -76,19 +78,19 @@ pub enum Event {
         value: FieldValue,
     },
     /// A workspace is kept free for it.
-    WorkspaceReserved(WorkspaceName),
+    WorkspaceReserved(WorktreePath),
     /// It has a workspace.
-    WorkspaceBound(WorkspaceName),
+    WorkspaceBound(WorktreePath),
     /// It has none any more.
     WorkspaceReleased,
     /// Something was heard of a session.
     Session {
         /// Where it is.
-        place: Place,
+        place: TaskSessionPlace,
         /// Which.
-        session: SessionId,
+        session: SessionNumber,
         /// What was heard.
-        change: Change,
+        change: SessionChange,
         /// Whether it is one that was started again; of `Started` only.
         again: bool,
     },
@@ -101,7 +103,7 @@ pub enum Event {
         /// The job.
         step: u32,
         /// What is done.
-        action: Action,
+        action: TaskAction,
     },
     /// The first job of the first turn is over.
     HookSettled {
@@ -110,7 +112,7 @@ pub enum Event {
         /// The job.
         step: u32,
         /// What was to be done.
-        action: Action,
+        action: TaskAction,
         /// How it went.
         settlement: Settlement,
     },
@@ -126,7 +128,7 @@ pub enum Event {
         /// Its id.
         run: String,
         /// The work at that time, if the run judges it.
-        began: Option<Stood>,
+        began: Option<WorkSnapshot>,
     },
     /// The run of the present state has ended.
     RunEnded {
@@ -137,7 +139,7 @@ pub enum Event {
         /// What it says about that.
         why: String,
         /// The work that it has judged, if it judges.
-        judged: Option<Stood>,
+        judged: Option<WorkSnapshot>,
     },
     /// The task has left the state of a run, which was cancelled if it had not ended.
     RunLeft {
@@ -147,31 +149,31 @@ pub enum Event {
     /// Writing TASK.md failed.
     NotWritten(String),
     /// A person should look.
-    AttentionSet(Attention),
+    AttentionSet(TaskAttention),
     /// It is no longer so.
     AttentionCleared,
 }
 
 /// The creation of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Created {
+pub struct TaskCreation {
     /// In this state.
     pub status: StateId,
     /// What it is about.
-    pub about: About,
+    pub about: TaskSubject,
     /// Who asked.
-    pub by: Asker,
+    pub by: TaskAsker,
     /// When.
     pub at: Moment,
     /// The sections that this state's gates and exit rules read.
-    pub seen: BTreeMap<String, Seen>,
+    pub seen: BTreeMap<String, SectionSnapshot>,
     /// How many sessions it had in a life of which the store knows nothing.
     pub sessions: u32,
 }
 
 /// A change of status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moved {
+pub struct TaskMove {
     /// The turn's number.
     pub turn: u32,
     /// From this state
@@ -181,17 +183,17 @@ pub struct Moved {
     /// along this transition; `None` when the engine escalates where there is none.
     pub edge: Option<EdgeId>,
     /// Who asked.
-    pub by: Asker,
+    pub by: TaskAsker,
     /// When.
     pub at: Moment,
     /// The sections that the new state's gates and exit rules read.
-    pub seen: BTreeMap<String, Seen>,
+    pub seen: BTreeMap<String, SectionSnapshot>,
     /// The verdict that the transition asked for, and what it was given for.
-    pub judged: Option<Judged>,
+    pub judged: Option<WorkVerdict>,
     /// The run that was to judge the work, if the task goes on before it has ended.
-    pub unchecked: Option<Checked>,
+    pub unchecked: Option<RunJudgement>,
     /// The work as it is handed to a reviewer beside whom its worker may live on.
-    pub handed: Option<Stood>,
+    pub handed: Option<WorkSnapshot>,
 }
 
 /// How a job ended.
@@ -207,49 +209,49 @@ pub enum Settlement {
     Failed(String),
 }
 
-impl Event {
+impl TaskEvent {
     /// Its type, as logs and subscribers see it.
     pub fn type_name(&self) -> &'static str {
         match self {
-            Event::Created(_) => "task.created",
-            Event::Moved(_) => "status.changed",
-            Event::Began { .. } => "task.began",
-            Event::Respawning { .. } => "agent.respawning",
-            Event::Advanced { .. } => "auto.advanced",
-            Event::VerdictRefused { .. } => "verdict.refused",
-            Event::Crashed { .. } => "agent.crashed",
-            Event::Merged { .. } => "task.merged",
-            Event::Cancelled => "task.cancelled",
-            Event::Updated(_) => "task.updated",
-            Event::FieldSet { .. } => "field.set",
-            Event::WorkspaceReserved(_) => "workspace.reserved",
-            Event::WorkspaceBound(_) => "workspace.bound",
-            Event::WorkspaceReleased => "workspace.released",
-            Event::Session { change, again, .. } => match change {
-                Change::Asked(_) => "session.asked",
-                Change::Started if *again => "agent.respawned",
-                Change::Started => "agent.spawned",
-                Change::NotStarted(_) => "session.not_started",
-                Change::EndAsked => "session.ending",
-                Change::Ended => "session.ended",
-                Change::NotEnded => "session.not_ended",
-                Change::Exited(_) => "session.exited",
+            TaskEvent::Created(_) => "task.created",
+            TaskEvent::Moved(_) => "status.changed",
+            TaskEvent::Began { .. } => "task.began",
+            TaskEvent::Respawning { .. } => "agent.respawning",
+            TaskEvent::Advanced { .. } => "auto.advanced",
+            TaskEvent::VerdictRefused { .. } => "verdict.refused",
+            TaskEvent::Crashed { .. } => "agent.crashed",
+            TaskEvent::Merged { .. } => "task.merged",
+            TaskEvent::Cancelled => "task.cancelled",
+            TaskEvent::Updated(_) => "task.updated",
+            TaskEvent::FieldSet { .. } => "field.set",
+            TaskEvent::WorkspaceReserved(_) => "workspace.reserved",
+            TaskEvent::WorkspaceBound(_) => "workspace.bound",
+            TaskEvent::WorkspaceReleased => "workspace.released",
+            TaskEvent::Session { change, again, .. } => match change {
+                SessionChange::Asked(_) => "session.asked",
+                SessionChange::Started if *again => "agent.respawned",
+                SessionChange::Started => "agent.spawned",
+                SessionChange::NotStarted(_) => "session.not_started",
+                SessionChange::EndAsked => "session.ending",
+                SessionChange::Ended => "session.ended",
+                SessionChange::NotEnded => "session.not_ended",
+                SessionChange::Exited(_) => "session.exited",
             },
-            Event::PullRequestOpened(_) => "pr.created",
-            Event::HookAsked { .. } => "hook.asked",
-            Event::HookSettled { settlement, .. } => match settlement {
+            TaskEvent::PullRequestOpened(_) => "pr.created",
+            TaskEvent::HookAsked { .. } => "hook.asked",
+            TaskEvent::HookSettled { settlement, .. } => match settlement {
                 Settlement::Done => "hook.done",
                 Settlement::Idle => "hook.idle",
                 Settlement::Skipped(_) => "hook.skipped",
                 Settlement::Failed(_) => "hook.failed",
             },
-            Event::TurnSettled { .. } => "turn.settled",
-            Event::RunStarted { .. } => "task.run_started",
-            Event::RunEnded { .. } => "task.run_ended",
-            Event::RunLeft { .. } => "task.run_left",
-            Event::NotWritten(_) => "hook.failed",
-            Event::AttentionSet(_) => "attention.set",
-            Event::AttentionCleared => "attention.cleared",
+            TaskEvent::TurnSettled { .. } => "turn.settled",
+            TaskEvent::RunStarted { .. } => "task.run_started",
+            TaskEvent::RunEnded { .. } => "task.run_ended",
+            TaskEvent::RunLeft { .. } => "task.run_left",
+            TaskEvent::NotWritten(_) => "hook.failed",
+            TaskEvent::AttentionSet(_) => "attention.set",
+            TaskEvent::AttentionCleared => "attention.cleared",
         }
     }
 }

@@ -1,52 +1,58 @@
 //! What follows when an agent's process ends by itself: the exit rules, crashes, and escalation to `stuck`.
 
 use super::apply::edge as edge_at;
-use super::event::Event;
+use super::event::TaskEvent;
 use super::hooks::{self, ends_soon};
-use super::input::{Asker, Evidence};
-use super::ledger::Ledger;
+use super::input::{Evidence, TaskAsker};
+use super::ledger::TaskPending;
 use super::moves::{self, edges, holds};
-use super::session::{Change, Exit, Place, SessionId};
-use super::state::{Asked, Attention};
-use crate::lifecycle::{ArtifactTest, ExitRule, Reaction, STUCK, StateId};
+use super::session::{SessionChange, SessionExit, SessionNumber, TaskSessionPlace};
+use super::state::{RefusedVerdict, TaskAttention};
+use crate::lifecycle::{ArtifactTest, ExitReaction, ExitRule, STUCK, StateId};
 
 /// How often an agent is started again in one stay because what was around it went away.
 const MOST_UPROOTED: u32 = 3;
 
 /// A session that ended by itself.
-struct Ended {
-    place: Place,
-    session: SessionId,
-    exit: Exit,
+struct TaskSessionEnd {
+    place: TaskSessionPlace,
+    session: SessionNumber,
+    exit: SessionExit,
 }
 
-impl Ended {
+impl TaskSessionEnd {
     /// Whether it came to its own end. What stands in the file of one that was killed may be anybody's.
     fn is_its_own(&self) -> bool {
         match self.exit {
-            Exit::Code(_) => true,
-            Exit::Signal(_) | Exit::Lost | Exit::Uprooted => false,
+            SessionExit::Code(_) => true,
+            SessionExit::Signal(_) | SessionExit::Lost | SessionExit::Uprooted => false,
         }
     }
 }
 
 /// A session exited. With `watching`, the exit rules are asked, if it is the one the status watches.
-pub(super) fn exited(ledger: &mut Ledger<'_>, session: SessionId, exit: Exit, evidence: &Evidence, watching: bool) {
+pub(super) fn exited(
+    ledger: &mut TaskPending<'_>,
+    session: SessionNumber,
+    exit: SessionExit,
+    evidence: &Evidence,
+    watching: bool,
+) {
     let Some(place) = ledger.place_of(session) else { return };
     // A hook that was going to end it is on its way: whoever moved the task came first.
     let was_ending = ends_soon(ledger, place, false);
-    let died = ledger.heard(place, Change::Exited(exit), false);
+    let died = ledger.heard(place, SessionChange::Exited(exit), false);
     if !died || !watching || was_ending {
         return;
     }
     if ledger.state.visit.watch == place {
-        react(ledger, &Ended { place, session, exit }, evidence);
-    } else if place == Place::Main && ledger.state.attention.is_none() {
-        ledger.mark(Attention::WorkerGone);
+        react(ledger, &TaskSessionEnd { place, session, exit }, evidence);
+    } else if place == TaskSessionPlace::Main && ledger.state.attention.is_none() {
+        ledger.mark(TaskAttention::WorkerGone);
     }
 }
 
-fn react(ledger: &mut Ledger<'_>, ended: &Ended, evidence: &Evidence) {
+fn react(ledger: &mut TaskPending<'_>, ended: &TaskSessionEnd, evidence: &Evidence) {
     let Some(rule) = matching(ledger, evidence) else { return };
     let verdict = match &rule.artifact {
         ArtifactTest::Present(gate) => gate.verdict.map(|test| test.wanted),
@@ -55,30 +61,30 @@ fn react(ledger: &mut Ledger<'_>, ended: &Ended, evidence: &Evidence) {
     if verdict.is_some() && !ended.is_its_own() {
         return failed_to_advance(ledger, ended, evidence);
     }
-    if let (Some(found), Some(Asked { verdict: asked, .. })) = (verdict, ledger.state.visit.asked)
+    if let (Some(found), Some(RefusedVerdict { verdict: asked, .. })) = (verdict, ledger.state.visit.asked)
         && !ledger.state.visit.takes(found)
     {
-        ledger.mark(Attention::Disputed { found, asked });
+        ledger.mark(TaskAttention::Disputed { found, asked });
         return failed_to_advance(ledger, ended, evidence);
     }
     match &rule.reaction {
-        Reaction::Advance(to) => advance(ledger, *to, ended, evidence),
-        Reaction::Choose(clauses) => match clauses.iter().find(|(guard, _)| holds(ledger, guard)) {
+        ExitReaction::Advance(to) => advance(ledger, *to, ended, evidence),
+        ExitReaction::Choose(clauses) => match clauses.iter().find(|(guard, _)| holds(ledger, guard)) {
             Some((_, to)) => advance(ledger, *to, ended, evidence),
             None => failed_to_advance(ledger, ended, evidence),
         },
-        Reaction::Crash { stuck_after, respawn } => crash(ledger, *stuck_after, *respawn, ended, evidence),
-        Reaction::MarkDead => {}
+        ExitReaction::Crash { stuck_after, respawn } => crash(ledger, *stuck_after, *respawn, ended, evidence),
+        ExitReaction::MarkDead => {}
     }
 }
 
 /// The first rule of this status that matches.
-fn matching<'a>(ledger: &Ledger<'a>, evidence: &Evidence) -> Option<&'a ExitRule> {
+fn matching<'a>(ledger: &TaskPending<'a>, evidence: &Evidence) -> Option<&'a ExitRule> {
     let rules = || ledger.lifecycle.exits.rules.iter().filter(|rule| rule.state == ledger.state.status);
     let present = |rule: &ExitRule| match &rule.artifact {
         ArtifactTest::Present(gate) => {
             let visit = &ledger.state.visit;
-            visit.test(gate, &evidence.body, Asker::Engine).is_ok() && visit.is_new(gate, &evidence.body)
+            visit.test(gate, &evidence.body, TaskAsker::Engine).is_ok() && visit.is_new(gate, &evidence.body)
         }
         ArtifactTest::Any | ArtifactTest::Missing => false,
     };
@@ -89,15 +95,15 @@ fn matching<'a>(ledger: &Ledger<'a>, evidence: &Evidence) -> Option<&'a ExitRule
     })
 }
 
-fn advance(ledger: &mut Ledger<'_>, to: StateId, ended: &Ended, evidence: &Evidence) {
+fn advance(ledger: &mut TaskPending<'_>, to: StateId, ended: &TaskSessionEnd, evidence: &Evidence) {
     let gives_verdict = |edge| {
         let gate = edge_at(ledger.lifecycle, edge).and_then(|edge| edge.gate.as_ref());
         gate.is_some_and(|gate| gate.verdict.is_some())
     };
-    match moves::select(ledger, Asker::Engine, to, evidence) {
+    match moves::select(ledger, TaskAsker::Engine, to, evidence) {
         Ok(edge) if ended.is_its_own() || !gives_verdict(edge) => {
-            ledger.record(Event::Advanced { session: ended.session, to });
-            moves::take(ledger, Some(edge), to, Asker::Engine, evidence);
+            ledger.record(TaskEvent::Advanced { session: ended.session, to });
+            moves::take(ledger, Some(edge), to, TaskAsker::Engine, evidence);
         }
         Ok(_) | Err(_) => failed_to_advance(ledger, ended, evidence),
     }
@@ -106,12 +112,12 @@ fn advance(ledger: &mut Ledger<'_>, to: StateId, ended: &Ended, evidence: &Evide
 /// An artifact that does not get the task on is no artifact: it counts as the crash that this status knows. So does the
 /// verdict of a reviewer that was killed: such a reviewer has not judged, whichever agent wrote the verdict. So does a
 /// verdict other than the one that the reviewer asked for.
-fn failed_to_advance(ledger: &mut Ledger<'_>, ended: &Ended, evidence: &Evidence) {
+fn failed_to_advance(ledger: &mut TaskPending<'_>, ended: &TaskSessionEnd, evidence: &Evidence) {
     let rules = ledger.lifecycle.exits.rules.iter().filter(|rule| rule.state == ledger.state.status);
     let (stuck_after, respawn) = rules
         .filter_map(|rule| match rule.reaction {
-            Reaction::Crash { stuck_after, respawn } => Some((stuck_after, respawn)),
-            Reaction::Advance(_) | Reaction::Choose(_) | Reaction::MarkDead => None,
+            ExitReaction::Crash { stuck_after, respawn } => Some((stuck_after, respawn)),
+            ExitReaction::Advance(_) | ExitReaction::Choose(_) | ExitReaction::MarkDead => None,
         })
         .next()
         .unwrap_or((None, false));
@@ -119,22 +125,28 @@ fn failed_to_advance(ledger: &mut Ledger<'_>, ended: &Ended, evidence: &Evidence
 }
 
 /// What was around the agent went away. That is nobody's crash: it is started again, and not without end.
-fn uprooted(ledger: &mut Ledger<'_>, ended: &Ended) {
+fn uprooted(ledger: &mut TaskPending<'_>, ended: &TaskSessionEnd) {
     let has_prompt = ledger.lifecycle.state(ledger.state.status).respawn_prompt.is_some();
     if !has_prompt || ledger.state.visit.uprooted > MOST_UPROOTED {
-        return ledger.mark(Attention::Uprooted);
+        return ledger.mark(TaskAttention::Uprooted);
     }
     let turn = ledger.next_turn();
-    ledger.record(Event::Respawning { turn, place: ended.place, by: Asker::Engine });
+    ledger.record(TaskEvent::Respawning { turn, place: ended.place, by: TaskAsker::Engine });
     hooks::run(ledger);
 }
 
-fn crash(ledger: &mut Ledger<'_>, stuck_after: Option<u32>, respawn: bool, ended: &Ended, evidence: &Evidence) {
-    if ended.exit == Exit::Uprooted {
+fn crash(
+    ledger: &mut TaskPending<'_>,
+    stuck_after: Option<u32>,
+    respawn: bool,
+    ended: &TaskSessionEnd,
+    evidence: &Evidence,
+) {
+    if ended.exit == SessionExit::Uprooted {
         return uprooted(ledger, ended);
     }
     let count = ledger.state.crash_count.saturating_add(1);
-    ledger.record(Event::Crashed { session: ended.session, exit: ended.exit, count });
+    ledger.record(TaskEvent::Crashed { session: ended.session, exit: ended.exit, count });
     // Crashes that an unsettled move will take away belong to the state before.
     let here = ledger.state.crashes_here();
     if stuck_after.is_some_and(|limit| here >= limit) {
@@ -146,23 +158,23 @@ fn crash(ledger: &mut Ledger<'_>, stuck_after: Option<u32>, respawn: bool, ended
     match ledger.lifecycle.state(ledger.state.status).respawn_prompt {
         Some(_) => {
             let turn = ledger.next_turn();
-            ledger.record(Event::Respawning { turn, place: ended.place, by: Asker::Engine });
+            ledger.record(TaskEvent::Respawning { turn, place: ended.place, by: TaskAsker::Engine });
             hooks::run(ledger);
         }
-        None => ledger.mark(Attention::NoPrompt),
+        None => ledger.mark(TaskAttention::NoPrompt),
     }
 }
 
 /// The engine's own move to `stuck`: no guard, no gate; the hooks of an ungated transition, if there is one.
-fn escalate(ledger: &mut Ledger<'_>, crashes: u32, evidence: &Evidence) {
+fn escalate(ledger: &mut TaskPending<'_>, crashes: u32, evidence: &Evidence) {
     let from = ledger.state.status;
     match ledger.lifecycle.find(STUCK).filter(|stuck| *stuck != from) {
         Some(stuck) => {
             let ungated = edges(ledger.lifecycle)
                 .find(|(_, edge)| edge.from == from && edge.to == stuck && edge.gate.is_none())
                 .map(|(id, _)| id);
-            moves::take(ledger, ungated, stuck, Asker::Engine, evidence);
+            moves::take(ledger, ungated, stuck, TaskAsker::Engine, evidence);
         }
-        None => ledger.mark(Attention::Crashed(crashes)),
+        None => ledger.mark(TaskAttention::Crashed(crashes)),
     }
 }

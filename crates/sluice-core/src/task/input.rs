@@ -1,19 +1,19 @@
 //! What can be asked of a task, and by whom.
 
 use super::effect::EffectKey;
-use super::session::{Exit, SessionId};
-use super::state::{About, Commit, Stood, Tree, WorkspaceName};
+use super::session::{SessionExit, SessionNumber};
+use super::state::{CommitId, TaskSubject, TreeId, WorkSnapshot, WorktreePath};
 use crate::name::StateName;
 
 /// Who asks. The host finds that out; what each may do is decided here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asker {
+pub enum TaskAsker {
     /// A person, or a program that a person trusts.
     Person,
     /// The engine itself.
     Engine,
     /// A session of this task.
-    Session(SessionId),
+    Session(SessionNumber),
     /// A session of another task, or of a step.
     Stranger,
 }
@@ -26,37 +26,37 @@ pub struct Evidence {
     /// Whether TASK.md has changed since the engine last wrote it. The engine writes it with every move.
     pub is_written: bool,
     /// What git says about the work.
-    pub work: Work,
+    pub work: WorkEvidence,
 }
 
 /// What git says about a task's work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Work {
+pub enum WorkEvidence {
     /// Nobody looked, or there is no branch to look at.
     #[default]
     Unseen,
     /// It could not be read, because of this. Nothing is known of it, and nothing is judged by it.
     Unreadable(String),
     /// It was read.
-    Read(Standing),
+    Read(WorkStanding),
 }
 
 /// How the work stood when it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct WorkStanding {
     /// What is checked out in the task's workspace; without one, the task's branch.
-    pub head: Head,
+    pub head: WorkHead,
     /// The commit there.
-    pub commit: Commit,
+    pub commit: CommitId,
     /// The content of that commit.
-    pub tree: Tree,
+    pub tree: TreeId,
     /// Files that differ from it, in words; empty when none does.
     pub dirty: String,
 }
 
 /// What is checked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Head {
+pub enum WorkHead {
     /// This branch.
     Branch(String),
     /// A commit without a branch, because this branch is being rebased.
@@ -65,12 +65,12 @@ pub enum Head {
     Detached,
 }
 
-impl Work {
+impl WorkEvidence {
     /// How it stood, if it was read.
-    pub fn standing(&self) -> Option<&Standing> {
+    pub fn standing(&self) -> Option<&WorkStanding> {
         match self {
-            Work::Read(standing) => Some(standing),
-            Work::Unseen | Work::Unreadable(_) => None,
+            WorkEvidence::Read(standing) => Some(standing),
+            WorkEvidence::Unseen | WorkEvidence::Unreadable(_) => None,
         }
     }
 }
@@ -78,62 +78,62 @@ impl Work {
 /// Whether there is a workspace for a task that needs one. A reservation that no event takes up is the host's to
 /// give back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Room {
+pub enum WorkspaceReservation {
     /// Nobody looked.
     Unasked,
     /// This one is kept free.
-    Reserved(WorkspaceName),
+    Reserved(WorktreePath),
     /// There is none.
     Full,
 }
 
 /// How a task is created. Outside the lifecycle: no transition is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Create {
+pub struct NewTask {
     /// In this state; `None`: the usual one, or `clarification` when the summary is empty.
     pub status: Option<StateName>,
     /// What it is about.
-    pub about: About,
+    pub about: TaskSubject,
     /// Who asks.
-    pub by: Asker,
+    pub by: TaskAsker,
     /// Whether its agent is started at once.
     pub spawn: bool,
     /// What TASK.md says.
     pub evidence: Evidence,
     /// Whether there is a workspace.
-    pub room: Room,
+    pub room: WorkspaceReservation,
     /// How many sessions it had in a life of which the store knows nothing.
     pub sessions: u32,
 }
 
 /// What is asked of a task, or told to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
+pub enum TaskInput {
     /// Begin.
     Spawn {
         /// Who asks.
-        by: Asker,
+        by: TaskAsker,
         /// What the files say.
         evidence: Evidence,
         /// Whether there is a workspace.
-        room: Room,
+        room: WorkspaceReservation,
     },
     /// Go to this state.
     Move {
         /// Who asks.
-        by: Asker,
+        by: TaskAsker,
         /// Where to.
         to: StateName,
         /// What the files say.
         evidence: Evidence,
         /// Whether there is a workspace.
-        room: Room,
+        room: WorkspaceReservation,
     },
     /// A session is about to ask for this state. Comes before the move, with the same evidence: a refusal leaves nothing
     /// behind, and which verdict a reviewer has asked for is kept.
     Verdict {
         /// Who asks.
-        by: Asker,
+        by: TaskAsker,
         /// Where to.
         to: StateName,
         /// What the files say.
@@ -142,14 +142,14 @@ pub enum Input {
     /// Give up.
     Cancel {
         /// Who asks.
-        by: Asker,
+        by: TaskAsker,
         /// What the files say.
         evidence: Evidence,
     },
     /// A person wants something changed.
     RequestChanges {
         /// Who asks.
-        by: Asker,
+        by: TaskAsker,
         /// What.
         message: String,
         /// What the files say.
@@ -158,7 +158,7 @@ pub enum Input {
     /// May it be merged? Accepted or refused, and nothing else: the merge is a command.
     Merge {
         /// Who asks.
-        by: Asker,
+        by: TaskAsker,
         /// Even against its verdict, or if the verdict is older than its work, or if not all of it is committed.
         force: bool,
         /// What the files say.
@@ -167,9 +167,9 @@ pub enum Input {
     /// It has been merged.
     Merged {
         /// Who asked.
-        by: Asker,
+        by: TaskAsker,
         /// The commit of its work that is merged.
-        commit: Option<Commit>,
+        commit: Option<CommitId>,
         /// Whether it was asked for with force.
         forced: bool,
         /// Why the remote does not know yet, if it should.
@@ -180,33 +180,33 @@ pub enum Input {
     /// Start the agent of this state again.
     Respawn {
         /// Who asks.
-        by: Asker,
+        by: TaskAsker,
     },
     /// Change what the task is about.
     Update {
         /// Who asks.
-        by: Asker,
+        by: TaskAsker,
         /// What changes.
-        update: Update,
+        update: TaskUpdate,
     },
     /// Somebody has looked.
     ClearAttention {
         /// Who.
-        by: Asker,
+        by: TaskAsker,
     },
     /// A session's process ended by itself, as far as its watcher knows.
     SessionExited {
         /// Which.
-        session: SessionId,
+        session: SessionNumber,
         /// How.
-        exit: Exit,
+        exit: SessionExit,
         /// What the files say.
         evidence: Evidence,
     },
     /// A session was found alive after a restart of the engine.
     SessionAdopted {
         /// Which.
-        session: SessionId,
+        session: SessionNumber,
     },
     /// The run of the present state, which had failed, goes on.
     RunReopened {
@@ -232,13 +232,13 @@ pub enum Input {
         /// Which.
         key: EffectKey,
         /// How it went.
-        outcome: Outcome,
+        outcome: TaskEffectOutcome,
     },
 }
 
 /// A change of what the task is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Update {
+pub enum TaskUpdate {
     /// Its summary.
     Summary(String),
     /// Its branch, which has been renamed.
@@ -249,9 +249,9 @@ pub enum Update {
 
 /// How an effect went.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TaskEffectOutcome {
     /// Well.
-    Ok(Found),
+    Ok(TaskEffectProduct),
     /// It was tried, and this went wrong.
     Failed(String),
     /// It was not tried, because of this.
@@ -260,11 +260,11 @@ pub enum Outcome {
 
 /// What an effect brought back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum TaskEffectProduct {
     /// Nothing.
     Nothing,
     /// The workspace that is bound now.
-    Workspace(WorkspaceName),
+    Workspace(WorktreePath),
     /// The address of the pull request.
     PullRequest(String),
     /// The run that was started.
@@ -272,7 +272,7 @@ pub enum Found {
         /// Its id.
         id: String,
         /// The work at that time, where it was looked at.
-        began: Option<Stood>,
+        began: Option<WorkSnapshot>,
     },
 }
 
@@ -302,24 +302,24 @@ macro_rules! kinds {
     ($($kind:ident = $words:literal,)+) => {
         /// The kinds of input. One half of the law; see [`super::law`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum InputKind {
+        pub enum TaskInputKind {
             $(#[doc = $words] $kind,)+
         }
 
-        impl InputKind {
+        impl TaskInputKind {
             /// Every kind, in order.
-            pub const ALL: &[InputKind] = &[$(InputKind::$kind,)+];
+            pub const ALL: &[TaskInputKind] = &[$(TaskInputKind::$kind,)+];
 
             /// In words.
             pub fn words(self) -> &'static str {
-                match self { $(InputKind::$kind => $words,)+ }
+                match self { $(TaskInputKind::$kind => $words,)+ }
             }
         }
 
-        impl Input {
+        impl TaskInput {
             /// Its kind, without its data.
-            pub fn kind(&self) -> InputKind {
-                match self { $(Input::$kind { .. } => InputKind::$kind,)+ }
+            pub fn kind(&self) -> TaskInputKind {
+                match self { $(TaskInput::$kind { .. } => TaskInputKind::$kind,)+ }
             }
         }
     };
@@ -343,25 +343,25 @@ kinds! {
     EffectDone = "effect done",
 }
 
-impl Input {
+impl TaskInput {
     /// Who asks, where somebody does.
-    pub fn asker(&self) -> Asker {
+    pub fn asker(&self) -> TaskAsker {
         match self {
-            Input::Spawn { by, .. }
-            | Input::Move { by, .. }
-            | Input::Verdict { by, .. }
-            | Input::Cancel { by, .. }
-            | Input::RequestChanges { by, .. }
-            | Input::Merge { by, .. }
-            | Input::Merged { by, .. }
-            | Input::Respawn { by }
-            | Input::Update { by, .. }
-            | Input::ClearAttention { by } => *by,
-            Input::SessionExited { .. }
-            | Input::SessionAdopted { .. }
-            | Input::RunReopened { .. }
-            | Input::RunEnded { .. }
-            | Input::EffectDone { .. } => Asker::Engine,
+            TaskInput::Spawn { by, .. }
+            | TaskInput::Move { by, .. }
+            | TaskInput::Verdict { by, .. }
+            | TaskInput::Cancel { by, .. }
+            | TaskInput::RequestChanges { by, .. }
+            | TaskInput::Merge { by, .. }
+            | TaskInput::Merged { by, .. }
+            | TaskInput::Respawn { by }
+            | TaskInput::Update { by, .. }
+            | TaskInput::ClearAttention { by } => *by,
+            TaskInput::SessionExited { .. }
+            | TaskInput::SessionAdopted { .. }
+            | TaskInput::RunReopened { .. }
+            | TaskInput::RunEnded { .. }
+            | TaskInput::EffectDone { .. } => TaskAsker::Engine,
         }
     }
 }

@@ -1,14 +1,14 @@
 //! The law of tasks as a table: what a task in the middle of this answers to an input of that kind. The law of
 //! sessions is [`Session::after`]; both are drawn here for `docs/machines/task.md`.
 
-use super::input::InputKind;
-use super::session::{Change, Next, Session};
-use super::state::Phase;
+use super::input::TaskInputKind;
+use super::session::{SessionChange, SessionTransition, TaskSession};
+use super::state::TaskPhase;
 use crate::machine::RefusalCode;
 
 /// What the task does with an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum TaskResponse {
     /// Takes the first transition that starts an agent, or begins where it was created.
     Begin,
     /// Moves: transition, guard, asker, gate; then its hooks, behind those under way.
@@ -44,28 +44,28 @@ pub enum Answer {
 }
 
 /// The law.
-pub fn answer(phase: Phase, input: InputKind) -> Answer {
-    use InputKind as I;
-    use Phase::{Closing, Finished, Settling, Standing, Waiting};
+pub fn answer(phase: TaskPhase, input: TaskInputKind) -> TaskResponse {
+    use TaskInputKind as I;
+    use TaskPhase::{Closing, Finished, Settling, Standing, Waiting};
     match (phase, input) {
-        (Waiting, I::Spawn) => Answer::Begin,
-        (Standing | Settling, I::Spawn) => Answer::Refuse(RefusalCode::NoTransition),
-        (Waiting | Standing | Settling, I::Move | I::Cancel | I::RequestChanges) => Answer::Move,
-        (Waiting | Standing | Settling, I::Verdict) => Answer::Keep,
-        (Waiting | Standing | Settling, I::Merge) => Answer::Check,
-        (Waiting | Standing | Settling, I::Merged) => Answer::Close,
-        (Waiting | Standing | Settling, I::Respawn) => Answer::Respawn,
-        (Waiting | Standing | Settling, I::Update) => Answer::Update,
-        (Waiting | Standing | Settling | Closing, I::ClearAttention) => Answer::Clear,
-        (Waiting | Standing | Settling, I::SessionExited) => Answer::Watch,
-        (Closing, I::SessionExited) => Answer::Note,
-        (Waiting | Standing | Settling | Closing, I::SessionAdopted) => Answer::Note,
-        (Waiting | Standing | Settling, I::RunReopened) => Answer::Await,
-        (Waiting | Standing | Settling, I::RunEnded) => Answer::Follow,
-        (Closing | Finished, I::RunReopened | I::RunEnded | I::Verdict) => Answer::Ignore,
-        (Settling | Closing, I::EffectDone) => Answer::Settle,
-        (Waiting | Standing, I::EffectDone) => Answer::Report,
-        (Finished, I::SessionExited | I::SessionAdopted | I::EffectDone) => Answer::Ignore,
+        (Waiting, I::Spawn) => TaskResponse::Begin,
+        (Standing | Settling, I::Spawn) => TaskResponse::Refuse(RefusalCode::NoTransition),
+        (Waiting | Standing | Settling, I::Move | I::Cancel | I::RequestChanges) => TaskResponse::Move,
+        (Waiting | Standing | Settling, I::Verdict) => TaskResponse::Keep,
+        (Waiting | Standing | Settling, I::Merge) => TaskResponse::Check,
+        (Waiting | Standing | Settling, I::Merged) => TaskResponse::Close,
+        (Waiting | Standing | Settling, I::Respawn) => TaskResponse::Respawn,
+        (Waiting | Standing | Settling, I::Update) => TaskResponse::Update,
+        (Waiting | Standing | Settling | Closing, I::ClearAttention) => TaskResponse::Clear,
+        (Waiting | Standing | Settling, I::SessionExited) => TaskResponse::Watch,
+        (Closing, I::SessionExited) => TaskResponse::Note,
+        (Waiting | Standing | Settling | Closing, I::SessionAdopted) => TaskResponse::Note,
+        (Waiting | Standing | Settling, I::RunReopened) => TaskResponse::Await,
+        (Waiting | Standing | Settling, I::RunEnded) => TaskResponse::Follow,
+        (Closing | Finished, I::RunReopened | I::RunEnded | I::Verdict) => TaskResponse::Ignore,
+        (Settling | Closing, I::EffectDone) => TaskResponse::Settle,
+        (Waiting | Standing, I::EffectDone) => TaskResponse::Report,
+        (Finished, I::SessionExited | I::SessionAdopted | I::EffectDone) => TaskResponse::Ignore,
         (
             Closing,
             I::Spawn | I::Move | I::Cancel | I::RequestChanges | I::Merge | I::Merged | I::Respawn | I::Update,
@@ -81,28 +81,31 @@ pub fn answer(phase: Phase, input: InputKind) -> Answer {
             | I::Respawn
             | I::Update
             | I::ClearAttention,
-        ) => Answer::Refuse(RefusalCode::Finished),
+        ) => TaskResponse::Refuse(RefusalCode::Finished),
     }
 }
 
 /// A row of the law that a decision used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Row {
+pub enum LawRow {
     /// Of the law of tasks.
-    Task(Phase, InputKind),
+    Task(TaskPhase, TaskInputKind),
     /// Of the law of sessions, by the words for session and change.
     Session(&'static str, &'static str),
 }
 
-impl Row {
+impl LawRow {
     /// Every row that can be used.
-    pub fn all() -> Vec<Row> {
-        let tasks =
-            Phase::ALL.into_iter().flat_map(|phase| InputKind::ALL.iter().map(move |input| Row::Task(phase, *input)));
-        let sessions = Session::samples().into_iter().flat_map(|session| {
-            Change::samples().into_iter().filter_map(move |change| match session.after(&change) {
-                Next::Never => None,
-                Next::Becomes(_) | Next::Died(_) | Next::Stays => Some(Row::Session(session.word(), change.word())),
+    pub fn all() -> Vec<LawRow> {
+        let tasks = TaskPhase::ALL
+            .into_iter()
+            .flat_map(|phase| TaskInputKind::ALL.iter().map(move |input| LawRow::Task(phase, *input)));
+        let sessions = TaskSession::samples().into_iter().flat_map(|session| {
+            SessionChange::samples().into_iter().filter_map(move |change| match session.after(&change) {
+                SessionTransition::Never => None,
+                SessionTransition::Becomes(_) | SessionTransition::Died(_) | SessionTransition::Stays => {
+                    Some(LawRow::Session(session.word(), change.word()))
+                }
             })
         });
         tasks.chain(sessions).collect()
@@ -112,52 +115,52 @@ impl Row {
 /// The page about this machine.
 pub fn page() -> String {
     let mut page = String::from(INTRODUCTION);
-    let phases: Vec<String> = Phase::ALL.iter().map(|phase| format!("{phase:?}").to_lowercase()).collect();
+    let phases: Vec<String> = TaskPhase::ALL.iter().map(|phase| format!("{phase:?}").to_lowercase()).collect();
     table(
         &mut page,
         "",
         &phases,
-        InputKind::ALL.iter().map(|input| {
-            (input.words().to_owned(), Phase::ALL.into_iter().map(|phase| words(answer(phase, *input))).collect())
+        TaskInputKind::ALL.iter().map(|input| {
+            (input.words().to_owned(), TaskPhase::ALL.into_iter().map(|phase| words(answer(phase, *input))).collect())
         }),
     );
     page.push_str(SESSIONS);
-    let kinds: Vec<String> = Session::samples().iter().map(|session| session.word().to_owned()).collect();
+    let kinds: Vec<String> = TaskSession::samples().iter().map(|session| session.word().to_owned()).collect();
     table(
         &mut page,
         "",
         &kinds,
-        Change::samples().iter().map(|change| {
-            let cell = |session: &Session| match session.after(change) {
-                Next::Becomes(next) => next.word().to_owned(),
-                Next::Died(next) => format!("{}, and the exit rules are asked", next.word()),
-                Next::Stays => "stays".to_owned(),
-                Next::Never => "–".to_owned(),
+        SessionChange::samples().iter().map(|change| {
+            let cell = |session: &TaskSession| match session.after(change) {
+                SessionTransition::Becomes(next) => next.word().to_owned(),
+                SessionTransition::Died(next) => format!("{}, and the exit rules are asked", next.word()),
+                SessionTransition::Stays => "stays".to_owned(),
+                SessionTransition::Never => "–".to_owned(),
             };
-            (change.word().to_owned(), Session::samples().iter().map(cell).collect())
+            (change.word().to_owned(), TaskSession::samples().iter().map(cell).collect())
         }),
     );
     page
 }
 
-fn words(answer: Answer) -> String {
+fn words(answer: TaskResponse) -> String {
     match answer {
-        Answer::Begin => "begins".into(),
-        Answer::Move => "moves".into(),
-        Answer::Keep => "keeps".into(),
-        Answer::Check => "checks".into(),
-        Answer::Close => "closes".into(),
-        Answer::Respawn => "respawns".into(),
-        Answer::Update => "updates".into(),
-        Answer::Clear => "clears".into(),
-        Answer::Watch => "watches".into(),
-        Answer::Note => "notes".into(),
-        Answer::Await => "awaits".into(),
-        Answer::Follow => "follows".into(),
-        Answer::Settle => "settles".into(),
-        Answer::Report => "reports".into(),
-        Answer::Ignore => "ignores".into(),
-        Answer::Refuse(code) => format!("refuses: `{}`", code.as_str()),
+        TaskResponse::Begin => "begins".into(),
+        TaskResponse::Move => "moves".into(),
+        TaskResponse::Keep => "keeps".into(),
+        TaskResponse::Check => "checks".into(),
+        TaskResponse::Close => "closes".into(),
+        TaskResponse::Respawn => "respawns".into(),
+        TaskResponse::Update => "updates".into(),
+        TaskResponse::Clear => "clears".into(),
+        TaskResponse::Watch => "watches".into(),
+        TaskResponse::Note => "notes".into(),
+        TaskResponse::Await => "awaits".into(),
+        TaskResponse::Follow => "follows".into(),
+        TaskResponse::Settle => "settles".into(),
+        TaskResponse::Report => "reports".into(),
+        TaskResponse::Ignore => "ignores".into(),
+        TaskResponse::Refuse(code) => format!("refuses: `{}`", code.as_str()),
     }
 }
 

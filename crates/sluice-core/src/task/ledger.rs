@@ -1,16 +1,16 @@
 //! A decision while it is being made: a copy of the state that is moved on by each event as it is recorded, so that
 //! what is decided next is decided on what will be folded.
 
-use super::effect::{Action, Effect, EffectKey, Instruction};
-use super::event::{Event, Settlement};
-use super::law::Row;
-use super::session::{Agent, Change, Next, Place, Role, SessionId};
-use super::state::{Attention, Job, TaskState};
+use super::effect::{EffectKey, Instruction, TaskAction, TaskEffect};
+use super::event::{Settlement, TaskEvent};
+use super::law::LawRow;
+use super::session::{SessionAgent, SessionChange, SessionNumber, SessionRole, SessionTransition, TaskSessionPlace};
+use super::state::{TaskAttention, TaskJob, TaskState};
 use crate::lifecycle::{FieldValue, Lifecycle};
 use crate::machine::{Decision, Moment};
 use std::collections::BTreeMap;
 
-pub(super) struct Ledger<'a> {
+pub(super) struct TaskPending<'a> {
     pub(super) lifecycle: &'a Lifecycle,
     pub(super) now: Moment,
     pub(super) state: TaskState,
@@ -19,35 +19,35 @@ pub(super) struct Ledger<'a> {
     /// What is appended to TASK.md with this decision.
     pub(super) feedback: Option<String>,
     /// The rows of the law that were used.
-    pub(super) rows: Vec<Row>,
-    events: Vec<Event>,
-    effects: Vec<Effect>,
+    pub(super) rows: Vec<LawRow>,
+    events: Vec<TaskEvent>,
+    effects: Vec<TaskEffect>,
 }
 
-impl<'a> Ledger<'a> {
+impl<'a> TaskPending<'a> {
     pub(super) fn new(lifecycle: &'a Lifecycle, state: TaskState, now: Moment) -> Self {
         let (rows, events, effects) = (Vec::new(), Vec::new(), Vec::new());
         let written = frontmatter(lifecycle, &state);
-        Ledger { lifecycle, now, state, written, feedback: None, rows, events, effects }
+        TaskPending { lifecycle, now, state, written, feedback: None, rows, events, effects }
     }
 
-    pub(super) fn record(&mut self, event: Event) {
+    pub(super) fn record(&mut self, event: TaskEvent) {
         self.state.apply(self.lifecycle, &event);
         self.events.push(event);
     }
 
     /// The creation, which is already in the state.
-    pub(super) fn record_creation(&mut self, event: Event) {
+    pub(super) fn record_creation(&mut self, event: TaskEvent) {
         self.events.push(event);
         self.written.clear();
     }
 
     /// Asks for an effect on behalf of the job that is being done.
-    pub(super) fn ask(&mut self, action: Action, instruction: Instruction) {
+    pub(super) fn ask(&mut self, action: TaskAction, instruction: Instruction) {
         let Some(turn) = self.state.turns.front() else { return };
         let (turn, step) = (turn.number, turn.step);
-        self.record(Event::HookAsked { turn, step, action });
-        self.effects.push(Effect { key: EffectKey::Job { turn, step, action }, instruction });
+        self.record(TaskEvent::HookAsked { turn, step, action });
+        self.effects.push(TaskEffect { key: EffectKey::Job { turn, step, action }, instruction });
     }
 
     /// The job that is being done is over.
@@ -56,45 +56,49 @@ impl<'a> Ledger<'a> {
         let Some(job) = turn.jobs.front() else { return };
         let (turn, step, action) = (turn.number, turn.step, self.action(*job));
         let failure = match &settlement {
-            Settlement::Failed(reason) => Some(Attention::HookFailed(action, reason.clone())),
+            Settlement::Failed(reason) => Some(TaskAttention::HookFailed(action, reason.clone())),
             Settlement::Done | Settlement::Idle | Settlement::Skipped(_) => None,
         };
-        self.record(Event::HookSettled { turn, step, action, settlement });
+        self.record(TaskEvent::HookSettled { turn, step, action, settlement });
         failure.into_iter().for_each(|attention| self.mark(attention));
     }
 
     /// What a job does, in the words of the files.
-    pub(super) fn action(&self, job: Job) -> Action {
+    pub(super) fn action(&self, job: TaskJob) -> TaskAction {
         match job {
-            Job::Hook { edge, hook } => super::apply::edge(self.lifecycle, edge)
+            TaskJob::Hook { edge, hook } => super::apply::edge(self.lifecycle, edge)
                 .and_then(|edge| edge.hooks.get(hook as usize))
                 // The definition is pinned, so the hook is there.
-                .map_or(Action::Notify, Action::of),
-            Job::Acquire => Action::AcquireWorkspace,
-            Job::Start(start) => Action::starting(start.place),
-            Job::StartRun(_) => Action::StartRun,
-            Job::CancelRun => Action::CancelRun,
+                .map_or(TaskAction::Notify, TaskAction::of),
+            TaskJob::Acquire => TaskAction::AcquireWorkspace,
+            TaskJob::Start(start) => TaskAction::starting(start.place),
+            TaskJob::StartRun(_) => TaskAction::StartRun,
+            TaskJob::CancelRun => TaskAction::CancelRun,
         }
     }
 
     /// A person should look. What comes after a push that failed does not hide it.
-    pub(super) fn mark(&mut self, attention: Attention) {
+    pub(super) fn mark(&mut self, attention: TaskAttention) {
         let attention = match (&self.state.attention, attention) {
-            (Some(Attention::NotPushed(_)), again @ Attention::NotPushed(_)) | (None, again) => again,
-            (Some(Attention::NotPushed(known)), later) => {
+            (Some(TaskAttention::NotPushed(_)), again @ TaskAttention::NotPushed(_)) | (None, again) => again,
+            (Some(TaskAttention::NotPushed(known)), later) => {
                 let later = later.to_string();
-                Attention::NotPushed(if known.contains(&later) { known.clone() } else { format!("{known}; {later}") })
+                TaskAttention::NotPushed(if known.contains(&later) {
+                    known.clone()
+                } else {
+                    format!("{known}; {later}")
+                })
             }
             (Some(_), later) => later,
         };
         if self.state.attention.as_ref() != Some(&attention) {
-            self.record(Event::AttentionSet(attention));
+            self.record(TaskEvent::AttentionSet(attention));
         }
     }
 
     pub(super) fn clear_attention(&mut self) {
         if self.state.attention.is_some() {
-            self.record(Event::AttentionCleared);
+            self.record(TaskEvent::AttentionCleared);
         }
     }
 
@@ -104,52 +108,52 @@ impl<'a> Ledger<'a> {
     }
 
     /// A new agent for `place`.
-    pub(super) fn new_agent(&self, role: Role) -> Agent {
-        Agent { id: SessionId(self.state.sessions_asked.saturating_add(1)), role }
+    pub(super) fn new_agent(&self, role: SessionRole) -> SessionAgent {
+        SessionAgent { id: SessionNumber(self.state.sessions_asked.saturating_add(1)), role }
     }
 
     /// Something is heard of the session in `place`. Whether it ended by itself, so that the exit rules are asked.
-    pub(super) fn heard(&mut self, place: Place, change: Change, again: bool) -> bool {
+    pub(super) fn heard(&mut self, place: TaskSessionPlace, change: SessionChange, again: bool) -> bool {
         let session = self.state.session(place);
-        self.rows.push(Row::Session(session.word(), change.word()));
+        self.rows.push(LawRow::Session(session.word(), change.word()));
         let id = match &change {
-            Change::Asked(agent) => Some(agent.id),
-            Change::Started
-            | Change::NotStarted(_)
-            | Change::EndAsked
-            | Change::Ended
-            | Change::NotEnded
-            | Change::Exited(_) => session.agent().map(|agent| agent.id),
+            SessionChange::Asked(agent) => Some(agent.id),
+            SessionChange::Started
+            | SessionChange::NotStarted(_)
+            | SessionChange::EndAsked
+            | SessionChange::Ended
+            | SessionChange::NotEnded
+            | SessionChange::Exited(_) => session.agent().map(|agent| agent.id),
         };
         let Some(id) = id else { return false };
         match session.after(&change) {
-            Next::Becomes(_) => {
-                self.record(Event::Session { place, session: id, change, again });
+            SessionTransition::Becomes(_) => {
+                self.record(TaskEvent::Session { place, session: id, change, again });
                 false
             }
-            Next::Died(_) => {
-                self.record(Event::Session { place, session: id, change, again });
+            SessionTransition::Died(_) => {
+                self.record(TaskEvent::Session { place, session: id, change, again });
                 true
             }
-            Next::Stays | Next::Never => false,
+            SessionTransition::Stays | SessionTransition::Never => false,
         }
     }
 
     /// The place of session `id`, if it is one of the task's present ones.
-    pub(super) fn place_of(&self, id: SessionId) -> Option<Place> {
-        [Place::Main, Place::Beside]
+    pub(super) fn place_of(&self, id: SessionNumber) -> Option<TaskSessionPlace> {
+        [TaskSessionPlace::Main, TaskSessionPlace::Beside]
             .into_iter()
             .find(|place| self.state.session(*place).agent().is_some_and(|agent| agent.id == id))
     }
 
-    pub(super) fn finish(mut self) -> (Decision<Event, Effect>, Vec<Row>) {
+    pub(super) fn finish(mut self) -> (Decision<TaskEvent, TaskEffect>, Vec<LawRow>) {
         // Only when it says something new: the agents write in that file too.
         let frontmatter = frontmatter(self.lifecycle, &self.state);
         if self.feedback.is_some() || frontmatter != self.written {
             let key = EffectKey::Write { events: self.state.events };
             let instruction = Instruction::WriteArtifact { frontmatter, feedback: self.feedback.take() };
             // First: an agent that this decision starts reads the file.
-            self.effects.insert(0, Effect { key, instruction });
+            self.effects.insert(0, TaskEffect { key, instruction });
         }
         (Decision { events: self.events, effects: self.effects }, self.rows)
     }

@@ -6,15 +6,15 @@
 //! `force` is a person's word against the verdict or for leaving behind what no commit has; it never makes up for work
 //! that lies elsewhere or cannot be read.
 
-use super::Answered;
+use super::TaskInputResult;
 use super::apply::edge as edge_at;
-use super::input::{Asker, Evidence, Head, RunEnd, Standing, Work};
-use super::ledger::Ledger;
+use super::input::{Evidence, RunEnd, TaskAsker, WorkEvidence, WorkHead, WorkStanding};
+use super::ledger::TaskPending;
 use super::moves;
 use super::runs;
-use super::state::{Attention, Checked, EdgeId, Judged, Stood};
+use super::state::{EdgeId, RunJudgement, TaskAttention, WorkSnapshot, WorkVerdict};
 use crate::artifact::Verdict;
-use crate::lifecycle::{DONE, Hook, StateId, Transition};
+use crate::lifecycle::{DONE, LifecycleTransition, StateId, TransitionHook};
 use crate::machine::{ASKED, Refusal, RefusalCode};
 
 /// What a refusal begins with.
@@ -25,15 +25,15 @@ const SHORT: usize = 12;
 
 /// Whether the task may be merged: it can go to `done`, its work is all in one commit of its branch, and what judges it
 /// has passed that commit.
-pub(super) fn may(ledger: &Ledger<'_>, by: Asker, force: bool, evidence: &Evidence) -> Answered {
+pub(super) fn may(ledger: &TaskPending<'_>, by: TaskAsker, force: bool, evidence: &Evidence) -> TaskInputResult {
     let (edge, _) = to_done(ledger, by, evidence)?;
     let standing = match &evidence.work {
-        Work::Unreadable(why) => {
+        WorkEvidence::Unreadable(why) => {
             let message = format!("Merge not allowed: the work cannot be read, so nobody can tell what it is: {why}");
             return Err(Refusal::new(RefusalCode::NotReady, message).hint("mend the workspace, then merge again"));
         }
-        Work::Unseen => None,
-        Work::Read(standing) => Some(standing),
+        WorkEvidence::Unseen => None,
+        WorkEvidence::Read(standing) => Some(standing),
     };
     if let Some(standing) = standing {
         on_branch(ledger, standing)?;
@@ -47,7 +47,7 @@ pub(super) fn may(ledger: &Ledger<'_>, by: Asker, force: bool, evidence: &Eviden
 }
 
 /// What judges the work has passed it, as it stands.
-fn passed(ledger: &Ledger<'_>, edge: EdgeId, standing: Option<&Standing>) -> Answered {
+fn passed(ledger: &TaskPending<'_>, edge: EdgeId, standing: Option<&WorkStanding>) -> TaskInputResult {
     checked(ledger, standing)?;
     agreed(ledger, standing)?;
     // A verdict that the way to `done` itself asks for is given now, for what is there now.
@@ -61,24 +61,24 @@ fn passed(ledger: &Ledger<'_>, edge: EdgeId, standing: Option<&Standing>) -> Ans
 }
 
 /// The work stands on the task's own branch.
-fn on_branch(ledger: &Ledger<'_>, standing: &Standing) -> Answered {
+fn on_branch(ledger: &TaskPending<'_>, standing: &WorkStanding) -> TaskInputResult {
     let branch = &ledger.state.about.branch;
     let at = short(&standing.commit.0);
     let there = ledger.state.workspace.bound().map_or("the workspace", |bound| bound.0.as_str());
     let (place, way) = match &standing.head {
-        Head::Branch(name) if name == branch => return Ok(()),
-        Head::Branch(name) => (
+        WorkHead::Branch(name) if name == branch => return Ok(()),
+        WorkHead::Branch(name) => (
             format!("on `{name}`, at {at}"),
             format!(
                 "`sluice task update {ASKED} --branch {name}` makes that the task's branch; or `git switch {branch}` in {there}"
             ),
         ),
-        Head::Rebasing(name) => (
+        WorkHead::Rebasing(name) => (
             format!("in the middle of a rebase of `{name}`, at {at}"),
             format!("`git rebase --continue` in {there} finishes the rebase, and `git rebase --abort` takes it back"),
         ),
         // Only a new branch is always safe: commits may be on the task's branch alone.
-        Head::Detached => (
+        WorkHead::Detached => (
             format!("on no branch, at {at}"),
             format!(
                 "`git switch -c NEW` in {there} and `sluice task update {ASKED} --branch NEW` make what stands there the \
@@ -91,7 +91,7 @@ fn on_branch(ledger: &Ledger<'_>, standing: &Standing) -> Answered {
 }
 
 /// Nothing lies beside the commit. Where the commit was not passed either, both are said: `--force` is a word against both.
-fn committed(standing: &Standing, refused: Option<&Refusal>) -> Answered {
+fn committed(standing: &WorkStanding, refused: Option<&Refusal>) -> TaskInputResult {
     if standing.dirty.is_empty() {
         return Ok(());
     }
@@ -106,7 +106,7 @@ fn committed(standing: &Standing, refused: Option<&Refusal>) -> Answered {
 }
 
 /// The verdict is a PASS, and was given for exactly this.
-fn judges(ledger: &Ledger<'_>, judged: &Judged, standing: Option<&Standing>) -> Answered {
+fn judges(ledger: &TaskPending<'_>, judged: &WorkVerdict, standing: Option<&WorkStanding>) -> TaskInputResult {
     match (is_same(&judged.work, standing), judged.verdict) {
         (true, Verdict::Pass) => Ok(()),
         (true, Verdict::Fail) => Err(failed(ledger, "the last verdict is FAIL, and nothing has changed since")),
@@ -118,14 +118,14 @@ fn judges(ledger: &Ledger<'_>, judged: &Judged, standing: Option<&Standing>) -> 
 }
 
 /// The newest run that judges the work has completed, on exactly this. One that has not ended says nothing yet.
-fn checked(ledger: &Ledger<'_>, standing: Option<&Standing>) -> Answered {
+fn checked(ledger: &TaskPending<'_>, standing: Option<&WorkStanding>) -> TaskInputResult {
     if let Some(open) = runs::unchecked(ledger) {
         let run = open.run.map_or("its run".to_owned(), |id| format!("run {id}"));
         let message = format!("Merge not allowed: {run}, which checks the work, has not ended");
         let hint = "wait for its end; --force merges without it";
         return Err(Refusal::new(RefusalCode::NotReady, message).hint(hint));
     }
-    let Some(checked @ Checked { run, end, work }) = &ledger.state.checked else { return Ok(()) };
+    let Some(checked @ RunJudgement { run, end, work }) = &ledger.state.checked else { return Ok(()) };
     let Some(run) = run.as_ref().map(|id| format!("run {id}")) else {
         return Err(failed(ledger, "the task went on before the run that checks the work was started"));
     };
@@ -149,14 +149,14 @@ fn checked(ledger: &Ledger<'_>, standing: Option<&Standing>) -> Answered {
 }
 
 /// Where the branch is gone, what was judged is merged: then a verdict and a run must have judged the same.
-fn agreed(ledger: &Ledger<'_>, standing: Option<&Standing>) -> Answered {
+fn agreed(ledger: &TaskPending<'_>, standing: Option<&WorkStanding>) -> TaskInputResult {
     let (None, Some(judged), Some(checked)) = (standing, &ledger.state.judged, &ledger.state.checked) else {
         return Ok(());
     };
     if judged.work.commit == checked.work.commit {
         return Ok(());
     }
-    let at = |work: &Stood| work.commit.as_ref().map_or("unknown work".to_owned(), |it| short(&it.0).to_owned());
+    let at = |work: &WorkSnapshot| work.commit.as_ref().map_or("unknown work".to_owned(), |it| short(&it.0).to_owned());
     let (verdict, run) = (at(&judged.work), at(&checked.work));
     let message = format!(
         "Merge not allowed: the task's branch is gone, and the verdict was given for {verdict}, the check for {run}"
@@ -166,7 +166,7 @@ fn agreed(ledger: &Ledger<'_>, standing: Option<&Standing>) -> Answered {
 }
 
 /// Whether what was judged is what is there now.
-fn is_same(work: &Stood, standing: Option<&Standing>) -> bool {
+fn is_same(work: &WorkSnapshot, standing: Option<&WorkStanding>) -> bool {
     match (standing, &work.commit, &work.tree) {
         // Its branch is gone: what was judged is all there is.
         (None, _, _) => true,
@@ -177,14 +177,14 @@ fn is_same(work: &Stood, standing: Option<&Standing>) -> bool {
     }
 }
 
-fn failed(ledger: &Ledger<'_>, why: &str) -> Refusal {
+fn failed(ledger: &TaskPending<'_>, why: &str) -> Refusal {
     let message = format!("Merge not allowed: {why}");
     Refusal::new(RefusalCode::FailedVerdict, message)
         .hint(format!("{}; --force merges against the verdict", again(ledger)))
 }
 
 /// How a person has the work judged again from here. Many a lifecycle knows no way back.
-fn again(ledger: &Ledger<'_>) -> String {
+fn again(ledger: &TaskPending<'_>) -> String {
     let here = ledger.state.status;
     if ledger.lifecycle.judges(here) && runs::only(ledger.lifecycle, here) {
         return format!("`sluice task respawn {ASKED}` has it judged again");
@@ -192,14 +192,14 @@ fn again(ledger: &Ledger<'_>) -> String {
     let from = |state: StateId| ledger.lifecycle.transitions.iter().filter(move |edge| edge.from == state);
     let is_judged = |state: StateId| ledger.lifecycle.is_reviewed(state) || ledger.lifecycle.judges(state);
     // The nearest first; each state with the transition by which it is reached from here.
-    let mut reached: Vec<(StateId, &Transition)> = Vec::new();
+    let mut reached: Vec<(StateId, &LifecycleTransition)> = Vec::new();
     let mut next = 0;
     for edge in from(here).filter(|edge| edge.gate.is_none()) {
         reached.push((edge.to, edge));
     }
     while let Some((state, first)) = reached.get(next).copied() {
         if state != here && is_judged(state) {
-            let tells = first.hooks.iter().any(|hook| matches!(hook, Hook::NotifyWorker { .. }));
+            let tells = first.hooks.iter().any(|hook| matches!(hook, TransitionHook::NotifyWorker { .. }));
             let to = ledger.lifecycle.state_name(first.to);
             return match tells {
                 true => format!("`sluice task request-changes {ASKED} --message TEXT` has it mended and judged again"),
@@ -218,7 +218,7 @@ fn again(ledger: &Ledger<'_>) -> String {
     format!("look at the work yourself: no transition leads from `{here}` back to a {what}")
 }
 
-fn stale(ledger: &Ledger<'_>, judged: &str, work: &Stood, standing: Option<&Standing>) -> Refusal {
+fn stale(ledger: &TaskPending<'_>, judged: &str, work: &WorkSnapshot, standing: Option<&WorkStanding>) -> Refusal {
     let now = standing.map_or("unknown", |standing| short(&standing.commit.0));
     let given = match (&work.commit, &work.tree) {
         (Some(commit), _) if work.dirty => format!("{} with changes that no commit had", short(&commit.0)),
@@ -227,14 +227,14 @@ fn stale(ledger: &Ledger<'_>, judged: &str, work: &Stood, standing: Option<&Stan
         (None, None) => "work that could not be read or was put elsewhere meanwhile".to_owned(),
     };
     let message = format!("Merge not allowed: {judged} {given}, and the work is now {now}");
-    Refusal::new(RefusalCode::StaleVerdict, message).hint(format!("{}; --force merges it as it is now", again(ledger)))
+    Refusal::new(RefusalCode::StaleVerdict, message).hint(format!("{}; --force merges it is now", again(ledger)))
 }
 
 fn short(id: &str) -> &str {
     id.get(..SHORT).unwrap_or(id)
 }
 
-fn to_done(ledger: &Ledger<'_>, by: Asker, evidence: &Evidence) -> Result<(EdgeId, StateId), Refusal> {
+fn to_done(ledger: &TaskPending<'_>, by: TaskAsker, evidence: &Evidence) -> Result<(EdgeId, StateId), Refusal> {
     let Some(done) = ledger.lifecycle.find(DONE) else {
         let message = format!("Merge not allowed: `{}` has no state `{DONE}`", ledger.lifecycle.name);
         return Err(Refusal::new(RefusalCode::NoTransition, message));
@@ -243,12 +243,12 @@ fn to_done(ledger: &Ledger<'_>, by: Asker, evidence: &Evidence) -> Result<(EdgeI
 }
 
 /// Moves a merged task to its end. The merge is a fact, so nothing is refused any more.
-pub(super) fn closed(ledger: &mut Ledger<'_>, by: Asker, push_failed: Option<&String>, evidence: &Evidence) {
+pub(super) fn closed(ledger: &mut TaskPending<'_>, by: TaskAsker, push_failed: Option<&String>, evidence: &Evidence) {
     if let Some(reason) = push_failed {
-        ledger.mark(Attention::NotPushed(reason.clone()));
+        ledger.mark(TaskAttention::NotPushed(reason.clone()));
     }
     match to_done(ledger, by, evidence) {
         Ok((edge, done)) => moves::take(ledger, Some(edge), done, by, evidence),
-        Err(refusal) => ledger.mark(Attention::NotClosed(refusal.message)),
+        Err(refusal) => ledger.mark(TaskAttention::NotClosed(refusal.message)),
     }
 }

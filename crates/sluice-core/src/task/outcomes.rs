@@ -1,17 +1,17 @@
 //! What comes back from effects: the hook that waited is settled, and the next one begins.
 
-use super::effect::{Action, EffectKey};
-use super::event::{Event, Settlement};
+use super::effect::{EffectKey, TaskAction};
+use super::event::{Settlement, TaskEvent};
 use super::hooks;
-use super::input::{Found, Outcome};
-use super::ledger::Ledger;
+use super::input::{TaskEffectOutcome, TaskEffectProduct};
+use super::ledger::TaskPending;
 use super::runs;
-use super::session::{Change, Place, Session};
-use super::spawn::{self, Plan};
-use super::state::{Attention, Job, Workspace};
+use super::session::{SessionChange, TaskSession, TaskSessionPlace};
+use super::spawn::{self, SpawnPlan};
+use super::state::{TaskAttention, TaskJob, TaskWorkspace};
 
 /// An effect is done. An outcome that nobody waits for comes late or twice, and changes nothing.
-pub(super) fn done(ledger: &mut Ledger<'_>, key: EffectKey, outcome: &Outcome) {
+pub(super) fn done(ledger: &mut TaskPending<'_>, key: EffectKey, outcome: &TaskEffectOutcome) {
     let (turn, step, action) = match key {
         EffectKey::Write { .. } => return written(ledger, outcome),
         EffectKey::Job { turn, step, action } => (turn, step, action),
@@ -25,111 +25,116 @@ pub(super) fn done(ledger: &mut Ledger<'_>, key: EffectKey, outcome: &Outcome) {
     hooks::run(ledger);
 }
 
-fn written(ledger: &mut Ledger<'_>, outcome: &Outcome) {
+fn written(ledger: &mut TaskPending<'_>, outcome: &TaskEffectOutcome) {
     match outcome {
-        Outcome::Ok(_) | Outcome::Skipped(_) => {}
-        Outcome::Failed(reason) => {
-            ledger.record(Event::NotWritten(reason.clone()));
-            ledger.mark(Attention::HookFailed(Action::WriteArtifact, reason.clone()));
+        TaskEffectOutcome::Ok(_) | TaskEffectOutcome::Skipped(_) => {}
+        TaskEffectOutcome::Failed(reason) => {
+            ledger.record(TaskEvent::NotWritten(reason.clone()));
+            ledger.mark(TaskAttention::HookFailed(TaskAction::WriteArtifact, reason.clone()));
         }
     }
 }
 
-fn came_back(ledger: &mut Ledger<'_>, job: Job, action: Action, outcome: &Outcome) {
+fn came_back(ledger: &mut TaskPending<'_>, job: TaskJob, action: TaskAction, outcome: &TaskEffectOutcome) {
     match action {
-        Action::AcquireWorkspace => acquired(ledger, outcome),
-        Action::ReleaseWorkspace => {
-            if matches!(outcome, Outcome::Ok(_)) {
-                ledger.record(Event::WorkspaceReleased);
+        TaskAction::AcquireWorkspace => acquired(ledger, outcome),
+        TaskAction::ReleaseWorkspace => {
+            if matches!(outcome, TaskEffectOutcome::Ok(_)) {
+                ledger.record(TaskEvent::WorkspaceReleased);
             }
             ledger.settle(settlement(outcome));
         }
-        Action::SpawnAgent => started(ledger, Place::Main, outcome),
-        Action::SpawnReviewer => started(ledger, Place::Beside, outcome),
-        Action::KillSession | Action::KillReviewer => ended(ledger, job, action, outcome),
-        Action::CreatePr => {
-            if let Outcome::Ok(Found::PullRequest(url)) = outcome {
-                ledger.record(Event::PullRequestOpened(url.clone()));
+        TaskAction::SpawnAgent => started(ledger, TaskSessionPlace::Main, outcome),
+        TaskAction::SpawnReviewer => started(ledger, TaskSessionPlace::Beside, outcome),
+        TaskAction::KillSession | TaskAction::KillReviewer => ended(ledger, job, action, outcome),
+        TaskAction::CreatePr => {
+            if let TaskEffectOutcome::Ok(TaskEffectProduct::PullRequest(url)) = outcome {
+                ledger.record(TaskEvent::PullRequestOpened(url.clone()));
             }
             ledger.settle(settlement(outcome));
         }
-        Action::StartRun => runs::started(ledger, outcome),
-        Action::CancelRun => runs::left(ledger, outcome),
-        Action::NotifyWorker
-        | Action::Increment
-        | Action::SpawnNext
-        | Action::PushBranch
-        | Action::DeleteRemoteBranch
-        | Action::Notify
-        | Action::RunCommand
-        | Action::SetField
-        | Action::WriteArtifact => ledger.settle(settlement(outcome)),
+        TaskAction::StartRun => runs::started(ledger, outcome),
+        TaskAction::CancelRun => runs::left(ledger, outcome),
+        TaskAction::NotifyWorker
+        | TaskAction::Increment
+        | TaskAction::SpawnNext
+        | TaskAction::PushBranch
+        | TaskAction::DeleteRemoteBranch
+        | TaskAction::Notify
+        | TaskAction::RunCommand
+        | TaskAction::SetField
+        | TaskAction::WriteArtifact => ledger.settle(settlement(outcome)),
     }
 }
 
-pub(super) fn settlement(outcome: &Outcome) -> Settlement {
+pub(super) fn settlement(outcome: &TaskEffectOutcome) -> Settlement {
     match outcome {
-        Outcome::Ok(_) => Settlement::Done,
-        Outcome::Failed(reason) => Settlement::Failed(reason.clone()),
-        Outcome::Skipped(reason) => Settlement::Skipped(reason.clone()),
+        TaskEffectOutcome::Ok(_) => Settlement::Done,
+        TaskEffectOutcome::Failed(reason) => Settlement::Failed(reason.clone()),
+        TaskEffectOutcome::Skipped(reason) => Settlement::Skipped(reason.clone()),
     }
 }
 
-fn acquired(ledger: &mut Ledger<'_>, outcome: &Outcome) {
+fn acquired(ledger: &mut TaskPending<'_>, outcome: &TaskEffectOutcome) {
     let reserved = match &ledger.state.workspace {
-        Workspace::Reserved(name) => Some(name.clone()),
-        Workspace::Unbound | Workspace::Bound(_) => None,
+        TaskWorkspace::Reserved(name) => Some(name.clone()),
+        TaskWorkspace::Unbound | TaskWorkspace::Bound(_) => None,
     };
     let name = match outcome {
-        Outcome::Ok(Found::Workspace(name)) => Some(name.clone()),
-        Outcome::Ok(Found::Nothing | Found::PullRequest(_) | Found::Run { .. }) => reserved,
-        Outcome::Failed(_) | Outcome::Skipped(_) => {
+        TaskEffectOutcome::Ok(TaskEffectProduct::Workspace(name)) => Some(name.clone()),
+        TaskEffectOutcome::Ok(
+            TaskEffectProduct::Nothing | TaskEffectProduct::PullRequest(_) | TaskEffectProduct::Run { .. },
+        ) => reserved,
+        TaskEffectOutcome::Failed(_) | TaskEffectOutcome::Skipped(_) => {
             if reserved.is_some() {
-                ledger.record(Event::WorkspaceReleased);
+                ledger.record(TaskEvent::WorkspaceReleased);
             }
             return ledger.settle(settlement(outcome));
         }
     };
     match name {
         Some(name) => {
-            ledger.record(Event::WorkspaceBound(name));
+            ledger.record(TaskEvent::WorkspaceBound(name));
             ledger.settle(Settlement::Done);
         }
         None => ledger.settle(Settlement::Failed("no workspace was named".into())),
     }
 }
 
-fn started(ledger: &mut Ledger<'_>, place: Place, outcome: &Outcome) {
+fn started(ledger: &mut TaskPending<'_>, place: TaskSessionPlace, outcome: &TaskEffectOutcome) {
     let again = hooks::starts_again(ledger);
     let change = match outcome {
-        Outcome::Ok(_) => Change::Started,
-        Outcome::Failed(reason) | Outcome::Skipped(reason) => Change::NotStarted(reason.clone()),
+        TaskEffectOutcome::Ok(_) => SessionChange::Started,
+        TaskEffectOutcome::Failed(reason) | TaskEffectOutcome::Skipped(reason) => {
+            SessionChange::NotStarted(reason.clone())
+        }
     };
     ledger.heard(place, change, again);
-    if place == Place::Main && ledger.state.attention == Some(Attention::WorkerGone) {
+    if place == TaskSessionPlace::Main && ledger.state.attention == Some(TaskAttention::WorkerGone) {
         ledger.clear_attention();
     }
     ledger.settle(settlement(outcome));
 }
 
 /// Sessions were ended, or could not be: for a hook that does just that, or to make room for the next one.
-fn ended(ledger: &mut Ledger<'_>, job: Job, action: Action, outcome: &Outcome) {
-    let plan = Plan::of(ledger.lifecycle, job);
-    let places: &[Place] = match (&plan, action) {
+fn ended(ledger: &mut TaskPending<'_>, job: TaskJob, action: TaskAction, outcome: &TaskEffectOutcome) {
+    let plan = SpawnPlan::of(ledger.lifecycle, job);
+    let places: &[TaskSessionPlace] = match (&plan, action) {
         (Some(plan), _) => &[plan.place],
-        (None, Action::KillReviewer) => &[Place::Beside],
-        (None, _) => &[Place::Main, Place::Beside],
+        (None, TaskAction::KillReviewer) => &[TaskSessionPlace::Beside],
+        (None, _) => &[TaskSessionPlace::Main, TaskSessionPlace::Beside],
     };
     let change = match outcome {
-        Outcome::Ok(_) | Outcome::Skipped(_) => Change::Ended,
-        Outcome::Failed(_) => Change::NotEnded,
+        TaskEffectOutcome::Ok(_) | TaskEffectOutcome::Skipped(_) => SessionChange::Ended,
+        TaskEffectOutcome::Failed(_) => SessionChange::NotEnded,
     };
-    for place in places.iter().filter(|place| ledger.state.session(**place) != &Session::Absent).collect::<Vec<_>>() {
+    for place in places.iter().filter(|place| ledger.state.session(**place) != &TaskSession::Absent).collect::<Vec<_>>()
+    {
         ledger.heard(*place, change.clone(), false);
     }
     match (plan, outcome) {
-        (Some(plan), Outcome::Ok(_) | Outcome::Skipped(_)) => spawn::start(ledger, &plan),
+        (Some(plan), TaskEffectOutcome::Ok(_) | TaskEffectOutcome::Skipped(_)) => spawn::start(ledger, &plan),
         // A second agent beside one that could not be ended would be one too many.
-        (Some(_), Outcome::Failed(_)) | (None, _) => ledger.settle(settlement(outcome)),
+        (Some(_), TaskEffectOutcome::Failed(_)) | (None, _) => ledger.settle(settlement(outcome)),
     }
 }

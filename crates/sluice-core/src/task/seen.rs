@@ -12,34 +12,34 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
 
-use super::Asker;
-use super::state::Visit;
+use super::TaskAsker;
+use super::state::StatusVisit;
 use crate::artifact::{Gate, GateFailure, Verdict, says, says_both, section};
 use crate::lifecycle::{ArtifactTest, Lifecycle, StateId};
 
 /// What a section's text was, without saying it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Digest(pub [u8; 32]);
+pub struct SectionDigest(pub [u8; 32]);
 
-impl Digest {
+impl SectionDigest {
     /// Of a section's text. Blank space at the ends of lines and of the section is not part of it: a section added
     /// below must not make the one above look new.
-    pub fn of(text: &str) -> Digest {
+    pub fn of(text: &str) -> SectionDigest {
         let mut hasher = Sha256::new();
         text.trim().lines().for_each(|line| add(&mut hasher, line));
-        Digest(hasher.finalize().into())
+        SectionDigest(hasher.finalize().into())
     }
 
     /// What stands in a section below the lines that this is the digest of; none if those are not its first ones.
     fn below(self, text: &str) -> Option<&str> {
         let (text, mut hasher, mut end) = (text.trim(), Sha256::new(), 0);
-        if self == Digest::of("") {
+        if self == SectionDigest::of("") {
             return Some(text);
         }
         for line in text.split_inclusive('\n') {
             add(&mut hasher, line);
             end += line.len();
-            if Digest(hasher.clone().finalize().into()) == self {
+            if SectionDigest(hasher.clone().finalize().into()) == self {
                 return Some(&text[end..]);
             }
         }
@@ -54,9 +54,9 @@ fn add(hasher: &mut Sha256, line: &str) {
 
 /// A section as it was when a status was entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct SectionSnapshot {
     /// Its text.
-    pub digest: Digest,
+    pub digest: SectionDigest,
     /// A PASS got there in a status in which the section is not judged.
     pub is_planted: bool,
 }
@@ -65,10 +65,10 @@ pub struct Seen {
 /// the stay that ends; none where a person creates the task.
 pub(super) fn sections(
     lifecycle: &Lifecycle,
-    before: Option<(StateId, &Visit)>,
+    before: Option<(StateId, &StatusVisit)>,
     to: StateId,
     body: &str,
-) -> BTreeMap<String, Seen> {
+) -> BTreeMap<String, SectionSnapshot> {
     let is_wanted = |(state, gate): &(StateId, &Gate)| *state == to || gate.verdict.is_some();
     let titles: BTreeSet<&String> = gates(lifecycle).filter(is_wanted).map(|(_, gate)| &gate.title).collect();
     let is_judged = |title: &str, from: StateId| {
@@ -77,13 +77,13 @@ pub(super) fn sections(
     let mut found = BTreeMap::new();
     for title in titles {
         let Some(text) = section(body, title) else { continue };
-        let digest = Digest::of(text);
+        let digest = SectionDigest::of(text);
         // What was planted may still stand there after a review: it says PASS for as long as anything does.
         let is_planted = before.is_some_and(|(from, stay)| match stay.seen.get(title) {
             Some(old) if old.digest == digest => old.is_planted,
             old => (old.is_some_and(|old| old.is_planted) || !is_judged(title, from)) && says(text, Verdict::Pass),
         });
-        found.insert(title.clone(), Seen { digest, is_planted });
+        found.insert(title.clone(), SectionSnapshot { digest, is_planted });
     }
     found
 }
@@ -98,14 +98,14 @@ fn gates(lifecycle: &Lifecycle) -> impl Iterator<Item = (StateId, &Gate)> {
     edges.chain(rules)
 }
 
-impl Visit {
+impl StatusVisit {
     /// Whether `body` satisfies a gate, and if not, why. A verdict has to be of this stay. What was added may repeat none: then
     /// it is the old one for a reviewer or a person who says so, and for the engine if it is FAIL: a worker gains nothing by
     /// that.
-    pub(super) fn test(&self, gate: &Gate, body: &str, by: Asker) -> Result<(), GateFailure> {
+    pub(super) fn test(&self, gate: &Gate, body: &str, by: TaskAsker) -> Result<(), GateFailure> {
         let is_fail = gate.verdict.is_some_and(|test| test.wanted == Verdict::Fail);
         let says_both = section(body, &gate.title).is_some_and(|content| self.is_changed_to_both(gate, content));
-        let may_stay = by != Asker::Engine || is_fail && !says_both;
+        let may_stay = by != TaskAsker::Engine || is_fail && !says_both;
         match gate.test_reading(body, |content| self.added(gate, content, by)) {
             Err(GateFailure::NoVerdict) if may_stay => gate.test(body),
             tested => tested,
@@ -114,14 +114,14 @@ impl Visit {
 
     /// The part of a section that was written since the status was entered; all of it where nothing was added, or where the
     /// old text was changed. If a changed text gives both verdicts, or may give one that was planted, it gives none.
-    fn added<'a>(&self, gate: &Gate, content: &'a str, by: Asker) -> &'a str {
+    fn added<'a>(&self, gate: &Gate, content: &'a str, by: TaskAsker) -> &'a str {
         let Some(before) = self.seen.get(&gate.title) else { return content };
         let is_pass = gate.verdict.is_some_and(|test| test.wanted == Verdict::Pass);
         match before.digest.below(content).map(str::trim) {
             // In the whole section a code fence that the worker left open hides the reviewer's heading.
             Some(added) if !added.is_empty() => section(added, &gate.title).unwrap_or(added),
             Some(_) => content,
-            None if before.is_planted && is_pass && by == Asker::Engine => "",
+            None if before.is_planted && is_pass && by == TaskAsker::Engine => "",
             None if self.is_changed_to_both(gate, content) => "",
             None => content,
         }
@@ -129,13 +129,13 @@ impl Visit {
 
     /// Whether the text that stood in a section was changed, and both verdicts stand there now.
     fn is_changed_to_both(&self, gate: &Gate, content: &str) -> bool {
-        let is_other = |before: &Seen| before.digest.below(content).is_none();
+        let is_other = |before: &SectionSnapshot| before.digest.below(content).is_none();
         self.seen.get(&gate.title).is_some_and(is_other) && says_both(content)
     }
 
     /// Whether the section that `gate` reads has changed since the status was entered.
     pub(super) fn is_new(&self, gate: &Gate, body: &str) -> bool {
-        section(body, &gate.title).map(Digest::of) != self.seen.get(&gate.title).map(|seen| seen.digest)
+        section(body, &gate.title).map(SectionDigest::of) != self.seen.get(&gate.title).map(|seen| seen.digest)
     }
 }
 
@@ -144,14 +144,14 @@ mod tests {
     use super::*;
     use crate::artifact::VerdictTest;
     use crate::machine::Moment;
-    use crate::task::session::Place;
+    use crate::task::session::TaskSessionPlace;
 
     /// The verdict that the engine takes from `now`, where the status was entered with `before`; by a worker or not.
     fn verdict_after(before: &str, is_planted: bool, now: &str, strict: bool) -> Option<Verdict> {
-        let seen = |text: &str| ("Review".to_owned(), Seen { digest: Digest::of(text), is_planted });
+        let seen = |text: &str| ("Review".to_owned(), SectionSnapshot { digest: SectionDigest::of(text), is_planted });
         let seen = section(before, "Review").map(seen).into_iter().collect();
-        let (by, watch, asked, handed) = (Asker::Engine, Place::Main, None, None);
-        let visit = Visit { turn: 1, since: Moment(0), by, watch, seen, uprooted: 0, asked, handed };
+        let (by, watch, asked, handed) = (TaskAsker::Engine, TaskSessionPlace::Main, None, None);
+        let visit = StatusVisit { turn: 1, since: Moment(0), by, watch, seen, uprooted: 0, asked, handed };
         let gate = |wanted| Gate {
             title: "Review".into(),
             filled: false,
@@ -159,7 +159,7 @@ mod tests {
             verdict: Some(VerdictTest { wanted, strict }),
         };
         let wins = |wanted: &Verdict| {
-            visit.test(&gate(*wanted), now, Asker::Engine).is_ok() && visit.is_new(&gate(*wanted), now)
+            visit.test(&gate(*wanted), now, TaskAsker::Engine).is_ok() && visit.is_new(&gate(*wanted), now)
         };
         [Verdict::Pass, Verdict::Fail].into_iter().find(wins)
     }

@@ -8,9 +8,9 @@ use std::fmt;
 /// A session of a task. The machine gives the number when it asks for the session, so that the agent can already
 /// speak while its start is still being reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SessionId(pub u32);
+pub struct SessionNumber(pub u32);
 
-impl fmt::Display for SessionId {
+impl fmt::Display for SessionNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "s{}", self.0)
     }
@@ -18,7 +18,7 @@ impl fmt::Display for SessionId {
 
 /// Where a session is: `spawn_agent` starts the task's own, `spawn_reviewer` one beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum TaskSessionPlace {
     /// The task's own.
     Main,
     /// The reviewer's, beside a worker that lives on.
@@ -27,35 +27,35 @@ pub enum Place {
 
 /// What a session was asked to be. A reviewer can stand in either place: in `default` it takes the worker's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
+pub enum SessionRole {
     /// Does the work.
     Worker,
     /// Judges it: started for a state with a verdict, or beside the worker.
     Reviewer,
 }
 
-impl Role {
+impl SessionRole {
     /// As sessions see it.
     pub fn word(self) -> &'static str {
         match self {
-            Role::Worker => "worker",
-            Role::Reviewer => "reviewer",
+            SessionRole::Worker => "worker",
+            SessionRole::Reviewer => "reviewer",
         }
     }
 }
 
 /// Who is in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Agent {
+pub struct SessionAgent {
     /// Its number.
-    pub id: SessionId,
+    pub id: SessionNumber,
     /// What it was asked to be.
-    pub role: Role,
+    pub role: SessionRole,
 }
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum SessionExit {
     /// With this status.
     Code(i32),
     /// By this signal.
@@ -69,33 +69,33 @@ pub enum Exit {
 
 /// Why a session is dead.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Death {
+pub enum SessionDeath {
     /// It could not be started.
     NotStarted(String),
     /// Its process ended.
-    Exited(Exit),
+    Exited(SessionExit),
 }
 
 /// A session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Session {
+pub enum TaskSession {
     /// There is none.
     Absent,
     /// It was asked for.
-    Starting(Agent),
+    Starting(SessionAgent),
     /// It runs.
-    Alive(Agent),
+    Alive(SessionAgent),
     /// The engine is ending it, or has tried to.
-    Ending(Agent),
+    Ending(SessionAgent),
     /// Its agent is gone; its window may still be there to look at.
-    Dead(Agent, Death),
+    Dead(SessionAgent, SessionDeath),
 }
 
 /// What is heard of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum SessionChange {
     /// The engine asks for one.
-    Asked(Agent),
+    Asked(SessionAgent),
     /// It runs: the outcome of asking, or it was found alive after a restart.
     Started,
     /// It could not be started.
@@ -107,131 +107,148 @@ pub enum Change {
     /// The engine could not end it.
     NotEnded,
     /// Its process ended by itself.
-    Exited(Exit),
+    Exited(SessionExit),
 }
 
 /// What becomes of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum SessionTransition {
     /// This.
-    Becomes(Session),
+    Becomes(TaskSession),
     /// This, and it ended by itself: the exit rules are asked.
-    Died(Session),
+    Died(TaskSession),
     /// What it was.
     Stays,
     /// The machine never lets this happen.
     Never,
 }
 
-impl Session {
+impl TaskSession {
     /// The law: what becomes of this session when that is heard.
-    pub fn after(&self, change: &Change) -> Next {
-        use Session::{Absent, Alive, Dead, Ending, Starting};
+    pub fn after(&self, change: &SessionChange) -> SessionTransition {
+        use TaskSession::{Absent, Alive, Dead, Ending, Starting};
         match (self, change) {
-            (Absent | Dead(..), Change::Asked(agent)) => Next::Becomes(Starting(*agent)),
+            (Absent | Dead(..), SessionChange::Asked(agent)) => SessionTransition::Becomes(Starting(*agent)),
             // A living session is ended before another takes its place, and a start is waited for.
-            (Starting(_) | Alive(_) | Ending(_), Change::Asked(_)) => Next::Never,
-            (Starting(_), Change::EndAsked | Change::Ended | Change::NotEnded) => Next::Never,
+            (Starting(_) | Alive(_) | Ending(_), SessionChange::Asked(_)) => SessionTransition::Never,
+            (Starting(_), SessionChange::EndAsked | SessionChange::Ended | SessionChange::NotEnded) => {
+                SessionTransition::Never
+            }
 
-            (Starting(agent), Change::Started) => Next::Becomes(Alive(*agent)),
-            (Starting(agent), Change::NotStarted(why)) => Next::Becomes(Dead(*agent, Death::NotStarted(why.clone()))),
-            (Starting(agent) | Alive(agent), Change::Exited(exit)) => Next::Died(Dead(*agent, Death::Exited(*exit))),
+            (Starting(agent), SessionChange::Started) => SessionTransition::Becomes(Alive(*agent)),
+            (Starting(agent), SessionChange::NotStarted(why)) => {
+                SessionTransition::Becomes(Dead(*agent, SessionDeath::NotStarted(why.clone())))
+            }
+            (Starting(agent) | Alive(agent), SessionChange::Exited(exit)) => {
+                SessionTransition::Died(Dead(*agent, SessionDeath::Exited(*exit)))
+            }
 
-            (Alive(_), Change::Started) => Next::Stays,
-            (Alive(agent), Change::EndAsked) => Next::Becomes(Ending(*agent)),
-            (Alive(_), Change::NotStarted(_) | Change::Ended | Change::NotEnded) => Next::Never,
+            (Alive(_), SessionChange::Started) => SessionTransition::Stays,
+            (Alive(agent), SessionChange::EndAsked) => SessionTransition::Becomes(Ending(*agent)),
+            (Alive(_), SessionChange::NotStarted(_) | SessionChange::Ended | SessionChange::NotEnded) => {
+                SessionTransition::Never
+            }
 
             // It ended because we ended it: no exit rule is asked. Where that fails, it is still on its way out.
-            (Ending(agent), Change::Exited(exit)) => Next::Becomes(Dead(*agent, Death::Exited(*exit))),
-            (Ending(_), Change::Ended) => Next::Becomes(Absent),
-            (Ending(_), Change::Started | Change::EndAsked | Change::NotEnded) => Next::Stays,
-            (Ending(_), Change::NotStarted(_)) => Next::Never,
+            (Ending(agent), SessionChange::Exited(exit)) => {
+                SessionTransition::Becomes(Dead(*agent, SessionDeath::Exited(*exit)))
+            }
+            (Ending(_), SessionChange::Ended) => SessionTransition::Becomes(Absent),
+            (Ending(_), SessionChange::Started | SessionChange::EndAsked | SessionChange::NotEnded) => {
+                SessionTransition::Stays
+            }
+            (Ending(_), SessionChange::NotStarted(_)) => SessionTransition::Never,
 
             // News that come late, or twice. Its window is still cleared away when the session is ended.
             (
                 Dead(..),
-                Change::Started | Change::NotStarted(_) | Change::EndAsked | Change::NotEnded | Change::Exited(_),
-            ) => Next::Stays,
-            (Dead(..), Change::Ended) => Next::Becomes(Absent),
+                SessionChange::Started
+                | SessionChange::NotStarted(_)
+                | SessionChange::EndAsked
+                | SessionChange::NotEnded
+                | SessionChange::Exited(_),
+            ) => SessionTransition::Stays,
+            (Dead(..), SessionChange::Ended) => SessionTransition::Becomes(Absent),
 
             (
                 Absent,
-                Change::Started
-                | Change::NotStarted(_)
-                | Change::EndAsked
-                | Change::Ended
-                | Change::NotEnded
-                | Change::Exited(_),
-            ) => Next::Never,
+                SessionChange::Started
+                | SessionChange::NotStarted(_)
+                | SessionChange::EndAsked
+                | SessionChange::Ended
+                | SessionChange::NotEnded
+                | SessionChange::Exited(_),
+            ) => SessionTransition::Never,
         }
     }
 
     /// Who is or was in it.
-    pub fn agent(&self) -> Option<&Agent> {
+    pub fn agent(&self) -> Option<&SessionAgent> {
         match self {
-            Session::Absent => None,
-            Session::Starting(agent) | Session::Alive(agent) | Session::Ending(agent) | Session::Dead(agent, _) => {
-                Some(agent)
-            }
+            TaskSession::Absent => None,
+            TaskSession::Starting(agent)
+            | TaskSession::Alive(agent)
+            | TaskSession::Ending(agent)
+            | TaskSession::Dead(agent, _) => Some(agent),
         }
     }
 
     /// Whether a process runs or is about to.
     pub fn is_living(&self) -> bool {
         match self {
-            Session::Starting(_) | Session::Alive(_) | Session::Ending(_) => true,
-            Session::Absent | Session::Dead(..) => false,
+            TaskSession::Starting(_) | TaskSession::Alive(_) | TaskSession::Ending(_) => true,
+            TaskSession::Absent | TaskSession::Dead(..) => false,
         }
     }
 
     /// Its kind, without its data.
     pub fn word(&self) -> &'static str {
         match self {
-            Session::Absent => "absent",
-            Session::Starting(_) => "starting",
-            Session::Alive(_) => "alive",
-            Session::Ending(_) => "ending",
-            Session::Dead(..) => "dead",
+            TaskSession::Absent => "absent",
+            TaskSession::Starting(_) => "starting",
+            TaskSession::Alive(_) => "alive",
+            TaskSession::Ending(_) => "ending",
+            TaskSession::Dead(..) => "dead",
         }
     }
 
     /// One session of each kind, for drawing the law.
-    pub fn samples() -> [Session; 5] {
-        let agent = Agent { id: SessionId(1), role: Role::Worker };
+    pub fn samples() -> [TaskSession; 5] {
+        let agent = SessionAgent { id: SessionNumber(1), role: SessionRole::Worker };
         [
-            Session::Absent,
-            Session::Starting(agent),
-            Session::Alive(agent),
-            Session::Ending(agent),
-            Session::Dead(agent, Death::Exited(Exit::Lost)),
+            TaskSession::Absent,
+            TaskSession::Starting(agent),
+            TaskSession::Alive(agent),
+            TaskSession::Ending(agent),
+            TaskSession::Dead(agent, SessionDeath::Exited(SessionExit::Lost)),
         ]
     }
 }
 
-impl Change {
+impl SessionChange {
     /// Its kind, without its data.
     pub fn word(&self) -> &'static str {
         match self {
-            Change::Asked(_) => "asked for",
-            Change::Started => "started",
-            Change::NotStarted(_) => "not started",
-            Change::EndAsked => "end asked for",
-            Change::Ended => "ended",
-            Change::NotEnded => "not ended",
-            Change::Exited(_) => "exited by itself",
+            SessionChange::Asked(_) => "asked for",
+            SessionChange::Started => "started",
+            SessionChange::NotStarted(_) => "not started",
+            SessionChange::EndAsked => "end asked for",
+            SessionChange::Ended => "ended",
+            SessionChange::NotEnded => "not ended",
+            SessionChange::Exited(_) => "exited by itself",
         }
     }
 
     /// One change of each kind, for drawing the law.
-    pub fn samples() -> [Change; 7] {
+    pub fn samples() -> [SessionChange; 7] {
         [
-            Change::Asked(Agent { id: SessionId(2), role: Role::Worker }),
-            Change::Started,
-            Change::NotStarted(String::new()),
-            Change::EndAsked,
-            Change::Ended,
-            Change::NotEnded,
-            Change::Exited(Exit::Lost),
+            SessionChange::Asked(SessionAgent { id: SessionNumber(2), role: SessionRole::Worker }),
+            SessionChange::Started,
+            SessionChange::NotStarted(String::new()),
+            SessionChange::EndAsked,
+            SessionChange::Ended,
+            SessionChange::NotEnded,
+            SessionChange::Exited(SessionExit::Lost),
         ]
     }
 }

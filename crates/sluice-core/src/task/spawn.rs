@@ -1,35 +1,35 @@
 //! Starting agents: what each is told, where it stands, and what it is asked to be.
 
 use super::apply::edge as edge_at;
-use super::effect::{Action, Instruction, StartSession};
+use super::effect::{Instruction, StartSession, TaskAction};
 use super::event::Settlement;
 use super::hooks::{ends_soon, fill, increment};
-use super::ledger::Ledger;
-use super::session::{Change, Place, Role};
-use super::state::{Attention, Job, StatePrompt};
-use crate::lifecycle::{HarnessChoice, Hook, Lifecycle, Permissions, Spawn, StateId, WORKER_AGAIN};
+use super::ledger::TaskPending;
+use super::session::{SessionChange, SessionRole, TaskSessionPlace};
+use super::state::{StatePrompt, TaskAttention, TaskJob};
+use crate::lifecycle::{AgentPermissions, AgentSpawn, HarnessChoice, Lifecycle, StateId, TransitionHook, WORKER_AGAIN};
 use crate::name::{FieldName, PromptName};
 
 /// How an agent is to be started.
-pub(super) struct Plan<'a> {
-    pub(super) place: Place,
-    role: Role,
+pub(super) struct SpawnPlan<'a> {
+    pub(super) place: TaskSessionPlace,
+    role: SessionRole,
     prompt: &'a PromptName,
     harness: HarnessChoice,
-    permissions: Permissions,
+    permissions: AgentPermissions,
     increment: Option<&'a FieldName>,
     pub(super) again: bool,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> SpawnPlan<'a> {
     /// For a job that starts an agent.
-    pub(super) fn of(lifecycle: &'a Lifecycle, job: Job) -> Option<Plan<'a>> {
+    pub(super) fn of(lifecycle: &'a Lifecycle, job: TaskJob) -> Option<SpawnPlan<'a>> {
         match job {
-            Job::Acquire | Job::StartRun(_) | Job::CancelRun => None,
-            Job::Hook { edge, hook } => {
+            TaskJob::Acquire | TaskJob::StartRun(_) | TaskJob::CancelRun => None,
+            TaskJob::Hook { edge, hook } => {
                 let edge = edge_at(lifecycle, edge)?;
                 let (place, spawn) = spawning(edge.hooks.get(hook as usize)?)?;
-                Some(Plan {
+                Some(SpawnPlan {
                     place,
                     role: role(lifecycle, edge.to, place),
                     prompt: &spawn.prompt,
@@ -39,14 +39,14 @@ impl<'a> Plan<'a> {
                     again: false,
                 })
             }
-            Job::Start(start) => {
+            TaskJob::Start(start) => {
                 let state = lifecycle.state(start.state);
-                let manner = Manner::of(lifecycle, start.state);
+                let manner = SpawnManner::of(lifecycle, start.state);
                 let prompt = match start.prompt {
                     StatePrompt::Enter => state.enter_prompt.as_ref(),
                     StatePrompt::Respawn => state.respawn_prompt.as_ref(),
                 };
-                Some(Plan {
+                Some(SpawnPlan {
                     place: start.place,
                     role: role(lifecycle, start.state, start.place),
                     prompt: prompt?,
@@ -61,83 +61,89 @@ impl<'a> Plan<'a> {
 }
 
 /// The role of whoever is started for `state` in `place`: where a verdict is asked for, its author is started.
-fn role(lifecycle: &Lifecycle, state: StateId, place: Place) -> Role {
+fn role(lifecycle: &Lifecycle, state: StateId, place: TaskSessionPlace) -> SessionRole {
     match (place, lifecycle.is_reviewed(state)) {
-        (Place::Beside, _) | (Place::Main, true) => Role::Reviewer,
-        (Place::Main, false) => Role::Worker,
+        (TaskSessionPlace::Beside, _) | (TaskSessionPlace::Main, true) => SessionRole::Reviewer,
+        (TaskSessionPlace::Main, false) => SessionRole::Worker,
     }
 }
 
 /// For a worker that should have been told something, and is not there.
-pub(super) fn worker_again(lifecycle: &Lifecycle) -> Option<Plan<'_>> {
+pub(super) fn worker_again(lifecycle: &Lifecycle) -> Option<SpawnPlan<'_>> {
     let (prompt, _) = lifecycle.prompts.get_key_value(WORKER_AGAIN)?;
-    Some(Plan {
-        place: Place::Main,
-        role: Role::Worker,
+    Some(SpawnPlan {
+        place: TaskSessionPlace::Main,
+        role: SessionRole::Worker,
         prompt,
         harness: HarnessChoice::Task,
-        permissions: Permissions::Full,
+        permissions: AgentPermissions::Full,
         increment: None,
         again: true,
     })
 }
 
-fn spawning(hook: &Hook) -> Option<(Place, &Spawn)> {
+fn spawning(hook: &TransitionHook) -> Option<(TaskSessionPlace, &AgentSpawn)> {
     match hook {
-        Hook::SpawnAgent(spawn) => Some((Place::Main, spawn)),
-        Hook::SpawnReviewer(spawn) => Some((Place::Beside, spawn)),
-        Hook::AcquireWorkspace
-        | Hook::ReleaseWorkspace
-        | Hook::KillSession
-        | Hook::KillReviewer
-        | Hook::NotifyWorker { .. }
-        | Hook::Increment(_)
-        | Hook::SpawnNext
-        | Hook::PushBranch
-        | Hook::CreatePr
-        | Hook::DeleteRemoteBranch
-        | Hook::Notify { .. }
-        | Hook::RunCommand(_)
-        | Hook::SetField { .. } => None,
+        TransitionHook::SpawnAgent(spawn) => Some((TaskSessionPlace::Main, spawn)),
+        TransitionHook::SpawnReviewer(spawn) => Some((TaskSessionPlace::Beside, spawn)),
+        TransitionHook::AcquireWorkspace
+        | TransitionHook::ReleaseWorkspace
+        | TransitionHook::KillSession
+        | TransitionHook::KillReviewer
+        | TransitionHook::NotifyWorker { .. }
+        | TransitionHook::Increment(_)
+        | TransitionHook::SpawnNext
+        | TransitionHook::PushBranch
+        | TransitionHook::CreatePr
+        | TransitionHook::DeleteRemoteBranch
+        | TransitionHook::Notify { .. }
+        | TransitionHook::RunCommand(_)
+        | TransitionHook::SetField { .. } => None,
     }
 }
 
 /// How an agent of a state is started where no hook says it: as every transition says that starts one there, and like
 /// a worker where they differ or there is none.
-pub(super) struct Manner {
-    pub(super) place: Place,
+pub(super) struct SpawnManner {
+    pub(super) place: TaskSessionPlace,
     harness: HarnessChoice,
-    permissions: Permissions,
+    permissions: AgentPermissions,
 }
 
-impl Manner {
-    pub(super) fn of(lifecycle: &Lifecycle, state: StateId) -> Manner {
+impl SpawnManner {
+    pub(super) fn of(lifecycle: &Lifecycle, state: StateId) -> SpawnManner {
         let into = || lifecycle.transitions.iter().filter(|edge| edge.to == state);
-        let spawns: Vec<(Place, &Spawn)> = into().flat_map(|edge| &edge.hooks).filter_map(spawning).collect();
-        let all = |test: &dyn Fn(&(Place, &Spawn)) -> bool| !spawns.is_empty() && spawns.iter().all(test);
-        Manner {
-            place: if all(&|(place, _)| *place == Place::Beside) { Place::Beside } else { Place::Main },
+        let spawns: Vec<(TaskSessionPlace, &AgentSpawn)> =
+            into().flat_map(|edge| &edge.hooks).filter_map(spawning).collect();
+        let all =
+            |test: &dyn Fn(&(TaskSessionPlace, &AgentSpawn)) -> bool| !spawns.is_empty() && spawns.iter().all(test);
+        SpawnManner {
+            place: if all(&|(place, _)| *place == TaskSessionPlace::Beside) {
+                TaskSessionPlace::Beside
+            } else {
+                TaskSessionPlace::Main
+            },
             harness: match all(&|(_, spawn)| spawn.harness == HarnessChoice::Review) {
                 true => HarnessChoice::Review,
                 false => HarnessChoice::Task,
             },
-            permissions: match all(&|(_, spawn)| spawn.permissions == Permissions::Reduced) {
-                true => Permissions::Reduced,
-                false => Permissions::Full,
+            permissions: match all(&|(_, spawn)| spawn.permissions == AgentPermissions::Reduced) {
+                true => AgentPermissions::Reduced,
+                false => AgentPermissions::Full,
             },
         }
     }
 }
 
 /// Counts, and makes the place free; then starts.
-pub(super) fn prepare(ledger: &mut Ledger<'_>, plan: &Plan<'_>) {
+pub(super) fn prepare(ledger: &mut TaskPending<'_>, plan: &SpawnPlan<'_>) {
     if let Some(field) = plan.increment {
         increment(ledger, field);
     }
     if ledger.state.workspace.bound().is_none() {
         ledger.settle(Settlement::Skipped("there is no workspace".into()));
         if ledger.state.attention.is_none() {
-            ledger.mark(Attention::NoWorkspace);
+            ledger.mark(TaskAttention::NoWorkspace);
         }
         return;
     }
@@ -148,23 +154,23 @@ pub(super) fn prepare(ledger: &mut Ledger<'_>, plan: &Plan<'_>) {
     let session = ledger.state.session(plan.place);
     match session.agent().map(|agent| agent.id).filter(|_| session.is_living()) {
         Some(id) => {
-            ledger.heard(plan.place, Change::EndAsked, false);
+            ledger.heard(plan.place, SessionChange::EndAsked, false);
             let instruction = Instruction::EndSession { sessions: vec![id], whole: false };
-            ledger.ask(Action::ending(plan.place), instruction);
+            ledger.ask(TaskAction::ending(plan.place), instruction);
         }
         None => start(ledger, plan),
     }
 }
 
 /// Asks for the session. Its place is free.
-pub(super) fn start(ledger: &mut Ledger<'_>, plan: &Plan<'_>) {
+pub(super) fn start(ledger: &mut TaskPending<'_>, plan: &SpawnPlan<'_>) {
     let Some(workspace) = ledger.state.workspace.bound().cloned() else { return ledger.settle(Settlement::Idle) };
     let agent = ledger.new_agent(plan.role);
-    ledger.heard(plan.place, Change::Asked(agent), plan.again);
+    ledger.heard(plan.place, SessionChange::Asked(agent), plan.again);
     let prompt = ledger.lifecycle.prompts.get(plan.prompt).map(|text| fill(ledger, text)).unwrap_or_default();
     let window = match plan.role {
-        Role::Worker => plan.role.word().to_owned(),
-        Role::Reviewer => format!("review-{}", ledger.state.review_round),
+        SessionRole::Worker => plan.role.word().to_owned(),
+        SessionRole::Reviewer => format!("review-{}", ledger.state.review_round),
     };
     let instruction = Instruction::StartSession(StartSession {
         session: agent.id,
@@ -176,5 +182,5 @@ pub(super) fn start(ledger: &mut Ledger<'_>, plan: &Plan<'_>) {
         permissions: plan.permissions,
         workspace,
     });
-    ledger.ask(Action::starting(plan.place), instruction);
+    ledger.ask(TaskAction::starting(plan.place), instruction);
 }

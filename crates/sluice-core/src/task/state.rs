@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
-use super::effect::Action;
-use super::input::{Asker, RunEnd, Work};
-use super::seen::Seen;
-use super::session::{Place, Session};
+use super::effect::TaskAction;
+use super::input::{RunEnd, TaskAsker, WorkEvidence};
+use super::seen::SectionSnapshot;
+use super::session::{TaskSession, TaskSessionPlace};
 use crate::artifact::Verdict;
 use crate::lifecycle::{Lifecycle, StateId};
 use crate::machine::Moment;
@@ -18,15 +18,15 @@ pub struct EdgeId(pub u32);
 
 /// A worktree of the project's pool.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct WorkspaceName(pub String);
+pub struct WorktreePath(pub String);
 
 /// What git calls the content of a commit. Only ever compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Tree(pub String);
+pub struct TreeId(pub String);
 
 /// What git calls a commit. Only ever compared, and handed on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Commit(pub String);
+pub struct CommitId(pub String);
 
 /// A task, as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,9 +34,9 @@ pub struct TaskState {
     /// Its status.
     pub status: StateId,
     /// The stay in that status.
-    pub visit: Visit,
+    pub visit: StatusVisit,
     /// What it is about and who works on it.
-    pub about: About,
+    pub about: TaskSubject,
     /// How often a review was begun.
     pub review_round: i64,
     /// How often an agent ended without its artifact.
@@ -46,27 +46,27 @@ pub struct TaskState {
     /// Texts that the lifecycle's own hooks set.
     pub texts: BTreeMap<FieldName, String>,
     /// Where it is worked on.
-    pub workspace: Workspace,
+    pub workspace: TaskWorkspace,
     /// The task's own session.
-    pub main: Session,
+    pub main: TaskSession,
     /// The reviewer beside it.
-    pub beside: Session,
+    pub beside: TaskSession,
     /// What has been set going and has not settled, oldest first. Only the first job of the first is under way.
-    pub turns: VecDeque<Turn>,
+    pub turns: VecDeque<TaskTurn>,
     /// How many turns there have been.
     pub turns_taken: u32,
     /// How many sessions have been asked for; the newest has this number.
     pub sessions_asked: u32,
     /// Why a person should look, if one should.
-    pub attention: Option<Attention>,
+    pub attention: Option<TaskAttention>,
     /// The newest verdict, and what it was given for.
-    pub judged: Option<Judged>,
+    pub judged: Option<WorkVerdict>,
     /// What became of the newest run that judges the work, and what it judged.
-    pub checked: Option<Checked>,
+    pub checked: Option<RunJudgement>,
     /// Where the pull request is.
     pub pull_request: Option<String>,
     /// The commit of its work that was merged.
-    pub merged: Option<Commit>,
+    pub merged: Option<CommitId>,
     /// The newest run that a state has started, until the task has left it.
     pub run: Option<TaskRun>,
     /// How many events have been applied.
@@ -75,7 +75,7 @@ pub struct TaskState {
 
 /// What a task is about and who works on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
+pub struct TaskSubject {
     /// In one line; may be empty.
     pub summary: String,
     /// The project's name.
@@ -90,35 +90,35 @@ pub struct About {
 
 /// A stay in a status, from the move that led there to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Visit {
+pub struct StatusVisit {
     /// The turn that led there; 0 for the status the task was created in.
     pub turn: u32,
     /// Since when.
     pub since: Moment,
     /// Who asked for it.
-    pub by: Asker,
+    pub by: TaskAsker,
     /// Whose end means something here.
-    pub watch: Place,
+    pub watch: TaskSessionPlace,
     /// The sections that gates and exit rules of this status read, as they were when it was entered.
-    pub seen: BTreeMap<String, Seen>,
+    pub seen: BTreeMap<String, SectionSnapshot>,
     /// How many sessions went down here with what was around them.
     pub uprooted: u32,
     /// The verdict that a reviewer last asked for here and was refused.
-    pub asked: Option<Asked>,
+    pub asked: Option<RefusedVerdict>,
     /// The work as it was handed to a reviewer beside whom its worker may live on.
-    pub handed: Option<Stood>,
+    pub handed: Option<WorkSnapshot>,
 }
 
 /// A verdict that a reviewer asked for by itself, and was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct RefusedVerdict {
     /// Which.
     pub verdict: Verdict,
     /// The one that TASK.md gave then, if it gave any.
     pub found: Option<Verdict>,
 }
 
-impl Visit {
+impl StatusVisit {
     /// Whether a verdict that stands in TASK.md may be taken from there, without a reviewer or a person who asks for it.
     /// The file does not tell who wrote it: what a reviewer has said by itself counts more, and once the file said
     /// otherwise, it says nothing any more.
@@ -129,21 +129,21 @@ impl Visit {
 
 /// The task's worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Workspace {
+pub enum TaskWorkspace {
     /// None.
     Unbound,
     /// One is kept free for it.
-    Reserved(WorkspaceName),
+    Reserved(WorktreePath),
     /// It has one.
-    Bound(WorkspaceName),
+    Bound(WorktreePath),
 }
 
-impl Workspace {
+impl TaskWorkspace {
     /// The worktree that is bound.
-    pub fn bound(&self) -> Option<&WorkspaceName> {
+    pub fn bound(&self) -> Option<&WorktreePath> {
         match self {
-            Workspace::Bound(name) => Some(name),
-            Workspace::Unbound | Workspace::Reserved(_) => None,
+            TaskWorkspace::Bound(name) => Some(name),
+            TaskWorkspace::Unbound | TaskWorkspace::Reserved(_) => None,
         }
     }
 }
@@ -158,27 +158,27 @@ pub struct TaskRun {
     /// How it ended, if it has.
     pub end: Option<RunEnd>,
     /// The work when it was started, if it judges that. Older engines did not say.
-    pub began: Option<Stood>,
+    pub began: Option<WorkSnapshot>,
     /// Whether an agent of the task has lived beside it: then git does not say whose a commit is that was made meanwhile.
     pub accompanied: bool,
 }
 
 /// The work at some moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stood {
+pub struct WorkSnapshot {
     /// The commit that was checked out, if it could be read. Verdicts of older engines have none.
-    pub commit: Option<Commit>,
+    pub commit: Option<CommitId>,
     /// Its content.
-    pub tree: Option<Tree>,
+    pub tree: Option<TreeId>,
     /// Whether there were changes beside it, which a verdict may have been about.
     pub dirty: bool,
 }
 
-impl Stood {
+impl WorkSnapshot {
     /// How the work stands, as far as it could be read.
-    pub fn of(work: &Work) -> Stood {
+    pub fn of(work: &WorkEvidence) -> WorkSnapshot {
         let standing = work.standing();
-        Stood {
+        WorkSnapshot {
             commit: standing.map(|standing| standing.commit.clone()),
             tree: standing.map(|standing| standing.tree.clone()),
             dirty: standing.is_some_and(|standing| !standing.dirty.is_empty()),
@@ -188,25 +188,25 @@ impl Stood {
 
 /// A verdict and what it was given for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judged {
+pub struct WorkVerdict {
     /// Which.
     pub verdict: Verdict,
     /// For this.
-    pub work: Stood,
+    pub work: WorkSnapshot,
 }
 
 /// What became of a run that judges the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct RunJudgement {
     /// Which; `None` if the task went on before it was started.
     pub run: Option<String>,
     /// How it ended; `None` if the task went on before that.
     pub end: Option<RunEnd>,
     /// What it judged.
-    pub work: Stood,
+    pub work: WorkSnapshot,
 }
 
-impl Checked {
+impl RunJudgement {
     /// What it says about the work: a run that has not completed says nothing good.
     pub fn verdict(&self) -> Verdict {
         match self.end {
@@ -218,7 +218,7 @@ impl Checked {
 
 /// A move or a start, with what is left to be done for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct TaskTurn {
     /// Its number.
     pub number: u32,
     /// By how much the crash count drops when it has settled: the crashes before it that no earlier turn takes away.
@@ -226,14 +226,14 @@ pub struct Turn {
     /// The number of the first job that is left, counted from 1.
     pub step: u32,
     /// The jobs that are left, in order.
-    pub jobs: VecDeque<Job>,
+    pub jobs: VecDeque<TaskJob>,
     /// The effect of the first job whose outcome has not come back.
-    pub waiting: Option<Action>,
+    pub waiting: Option<TaskAction>,
 }
 
 /// One thing that a turn has to do. Refers into the pinned definition instead of copying it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Job {
+pub enum TaskJob {
     /// A hook of a transition.
     Hook {
         /// Of this one,
@@ -244,7 +244,7 @@ pub enum Job {
     /// Bind a workspace, for a task that begins elsewhere than usual.
     Acquire,
     /// Start an agent that no hook starts.
-    Start(Start),
+    Start(AgentStart),
     /// Start the run of this state.
     StartRun(StateId),
     /// Cancel the run of a state that is left.
@@ -253,13 +253,13 @@ pub enum Job {
 
 /// An agent that no hook starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
+pub struct AgentStart {
     /// For this state,
     pub state: StateId,
     /// with this prompt of it,
     pub prompt: StatePrompt,
     /// in this place.
-    pub place: Place,
+    pub place: TaskSessionPlace,
     /// Whether it is started again.
     pub again: bool,
 }
@@ -275,11 +275,11 @@ pub enum StatePrompt {
 
 /// Why a person should look at a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Attention {
+pub enum TaskAttention {
     /// It waits for a workspace.
     PoolFull,
     /// A hook failed.
-    HookFailed(Action, String),
+    HookFailed(TaskAction, String),
     /// Its agents crashed so often, and there is no state `stuck`.
     Crashed(u32),
     /// An agent should have been started, and there is no workspace.
@@ -314,37 +314,39 @@ pub enum Attention {
     },
 }
 
-impl fmt::Display for Attention {
+impl fmt::Display for TaskAttention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Attention::PoolFull => f.write_str("pool full"),
-            Attention::HookFailed(action, reason) => write!(f, "{action} failed: {reason}"),
-            Attention::Crashed(count) => write!(f, "crashed {count} times"),
-            Attention::NoWorkspace => f.write_str("no agent was started: there is no workspace"),
-            Attention::NoWorker => {
+            TaskAttention::PoolFull => f.write_str("pool full"),
+            TaskAttention::HookFailed(action, reason) => write!(f, "{action} failed: {reason}"),
+            TaskAttention::Crashed(count) => write!(f, "crashed {count} times"),
+            TaskAttention::NoWorkspace => f.write_str("no agent was started: there is no workspace"),
+            TaskAttention::NoWorker => {
                 f.write_str("the worker was not told: none is alive, and there is no prompt `worker_respawn`")
             }
-            Attention::NoPrompt => f.write_str("the agent was not started again: its state has no `respawn_prompt`"),
-            Attention::Uprooted => f.write_str(
+            TaskAttention::NoPrompt => {
+                f.write_str("the agent was not started again: its state has no `respawn_prompt`")
+            }
+            TaskAttention::Uprooted => f.write_str(
                 "the agent ended with its terminal or its machine, and is not started again by itself; respawn it",
             ),
-            Attention::WorkerGone => f.write_str(
+            TaskAttention::WorkerGone => f.write_str(
                 "the worker ended while the reviewer is at work; it is started again when it is to be told something",
             ),
-            Attention::Disputed { found, asked } if found == asked => write!(
+            TaskAttention::Disputed { found, asked } if found == asked => write!(
                 f,
                 "TASK.md says {} now, and did not when the reviewer asked for it; look who wrote it, and move the task",
                 found.word()
             ),
-            Attention::Disputed { found, asked } => write!(
+            TaskAttention::Disputed { found, asked } => write!(
                 f,
                 "TASK.md says {}, and the reviewer asked for {}; look who wrote it, and move the task",
                 found.word(),
                 asked.word()
             ),
-            Attention::NotPushed(reason) => write!(f, "merged, not pushed: {reason}"),
-            Attention::NotClosed(reason) => write!(f, "merged, not closed: {reason}"),
-            Attention::RunEnded { run, end, why } => {
+            TaskAttention::NotPushed(reason) => write!(f, "merged, not pushed: {reason}"),
+            TaskAttention::NotClosed(reason) => write!(f, "merged, not closed: {reason}"),
+            TaskAttention::RunEnded { run, end, why } => {
                 let verb = if *end == RunEnd::Cancelled { "was" } else { "has" };
                 let why = if why.is_empty() { String::new() } else { format!(": {why}") };
                 write!(f, "its run {run} {verb} {}{why}", end.word())
@@ -355,7 +357,7 @@ impl fmt::Display for Attention {
 
 /// What a task is in the middle of. One half of the law; see [`super::law`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub enum TaskPhase {
     /// Nobody works on it: it stands in the usual first state, or has neither a workspace nor a living session or run.
     Waiting,
     /// Everything that was set going has settled.
@@ -368,14 +370,15 @@ pub enum Phase {
     Finished,
 }
 
-impl Phase {
+impl TaskPhase {
     /// Every phase, in order.
-    pub const ALL: [Phase; 5] = [Phase::Waiting, Phase::Standing, Phase::Settling, Phase::Closing, Phase::Finished];
+    pub const ALL: [TaskPhase; 5] =
+        [TaskPhase::Waiting, TaskPhase::Standing, TaskPhase::Settling, TaskPhase::Closing, TaskPhase::Finished];
 }
 
 /// Whether somebody works on a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pulse {
+pub enum TaskPulse {
     /// Yes.
     Active,
     /// Somebody did, and is gone.
@@ -384,43 +387,43 @@ pub enum Pulse {
     Inactive,
 }
 
-impl Pulse {
+impl TaskPulse {
     /// As `task show` says it.
     pub fn word(self) -> &'static str {
         match self {
-            Pulse::Active => "active",
-            Pulse::Crashed => "crashed",
-            Pulse::Inactive => "inactive",
+            TaskPulse::Active => "active",
+            TaskPulse::Crashed => "crashed",
+            TaskPulse::Inactive => "inactive",
         }
     }
 }
 
 impl TaskState {
     /// What the task is in the middle of.
-    pub fn phase(&self, lifecycle: &Lifecycle) -> Phase {
+    pub fn phase(&self, lifecycle: &Lifecycle) -> TaskPhase {
         let living = self.has_living_agent() || self.has_open_run();
         let idle = self.workspace.bound().is_none() && !living;
         match (lifecycle.state(self.status).terminal, self.turns.is_empty()) {
-            (true, true) => Phase::Finished,
-            (true, false) => Phase::Closing,
-            (false, false) => Phase::Settling,
-            (false, true) if idle || lifecycle.initial.first() == Some(&self.status) => Phase::Waiting,
-            (false, true) => Phase::Standing,
+            (true, true) => TaskPhase::Finished,
+            (true, false) => TaskPhase::Closing,
+            (false, false) => TaskPhase::Settling,
+            (false, true) if idle || lifecycle.initial.first() == Some(&self.status) => TaskPhase::Waiting,
+            (false, true) => TaskPhase::Standing,
         }
     }
 
     /// The session in `place`.
-    pub fn session(&self, place: Place) -> &Session {
+    pub fn session(&self, place: TaskSessionPlace) -> &TaskSession {
         match place {
-            Place::Main => &self.main,
-            Place::Beside => &self.beside,
+            TaskSessionPlace::Main => &self.main,
+            TaskSessionPlace::Beside => &self.beside,
         }
     }
 
-    pub(super) fn session_mut(&mut self, place: Place) -> &mut Session {
+    pub(super) fn session_mut(&mut self, place: TaskSessionPlace) -> &mut TaskSession {
         match place {
-            Place::Main => &mut self.main,
-            Place::Beside => &mut self.beside,
+            TaskSessionPlace::Main => &mut self.main,
+            TaskSessionPlace::Beside => &mut self.beside,
         }
     }
 
@@ -440,13 +443,12 @@ impl TaskState {
     }
 
     /// What a person should see of its sessions: the watched one first.
-    pub fn pulse(&self) -> Pulse {
+    pub fn pulse(&self) -> TaskPulse {
         match (self.session(self.visit.watch), self.has_living_agent()) {
-            (Session::Starting(_) | Session::Alive(_) | Session::Ending(_), _) | (Session::Absent, true) => {
-                Pulse::Active
-            }
-            (Session::Dead(..), _) => Pulse::Crashed,
-            (Session::Absent, false) => Pulse::Inactive,
+            (TaskSession::Starting(_) | TaskSession::Alive(_) | TaskSession::Ending(_), _)
+            | (TaskSession::Absent, true) => TaskPulse::Active,
+            (TaskSession::Dead(..), _) => TaskPulse::Crashed,
+            (TaskSession::Absent, false) => TaskPulse::Inactive,
         }
     }
 
@@ -469,7 +471,7 @@ impl TaskState {
     pub fn check_invariants(&self, lifecycle: &Lifecycle) -> Result<(), String> {
         let fail = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
         fail((self.status.0 as usize) < lifecycle.states.len(), "the status is not a state of the lifecycle")?;
-        let agents: Vec<_> = [&self.main, &self.beside].into_iter().filter_map(Session::agent).collect();
+        let agents: Vec<_> = [&self.main, &self.beside].into_iter().filter_map(TaskSession::agent).collect();
         fail(agents.iter().all(|agent| (1..=self.sessions_asked).contains(&agent.id.0)), "a session nobody asked for")?;
         fail(agents.len() < 2 || agents[0].id != agents[1].id, "one session stands in two places")?;
         let numbers: Vec<u32> = self.turns.iter().map(|turn| turn.number).collect();
@@ -481,7 +483,7 @@ impl TaskState {
             fail(index > 0 || !turn.jobs.is_empty(), "an outcome is awaited, and no job is left")?;
             fail(index == 0 || turn.step == 1, "a turn began before its turn")?;
         }
-        let starts = [&self.main, &self.beside].into_iter().any(|session| matches!(session, Session::Starting(_)));
+        let starts = [&self.main, &self.beside].into_iter().any(|session| matches!(session, TaskSession::Starting(_)));
         fail(!starts || !self.turns.is_empty(), "a session starts, and no hook asks for it")
     }
 }

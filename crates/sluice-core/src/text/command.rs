@@ -25,25 +25,25 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use contexts::{Context, Frame};
+use contexts::{ContextFrame, ShellContext};
 use here::HereDocument;
-use refusals::Refusal;
+use refusals::VariableRefusal;
 
-use super::{BadPlaceholder, Placeholder, Reading, dollar_path};
-use crate::expr::Path;
+use super::{BadPlaceholder, Placeholder, TextReading, dollar_path};
+use crate::expr::ValuePath;
 
 /// A script, and the variables that its environment must carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct ShellCommand {
     /// What the shell is given.
     pub script: String,
     /// Names of environment variables and the paths of the values in them.
-    pub environment: Vec<(String, Path)>,
+    pub environment: Vec<(String, ValuePath)>,
 }
 
 /// A variable that stands where it cannot be filled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unexpanded {
+pub struct UnexpandedVariable {
     /// The placeholder.
     pub at: Range<usize>,
     /// Where it stands: "inside single quotes".
@@ -52,18 +52,18 @@ pub struct Unexpanded {
     pub way_out: &'static str,
 }
 
-impl Command {
+impl ShellCommand {
     /// Reads `text`; the second part tells of variables that stand where they cannot be filled.
-    pub fn read(text: &str) -> (Reading<Command>, Vec<Unexpanded>) {
-        let mut scanner = Scanner {
+    pub fn read(text: &str) -> (TextReading<ShellCommand>, Vec<UnexpandedVariable>) {
+        let mut scanner = CommandScanner {
             text,
             at: 0,
             copied: 0,
-            frames: vec![Frame::script()],
+            frames: vec![ContextFrame::script()],
             documents: Vec::new(),
             names: BTreeMap::new(),
-            reading: Reading {
-                text: Command { script: String::new(), environment: Vec::new() },
+            reading: TextReading {
+                text: ShellCommand { script: String::new(), environment: Vec::new() },
                 placeholders: Vec::new(),
                 words: Vec::new(),
                 bad: Vec::new(),
@@ -82,22 +82,22 @@ impl Command {
 }
 
 /// Goes through the text once, from left to right; every step moves on.
-struct Scanner<'a> {
+struct CommandScanner<'a> {
     text: &'a str,
     at: usize,
     /// Everything before this is in the script already.
     copied: usize,
     /// What the shell is in the middle of, the innermost last; never empty.
-    frames: Vec<Frame>,
+    frames: Vec<ContextFrame>,
     /// Announced and not yet read, of all frames.
     documents: Vec<HereDocument>,
     /// The paths that have a place in the environment.
-    names: BTreeMap<Path, String>,
-    reading: Reading<Command>,
-    unexpanded: Vec<Unexpanded>,
+    names: BTreeMap<ValuePath, String>,
+    reading: TextReading<ShellCommand>,
+    unexpanded: Vec<UnexpandedVariable>,
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> CommandScanner<'a> {
     fn step(&mut self) {
         if self.rest().starts_with("$${") {
             return self.left_to_the_shell();
@@ -106,15 +106,15 @@ impl<'a> Scanner<'a> {
             return self.variable();
         }
         match self.context() {
-            Context::Commands(_) => self.commands(),
-            Context::Double => self.double(),
-            Context::Single => self.single(),
-            Context::Ansi => self.ansi(),
-            Context::Backquotes => self.backquotes(),
-            Context::Counted(_) => self.counted(),
-            Context::Expansion { .. } => self.expansion(),
-            Context::Test => self.test(),
-            Context::HereDocument | Context::Lost => self.forward(),
+            ShellContext::Commands(_) => self.commands(),
+            ShellContext::Double => self.double(),
+            ShellContext::Single => self.single(),
+            ShellContext::Ansi => self.ansi(),
+            ShellContext::Backquotes => self.backquotes(),
+            ShellContext::Counted(_) => self.counted(),
+            ShellContext::Expansion { .. } => self.expansion(),
+            ShellContext::Test => self.test(),
+            ShellContext::HereDocument | ShellContext::Lost => self.forward(),
         }
     }
 
@@ -156,13 +156,17 @@ impl<'a> Scanner<'a> {
         self.copy_to(self.at);
         self.reading.text.script.push_str("${");
         let quoted = match self.context() {
-            Context::Commands(_) | Context::Test => Some(false),
-            Context::Double | Context::Counted(_) => Some(true),
-            Context::Expansion { quoted } => Some(*quoted),
-            Context::Single | Context::Ansi | Context::Backquotes | Context::HereDocument | Context::Lost => None,
+            ShellContext::Commands(_) | ShellContext::Test => Some(false),
+            ShellContext::Double | ShellContext::Counted(_) => Some(true),
+            ShellContext::Expansion { quoted } => Some(*quoted),
+            ShellContext::Single
+            | ShellContext::Ansi
+            | ShellContext::Backquotes
+            | ShellContext::HereDocument
+            | ShellContext::Lost => None,
         };
         match quoted {
-            Some(quoted) => self.expand(Context::Expansion { quoted }, 3),
+            Some(quoted) => self.expand(ShellContext::Expansion { quoted }, 3),
             None => self.at += 3,
         }
         self.copied = self.at;
@@ -187,10 +191,10 @@ impl<'a> Scanner<'a> {
         self.unknown_word();
     }
 
-    fn fill(&mut self, path: Path, at: Range<usize>) {
+    fn fill(&mut self, path: ValuePath, at: Range<usize>) {
         self.copy_to(at.start);
         self.copied = at.end;
-        let quote = if matches!(self.context(), Context::Double) { "" } else { "\"" };
+        let quote = if matches!(self.context(), ShellContext::Double) { "" } else { "\"" };
         let name = self.environment_name(&path);
         self.reading.text.script.extend([quote, "${", &name, "}", quote]);
         if let Some(commands) = self.words_mut() {
@@ -199,11 +203,11 @@ impl<'a> Scanner<'a> {
         self.reading.placeholders.push(Placeholder { path, at });
     }
 
-    fn refuse(&mut self, at: Range<usize>, refusal: &'static Refusal) {
-        self.unexpanded.push(Unexpanded { at, place: refusal.place, way_out: refusal.way_out });
+    fn refuse(&mut self, at: Range<usize>, refusal: &'static VariableRefusal) {
+        self.unexpanded.push(UnexpandedVariable { at, place: refusal.place, way_out: refusal.way_out });
     }
 
-    fn environment_name(&mut self, path: &Path) -> String {
+    fn environment_name(&mut self, path: &ValuePath) -> String {
         if let Some(name) = self.names.get(path) {
             return name.clone();
         }

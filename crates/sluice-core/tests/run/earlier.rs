@@ -20,14 +20,14 @@
 //! | an unknown reference that blocks for ever | `an_undefined_value_fails_the_step_and_names_it`; most of them fail at load |
 
 use sluice_core::recipe::{Data, StepId};
-use sluice_core::run::Outcome;
+use sluice_core::run::StepOutcome;
 use sluice_core::run::effect::TimerKey;
-use sluice_core::run::law::Status;
+use sluice_core::run::law::StepStatusKind;
 
 use super::play::{Play, play, played};
 use super::scripts::{ARBITER, DIAMOND, FAN_OUT, GATE, RETRY, REVIEW_LOOP, SEQUENCE, SKIPPED_IN_LOOP};
 
-fn status(play: &Play, step: &str) -> Status {
+fn status(play: &Play, step: &str) -> StepStatusKind {
     let id = play.plan.recipe.find(step).unwrap();
     play.state.as_ref().unwrap().step(id).status.kind()
 }
@@ -57,10 +57,10 @@ fn a_loop_keeps_its_bound_over_every_turn() {
 #[test]
 fn a_first_fail_skips_nothing_for_good_and_the_newest_verdict_counts() {
     let first = "complete plan\ncomplete implement\ncomplete review result=FAIL";
-    assert_eq!(status(&played(REVIEW_LOOP, first), "pr"), Status::Waiting);
+    assert_eq!(status(&played(REVIEW_LOOP, first), "pr"), StepStatusKind::Waiting);
     let fixed = format!("{first}\ncomplete fix\ncomplete review result=PASS");
-    assert_eq!(status(&played(REVIEW_LOOP, &fixed), "pr"), Status::Running);
-    assert_eq!(status(&played(REVIEW_LOOP, &fixed), "fix"), Status::Skipped);
+    assert_eq!(status(&played(REVIEW_LOOP, &fixed), "pr"), StepStatusKind::Running);
+    assert_eq!(status(&played(REVIEW_LOOP, &fixed), "fix"), StepStatusKind::Skipped);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_step_whose_workers_are_lost_again_and_again_fails_at_last() {
     waits.iter().zip(&told).for_each(|(wait, told)| assert!(told.ends_with(wait), "{wait}: {log}"));
     // Then it counts as a crash, and `retry` says how often that is allowed.
     let play = played(RETRY, &lost.repeat(13));
-    assert_eq!(status(&play, "flaky"), Status::Failed, "{}", play.log);
+    assert_eq!(status(&play, "flaky"), StepStatusKind::Failed, "{}", play.log);
 }
 
 /// An engine that starts takes a timer for one of a wrong clock only if it is later than it can have been set.
@@ -129,11 +129,20 @@ fn a_loss_that_counts_as_a_failure_waits_as_its_retry_says_also_after_a_restart(
 #[test]
 fn a_retry_or_an_answer_resumes_the_step_itself() {
     let retried = played(REVIEW_LOOP, "complete plan\nfail implement\nretry implement");
-    assert_eq!((status(&retried, "implement"), status(&retried, "review")), (Status::Running, Status::Waiting));
+    assert_eq!(
+        (status(&retried, "implement"), status(&retried, "review")),
+        (StepStatusKind::Running, StepStatusKind::Waiting)
+    );
     let answered = played(GATE, "fail tests exit=2\nanswer 1 retry");
-    assert_eq!((status(&answered, "tests"), status(&answered, "ship")), (Status::Running, Status::Waiting));
+    assert_eq!(
+        (status(&answered, "tests"), status(&answered, "ship")),
+        (StepStatusKind::Running, StepStatusKind::Waiting)
+    );
     let skipped = played(GATE, "fail tests exit=2\nanswer 1 skip");
-    assert_eq!((status(&skipped, "tests"), status(&skipped, "ship")), (Status::Skipped, Status::Running));
+    assert_eq!(
+        (status(&skipped, "tests"), status(&skipped, "ship")),
+        (StepStatusKind::Skipped, StepStatusKind::Running)
+    );
 }
 
 #[test]
@@ -203,7 +212,7 @@ fn what_looks_like_a_command_stays_a_value() {
 fn the_state_is_never_what_a_late_worker_says() {
     let mut play = played(SEQUENCE, "lost greet\ncomplete greet output=new\ncomplete greet attempt=1 output=old");
     let latest = play.state.take().unwrap().steps[0].latest.clone();
-    assert_eq!(latest.map(|Outcome { output, .. }| output), Some(Data::Text("new".into())));
+    assert_eq!(latest.map(|StepOutcome { output, .. }| output), Some(Data::Text("new".into())));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use sluice_core::run::law::{Happening, Status, next, page};
+use sluice_core::run::law::{StepHappening, StepStatusKind, next, page};
 
 use super::play::{Row, played};
 use super::{questions, scripts};
@@ -24,7 +24,8 @@ fn the_page_shows_the_law() {
 fn every_row_is_taken_by_a_script() {
     let scripts = scripts::ALL.iter().chain(questions::ALL);
     let taken: BTreeSet<Row> = scripts.flat_map(|(recipe, script)| played(recipe, script).rows).collect();
-    let all = Status::ALL.into_iter().flat_map(|status| Happening::ALL.map(|happening| (status, happening)));
+    let all =
+        StepStatusKind::ALL.into_iter().flat_map(|status| StepHappening::ALL.map(|happening| (status, happening)));
     let untaken: Vec<Row> =
         all.filter(|(status, it)| next(*status, *it).is_some()).filter(|row| !taken.contains(row)).collect();
     assert!(untaken.is_empty(), "no script takes these rows of the law: {untaken:?}");

@@ -14,43 +14,43 @@ use std::time::Duration;
 
 use sluice_core::machine::{Decision, Moment, Refusal};
 use sluice_core::recipe::{Data, FailureKind, StepId};
-use sluice_core::run::law::{Happening, Status};
+use sluice_core::run::law::{StepHappening, StepStatusKind};
 use sluice_core::run::{
-    Answerer, Ask, Asker, ByHand, Effect, Event, Given, Input, Job, Mode, Origin, Outcome, Part, Plan, Report,
-    RunState, Speaker, TimerKey, begin, decide,
+    Answerer, AttemptPart, AttemptReport, ManualStepInput, QuestionRequest, RunAsker, RunEffect, RunEvent, RunInput,
+    RunJob, RunMode, RunOrigin, RunParameters, RunPlan, RunState, Speaker, StepOutcome, TimerKey, begin, decide,
 };
 use sluice_dialect::prompts::NoPrompts;
-use sluice_dialect::{Definition, Source, Sources, load};
+use sluice_dialect::{Definition, DefinitionFile, Sources, load};
 
 /// A row of the law that a script took.
-pub(crate) type Row = (Status, Happening);
+pub(crate) type Row = (StepStatusKind, StepHappening);
 
 /// The plan of a recipe.
-pub(crate) fn plan(recipe: &str) -> Plan {
+pub(crate) fn plan(recipe: &str) -> RunPlan {
     usable_plan(recipe).unwrap_or_else(|problems| panic!("not a recipe: {problems}"))
 }
 
 /// The plan of a recipe, if it can be used.
-pub(crate) fn usable_plan(recipe: &str) -> Result<Plan, String> {
+pub(crate) fn usable_plan(recipe: &str) -> Result<RunPlan, String> {
     let name = if recipe.contains("[[steps]]") { "play.toml" } else { "play.yml" };
-    let source = Source { path: name, bytes: recipe.as_bytes() };
+    let source = DefinitionFile { path: name, bytes: recipe.as_bytes() };
     let loaded = load(&source, &mut NoPrompts, &mut Sources::new());
     match loaded.definition {
-        Some(Definition::Recipe(recipe)) => Ok(Plan::new(recipe)),
+        Some(Definition::Recipe(recipe)) => Ok(RunPlan::new(recipe)),
         Some(Definition::Lifecycle(_)) | None => Err(format!("{:#?}", loaded.problems)),
     }
 }
 
 /// A run that is being played.
 pub(crate) struct Play {
-    pub(crate) plan: Plan,
+    pub(crate) plan: RunPlan,
     pub(crate) state: Option<RunState>,
     pub(crate) now: i64,
     pub(crate) log: String,
     pub(crate) rows: BTreeSet<Row>,
     /// Why it came to wait for a person, each time.
     pub(crate) blocked: Vec<String>,
-    mode: Mode,
+    mode: RunMode,
 }
 
 /// Plays `script` against `recipe` and gives the log.
@@ -60,10 +60,10 @@ pub(crate) fn play(recipe: &str, script: &str) -> String {
 
 pub(crate) fn played(recipe: &str, script: &str) -> Play {
     let (log, rows, blocked) = (String::new(), BTreeSet::new(), Vec::new());
-    let mut play = Play { plan: plan(recipe), state: None, now: 0, log, rows, blocked, mode: Mode::Engine };
+    let mut play = Play { plan: plan(recipe), state: None, now: 0, log, rows, blocked, mode: RunMode::Engine };
     let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
     if lines.next_if_eq(&"start by hand").is_some() {
-        play.mode = Mode::ByHand;
+        play.mode = RunMode::ByHand;
     }
     play.begin(&[]);
     for line in lines {
@@ -75,14 +75,14 @@ pub(crate) fn played(recipe: &str, script: &str) -> Play {
 
 impl Play {
     fn begin(&mut self, inputs: &[(String, Data)]) {
-        let given = Given {
+        let given = RunParameters {
             id: "run-1".into(),
             mode: self.mode,
             inputs: inputs.to_vec(),
             prompt: "Fix issue 6".into(),
             workspace: "/tree".into(),
             work_order: "wo-7".into(),
-            origin: Origin::default(),
+            origin: RunOrigin::default(),
         };
         self.state = Some(RunState::new(&self.plan, given.clone(), Moment(0)));
         let decision = begin(&self.plan, given, Moment(0));
@@ -100,7 +100,7 @@ impl Play {
         self.take(answer);
     }
 
-    pub(crate) fn take(&mut self, answer: Result<Decision<Event, Effect>, Refusal>) {
+    pub(crate) fn take(&mut self, answer: Result<Decision<RunEvent, RunEffect>, Refusal>) {
         match answer {
             Err(refusal) => {
                 let _ = writeln!(self.log, "refused: {refusal}");
@@ -112,11 +112,11 @@ impl Play {
                 for event in &decision.events {
                     self.apply(event);
                     match event {
-                        Event::Blocked { reason, .. } => {
+                        RunEvent::Blocked { reason, .. } => {
                             self.blocked.push(reason.clone());
                             continue;
                         }
-                        Event::AttemptFailed { .. } => continue,
+                        RunEvent::AttemptFailed { .. } => continue,
                         _ => {}
                     }
                     let line = self.show_event(event);
@@ -131,9 +131,9 @@ impl Play {
     }
 
     /// Applies an event, notes the rows of the law it takes, and checks that what is at hand is what would be found.
-    fn apply(&mut self, event: &Event) {
+    fn apply(&mut self, event: &RunEvent) {
         let state = self.state.as_mut().unwrap();
-        let before: Vec<Status> = state.steps.iter().map(|step| step.status.kind()).collect();
+        let before: Vec<StepStatusKind> = state.steps.iter().map(|step| step.status.kind()).collect();
         state.apply(&self.plan, event);
         let happening = happening(event);
         for (index, (step, before)) in state.steps.iter().zip(&before).enumerate() {
@@ -161,8 +161,8 @@ impl Play {
 
     /// The agent of `STEP[/PART]`, in its newest attempt unless `attempt=` says otherwise.
     fn speaker(&self, words: &[&str]) -> Speaker {
-        let (name, part) = words[1].split_once('/').map_or((words[1], Part::Whole), |(name, part)| {
-            (name, Part::parse(part).unwrap_or_else(|| panic!("no part {part}")))
+        let (name, part) = words[1].split_once('/').map_or((words[1], AttemptPart::Whole), |(name, part)| {
+            (name, AttemptPart::parse(part).unwrap_or_else(|| panic!("no part {part}")))
         });
         let step = self.step(name);
         let state = self.state.as_ref().unwrap();
@@ -171,27 +171,27 @@ impl Play {
         Speaker { step, attempt: value(words, "attempt").map_or(attempt, |number| number.parse().unwrap()), part }
     }
 
-    fn read(&self, line: &str) -> Input {
+    fn read(&self, line: &str) -> RunInput {
         if let Some((who, line)) = line.split_once(": ") {
             let asker = match who.split_once(' ').unwrap_or((who, "")) {
-                ("person", _) => Asker::Person,
-                ("stranger", _) => Asker::Stranger,
-                _ => Asker::Agent(self.speaker(&who.split(' ').collect::<Vec<_>>())),
+                ("person", _) => RunAsker::Person,
+                ("stranger", _) => RunAsker::Stranger,
+                _ => RunAsker::Agent(self.speaker(&who.split(' ').collect::<Vec<_>>())),
             };
-            return Input::By { asker, input: Box::new(self.read(line)) };
+            return RunInput::By { asker, input: Box::new(self.read(line)) };
         }
         let words: Vec<&str> = line.split(' ').collect();
         let rest = |from: usize| Some(words[from.min(words.len())..].join(" ")).filter(|text| !text.is_empty());
         match words[0] {
             "complete" | "fail" | "lost" => self.ended(&words),
-            "ask" => Input::Ask { by: self.speaker(&words), ask: ask(&words) },
+            "ask" => RunInput::Ask { by: self.speaker(&words), ask: ask(&words) },
             "say" => {
                 let by = self.speaker(&words);
                 let end = self.ended(&[&[words[2], words[1]], &words[3..]].concat());
-                let Input::Ended { report, .. } = end else { panic!("say complete or fail") };
-                Input::Said { by, report }
+                let RunInput::Ended { report, .. } = end else { panic!("say complete or fail") };
+                RunInput::Said { by, report }
             }
-            "timer" => Input::Timer(match words[1] {
+            "timer" => RunInput::Timer(match words[1] {
                 "run" => TimerKey::Run,
                 "question" => TimerKey::Question(words[2].parse().unwrap()),
                 kind => {
@@ -203,18 +203,20 @@ impl Play {
                 }
             }),
             "answer" => {
-                Input::Answer { question: words[1].parse().unwrap(), option: words[2].into(), message: rest(3) }
+                RunInput::Answer { question: words[1].parse().unwrap(), option: words[2].into(), message: rest(3) }
             }
-            "retry" => Input::Retry { step: words.get(1).map(|name| self.step(name)), guidance: rest(2) },
-            "cancel" => Input::Cancel { reason: rest(1).unwrap_or_default() },
-            "close" => Input::Close { summary: rest(1).unwrap_or_default() },
-            "hand" => Input::ByHand {
+            "retry" => RunInput::Retry { step: words.get(1).map(|name| self.step(name)), guidance: rest(2) },
+            "cancel" => RunInput::Cancel { reason: rest(1).unwrap_or_default() },
+            "close" => RunInput::Close { summary: rest(1).unwrap_or_default() },
+            "hand" => RunInput::ByHand {
                 step: self.step(words[1]),
                 what: match words[2] {
-                    "start" => ByHand::Start,
-                    "complete" => ByHand::Complete(Outcome { summary: "done".into(), ..Outcome::default() }),
-                    "fail" => ByHand::Fail(rest(3).unwrap_or_default()),
-                    "skip" => ByHand::Skip,
+                    "start" => ManualStepInput::Start,
+                    "complete" => {
+                        ManualStepInput::Complete(StepOutcome { summary: "done".into(), ..StepOutcome::default() })
+                    }
+                    "fail" => ManualStepInput::Fail(rest(3).unwrap_or_default()),
+                    "skip" => ManualStepInput::Skip,
                     other => panic!("by hand: {other}"),
                 },
             },
@@ -222,11 +224,11 @@ impl Play {
         }
     }
 
-    fn ended(&self, words: &[&str]) -> Input {
+    fn ended(&self, words: &[&str]) -> RunInput {
         let Speaker { step, attempt, part } = self.speaker(words);
         let name = self.name(step);
         let value = |key: &str| value(words, key);
-        let outcome = Outcome {
+        let outcome = StepOutcome {
             summary: value("summary").map_or(format!("{name} did it"), str::to_owned),
             result: value("result").map(str::to_owned),
             output: value("output").map_or(Data::Null, data),
@@ -238,13 +240,13 @@ impl Play {
         let kind =
             FailureKind::ALL.into_iter().find(|kind| words.contains(&kind.word())).unwrap_or(FailureKind::Failed);
         match words[0] {
-            "complete" => Input::Ended { step, attempt, part, report: Report::Completed(outcome) },
+            "complete" => RunInput::Ended { step, attempt, part, report: AttemptReport::Completed(outcome) },
             "fail" => {
                 let error = value("error").map_or("it broke".into(), |word| format!("{word}: it broke"));
-                let report = Report::Failed { kind, error, outcome };
-                Input::Ended { step, attempt, part, report }
+                let report = AttemptReport::Failed { kind, error, outcome };
+                RunInput::Ended { step, attempt, part, report }
             }
-            _ => Input::Lost { step, attempt, part },
+            _ => RunInput::Lost { step, attempt, part },
         }
     }
 
@@ -252,104 +254,107 @@ impl Play {
         self.plan.recipe.step(id).name.to_string()
     }
 
-    fn show_event(&self, event: &Event) -> String {
+    fn show_event(&self, event: &RunEvent) -> String {
         let step = event.step().map(|id| self.name(id)).unwrap_or_default();
         match event {
-            Event::Started { .. } => "run started".into(),
-            Event::StepReady(_) => format!("{step} ready"),
-            Event::StepStarted { attempt, items, .. } => match items {
+            RunEvent::Started { .. } => "run started".into(),
+            RunEvent::StepReady(_) => format!("{step} ready"),
+            RunEvent::StepStarted { attempt, items, .. } => match items {
                 Some(items) => format!("{step} started, attempt {attempt}, {} items", items.len()),
                 None => format!("{step} started, attempt {attempt}"),
             },
-            Event::PartStarted { part, .. } => format!("{step}/{part} started"),
-            Event::PartEnded { part, result, .. } => {
+            RunEvent::PartStarted { part, .. } => format!("{step}/{part} started"),
+            RunEvent::PartEnded { part, result, .. } => {
                 format!("{step}/{part} {}", if result.is_ok() { "completed" } else { "failed" })
             }
-            Event::PartLost { part, until: None, .. } => format!("{step}/{part} lost"),
-            Event::PartLost { part, until: Some(until), .. } => format!("{step}/{part} lost until {}", until.0),
-            Event::StepCompleted { outcome, .. } => match (&outcome.result, &outcome.output) {
+            RunEvent::PartLost { part, until: None, .. } => format!("{step}/{part} lost"),
+            RunEvent::PartLost { part, until: Some(until), .. } => format!("{step}/{part} lost until {}", until.0),
+            RunEvent::StepCompleted { outcome, .. } => match (&outcome.result, &outcome.output) {
                 (Some(result), _) => format!("{step} completed, {result}"),
                 (None, Data::Null) => format!("{step} completed"),
                 (None, output) => format!("{step} completed, {}", output.to_json()),
             },
-            Event::AttemptFailed { outcome, .. } => format!("{step} left {outcome:?}"),
-            Event::StepFailed { failure, .. } => format!("{step} failed: {failure:?}"),
-            Event::StepRetried { failure: _, until, .. } => format!("{step} to be tried again at {}", until.0),
-            Event::StepSkipped { reason, .. } => format!("{step} skipped: {reason:?}"),
-            Event::StepHeld { question, .. } => {
+            RunEvent::AttemptFailed { outcome, .. } => format!("{step} left {outcome:?}"),
+            RunEvent::StepFailed { failure, .. } => format!("{step} failed: {failure:?}"),
+            RunEvent::StepRetried { failure: _, until, .. } => format!("{step} to be tried again at {}", until.0),
+            RunEvent::StepSkipped { reason, .. } => format!("{step} skipped: {reason:?}"),
+            RunEvent::StepHeld { question, .. } => {
                 let options = question.options().join("|");
                 format!("{step} held: question {} ({}) {options}", question.id, question.reason)
             }
-            Event::Answered { question, option, by, .. } => {
+            RunEvent::Answered { question, option, by, .. } => {
                 let by = if *by == Answerer::Deadline { ", because nobody did in time" } else { "" };
                 format!("{step} question {question} answered: {option}{by}")
             }
-            Event::Asked { part, question, .. } => {
+            RunEvent::Asked { part, question, .. } => {
                 let options = question.options().join("|");
                 let asks = format!("{step}/{part} asks: question {} ({}) {options}", question.id, question.reason);
                 asks.trim_end().to_owned()
             }
-            Event::Withdrawn { question, .. } => format!("{step} question {question} withdrawn"),
-            Event::Said { part, report: Report::Completed(outcome), .. } => {
+            RunEvent::Withdrawn { question, .. } => format!("{step} question {question} withdrawn"),
+            RunEvent::Said { part, report: AttemptReport::Completed(outcome), .. } => {
                 format!("{step}/{part} says that it is done: {}", outcome.summary)
             }
-            Event::Said { part, report: Report::Failed { error, .. }, .. } => {
+            RunEvent::Said { part, report: AttemptReport::Failed { error, .. }, .. } => {
                 format!("{step}/{part} says that it failed: {error}")
             }
-            Event::StepStopping { .. } => format!("{step} stopping"),
-            Event::LoopedBack { from, to } => format!("{} loops back to {}", self.name(*from), self.name(*to)),
-            Event::Reopened { .. } => format!("{step} reopened"),
-            Event::Blocked { reason, .. } => format!("{step} blocks the run: {reason}"),
-            Event::Ending { end, .. } => format!("run is being ended: {end:?}"),
-            Event::StepCancelled { .. } => format!("{step} cancelled"),
-            Event::Ended { end, .. } => format!("run ended: {end:?}"),
+            RunEvent::StepStopping { .. } => format!("{step} stopping"),
+            RunEvent::LoopedBack { from, to } => format!("{} loops back to {}", self.name(*from), self.name(*to)),
+            RunEvent::Reopened { .. } => format!("{step} reopened"),
+            RunEvent::Blocked { reason, .. } => format!("{step} blocks the run: {reason}"),
+            RunEvent::Ending { end, .. } => format!("run is being ended: {end:?}"),
+            RunEvent::StepCancelled { .. } => format!("{step} cancelled"),
+            RunEvent::Ended { end, .. } => format!("run ended: {end:?}"),
         }
     }
 
-    fn show_effect(&self, effect: &Effect) -> String {
+    fn show_effect(&self, effect: &RunEffect) -> String {
         match effect {
-            Effect::Perform(it) => {
+            RunEffect::Perform(it) => {
                 let job = match &it.job {
-                    Job::Agent { prompt, .. } => format!("agent: {prompt:?}"),
-                    Job::Arbiter { prompt, .. } => format!("arbiter: {prompt:?}"),
-                    Job::Script(script) => format!("script: {:?} {:?}", script.script, script.environment),
-                    Job::Gate(script) => format!("gate: {:?}", script.script),
-                    Job::Task { summary, .. } => format!("task: {summary:?}"),
+                    RunJob::Agent { prompt, .. } => format!("agent: {prompt:?}"),
+                    RunJob::Arbiter { prompt, .. } => format!("arbiter: {prompt:?}"),
+                    RunJob::Script(script) => format!("script: {:?} {:?}", script.script, script.environment),
+                    RunJob::Gate(script) => format!("gate: {:?}", script.script),
+                    RunJob::Task { summary, .. } => format!("task: {summary:?}"),
                 };
                 format!("perform {}/{}.{} {job}", self.name(it.step), it.attempt, it.part)
             }
-            Effect::Stop { step, attempt, part } => format!("stop {}/{attempt}.{part}", self.name(*step)),
-            Effect::SetTimer(key, at) => format!("set timer {key} at {}", at.0),
-            Effect::ClearTimer(key) => format!("clear timer {key}"),
-            Effect::Notify(text) => format!("notify: {text}"),
-            Effect::RunCommand(script) => format!("run {:?} {:?}", script.script, script.environment),
-            Effect::Start { recipe } => format!("start {recipe}"),
-            Effect::Repeat { at } => format!("repeat at {}", at.0),
+            RunEffect::Stop { step, attempt, part } => format!("stop {}/{attempt}.{part}", self.name(*step)),
+            RunEffect::SetTimer(key, at) => format!("set timer {key} at {}", at.0),
+            RunEffect::ClearTimer(key) => format!("clear timer {key}"),
+            RunEffect::Notify(text) => format!("notify: {text}"),
+            RunEffect::RunCommand(script) => format!("run {:?} {:?}", script.script, script.environment),
+            RunEffect::Start { recipe } => format!("start {recipe}"),
+            RunEffect::Repeat { at } => format!("repeat at {}", at.0),
         }
     }
 }
 
-fn happening(event: &Event) -> Option<Happening> {
+fn happening(event: &RunEvent) -> Option<StepHappening> {
     match event {
-        Event::Started { .. } | Event::Blocked { .. } => None,
-        Event::StepReady(_) => Some(Happening::Ready),
-        Event::StepStarted { .. } => Some(Happening::Started),
-        Event::PartStarted { .. } | Event::PartEnded { .. } | Event::PartLost { .. } | Event::AttemptFailed { .. } => {
-            Some(Happening::Part)
+        RunEvent::Started { .. } | RunEvent::Blocked { .. } => None,
+        RunEvent::StepReady(_) => Some(StepHappening::Ready),
+        RunEvent::StepStarted { .. } => Some(StepHappening::Started),
+        RunEvent::PartStarted { .. }
+        | RunEvent::PartEnded { .. }
+        | RunEvent::PartLost { .. }
+        | RunEvent::AttemptFailed { .. } => Some(StepHappening::Part),
+        RunEvent::StepCompleted { .. } => Some(StepHappening::Completed),
+        RunEvent::StepFailed { .. } => Some(StepHappening::Failed),
+        RunEvent::StepRetried { .. } => Some(StepHappening::Retried),
+        RunEvent::StepSkipped { .. } => Some(StepHappening::Skipped),
+        RunEvent::StepHeld { .. } => Some(StepHappening::Held),
+        RunEvent::Answered { .. } => Some(StepHappening::Answered),
+        RunEvent::Asked { .. } => Some(StepHappening::Asked),
+        RunEvent::Withdrawn { .. } => Some(StepHappening::Withdrawn),
+        RunEvent::Said { .. } => Some(StepHappening::Said),
+        RunEvent::StepStopping { .. } => Some(StepHappening::Stopping),
+        RunEvent::LoopedBack { .. } => Some(StepHappening::Looped),
+        RunEvent::Reopened { .. } => Some(StepHappening::Reopened),
+        RunEvent::Ending { .. } | RunEvent::StepCancelled { .. } | RunEvent::Ended { .. } => {
+            Some(StepHappening::RunEnded)
         }
-        Event::StepCompleted { .. } => Some(Happening::Completed),
-        Event::StepFailed { .. } => Some(Happening::Failed),
-        Event::StepRetried { .. } => Some(Happening::Retried),
-        Event::StepSkipped { .. } => Some(Happening::Skipped),
-        Event::StepHeld { .. } => Some(Happening::Held),
-        Event::Answered { .. } => Some(Happening::Answered),
-        Event::Asked { .. } => Some(Happening::Asked),
-        Event::Withdrawn { .. } => Some(Happening::Withdrawn),
-        Event::Said { .. } => Some(Happening::Said),
-        Event::StepStopping { .. } => Some(Happening::Stopping),
-        Event::LoopedBack { .. } => Some(Happening::Looped),
-        Event::Reopened { .. } => Some(Happening::Reopened),
-        Event::Ending { .. } | Event::StepCancelled { .. } | Event::Ended { .. } => Some(Happening::RunEnded),
     }
 }
 
@@ -358,10 +363,10 @@ fn value<'a>(words: &[&'a str], key: &str) -> Option<&'a str> {
 }
 
 /// What an agent wants to know: the words that are no setting.
-fn ask(words: &[&str]) -> Ask {
+fn ask(words: &[&str]) -> QuestionRequest {
     let text: Vec<&str> = words[2..].iter().copied().filter(|word| !word.contains('=')).collect();
     let options = value(words, "options").map(|options| options.split(',').map(str::to_owned).collect());
-    Ask {
+    QuestionRequest {
         text: text.join(" "),
         options: options.unwrap_or_default(),
         default: value(words, "default").map(str::to_owned),

@@ -1,8 +1,8 @@
 //! What a run promises about its end: it comes, nothing is left behind, and what was lost or failed is told.
 
 use sluice_core::recipe::Data;
-use sluice_core::run::law::Status;
-use sluice_core::run::{Outcome, StepState};
+use sluice_core::run::law::StepStatusKind;
+use sluice_core::run::{StepOutcome, StepState};
 
 use super::play::{Play, play, played};
 use super::scripts::{ARBITER, GATE, RETRY, REVIEW_LOOP};
@@ -11,7 +11,7 @@ fn step<'a>(play: &'a Play, name: &str) -> &'a StepState {
     play.state.as_ref().unwrap().step(play.plan.recipe.find(name).unwrap())
 }
 
-fn left(play: &Play, name: &str) -> Outcome {
+fn left(play: &Play, name: &str) -> StepOutcome {
     step(play, name).left.clone().unwrap_or_default()
 }
 
@@ -32,7 +32,7 @@ fn two_loops_to_one_step_whose_conditions_are_false_end_the_run() {
     let waits = played(MUTUAL, "complete look result=FAIL");
     assert_eq!(
         (step(&waits, "mend").status.kind(), step(&waits, "tune").status.kind()),
-        (Status::Running, Status::Ready)
+        (StepStatusKind::Running, StepStatusKind::Ready)
     );
 }
 

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use sluice_core::machine::{Decision, Moment};
 use sluice_core::recipe::{Data, FailureKind, StepId};
-use sluice_core::run::law::Status;
+use sluice_core::run::law::StepStatusKind;
 use sluice_core::run::{
-    Ask, Effect, Event, Given, Input, Mode, Origin, Outcome, Part, Plan, Report, RunState, Speaker, TimerKey, begin,
-    decide,
+    AttemptPart, AttemptReport, QuestionRequest, RunEffect, RunEvent, RunInput, RunMode, RunOrigin, RunParameters,
+    RunPlan, RunState, Speaker, StepOutcome, TimerKey, begin, decide,
 };
 
 use super::play::{plan, usable_plan};
@@ -26,49 +26,49 @@ struct Move {
     word: usize,
 }
 
-fn input(state: &RunState, steps: u32, it: &Move) -> Input {
+fn input(state: &RunState, steps: u32, it: &Move) -> RunInput {
     let words = ["PASS", "FAIL", "done", "actionable", "retry", "skip", "continue", "abort"];
     let word = words[it.word % words.len()];
-    let outcome = Outcome {
+    let outcome = StepOutcome {
         result: Some(word.into()),
         output: Data::List(vec![Data::Text("x".into()), Data::Text("y".into())]),
-        ..Outcome::default()
+        ..StepOutcome::default()
     };
     let under_way = state.under_way();
-    let anywhere = (StepId(it.pick as u32 % steps), 1 + it.word as u32 % 3, Part::Whole);
+    let anywhere = (StepId(it.pick as u32 % steps), 1 + it.word as u32 % 3, AttemptPart::Whole);
     let (step, attempt, part) = if under_way.is_empty() { anywhere } else { under_way[it.pick % under_way.len()] };
     let by = Speaker { step, attempt, part };
     let text = ["which?", "what?"][it.pick % 2].to_owned();
     match it.what % 11 {
-        9 => Input::Said { by, report: Report::Completed(outcome) },
+        9 => RunInput::Said { by, report: AttemptReport::Completed(outcome) },
         10 => {
             let options = vec!["PASS".into(), "done".into(), "retry".into()];
             let wait = it.pick.is_multiple_of(3).then_some(std::time::Duration::from_secs(1));
-            Input::Ask {
+            RunInput::Ask {
                 by,
-                ask: Ask { text, options, default: it.word.is_multiple_of(2).then(|| "done".into()), wait },
+                ask: QuestionRequest { text, options, default: it.word.is_multiple_of(2).then(|| "done".into()), wait },
             }
         }
-        0..=3 => Input::Ended { step, attempt, part, report: Report::Completed(outcome) },
+        0..=3 => RunInput::Ended { step, attempt, part, report: AttemptReport::Completed(outcome) },
         4 => {
             let kind = FailureKind::ALL[it.word % FailureKind::ALL.len()];
-            Input::Ended { step, attempt, part, report: Report::Failed { kind, error: "no".into(), outcome } }
+            RunInput::Ended { step, attempt, part, report: AttemptReport::Failed { kind, error: "no".into(), outcome } }
         }
-        5 => Input::Timer(match it.word % 3 {
+        5 => RunInput::Timer(match it.word % 3 {
             0 => TimerKey::Timeout(step, attempt),
             1 => TimerKey::Backoff(step, attempt),
             _ => TimerKey::Question(state.questions),
         }),
-        8 if it.word % 4 == 1 => Input::Timer(TimerKey::Run),
+        8 if it.word % 4 == 1 => RunInput::Timer(TimerKey::Run),
         8 if it.word % 4 == 2 => {
             let retrying = |step: &u32| state.step(StepId(*step)).attempts;
             let step = it.pick as u32 % steps;
-            Input::Timer(TimerKey::Backoff(StepId(step), retrying(&step)))
+            RunInput::Timer(TimerKey::Backoff(StepId(step), retrying(&step)))
         }
-        6 => Input::Answer { question: state.questions, option: word.into(), message: None },
-        7 => Input::Retry { step: None, guidance: None },
-        _ if it.word == 7 => Input::Cancel { reason: "so".into() },
-        _ => Input::Lost { step, attempt, part },
+        6 => RunInput::Answer { question: state.questions, option: word.into(), message: None },
+        7 => RunInput::Retry { step: None, guidance: None },
+        _ if it.word == 7 => RunInput::Cancel { reason: "so".into() },
+        _ => RunInput::Lost { step, attempt, part },
     }
 }
 
@@ -81,9 +81,9 @@ proptest! {
         moves in prop::collection::vec((any::<u8>(), 0..50usize, 0..50usize), 1..60),
     ) {
         let plan = plan(RECIPES[recipe]);
-        let given = Given {
-            id: "r".into(), mode: Mode::Engine, inputs: Vec::new(), prompt: String::new(),
-            workspace: String::new(), work_order: String::new(), origin: Origin::default(),
+        let given = RunParameters {
+            id: "r".into(), mode: RunMode::Engine, inputs: Vec::new(), prompt: String::new(),
+            workspace: String::new(), work_order: String::new(), origin: RunOrigin::default(),
         };
         let mut state = RunState::new(&plan, given.clone(), Moment(0));
         let mut decision = begin(&plan, given.clone(), Moment(0));
@@ -98,7 +98,7 @@ proptest! {
                 prop_assert_eq!(&state, &before, "deciding changes nothing");
                 let Ok(answer) = answer else { continue };
                 decision = answer;
-                if let Input::Timer(key) = said {
+                if let RunInput::Timer(key) = said {
                     timers.remove(&key);
                 }
             }
@@ -114,14 +114,19 @@ proptest! {
 }
 
 /// Applies a decision. The timers that are set are those that the state needs: none is missing, and none is left.
-fn take(plan: &Plan, state: &mut RunState, decision: &Decision<Event, Effect>, timers: &mut BTreeSet<TimerKey>) {
+fn take(
+    plan: &RunPlan,
+    state: &mut RunState,
+    decision: &Decision<RunEvent, RunEffect>,
+    timers: &mut BTreeSet<TimerKey>,
+) {
     for event in &decision.events {
         state.apply(plan, event);
     }
     for effect in &decision.effects {
         match effect {
-            Effect::SetTimer(key, _) => drop(timers.insert(*key)),
-            Effect::ClearTimer(key) => drop(timers.remove(key)),
+            RunEffect::SetTimer(key, _) => drop(timers.insert(*key)),
+            RunEffect::ClearTimer(key) => drop(timers.remove(key)),
             _ => {}
         }
     }
@@ -129,25 +134,31 @@ fn take(plan: &Plan, state: &mut RunState, decision: &Decision<Event, Effect>, t
 }
 
 /// A step has a time limit unless a person is asked.
-fn check_questions(plan: &Plan, state: &RunState) {
+fn check_questions(plan: &RunPlan, state: &RunState) {
     let timers = state.timers(plan);
     for (id, (step, defined)) in (0u32..).map(StepId).zip(state.steps.iter().zip(&plan.recipe.steps)) {
-        let under_way = matches!(step.status.kind(), Status::Running | Status::Stopping);
+        let under_way = matches!(step.status.kind(), StepStatusKind::Running | StepStatusKind::Stopping);
         assert!(under_way || step.said.is_empty(), "`{}` speaks, and nobody is at work", defined.name);
         assert!(under_way || step.asked.iter().all(|it| it.answer.is_some()), "`{}` asks for nobody", defined.name);
         let limited = timers.contains(&TimerKey::Timeout(id, step.since));
-        let wanted = step.status.kind() == Status::Running && step.questions().next().is_none();
+        let wanted = step.status.kind() == StepStatusKind::Running && step.questions().next().is_none();
         assert!(limited || !wanted || defined.timeout.is_none(), "`{}` has no time limit", defined.name);
     }
 }
 
-fn check(plan: &Plan, state: &RunState) {
-    let running =
-        state.steps.iter().filter(|step| matches!(step.status.kind(), Status::Running | Status::Stopping)).count();
+fn check(plan: &RunPlan, state: &RunState) {
+    let running = state
+        .steps
+        .iter()
+        .filter(|step| matches!(step.status.kind(), StepStatusKind::Running | StepStatusKind::Stopping))
+        .count();
     assert!(running <= plan.recipe.max_parallel as usize, "more steps at once than allowed");
     let stuck = state.end.is_none()
         && !state.steps.iter().any(|step| {
-            matches!(step.status.kind(), Status::Running | Status::Stopping | Status::Retrying | Status::Held)
+            matches!(
+                step.status.kind(),
+                StepStatusKind::Running | StepStatusKind::Stopping | StepStatusKind::Retrying | StepStatusKind::Held
+            )
         });
     assert!(!stuck, "nothing is under way, nobody is asked, and it has not ended: {state:#?}");
     for (step, defined) in state.steps.iter().zip(&plan.recipe.steps) {
@@ -202,9 +213,9 @@ proptest! {
     ) {
         let text = drawn(&steps, max_parallel);
         let Ok(plan) = usable_plan(&text) else { return Ok(()) };
-        let given = Given {
-            id: "r".into(), mode: Mode::Engine, inputs: Vec::new(), prompt: String::new(),
-            workspace: String::new(), work_order: String::new(), origin: Origin::default(),
+        let given = RunParameters {
+            id: "r".into(), mode: RunMode::Engine, inputs: Vec::new(), prompt: String::new(),
+            workspace: String::new(), work_order: String::new(), origin: RunOrigin::default(),
         };
         let mut state = RunState::new(&plan, given.clone(), Moment(0));
         let mut timers = BTreeSet::new();
@@ -216,20 +227,20 @@ proptest! {
             }
             let under_way = state.under_way();
             let result = ["PASS", "FAIL"][word % 2];
-            let outcome = Outcome { result: Some(result.into()), ..Outcome::default() };
+            let outcome = StepOutcome { result: Some(result.into()), ..StepOutcome::default() };
             let said = match (under_way.is_empty(), state.question()) {
                 (false, _) => {
                     let (step, attempt, part) = under_way[pick % under_way.len()];
-                    let failed = Report::Failed { kind: FailureKind::Failed, error: "no".into(), outcome: Outcome::default() };
-                    let report = if word % 7 == 6 { failed } else { Report::Completed(outcome) };
-                    Input::Ended { step, attempt, part, report }
+                    let failed = AttemptReport::Failed { kind: FailureKind::Failed, error: "no".into(), outcome: StepOutcome::default() };
+                    let report = if word % 7 == 6 { failed } else { AttemptReport::Completed(outcome) };
+                    RunInput::Ended { step, attempt, part, report }
                 }
                 (true, Some((_, question))) => {
                     let option = ["retry", "skip", "abort"][if turn > 200 { 1 + word % 2 } else { word % 3 }];
-                    Input::Answer { question: question.id, option: option.into(), message: None }
+                    RunInput::Answer { question: question.id, option: option.into(), message: None }
                 }
                 (true, None) => match timers.pop_first() {
-                    Some(key) => Input::Timer(key),
+                    Some(key) => RunInput::Timer(key),
                     None => panic!("nothing is under way and nobody is asked:\n{text}"),
                 },
             };

@@ -16,22 +16,26 @@ use std::collections::BTreeMap;
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::{Decision, Moment, Refusal};
 use sluice_core::name::StateName;
-use sluice_core::task::input::{Found, Head, Outcome, Room, RunEnd, Standing, Update, Work};
-use sluice_core::task::law::Row;
-use sluice_core::task::session::{Exit, Place, Role, SessionId};
-use sluice_core::task::state::{About, Commit, Stood, Tree, WorkspaceName};
+use sluice_core::task::input::{
+    RunEnd, TaskEffectOutcome, TaskEffectProduct, TaskUpdate, WorkEvidence, WorkHead, WorkStanding,
+    WorkspaceReservation,
+};
+use sluice_core::task::law::LawRow;
+use sluice_core::task::session::{SessionExit, SessionNumber, SessionRole, TaskSessionPlace};
+use sluice_core::task::state::{CommitId, TaskSubject, TreeId, WorkSnapshot, WorktreePath};
 use sluice_core::task::{
-    Action, Asker, Create, Effect, EffectKey, Event, Evidence, Input, Instruction, TaskState, create, decide, trace,
+    EffectKey, Evidence, Instruction, NewTask, TaskAction, TaskAsker, TaskEffect, TaskEvent, TaskInput, TaskState,
+    create, decide, trace,
 };
 use sluice_dialect::prompts::NoPrompts;
-use sluice_dialect::{Definition, Source, Sources, load};
+use sluice_dialect::{Definition, DefinitionFile, Sources, load};
 
 use super::show;
 
 /// What a script gave.
 pub(crate) struct Played {
     pub(crate) text: String,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<LawRow>,
 }
 
 /// The built-in lifecycle of this name, or the one that lies beside the scripts.
@@ -41,7 +45,7 @@ pub(crate) fn lifecycle(name: &str) -> Lifecycle {
         Some(built_in) => built_in.text.to_owned(),
         None => std::fs::read_to_string(super::folder().join(&file)).unwrap(),
     };
-    let source = Source { path: &file, bytes: text.as_bytes() };
+    let source = DefinitionFile { path: &file, bytes: text.as_bytes() };
     let loaded = load(&source, &mut NoPrompts, &mut Sources::default());
     match loaded.definition {
         Some(Definition::Lifecycle(lifecycle)) => lifecycle,
@@ -75,17 +79,17 @@ pub(crate) fn play(script: &str) -> Played {
 struct Player {
     lifecycle: Lifecycle,
     state: Option<TaskState>,
-    events: Vec<Event>,
+    events: Vec<TaskEvent>,
     body: Vec<(String, String)>,
     /// Whether somebody wrote since the last move.
     is_written: bool,
-    work: Work,
+    work: WorkEvidence,
     now: i64,
-    open: Vec<Effect>,
+    open: Vec<TaskEffect>,
     last_key: Option<EffectKey>,
     last_write: Option<EffectKey>,
-    known: BTreeMap<Role, SessionId>,
-    rows: Vec<Row>,
+    known: BTreeMap<SessionRole, SessionNumber>,
+    rows: Vec<LawRow>,
 }
 
 impl Player {
@@ -96,7 +100,7 @@ impl Player {
             events: Vec::new(),
             body: Vec::new(),
             is_written: false,
-            work: Work::Unseen,
+            work: WorkEvidence::Unseen,
             now: 0,
             open: Vec::new(),
             last_key: None,
@@ -126,11 +130,11 @@ impl Player {
             }
             "again" => {
                 let key = self.last_key.unwrap();
-                self.decide(Input::EffectDone { key, outcome: Outcome::Ok(Found::Nothing) })
+                self.decide(TaskInput::EffectDone { key, outcome: TaskEffectOutcome::Ok(TaskEffectProduct::Nothing) })
             }
             "unwritten" => {
                 let key = self.last_write.unwrap();
-                self.decide(Input::EffectDone { key, outcome: Outcome::Failed(rest.to_owned()) })
+                self.decide(TaskInput::EffectDone { key, outcome: TaskEffectOutcome::Failed(rest.to_owned()) })
             }
             "state" => vec![show::state(self.state.as_ref().unwrap())],
             _ => {
@@ -150,27 +154,27 @@ impl Player {
     /// branch is gone.
     fn work(&mut self, verb: &str, rest: &str) -> Vec<String> {
         let standing = match (std::mem::take(&mut self.work), verb) {
-            (Work::Read(standing), "stands") => {
+            (WorkEvidence::Read(standing), "stands") => {
                 let name = rest.strip_prefix("on ").unwrap();
                 let head = match name.split_once(' ') {
-                    Some(("rebased", name)) => Head::Rebasing(name.to_owned()),
-                    Some(_) | None if name == "nothing" => Head::Detached,
-                    Some(_) | None => Head::Branch(name.to_owned()),
+                    Some(("rebased", name)) => WorkHead::Rebasing(name.to_owned()),
+                    Some(_) | None if name == "nothing" => WorkHead::Detached,
+                    Some(_) | None => WorkHead::Branch(name.to_owned()),
                 };
-                Standing { head, ..standing }
+                WorkStanding { head, ..standing }
             }
-            (Work::Read(standing), "dirties") => Standing { dirty: rest.to_owned(), ..standing },
+            (WorkEvidence::Read(standing), "dirties") => WorkStanding { dirty: rest.to_owned(), ..standing },
             (_, "commits") => {
-                let (commit, tree) = (Commit(rest.to_owned()), Tree(format!("tree of {rest}")));
-                Standing { head: Head::Branch("fix".to_owned()), commit, tree, dirty: String::new() }
+                let (commit, tree) = (CommitId(rest.to_owned()), TreeId(format!("tree of {rest}")));
+                WorkStanding { head: WorkHead::Branch("fix".to_owned()), commit, tree, dirty: String::new() }
             }
             (_, "unseen") => return Vec::new(),
             _ => {
-                self.work = Work::Unreadable(rest.to_owned());
+                self.work = WorkEvidence::Unreadable(rest.to_owned());
                 return Vec::new();
             }
         };
-        self.work = Work::Read(standing);
+        self.work = WorkEvidence::Read(standing);
         Vec::new()
     }
 
@@ -182,15 +186,15 @@ impl Player {
         Vec::new()
     }
 
-    fn room(rest: &str, otherwise: Room) -> Room {
-        if rest.ends_with("full") { Room::Full } else { otherwise }
+    fn room(rest: &str, otherwise: WorkspaceReservation) -> WorkspaceReservation {
+        if rest.ends_with("full") { WorkspaceReservation::Full } else { otherwise }
     }
 
     fn create(&mut self, who: &str, rest: &str) -> Vec<String> {
         let (summary, rest) = rest.strip_prefix('"').and_then(|rest| rest.split_once('"')).unwrap();
         let words: Vec<&str> = rest.split_whitespace().collect();
         let status = words.iter().position(|word| *word == "in").map(|index| StateName::new(words[index + 1]));
-        let about = About {
+        let about = TaskSubject {
             summary: summary.to_owned(),
             project: "coffee".to_owned(),
             branch: "fix".to_owned(),
@@ -201,13 +205,13 @@ impl Player {
         let rows = std::mem::take(&mut self.rows);
         let body = if self.state.is_none() { std::mem::take(&mut self.body) } else { Vec::new() };
         *self = Player { rows, body, ..Player::new(self.lifecycle.clone()) };
-        let room = Self::room(rest, Room::Reserved(WorkspaceName("coffee-1".to_owned())));
+        let room = Self::room(rest, WorkspaceReservation::Reserved(WorktreePath("coffee-1".to_owned())));
         let by = match who {
-            "engine" => Asker::Engine,
-            "stranger" => Asker::Stranger,
-            _ => Asker::Person,
+            "engine" => TaskAsker::Engine,
+            "stranger" => TaskAsker::Stranger,
+            _ => TaskAsker::Person,
         };
-        let wanted = Create {
+        let wanted = NewTask {
             status,
             about,
             by,
@@ -220,14 +224,16 @@ impl Player {
         self.answered(answer)
     }
 
-    fn session(&self, who: &str) -> SessionId {
+    fn session(&self, who: &str) -> SessionNumber {
         let role = match who {
-            "worker" => Role::Worker,
-            "reviewer" => Role::Reviewer,
-            number => return SessionId(number.strip_prefix('s').unwrap().parse().unwrap()),
+            "worker" => SessionRole::Worker,
+            "reviewer" => SessionRole::Reviewer,
+            number => return SessionNumber(number.strip_prefix('s').unwrap().parse().unwrap()),
         };
         let state = self.state.as_ref().unwrap();
-        let present = [Place::Main, Place::Beside].into_iter().filter_map(|place| state.session(place).agent());
+        let present = [TaskSessionPlace::Main, TaskSessionPlace::Beside]
+            .into_iter()
+            .filter_map(|place| state.session(place).agent());
         present
             .filter(|agent| agent.role == role)
             .map(|agent| agent.id)
@@ -235,41 +241,45 @@ impl Player {
             .unwrap_or_else(|| *self.known.get(&role).unwrap_or_else(|| panic!("there was never a {who}")))
     }
 
-    fn input(&self, who: &str, verb: &str, rest: &str) -> Input {
+    fn input(&self, who: &str, verb: &str, rest: &str) -> TaskInput {
         let by = match who {
-            "person" => Asker::Person,
-            "engine" | "run" | "strayed" => Asker::Engine,
-            "stranger" => Asker::Stranger,
-            session => Asker::Session(self.session(session)),
+            "person" => TaskAsker::Person,
+            "engine" | "run" | "strayed" => TaskAsker::Engine,
+            "stranger" => TaskAsker::Stranger,
+            session => TaskAsker::Session(self.session(session)),
         };
         let evidence = self.evidence();
-        let reserved = Room::Reserved(WorkspaceName("coffee-1".to_owned()));
+        let reserved = WorkspaceReservation::Reserved(WorktreePath("coffee-1".to_owned()));
         match verb {
-            "spawn" => Input::Spawn { by, evidence, room: Self::room(rest, reserved) },
+            "spawn" => TaskInput::Spawn { by, evidence, room: Self::room(rest, reserved) },
             "move" => {
                 let to = StateName::new(rest.split(' ').next().unwrap());
-                Input::Move { by, to, evidence, room: Self::room(rest, Room::Unasked) }
+                TaskInput::Move { by, to, evidence, room: Self::room(rest, WorkspaceReservation::Unasked) }
             }
-            "verdict" => Input::Verdict { by, to: StateName::new(rest), evidence },
-            "cancel" => Input::Cancel { by, evidence },
-            "changes" => Input::RequestChanges { by, message: rest.to_owned(), evidence },
-            "merge" => Input::Merge { by, force: rest == "--force", evidence },
+            "verdict" => TaskInput::Verdict { by, to: StateName::new(rest), evidence },
+            "cancel" => TaskInput::Cancel { by, evidence },
+            "changes" => TaskInput::RequestChanges { by, message: rest.to_owned(), evidence },
+            "merge" => TaskInput::Merge { by, force: rest == "--force", evidence },
             "merged" => {
                 let push_failed = (!rest.is_empty()).then(|| rest.to_owned());
                 let commit = evidence.work.standing().map(|standing| standing.commit.clone());
-                Input::Merged { by, commit, forced: false, push_failed, evidence }
+                TaskInput::Merged { by, commit, forced: false, push_failed, evidence }
             }
-            "respawn" => Input::Respawn { by },
-            "long-summary" => Input::Update { by, update: Update::Summary("x".repeat(rest.parse::<usize>().unwrap())) },
-            "summary" => Input::Update { by, update: Update::Summary(rest.replace("\\0", "\0")) },
-            "branch" => Input::Update { by, update: Update::Branch(rest.to_owned()) },
-            "pr" => Input::Update { by, update: Update::PullRequest(rest.to_owned()) },
-            "clear" => Input::ClearAttention { by },
-            "exit" => Input::SessionExited { session: self.session(rest), exit: Exit::Code(0), evidence },
-            "killed" => Input::SessionExited { session: self.session(rest), exit: Exit::Signal(9), evidence },
-            "lost" => Input::SessionExited { session: self.session(rest), exit: Exit::Lost, evidence },
-            "adopt" => Input::SessionAdopted { session: self.session(rest) },
-            "run-reopened" => Input::RunReopened { run: rest.to_owned() },
+            "respawn" => TaskInput::Respawn { by },
+            "long-summary" => {
+                TaskInput::Update { by, update: TaskUpdate::Summary("x".repeat(rest.parse::<usize>().unwrap())) }
+            }
+            "summary" => TaskInput::Update { by, update: TaskUpdate::Summary(rest.replace("\\0", "\0")) },
+            "branch" => TaskInput::Update { by, update: TaskUpdate::Branch(rest.to_owned()) },
+            "pr" => TaskInput::Update { by, update: TaskUpdate::PullRequest(rest.to_owned()) },
+            "clear" => TaskInput::ClearAttention { by },
+            "exit" => TaskInput::SessionExited { session: self.session(rest), exit: SessionExit::Code(0), evidence },
+            "killed" => {
+                TaskInput::SessionExited { session: self.session(rest), exit: SessionExit::Signal(9), evidence }
+            }
+            "lost" => TaskInput::SessionExited { session: self.session(rest), exit: SessionExit::Lost, evidence },
+            "adopt" => TaskInput::SessionAdopted { session: self.session(rest) },
+            "run-reopened" => TaskInput::RunReopened { run: rest.to_owned() },
             "run-ended" => {
                 let words: Vec<&str> = rest.splitn(3, ' ').collect();
                 let end = match words[1] {
@@ -283,9 +293,9 @@ impl Player {
                 let own = match who {
                     "run" => true,
                     "strayed" => false,
-                    _ => began.commit == Stood::of(&evidence.work).commit,
+                    _ => began.commit == WorkSnapshot::of(&evidence.work).commit,
                 };
-                Input::RunEnded { run: words[0].to_owned(), end, why, own, evidence }
+                TaskInput::RunEnded { run: words[0].to_owned(), end, why, own, evidence }
             }
             other => panic!("a script cannot say `{other}`"),
         }
@@ -295,26 +305,26 @@ impl Player {
         let effect = self.open.first().expect("an effect is open").clone();
         let found = match (&effect.instruction, rest) {
             (Instruction::AcquireWorkspace { reserved: None }, _) => {
-                Found::Workspace(WorkspaceName("coffee-2".to_owned()))
+                TaskEffectProduct::Workspace(WorktreePath("coffee-2".to_owned()))
             }
             (Instruction::StartRun { recipe, .. }, _) => {
                 let EffectKey::Job { turn, .. } = effect.key else { panic!("no job starts {recipe}") };
-                Found::Run { id: format!("r{turn}"), began: Some(Stood::of(&self.work)) }
+                TaskEffectProduct::Run { id: format!("r{turn}"), began: Some(WorkSnapshot::of(&self.work)) }
             }
-            (Instruction::CreatePr, _) => Found::PullRequest("https://forge/pr/1".to_owned()),
-            _ => Found::Nothing,
+            (Instruction::CreatePr, _) => TaskEffectProduct::PullRequest("https://forge/pr/1".to_owned()),
+            _ => TaskEffectProduct::Nothing,
         };
         let outcome = match verb {
-            "ok" => Outcome::Ok(found),
-            "fail" => Outcome::Failed(rest.to_owned()),
-            _ => Outcome::Skipped(rest.to_owned()),
+            "ok" => TaskEffectOutcome::Ok(found),
+            "fail" => TaskEffectOutcome::Failed(rest.to_owned()),
+            _ => TaskEffectOutcome::Skipped(rest.to_owned()),
         };
         self.last_key = Some(effect.key);
         self.open.remove(0);
-        self.decide(Input::EffectDone { key: effect.key, outcome })
+        self.decide(TaskInput::EffectDone { key: effect.key, outcome })
     }
 
-    fn decide(&mut self, input: Input) -> Vec<String> {
+    fn decide(&mut self, input: TaskInput) -> Vec<String> {
         self.now += 1;
         let state = self.state.as_ref().expect("the task is created first");
         let (answer, rows) = trace(&self.lifecycle, state, &input, Moment(self.now));
@@ -323,18 +333,21 @@ impl Player {
         self.answered(answer)
     }
 
-    fn answered(&mut self, answer: Result<Decision<Event, Effect>, Refusal>) -> Vec<String> {
+    fn answered(&mut self, answer: Result<Decision<TaskEvent, TaskEffect>, Refusal>) -> Vec<String> {
         let decision = match answer {
             Ok(decision) => decision,
             Err(refusal) => return show::refusal(&refusal),
         };
         let mut said: Vec<String> =
             decision.events.iter().filter_map(|event| show::event(&self.lifecycle, event)).collect();
-        self.is_written &= !decision.events.iter().any(|event| matches!(event, Event::Moved(_)));
+        self.is_written &= !decision.events.iter().any(|event| matches!(event, TaskEvent::Moved(_)));
         self.events.extend(decision.events.iter().cloned());
         let state = TaskState::fold(&self.lifecycle, &self.events).unwrap();
         state.check_invariants(&self.lifecycle).unwrap();
-        for agent in [Place::Main, Place::Beside].into_iter().filter_map(|place| state.session(place).agent()) {
+        for agent in [TaskSessionPlace::Main, TaskSessionPlace::Beside]
+            .into_iter()
+            .filter_map(|place| state.session(place).agent())
+        {
             self.known.insert(agent.role, agent.id);
         }
         self.state = Some(state);
@@ -344,7 +357,7 @@ impl Player {
             match effect.key {
                 EffectKey::Write { .. } => self.last_write = Some(effect.key),
                 EffectKey::Job { action, .. } => {
-                    assert_ne!(action, Action::WriteArtifact);
+                    assert_ne!(action, TaskAction::WriteArtifact);
                     self.open.push(effect);
                 }
             }

@@ -5,10 +5,15 @@ use proptest::prelude::*;
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::Moment;
 use sluice_core::name::StateName;
-use sluice_core::task::input::{Found, Head, Outcome, Room, RunEnd, Standing, Update, Work};
-use sluice_core::task::session::{Change, Exit, SessionId};
-use sluice_core::task::state::{About, Commit, Phase, Tree, WorkspaceName};
-use sluice_core::task::{Asker, Create, Effect, EffectKey, Event, Evidence, Input, TaskState, create, decide};
+use sluice_core::task::input::{
+    RunEnd, TaskEffectOutcome, TaskEffectProduct, TaskUpdate, WorkEvidence, WorkHead, WorkStanding,
+    WorkspaceReservation,
+};
+use sluice_core::task::session::{SessionChange, SessionExit, SessionNumber};
+use sluice_core::task::state::{CommitId, TaskPhase, TaskSubject, TreeId, WorktreePath};
+use sluice_core::task::{
+    EffectKey, Evidence, NewTask, TaskAsker, TaskEffect, TaskEvent, TaskInput, TaskState, create, decide,
+};
 
 use super::play::lifecycle;
 
@@ -40,32 +45,32 @@ fn evidence(throw: &Throw) -> Evidence {
     Evidence { body: body.to_owned(), work: work(throw), ..Evidence::default() }
 }
 
-fn work(throw: &Throw) -> Work {
-    let head = if throw.which.is_multiple_of(5) { Head::Detached } else { Head::Branch("fix".to_owned()) };
-    let (commit, tree) = (Commit(format!("c{}", throw.which % 3)), Tree(format!("t{}", throw.which % 3)));
+fn work(throw: &Throw) -> WorkEvidence {
+    let head = if throw.which.is_multiple_of(5) { WorkHead::Detached } else { WorkHead::Branch("fix".to_owned()) };
+    let (commit, tree) = (CommitId(format!("c{}", throw.which % 3)), TreeId(format!("t{}", throw.which % 3)));
     let dirty = if throw.which.is_multiple_of(7) { "a file".to_owned() } else { String::new() };
     match throw.flag {
-        true => Work::Read(Standing { head, commit, tree, dirty }),
-        false if throw.which.is_multiple_of(2) => Work::Unreadable("no".to_owned()),
-        false => Work::Unseen,
+        true => WorkEvidence::Read(WorkStanding { head, commit, tree, dirty }),
+        false if throw.which.is_multiple_of(2) => WorkEvidence::Unreadable("no".to_owned()),
+        false => WorkEvidence::Unseen,
     }
 }
 
-fn room(throw: &Throw) -> Room {
+fn room(throw: &Throw) -> WorkspaceReservation {
     match throw.which % 3 {
-        0 => Room::Unasked,
-        1 => Room::Full,
-        _ => Room::Reserved(WorkspaceName("w".to_owned())),
+        0 => WorkspaceReservation::Unasked,
+        1 => WorkspaceReservation::Full,
+        _ => WorkspaceReservation::Reserved(WorktreePath("w".to_owned())),
     }
 }
 
-fn outcome(throw: &Throw) -> Outcome {
+fn outcome(throw: &Throw) -> TaskEffectOutcome {
     match throw.body {
-        0 => Outcome::Failed("no".to_owned()),
-        1 => Outcome::Skipped("no".to_owned()),
-        2 => Outcome::Ok(Found::Workspace(WorkspaceName("w".to_owned()))),
-        3 | 4 => Outcome::Ok(Found::Run { id: format!("r{}", throw.which % 3), began: None }),
-        _ => Outcome::Ok(Found::Nothing),
+        0 => TaskEffectOutcome::Failed("no".to_owned()),
+        1 => TaskEffectOutcome::Skipped("no".to_owned()),
+        2 => TaskEffectOutcome::Ok(TaskEffectProduct::Workspace(WorktreePath("w".to_owned()))),
+        3 | 4 => TaskEffectOutcome::Ok(TaskEffectProduct::Run { id: format!("r{}", throw.which % 3), began: None }),
+        _ => TaskEffectOutcome::Ok(TaskEffectProduct::Nothing),
     }
 }
 
@@ -74,38 +79,38 @@ fn to(lifecycle: &Lifecycle, throw: &Throw) -> StateName {
     if throw.which == 255 { StateName::new("nowhere") } else { to.clone() }
 }
 
-fn input(lifecycle: &Lifecycle, state: &TaskState, known: &[Effect], throw: &Throw) -> Input {
+fn input(lifecycle: &Lifecycle, state: &TaskState, known: &[TaskEffect], throw: &Throw) -> TaskInput {
     let session =
-        SessionId(u32::from(throw.which % 4).max(state.sessions_asked.saturating_sub(1)) + u32::from(throw.flag));
+        SessionNumber(u32::from(throw.which % 4).max(state.sessions_asked.saturating_sub(1)) + u32::from(throw.flag));
     let by = match throw.who {
-        0..3 => Asker::Person,
-        3 => Asker::Engine,
-        4 => Asker::Stranger,
-        _ => Asker::Session(session),
+        0..3 => TaskAsker::Person,
+        3 => TaskAsker::Engine,
+        4 => TaskAsker::Stranger,
+        _ => TaskAsker::Session(session),
     };
     let evidence = evidence(throw);
     match throw.kind {
-        0 => Input::Spawn { by, evidence, room: room(throw) },
-        4 if throw.which < 128 => Input::Verdict { by, to: to(lifecycle, throw), evidence },
-        1..5 => Input::Move { by, to: to(lifecycle, throw), evidence, room: room(throw) },
-        5 if throw.which < 32 => Input::Cancel { by, evidence },
-        5 => Input::RequestChanges { by, message: "more".to_owned(), evidence },
-        6 => Input::Merge { by, force: throw.flag, evidence },
+        0 => TaskInput::Spawn { by, evidence, room: room(throw) },
+        4 if throw.which < 128 => TaskInput::Verdict { by, to: to(lifecycle, throw), evidence },
+        1..5 => TaskInput::Move { by, to: to(lifecycle, throw), evidence, room: room(throw) },
+        5 if throw.which < 32 => TaskInput::Cancel { by, evidence },
+        5 => TaskInput::RequestChanges { by, message: "more".to_owned(), evidence },
+        6 => TaskInput::Merge { by, force: throw.flag, evidence },
         7 if throw.which < 64 => {
             let push_failed = throw.flag.then(|| "no".to_owned());
-            Input::Merged { by, commit: None, forced: throw.flag, push_failed, evidence }
+            TaskInput::Merged { by, commit: None, forced: throw.flag, push_failed, evidence }
         }
-        7 | 8 => Input::Respawn { by },
-        9 if throw.flag => Input::Update { by, update: Update::Summary("x".to_owned()) },
-        9 => Input::ClearAttention { by },
-        10 | 11 => Input::SessionExited { session, exit: Exit::Code(1), evidence },
-        12 => Input::SessionAdopted { session },
+        7 | 8 => TaskInput::Respawn { by },
+        9 if throw.flag => TaskInput::Update { by, update: TaskUpdate::Summary("x".to_owned()) },
+        9 => TaskInput::ClearAttention { by },
+        10 | 11 => TaskInput::SessionExited { session, exit: SessionExit::Code(1), evidence },
+        12 => TaskInput::SessionAdopted { session },
         13 | 14 => {
             let end = [RunEnd::Completed, RunEnd::Failed, RunEnd::Cancelled][usize::from(throw.body % 3)];
             let run = state.run.as_ref().filter(|_| throw.flag).map_or("r0".to_owned(), |run| run.id.clone());
             match throw.which % 4 {
-                0 => Input::RunReopened { run },
-                _ => Input::RunEnded { run, end, why: String::new(), own: throw.flag, evidence },
+                0 => TaskInput::RunReopened { run },
+                _ => TaskInput::RunEnded { run, end, why: String::new(), own: throw.flag, evidence },
             }
         }
         _ => {
@@ -113,21 +118,21 @@ fn input(lifecycle: &Lifecycle, state: &TaskState, known: &[Effect], throw: &Thr
             let any = known.get(usize::from(throw.which) % known.len().max(1));
             let key = if throw.flag { any } else { newest.or(any) };
             let key = key.map_or(EffectKey::Write { events: 0 }, |effect| effect.key);
-            Input::EffectDone { key, outcome: outcome(throw) }
+            TaskInput::EffectDone { key, outcome: outcome(throw) }
         }
     }
 }
 
 /// Applies the events, each of which must leave the task sound: hooks settle in the order in which they were queued, a
 /// session is asked for only where none lives, and one input makes one move at most.
-fn apply(lifecycle: &Lifecycle, state: &mut TaskState, events: &[Event], settled: &mut Vec<(u32, u32)>) {
+fn apply(lifecycle: &Lifecycle, state: &mut TaskState, events: &[TaskEvent], settled: &mut Vec<(u32, u32)>) {
     for event in events {
         match event {
-            Event::HookSettled { turn, step, .. } => {
+            TaskEvent::HookSettled { turn, step, .. } => {
                 assert!(settled.last().is_none_or(|last| *last < (*turn, *step)), "hooks settle in order: {settled:?}");
                 settled.push((*turn, *step));
             }
-            Event::Session { place, change: Change::Asked(agent), .. } => {
+            TaskEvent::Session { place, change: SessionChange::Asked(agent), .. } => {
                 assert!(!state.session(*place).is_living(), "{place:?} is taken");
                 assert_eq!(agent.id.0, state.sessions_asked + 1, "sessions are counted");
             }
@@ -135,7 +140,7 @@ fn apply(lifecycle: &Lifecycle, state: &mut TaskState, events: &[Event], settled
         }
         state.apply(lifecycle, event);
     }
-    let moves = events.iter().filter(|event| matches!(event, Event::Moved(_))).count();
+    let moves = events.iter().filter(|event| matches!(event, TaskEvent::Moved(_))).count();
     assert!(moves <= 1, "one input, one move");
 }
 
@@ -148,9 +153,9 @@ proptest! {
     #[test]
     fn random_inputs_never_break_a_task((which, spawn, throws) in throws()) {
         let lifecycle = lifecycle(LIFECYCLES[usize::from(which)]);
-        let about = About { summary: if spawn { "x".to_owned() } else { String::new() }, ..About::default() };
-        let room = Room::Reserved(WorkspaceName("w".to_owned()));
-        let wanted = Create { status: None, about, by: Asker::Person, spawn, evidence: Evidence::default(), room, sessions: 0 };
+        let about = TaskSubject { summary: if spawn { "x".to_owned() } else { String::new() }, ..TaskSubject::default() };
+        let room = WorkspaceReservation::Reserved(WorktreePath("w".to_owned()));
+        let wanted = NewTask { status: None, about, by: TaskAsker::Person, spawn, evidence: Evidence::default(), room, sessions: 0 };
         let first = create(&lifecycle, &wanted, Moment(0)).unwrap();
         let mut known = first.effects.clone();
         let mut history = first.events.clone();
@@ -161,7 +166,7 @@ proptest! {
             let answer = decide(&lifecycle, &state, &input, Moment(now));
             prop_assert_eq!(&answer, &decide(&lifecycle, &state, &input, Moment(now)));
             let Ok(decision) = answer else { continue };
-            if state.phase(&lifecycle) == Phase::Finished {
+            if state.phase(&lifecycle) == TaskPhase::Finished {
                 prop_assert!(decision.events.is_empty() && decision.effects.is_empty());
             }
             let asked: Vec<EffectKey> = decision.effects.iter().map(|effect| effect.key).collect();

@@ -1,23 +1,23 @@
 //! Events, effects, refusals and states, one a line. What only keeps the books is left out.
 
-use sluice_core::lifecycle::{FieldValue, HarnessChoice, Lifecycle, Permissions};
+use sluice_core::lifecycle::{AgentPermissions, FieldValue, HarnessChoice, Lifecycle};
 use sluice_core::machine::Refusal;
 use sluice_core::task::event::Settlement;
-use sluice_core::task::input::{Asker, Update};
-use sluice_core::task::session::{Change, Exit};
-use sluice_core::task::state::Workspace;
-use sluice_core::task::{Effect, Event, Instruction, TaskState};
+use sluice_core::task::input::{TaskAsker, TaskUpdate};
+use sluice_core::task::session::{SessionChange, SessionExit};
+use sluice_core::task::state::TaskWorkspace;
+use sluice_core::task::{Instruction, TaskEffect, TaskEvent, TaskState};
 
 fn line(what: &str, rest: String) -> String {
     format!("{what:<20} {rest}").trim_end().to_owned()
 }
 
-fn asker(by: Asker) -> String {
+fn asker(by: TaskAsker) -> String {
     match by {
-        Asker::Person => "a person".to_owned(),
-        Asker::Engine => "the engine".to_owned(),
-        Asker::Session(id) => id.to_string(),
-        Asker::Stranger => "a stranger".to_owned(),
+        TaskAsker::Person => "a person".to_owned(),
+        TaskAsker::Engine => "the engine".to_owned(),
+        TaskAsker::Session(id) => id.to_string(),
+        TaskAsker::Stranger => "a stranger".to_owned(),
     }
 }
 
@@ -28,67 +28,70 @@ fn value(value: &FieldValue) -> String {
     }
 }
 
-fn exit(exit: Exit) -> String {
+fn exit(exit: SessionExit) -> String {
     match exit {
-        Exit::Code(code) => format!("code {code}"),
-        Exit::Signal(signal) => format!("signal {signal}"),
-        Exit::Uprooted => "uprooted".into(),
-        Exit::Lost => "lost".to_owned(),
+        SessionExit::Code(code) => format!("code {code}"),
+        SessionExit::Signal(signal) => format!("signal {signal}"),
+        SessionExit::Uprooted => "uprooted".into(),
+        SessionExit::Lost => "lost".to_owned(),
     }
 }
 
-pub(crate) fn event(lifecycle: &Lifecycle, event: &Event) -> Option<String> {
+pub(crate) fn event(lifecycle: &Lifecycle, event: &TaskEvent) -> Option<String> {
     let name = |state| lifecycle.state_name(state);
     let rest = match event {
-        Event::Created(created) => {
-            let by = if created.by == Asker::Person { String::new() } else { format!(", by {}", asker(created.by)) };
+        TaskEvent::Created(created) => {
+            let by =
+                if created.by == TaskAsker::Person { String::new() } else { format!(", by {}", asker(created.by)) };
             format!("in {}, {:?}{by}", name(created.status), created.about.summary)
         }
-        Event::Updated(Update::Summary(long)) if long.len() > 200 => format!("Summary of {} bytes", long.len()),
-        Event::Moved(moved) => format!("{} → {}, by {}", name(moved.from), name(moved.to), asker(moved.by)),
-        Event::Respawning { by, .. } => format!("by {}", asker(*by)),
-        Event::Advanced { session, to } => format!("{session} left its artifact: to {}", name(*to)),
-        Event::VerdictRefused { session, asked } => {
+        TaskEvent::Updated(TaskUpdate::Summary(long)) if long.len() > 200 => format!("Summary of {} bytes", long.len()),
+        TaskEvent::Moved(moved) => format!("{} → {}, by {}", name(moved.from), name(moved.to), asker(moved.by)),
+        TaskEvent::Respawning { by, .. } => format!("by {}", asker(*by)),
+        TaskEvent::Advanced { session, to } => format!("{session} left its artifact: to {}", name(*to)),
+        TaskEvent::VerdictRefused { session, asked } => {
             let found = asked.found.map_or("nothing", |found| found.word());
             format!("{session} asked for {}, and TASK.md says {found}", asked.verdict.word())
         }
-        Event::Crashed { session, exit: how, count } => format!("{session}, {}: crash {count}", exit(*how)),
-        Event::Updated(update) => format!("{update:?}"),
-        Event::FieldSet { field, value: to } => format!("{field} = {}", value(to)),
-        Event::WorkspaceReserved(name) | Event::WorkspaceBound(name) => name.0.clone(),
-        Event::Session { session, change, .. } => match change {
-            Change::Asked(_) | Change::EndAsked => return None,
-            Change::NotStarted(reason) => format!("{session}: {reason}"),
-            Change::Exited(how) => format!("{session}, {}", exit(*how)),
-            Change::Started | Change::Ended | Change::NotEnded => session.to_string(),
+        TaskEvent::Crashed { session, exit: how, count } => format!("{session}, {}: crash {count}", exit(*how)),
+        TaskEvent::Updated(update) => format!("{update:?}"),
+        TaskEvent::FieldSet { field, value: to } => format!("{field} = {}", value(to)),
+        TaskEvent::WorkspaceReserved(name) | TaskEvent::WorkspaceBound(name) => name.0.clone(),
+        TaskEvent::Session { session, change, .. } => match change {
+            SessionChange::Asked(_) | SessionChange::EndAsked => return None,
+            SessionChange::NotStarted(reason) => format!("{session}: {reason}"),
+            SessionChange::Exited(how) => format!("{session}, {}", exit(*how)),
+            SessionChange::Started | SessionChange::Ended | SessionChange::NotEnded => session.to_string(),
         },
-        Event::PullRequestOpened(url) => url.clone(),
-        Event::HookSettled { action, settlement, .. } => match settlement {
+        TaskEvent::PullRequestOpened(url) => url.clone(),
+        TaskEvent::HookSettled { action, settlement, .. } => match settlement {
             Settlement::Done => return None,
             Settlement::Idle => action.to_string(),
             Settlement::Skipped(reason) | Settlement::Failed(reason) => format!("{action}: {reason}"),
         },
-        Event::HookAsked { .. } => return None,
-        Event::TurnSettled { turn } => format!("turn-{turn}"),
-        Event::RunStarted { run, .. } | Event::RunLeft { run } => run.clone(),
-        Event::RunEnded { run, end, why, judged } => {
+        TaskEvent::HookAsked { .. } => return None,
+        TaskEvent::TurnSettled { turn } => format!("turn-{turn}"),
+        TaskEvent::RunStarted { run, .. } | TaskEvent::RunLeft { run } => run.clone(),
+        TaskEvent::RunEnded { run, end, why, judged } => {
             let commit = judged.as_ref().and_then(|work| work.commit.as_ref());
             let judged = commit.map_or(String::new(), |commit| format!(", judged {}", commit.0));
             format!("{run} {}{judged} {why}", end.word())
         }
-        Event::NotWritten(reason) => format!("write_artifact: {reason}"),
-        Event::AttentionSet(attention) => attention.to_string(),
-        Event::Merged { commit, forced } => match (commit, forced) {
+        TaskEvent::NotWritten(reason) => format!("write_artifact: {reason}"),
+        TaskEvent::AttentionSet(attention) => attention.to_string(),
+        TaskEvent::Merged { commit, forced } => match (commit, forced) {
             (Some(commit), true) => format!("{} by force", commit.0),
             (Some(commit), false) => commit.0.clone(),
             (None, _) => String::new(),
         },
-        Event::Began { .. } | Event::Cancelled | Event::WorkspaceReleased | Event::AttentionCleared => String::new(),
+        TaskEvent::Began { .. } | TaskEvent::Cancelled | TaskEvent::WorkspaceReleased | TaskEvent::AttentionCleared => {
+            String::new()
+        }
     };
     Some(line(event.type_name(), rest))
 }
 
-pub(crate) fn effect(effect: &Effect) -> String {
+pub(crate) fn effect(effect: &TaskEffect) -> String {
     let rest = match &effect.instruction {
         Instruction::AcquireWorkspace { reserved } => {
             reserved.as_ref().map_or("any".to_owned(), |reserved| reserved.0.clone())
@@ -100,8 +103,8 @@ pub(crate) fn effect(effect: &Effect) -> String {
                 HarnessChoice::Review => "review",
             };
             let permissions = match start.permissions {
-                Permissions::Full => "full",
-                Permissions::Reduced => "reduced",
+                AgentPermissions::Full => "full",
+                AgentPermissions::Reduced => "reduced",
             };
             let prompt = start.prompt.lines().next().unwrap_or_default();
             let (session, role, window) = (start.session, start.role.word(), &start.window);
@@ -142,9 +145,9 @@ pub(crate) fn refusal(refusal: &Refusal) -> Vec<String> {
 
 pub(crate) fn state(state: &TaskState) -> String {
     let workspace = match &state.workspace {
-        Workspace::Unbound => "no workspace".to_owned(),
-        Workspace::Reserved(name) => format!("{} reserved", name.0),
-        Workspace::Bound(name) => name.0.clone(),
+        TaskWorkspace::Unbound => "no workspace".to_owned(),
+        TaskWorkspace::Reserved(name) => format!("{} reserved", name.0),
+        TaskWorkspace::Bound(name) => name.0.clone(),
     };
     let run = state
         .run

@@ -5,20 +5,20 @@
 use std::time::Duration;
 
 use sluice_core::recipe::Data;
-use sluice_core::span::{At, Span, Text};
+use sluice_core::span::{SourceText, Span, SpannedValue};
 
 use crate::duration;
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{Node, NodeValue, TableEntry};
 
 /// A table to read from.
 #[derive(Clone, Copy)]
-pub(super) struct Fields<'a> {
+pub(super) struct TableFields<'a> {
     node: &'a Node,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> TableFields<'a> {
     pub(super) fn of(node: &'a Node) -> Self {
-        Fields { node }
+        TableFields { node }
     }
 
     pub(super) fn span(self) -> Span {
@@ -34,18 +34,18 @@ impl<'a> Fields<'a> {
         self.entries().iter().find(|entry| entry.key.value == key).map(|entry| entry.key.span)
     }
 
-    pub(super) fn entries(self) -> &'a [Entry] {
+    pub(super) fn entries(self) -> &'a [TableEntry] {
         match &self.node.value {
-            Value::Table(entries) => entries,
+            NodeValue::Table(entries) => entries,
             _ => &[],
         }
     }
 
-    pub(super) fn text(self, key: &str) -> Option<&'a Text> {
+    pub(super) fn text(self, key: &str) -> Option<&'a SourceText> {
         self.node(key).and_then(Node::as_text)
     }
 
-    pub(super) fn name(self, key: &str) -> Option<At<String>> {
+    pub(super) fn name(self, key: &str) -> Option<SpannedValue<String>> {
         self.text(key).map(named)
     }
 
@@ -53,17 +53,17 @@ impl<'a> Fields<'a> {
         self.text(key).map(|text| text.value.clone())
     }
 
-    pub(super) fn number<N: TryFrom<i64>>(self, key: &str) -> Option<At<N>> {
+    pub(super) fn number<N: TryFrom<i64>>(self, key: &str) -> Option<SpannedValue<N>> {
         let node = self.node(key)?;
         match node.value {
-            Value::Integer(number) => N::try_from(number).ok().map(|number| At::new(number, node.span)),
+            NodeValue::Integer(number) => N::try_from(number).ok().map(|number| SpannedValue::new(number, node.span)),
             _ => None,
         }
     }
 
     pub(super) fn flag(self, key: &str) -> Option<bool> {
         match self.node(key)?.value {
-            Value::Bool(value) => Some(value),
+            NodeValue::Bool(value) => Some(value),
             _ => None,
         }
     }
@@ -72,27 +72,27 @@ impl<'a> Fields<'a> {
         self.node(key).and_then(|node| duration::of(node).ok())
     }
 
-    pub(super) fn table(self, key: &str) -> Option<Fields<'a>> {
-        self.node(key).filter(|node| matches!(node.value, Value::Table(_))).map(Fields::of)
+    pub(super) fn table(self, key: &str) -> Option<TableFields<'a>> {
+        self.node(key).filter(|node| matches!(node.value, NodeValue::Table(_))).map(TableFields::of)
     }
 
     pub(super) fn list(self, key: &str) -> &'a [Node] {
         match self.node(key).map(|node| &node.value) {
-            Some(Value::List(nodes)) => nodes,
+            Some(NodeValue::List(nodes)) => nodes,
             _ => &[],
         }
     }
 
     /// The tables of a list.
-    pub(super) fn tables(self, key: &str) -> impl Iterator<Item = Fields<'a>> {
-        self.list(key).iter().filter(|node| matches!(node.value, Value::Table(_))).map(Fields::of)
+    pub(super) fn tables(self, key: &str) -> impl Iterator<Item = TableFields<'a>> {
+        self.list(key).iter().filter(|node| matches!(node.value, NodeValue::Table(_))).map(TableFields::of)
     }
 
     /// The names in a list of texts; `None` when there is no such list.
-    pub(super) fn names(self, key: &str) -> Option<Vec<At<String>>> {
+    pub(super) fn names(self, key: &str) -> Option<Vec<SpannedValue<String>>> {
         match &self.node(key)?.value {
-            Value::List(nodes) => Some(nodes.iter().filter_map(Node::as_text).map(named).collect()),
-            Value::Null => Some(Vec::new()),
+            NodeValue::List(nodes) => Some(nodes.iter().filter_map(Node::as_text).map(named).collect()),
+            NodeValue::Null => Some(Vec::new()),
             _ => None,
         }
     }
@@ -104,20 +104,20 @@ impl<'a> Fields<'a> {
     }
 }
 
-pub(super) fn named(text: &Text) -> At<String> {
-    At::new(text.value.clone(), text.span)
+pub(super) fn named(text: &SourceText) -> SpannedValue<String> {
+    SpannedValue::new(text.value.clone(), text.span)
 }
 
 /// A value of any shape.
 pub(super) fn data(node: &Node) -> Data {
     match &node.value {
-        Value::Null => Data::Null,
-        Value::Bool(value) => Data::Bool(*value),
-        Value::Integer(number) => Data::Number(number.to_string()),
-        Value::Decimal(number) => Data::Number(number.clone()),
-        Value::Text(text) => Data::Text(text.value.clone()),
-        Value::List(nodes) => Data::List(nodes.iter().map(data).collect()),
-        Value::Table(entries) => {
+        NodeValue::Null => Data::Null,
+        NodeValue::Bool(value) => Data::Bool(*value),
+        NodeValue::Integer(number) => Data::Number(number.to_string()),
+        NodeValue::Decimal(number) => Data::Number(number.clone()),
+        NodeValue::Text(text) => Data::Text(text.value.clone()),
+        NodeValue::List(nodes) => Data::List(nodes.iter().map(data).collect()),
+        NodeValue::Table(entries) => {
             Data::Table(entries.iter().map(|entry| (entry.key.value.clone(), data(&entry.value))).collect())
         }
     }

@@ -2,17 +2,20 @@
 
 use std::time::Duration;
 
-use sluice_core::findings::Findings;
-use sluice_core::lifecycle::Permissions;
-use sluice_core::problem::{Code, Problem};
-use sluice_core::recipe::draft::{Draft, Input, Items, LoopBack, Prompt, Retry, RunHook, Step, Trigger, Work};
-use sluice_core::recipe::{Dialect, FailureKind, InputKind, Join, OnExhausted, OnLimit};
-use sluice_core::span::{At, Text};
+use sluice_core::findings::CheckFindings;
+use sluice_core::lifecycle::AgentPermissions;
+use sluice_core::problem::{Code, Diagnosis};
+use sluice_core::recipe::draft::{
+    InputDraft, ItemsDraft, LoopBackDraft, PromptDraft, RecipeDraft, RetryDraft, RunHookDraft, StepDraft,
+    StepWorkDraft, TriggerDraft,
+};
+use sluice_core::recipe::{FailureKind, Join, OnExhausted, OnLimit, RecipeDialect, RecipeInputKind};
+use sluice_core::span::{SourceText, SpannedValue};
 
-use super::fields::{Fields, data, named};
+use super::fields::{TableFields, data, named};
 use super::sense::{self, told};
 use crate::prompts::PromptReader;
-use crate::tree::{Node, Value};
+use crate::tree::{Node, NodeValue};
 
 /// Ended runs of a repeating recipe that are kept, unless the file says otherwise.
 const KEEP: u32 = 20;
@@ -25,24 +28,30 @@ const JOINS: [(&str, Join); 3] =
     [("none_failed", Join::NoneFailed), ("all_completed", Join::AllCompleted), ("any_completed", Join::AnyCompleted)];
 
 /// The draft that `node` says in `dialect`; prompt files are read by `prompts`.
-pub fn lower(node: &Node, dialect: Dialect, prompts: &mut PromptReader<'_>, findings: &mut Findings) -> Draft {
-    let file = Fields::of(node);
+pub fn lower(
+    node: &Node,
+    dialect: RecipeDialect,
+    prompts: &mut PromptReader<'_>,
+    findings: &mut CheckFindings,
+) -> RecipeDraft {
+    let file = TableFields::of(node);
     let header = match dialect {
-        Dialect::Manifest => file.table("workflow").unwrap_or(file),
-        Dialect::Grimoire | Dialect::Template => file,
+        RecipeDialect::Manifest => file.table("workflow").unwrap_or(file),
+        RecipeDialect::Grimoire | RecipeDialect::Template => file,
     };
     let name_key = match dialect {
-        Dialect::Manifest | Dialect::Grimoire => "name",
-        Dialect::Template => "template",
+        RecipeDialect::Manifest | RecipeDialect::Grimoire => "name",
+        RecipeDialect::Template => "template",
     };
     if let (Some(_), Some(second)) = (file.key("input"), file.key("inputs")) {
-        findings
-            .add(Problem::new(Code::KeyConflict, second, "`input` and `inputs`").help("they mean the same: write one"));
+        findings.add(
+            Diagnosis::new(Code::KeyConflict, second, "`input` and `inputs`").help("they mean the same: write one"),
+        );
     }
     let input_key = if file.key("input").is_some() { "input" } else { "inputs" };
     no_steps(file, findings);
     sense::time_limit(file, findings);
-    Draft {
+    RecipeDraft {
         span: file.span(),
         dialect,
         name: header.name(name_key),
@@ -62,58 +71,63 @@ pub fn lower(node: &Node, dialect: Dialect, prompts: &mut PromptReader<'_>, find
     }
 }
 
-fn no_steps(file: Fields<'_>, findings: &mut Findings) {
+fn no_steps(file: TableFields<'_>, findings: &mut CheckFindings) {
     let empty = match file.node("steps").map(|node| &node.value) {
-        Some(Value::List(steps)) => steps.is_empty(),
-        Some(Value::Null) => true,
+        Some(NodeValue::List(steps)) => steps.is_empty(),
+        Some(NodeValue::Null) => true,
         _ => false,
     };
     if let Some(span) = file.key("steps").filter(|_| empty) {
-        findings.hole(Problem::new(Code::MissingKey, span, "there are no steps").help("add at least one"));
+        findings.hole(Diagnosis::new(Code::MissingKey, span, "there are no steps").help("add at least one"));
     }
 }
 
-fn version(header: Fields<'_>) -> String {
+fn version(header: TableFields<'_>) -> String {
     let number = header.number::<i64>("version").map(|version| version.value.to_string());
     header.string("version").or(number).unwrap_or_else(|| "1".into())
 }
 
-fn trigger(fields: Fields<'_>) -> Option<Trigger> {
-    Some(Trigger { event: fields.name("event")?, filter: fields.text("where").cloned() })
+fn trigger(fields: TableFields<'_>) -> Option<TriggerDraft> {
+    Some(TriggerDraft { event: fields.name("event")?, filter: fields.text("where").cloned() })
 }
 
-fn input(fields: Fields<'_>) -> Option<Input> {
-    let kinds: Vec<(&str, InputKind)> = InputKind::ALL.iter().map(|kind| (kind.word(), *kind)).collect();
-    Some(Input {
+fn input(fields: TableFields<'_>) -> Option<InputDraft> {
+    let kinds: Vec<(&str, RecipeInputKind)> = RecipeInputKind::ALL.iter().map(|kind| (kind.word(), *kind)).collect();
+    Some(InputDraft {
         name: fields.name("name")?,
-        kind: fields.choice("type", &kinds).unwrap_or(InputKind::Any),
+        kind: fields.choice("type", &kinds).unwrap_or(RecipeInputKind::Any),
         required: fields.flag("required"),
-        default: fields.node("default").map(|node| At::new(data(node), node.span)),
+        default: fields.node("default").map(|node| SpannedValue::new(data(node), node.span)),
     })
 }
 
-fn run_hook(fields: Fields<'_>, findings: &mut Findings) -> Option<RunHook> {
+fn run_hook(fields: TableFields<'_>, findings: &mut CheckFindings) -> Option<RunHookDraft> {
     match fields.text("action")?.value.as_str() {
-        "notify" => told(fields, "message", findings).cloned().map(RunHook::Notify),
-        "run_command" => told(fields, "command", findings).cloned().map(RunHook::RunCommand),
-        "start" => fields.string("recipe").map(RunHook::Start),
+        "notify" => told(fields, "message", findings).cloned().map(RunHookDraft::Notify),
+        "run_command" => told(fields, "command", findings).cloned().map(RunHookDraft::RunCommand),
+        "start" => fields.string("recipe").map(RunHookDraft::Start),
         _ => None,
     }
 }
 
-fn step(fields: Fields<'_>, dialect: Dialect, prompts: &mut PromptReader<'_>, findings: &mut Findings) -> Option<Step> {
+fn step(
+    fields: TableFields<'_>,
+    dialect: RecipeDialect,
+    prompts: &mut PromptReader<'_>,
+    findings: &mut CheckFindings,
+) -> Option<StepDraft> {
     let (name, needs, condition) = match dialect {
-        Dialect::Manifest => ("id", "depends_on", "condition"),
-        Dialect::Grimoire => ("name", "needs", "when"),
-        Dialect::Template => ("id", "needs", "when"),
+        RecipeDialect::Manifest => ("id", "depends_on", "condition"),
+        RecipeDialect::Grimoire => ("name", "needs", "when"),
+        RecipeDialect::Template => ("id", "needs", "when"),
     };
     let name = fields.name(name)?;
     sense::time_limit(fields, findings);
     match dialect {
-        Dialect::Manifest => sense::retries(fields, findings),
-        Dialect::Grimoire | Dialect::Template => {}
+        RecipeDialect::Manifest => sense::retries(fields, findings),
+        RecipeDialect::Grimoire | RecipeDialect::Template => {}
     }
-    Some(Step {
+    Some(StepDraft {
         span: fields.span(),
         title: fields.string("title"),
         role: fields.name("role"),
@@ -129,31 +143,32 @@ fn step(fields: Fields<'_>, dialect: Dialect, prompts: &mut PromptReader<'_>, fi
         join: fields.choice("join", &JOINS),
         always: fields.flag("always").unwrap_or(false),
         harness: fields.string("harness"),
-        permissions: fields.choice("permissions", &[("full", Permissions::Full), ("reduced", Permissions::Reduced)]),
+        permissions: fields
+            .choice("permissions", &[("full", AgentPermissions::Full), ("reduced", AgentPermissions::Reduced)]),
         acts_as_person: fields
             .choice("acts_as", &[("person", ())])
             .and(fields.text("acts_as"))
-            .map(|text| At::new((), text.span)),
+            .map(|text| SpannedValue::new((), text.span)),
         name,
     })
 }
 
-fn retry(fields: Fields<'_>) -> Option<Retry> {
-    let kinds = |name: &At<String>| FailureKind::NAMED.into_iter().find(|kind| kind.word() == name.value);
-    Some(Retry {
+fn retry(fields: TableFields<'_>) -> Option<RetryDraft> {
+    let kinds = |name: &SpannedValue<String>| FailureKind::NAMED.into_iter().find(|kind| kind.word() == name.value);
+    Some(RetryDraft {
         max: fields.number("max")?.value,
         backoff: fields.duration("backoff"),
         on: fields.names("on").unwrap_or_default().iter().filter_map(kinds).collect(),
     })
 }
 
-fn loop_back(fields: Fields<'_>) -> Option<LoopBack> {
+fn loop_back(fields: TableFields<'_>) -> Option<LoopBackDraft> {
     if let Some(to) = fields.name("loop_to") {
         let max = fields.number("max_retries").map(|max| max.value);
-        return Some(LoopBack { to, max, on_exhausted: OnExhausted::Fail });
+        return Some(LoopBackDraft { to, max, on_exhausted: OnExhausted::Fail });
     }
     let back = fields.table("loop")?;
-    Some(LoopBack {
+    Some(LoopBackDraft {
         to: back.name("to")?,
         max: Some(back.number("max")?.value),
         on_exhausted: back
@@ -163,12 +178,12 @@ fn loop_back(fields: Fields<'_>) -> Option<LoopBack> {
 }
 
 fn work(
-    fields: Fields<'_>,
-    name: &At<String>,
-    dialect: Dialect,
+    fields: TableFields<'_>,
+    name: &SpannedValue<String>,
+    dialect: RecipeDialect,
     prompts: &mut PromptReader<'_>,
-    findings: &mut Findings,
-) -> Option<Work> {
+    findings: &mut CheckFindings,
+) -> Option<StepWorkDraft> {
     let limit = |key: &str| fields.choice(key, &LIMITS).unwrap_or(OnLimit::Block);
     let count = |key: &str, otherwise: u32| fields.number(key).map_or(otherwise, |number| number.value);
     let kind = match fields.node("type") {
@@ -176,25 +191,25 @@ fn work(
         None => "agent".into(),
     };
     match kind.as_str() {
-        "agent" => Some(Work::Agent { prompt: prompt(fields, name, dialect, prompts, findings)? }),
-        "agent-loop" => Some(Work::AgentLoop {
+        "agent" => Some(StepWorkDraft::Agent { prompt: prompt(fields, name, dialect, prompts, findings)? }),
+        "agent-loop" => Some(StepWorkDraft::AgentLoop {
             prompt: prompt(fields, name, dialect, prompts, findings)?,
-            arbiter: Prompt::Inline(told(fields, "arbiter_prompt", findings)?.clone()),
+            arbiter: PromptDraft::Inline(told(fields, "arbiter_prompt", findings)?.clone()),
             max_iterations: count("max_iterations", MAX_ITERATIONS),
             on_max: limit("on_max_iterations"),
         }),
-        "parallel-agents" => Some(Work::ParallelAgents {
+        "parallel-agents" => Some(StepWorkDraft::ParallelAgents {
             items: items(fields.node("for_each")?)?,
             prompt: prompt(fields, name, dialect, prompts, findings)?,
             max_concurrent: count("max_concurrent", MAX_CONCURRENT),
             on_failure: limit("on_failure"),
         }),
-        "script" => Some(Work::Script { command: told(fields, "command", findings)?.clone() }),
-        "gate" => Some(Work::Gate {
+        "script" => Some(StepWorkDraft::Script { command: told(fields, "command", findings)?.clone() }),
+        "gate" => Some(StepWorkDraft::Gate {
             command: told(fields, "command", findings)?.clone(),
             message: fields.text("message").cloned(),
         }),
-        "task" => Some(Work::Task {
+        "task" => Some(StepWorkDraft::Task {
             summary: told(fields, "summary", findings)?.clone(),
             branch: fields.text("branch").cloned(),
             workflow: fields.string("workflow"),
@@ -205,51 +220,51 @@ fn work(
     }
 }
 
-fn items(node: &Node) -> Option<Items> {
+fn items(node: &Node) -> Option<ItemsDraft> {
     match &node.value {
-        Value::Text(text) => Some(Items::Text(text.clone())),
-        Value::List(nodes) => Some(Items::Listed(nodes.iter().map(data).collect())),
+        NodeValue::Text(text) => Some(ItemsDraft::Text(text.clone())),
+        NodeValue::List(nodes) => Some(ItemsDraft::Listed(nodes.iter().map(data).collect())),
         _ => None,
     }
 }
 
 /// What an agent is told: `prompt`, `prompt_file`, or the instructions of a template's step.
 fn prompt(
-    fields: Fields<'_>,
-    name: &At<String>,
-    dialect: Dialect,
+    fields: TableFields<'_>,
+    name: &SpannedValue<String>,
+    dialect: RecipeDialect,
     prompts: &mut PromptReader<'_>,
-    findings: &mut Findings,
-) -> Option<Prompt> {
+    findings: &mut CheckFindings,
+) -> Option<PromptDraft> {
     if let (Some(_), Some(file)) = (fields.key("prompt"), fields.key("prompt_file")) {
         findings.add(
-            Problem::new(Code::KeyConflict, file, "`prompt` and `prompt_file` in one step")
+            Diagnosis::new(Code::KeyConflict, file, "`prompt` and `prompt_file` in one step")
                 .help("a step has one of them"),
         );
         return None;
     }
     if fields.text("prompt").is_some() {
-        return told(fields, "prompt", findings).cloned().map(Prompt::Inline);
+        return told(fields, "prompt", findings).cloned().map(PromptDraft::Inline);
     }
     if fields.text("prompt_file").is_some() {
         let path = told(fields, "prompt_file", findings)?;
-        return Some(Prompt::File { path: named(path), found: prompts.read(&path.value) });
+        return Some(PromptDraft::File { path: named(path), found: prompts.read(&path.value) });
     }
     if fields.key("prompt").is_some() || fields.key("prompt_file").is_some() {
         return None;
     }
     match dialect {
-        Dialect::Template => {
+        RecipeDialect::Template => {
             let said = |key: &str| fields.text(key).filter(|text| !sense::is_blank(text)).cloned();
             let instructions = said("description").or_else(|| said("title"));
-            let own_name = || Text::whole(name.value.clone(), name.span);
-            Some(Prompt::Inline(instructions.unwrap_or_else(own_name)))
+            let own_name = || SourceText::whole(name.value.clone(), name.span);
+            Some(PromptDraft::Inline(instructions.unwrap_or_else(own_name)))
         }
-        Dialect::Manifest | Dialect::Grimoire if sense::meant_otherwise(fields, dialect) => None,
-        Dialect::Manifest | Dialect::Grimoire => {
+        RecipeDialect::Manifest | RecipeDialect::Grimoire if sense::meant_otherwise(fields, dialect) => None,
+        RecipeDialect::Manifest | RecipeDialect::Grimoire => {
             let message = format!("the step `{}` does not say what its agent is told", name.value);
             findings.hole(
-                Problem::new(Code::MissingKey, name.span, message)
+                Diagnosis::new(Code::MissingKey, name.span, message)
                     .help("add `prompt` or `prompt_file`, or `type: script` with a `command`"),
             );
             None

@@ -2,17 +2,17 @@
 //!
 //! The shape cannot tell these: whether a number or a text makes sense depends on what stands beside it.
 
-use sluice_core::expr::{self, Expr, Op, Value};
-use sluice_core::findings::Findings;
-use sluice_core::problem::{Code, Problem, clip, closest};
-use sluice_core::recipe::Dialect;
-use sluice_core::span::{At, Text};
+use sluice_core::expr::{self, CompareOp, Expr, ExprValue};
+use sluice_core::findings::CheckFindings;
+use sluice_core::problem::{Code, Diagnosis, clip, closest};
+use sluice_core::recipe::RecipeDialect;
+use sluice_core::span::{SourceText, SpannedValue};
 
-use super::fields::Fields;
+use super::fields::TableFields;
 use super::recipe_shapes;
 
 /// The text at `key`, which must say something. One that is blank is reported, and reads as if it were not there.
-pub(super) fn told<'a>(fields: Fields<'a>, key: &str, findings: &mut Findings) -> Option<&'a Text> {
+pub(super) fn told<'a>(fields: TableFields<'a>, key: &str, findings: &mut CheckFindings) -> Option<&'a SourceText> {
     let text = fields.text(key)?;
     match is_blank(text) {
         true => {
@@ -24,44 +24,44 @@ pub(super) fn told<'a>(fields: Fields<'a>, key: &str, findings: &mut Findings) -
 }
 
 /// Whether nothing but blanks stands there.
-pub(super) fn is_blank(text: &Text) -> bool {
+pub(super) fn is_blank(text: &SourceText) -> bool {
     text.value.trim().is_empty()
 }
 
 /// That `text`, the value of `key`, is empty.
-pub(super) fn empty(key: &str, text: &Text) -> Problem {
-    Problem::new(Code::MissingKey, text.span, format!("`{}` is empty", clip(key)))
+pub(super) fn empty(key: &str, text: &SourceText) -> Diagnosis {
+    Diagnosis::new(Code::MissingKey, text.span, format!("`{}` is empty", clip(key)))
 }
 
 /// Reports a `timeout` of nothing.
-pub(super) fn time_limit(fields: Fields<'_>, findings: &mut Findings) {
+pub(super) fn time_limit(fields: TableFields<'_>, findings: &mut CheckFindings) {
     if let (Some(limit), Some(node)) = (fields.duration("timeout"), fields.node("timeout"))
         && limit.is_zero()
     {
         findings.add(
-            Problem::new(Code::BadQuantity, node.span, "`timeout` is 0, and nothing is done in no time")
+            Diagnosis::new(Code::BadQuantity, node.span, "`timeout` is 0, and nothing is done in no time")
                 .help("write a time such as `30m`, or leave it out for no limit"),
         );
     }
 }
 
 /// Reports `max_retries` of a manifest where it allows no turn of a loop, or says a second time what `retry` says.
-pub(super) fn retries(fields: Fields<'_>, findings: &mut Findings) {
-    let Some(max): Option<At<u32>> = fields.number("max_retries") else { return };
+pub(super) fn retries(fields: TableFields<'_>, findings: &mut CheckFindings) {
+    let Some(max): Option<SpannedValue<u32>> = fields.number("max_retries") else { return };
     let reviewed = failed_review(fields);
     let needed = |step: &String| fields.names("depends_on").is_some_and(|all| all.iter().any(|it| it.value == *step));
     let target = fields.name("loop_to").map(|to| to.value).or_else(|| reviewed.clone().filter(needed));
     if let (0, Some(target)) = (max.value, target) {
         let message = format!("`max_retries` is 0, so the loop to `{}` is never taken", clip(&target));
         findings.add(
-            Problem::new(Code::BadQuantity, max.span, message)
+            Diagnosis::new(Code::BadQuantity, max.span, message)
                 .help("write how often it may go back, at least 1, or remove the loop"),
         );
     }
     let loops = fields.key("loop_to").is_some() || reviewed.is_some();
     if let (Some(span), Some(other), false) = (fields.key("max_retries"), fields.key("retry"), loops) {
         findings.add(
-            Problem::new(Code::KeyConflict, span, "`max_retries` and `retry` in one step")
+            Diagnosis::new(Code::KeyConflict, span, "`max_retries` and `retry` in one step")
                 .other(other, "this says it too")
                 .help("without a loop both say how often the step is tried again: keep `retry`"),
         );
@@ -69,15 +69,15 @@ pub(super) fn retries(fields: Fields<'_>, findings: &mut Findings) {
 }
 
 /// The step whose failed review this one waits for: such a step with `max_retries` loops back to the review.
-fn failed_review(fields: Fields<'_>) -> Option<String> {
+fn failed_review(fields: TableFields<'_>) -> Option<String> {
     let Ok(Expr::Compare(compare)) = expr::parse(&fields.text("condition")?.value) else { return None };
-    let Value::Text(text) = &compare.value else { return None };
-    let asks = matches!((compare.op, text.as_str()), (Op::Equal, "FAIL") | (Op::NotEqual, "PASS"));
+    let ExprValue::Text(text) = &compare.value else { return None };
+    let asks = matches!((compare.op, text.as_str()), (CompareOp::Equal, "FAIL") | (CompareOp::NotEqual, "PASS"));
     (asks && compare.path.tail() == ["result"]).then(|| compare.path.head().to_owned())
 }
 
 /// Whether an agent without a prompt has been reported already, by a key that is misspelt or goes with another type.
-pub(super) fn meant_otherwise(fields: Fields<'_>, dialect: Dialect) -> bool {
+pub(super) fn meant_otherwise(fields: TableFields<'_>, dialect: RecipeDialect) -> bool {
     let shape = recipe_shapes::step(dialect);
     let says_work = |key: &str| match shape.field(key) {
         Some(_) => matches!(key, "command" | "summary"),

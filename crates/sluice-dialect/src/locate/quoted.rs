@@ -5,7 +5,7 @@
 //! which the parser has done, and never points at a wrong place.
 
 use super::{BLANKS, push};
-use sluice_core::span::Run;
+use sluice_core::span::TextRun;
 use std::ops::Range;
 
 /// How a text is quoted.
@@ -20,8 +20,8 @@ pub(crate) enum Quotes {
 }
 
 /// The runs of `value`, which was written in `region` of `source` between `quotes`.
-pub(crate) fn runs(value: &str, source: &str, region: Range<usize>, quotes: Quotes) -> Vec<Run> {
-    let mut walk = Walk { value, at: 0, runs: Vec::new() };
+pub(crate) fn runs(value: &str, source: &str, region: Range<usize>, quotes: Quotes) -> Vec<TextRun> {
+    let mut walk = QuoteWalk { value, at: 0, runs: Vec::new() };
     let Some(raw) = source.get(region.clone()) else { return walk.runs };
     let mut place = 0;
     while let Some(first) = raw[place..].chars().next() {
@@ -43,13 +43,13 @@ pub(crate) fn runs(value: &str, source: &str, region: Range<usize>, quotes: Quot
 }
 
 /// How far the text has been found.
-struct Walk<'a> {
+struct QuoteWalk<'a> {
     value: &'a str,
     at: usize,
-    runs: Vec<Run>,
+    runs: Vec<TextRun>,
 }
 
-impl Walk<'_> {
+impl QuoteWalk<'_> {
     /// The text goes on with `letters`, which stand at `file` as they are.
     fn same(&mut self, letters: &str, file: usize) -> Option<()> {
         let at = self.at;
@@ -142,11 +142,11 @@ fn meant(sign: char) -> Option<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::{Syntax, read};
-    use sluice_core::span::{FileId, Text};
+    use crate::read::{FileSyntax, read};
+    use sluice_core::span::{FileId, SourceText};
 
     /// The text that the key `a` of a file has.
-    fn text(file: &str, syntax: Syntax) -> Text {
+    fn text(file: &str, syntax: FileSyntax) -> SourceText {
         let reading = read(FileId(0), file, syntax);
         assert_eq!(reading.problems, [], "{file:?}");
         reading.node.unwrap().get("a").unwrap().as_text().unwrap().clone()
@@ -154,7 +154,7 @@ mod tests {
 
     /// Every `${x}` of the text is found where the file has it, in order.
     #[track_caller]
-    fn all_found(file: &str, syntax: Syntax) {
+    fn all_found(file: &str, syntax: FileSyntax) {
         let text = text(file, syntax);
         let in_file: Vec<_> = file.match_indices("${x}").map(|(at, it)| at..at + it.len()).collect();
         let in_text: Vec<_> =
@@ -176,7 +176,7 @@ mod tests {
             "'it''s ${x}'",
             "'''${x}''\n  two ${x} '''",
         ] {
-            all_found(&format!("é: 1\na: {quoted}\nb: 2\n"), Syntax::Yaml);
+            all_found(&format!("é: 1\na: {quoted}\nb: 2\n"), FileSyntax::Yaml);
         }
     }
 
@@ -190,19 +190,19 @@ mod tests {
             "\"\"\"\r\none\\t${x}\r\n  ${x}\"\"\"",
             "'''\none \\n ${x}'''",
         ] {
-            all_found(&format!("\"é\" = 1\na = {quoted}\nb = 2\n"), Syntax::Toml);
+            all_found(&format!("\"é\" = 1\na = {quoted}\nb = 2\n"), FileSyntax::Toml);
         }
     }
 
     #[test]
     fn what_is_not_known_ends_the_walk() {
         let source = r"a\qb";
-        assert_eq!(runs("aqb", source, 0..4, Quotes::Double), [Run { text: 0, file: 0, len: 1 }]);
-        assert_eq!(runs("ab", r"a\u12", 0..5, Quotes::Double), [Run { text: 0, file: 0, len: 1 }]);
-        assert_eq!(runs("ab", r"a\ud800b", 0..8, Quotes::Basic), [Run { text: 0, file: 0, len: 1 }]);
-        assert_eq!(runs("a'é", "a'é", 0..4, Quotes::Single), [Run { text: 0, file: 0, len: 1 }]);
+        assert_eq!(runs("aqb", source, 0..4, Quotes::Double), [TextRun { text: 0, file: 0, len: 1 }]);
+        assert_eq!(runs("ab", r"a\u12", 0..5, Quotes::Double), [TextRun { text: 0, file: 0, len: 1 }]);
+        assert_eq!(runs("ab", r"a\ud800b", 0..8, Quotes::Basic), [TextRun { text: 0, file: 0, len: 1 }]);
+        assert_eq!(runs("a'é", "a'é", 0..4, Quotes::Single), [TextRun { text: 0, file: 0, len: 1 }]);
         assert_eq!(runs("xyz", "abc", 0..3, Quotes::Single), []);
-        assert_eq!(runs("a", "a\\", 0..2, Quotes::Double), [Run { text: 0, file: 0, len: 1 }]);
+        assert_eq!(runs("a", "a\\", 0..2, Quotes::Double), [TextRun { text: 0, file: 0, len: 1 }]);
         assert_eq!(runs("a", "a", 5..9, Quotes::Double), []);
     }
 }

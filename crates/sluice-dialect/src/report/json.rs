@@ -6,17 +6,17 @@
 use super::cut;
 use crate::source::Sources;
 use serde_json::{Map, Value, json};
-use sluice_core::problem::{Problem, Severity};
+use sluice_core::problem::{Diagnosis, Severity};
 use sluice_core::span::Span;
 
-pub(super) fn render(sources: &Sources, problems: &[&Problem]) -> Value {
-    let (notes, problems): (Vec<&&Problem>, Vec<&&Problem>) =
+pub(super) fn render(sources: &Sources, problems: &[&Diagnosis]) -> Value {
+    let (notes, problems): (Vec<&&Diagnosis>, Vec<&&Diagnosis>) =
         problems.iter().partition(|problem| problem.severity() == Severity::Note);
-    let list = |of: Vec<&&Problem>| of.into_iter().map(|problem| finding(sources, problem)).collect::<Vec<_>>();
+    let list = |of: Vec<&&Diagnosis>| of.into_iter().map(|problem| finding(sources, problem)).collect::<Vec<_>>();
     json!({ "problems": list(problems), "notes": list(notes) })
 }
 
-fn finding(sources: &Sources, problem: &Problem) -> Value {
+fn finding(sources: &Sources, problem: &Diagnosis) -> Value {
     let mut it = Map::new();
     it.insert("code".into(), problem.code.as_str().into());
     it.insert("severity".into(), problem.severity().word().into());
@@ -60,12 +60,12 @@ mod tests {
     fn problems_and_notes_are_apart() {
         let mut sources = Sources::new();
         let file = sources.add("a.yml", "é: x\nb: y\n");
-        let problem = Problem::new(Code::Syntax, Span::new(file, 4..5), "no")
+        let problem = Diagnosis::new(Code::Syntax, Span::new(file, 4..5), "no")
             .label("here")
             .other(Span::new(file, 6..7), "there")
             .note("because")
             .help("do");
-        let note = Problem::new(Code::DeadRule, Span::new(file, 6..7), "well");
+        let note = Diagnosis::new(Code::DeadRule, Span::new(file, 6..7), "well");
         insta::assert_snapshot!(render(&sources, &[&problem, &note]), @r#"{"problems":[{"code":"S0003","severity":"error","message":"no","file":"a.yml","line":1,"column":4,"end_line":1,"end_column":5,"help":"do","explanation":["because"],"labels":[{"message":"here","file":"a.yml","line":1,"column":4,"end_line":1,"end_column":5},{"message":"there","file":"a.yml","line":2,"column":1,"end_line":2,"end_column":2}]}],"notes":[{"code":"S0902","severity":"note","message":"well","file":"a.yml","line":2,"column":1,"end_line":2,"end_column":2,"help":null,"explanation":[],"labels":[]}]}"#);
     }
 }

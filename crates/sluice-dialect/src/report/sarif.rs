@@ -5,12 +5,12 @@
 use super::cut;
 use crate::source::Sources;
 use serde_json::{Value, json};
-use sluice_core::problem::{Code, Problem, Severity};
+use sluice_core::problem::{Code, Diagnosis, Severity};
 use sluice_core::span::Span;
 use std::fmt::Write;
 
-pub(super) fn render(sources: &Sources, problems: &[&Problem]) -> Value {
-    let problems: Vec<&&Problem> = problems.iter().filter(|problem| problem.severity() != Severity::Note).collect();
+pub(super) fn render(sources: &Sources, problems: &[&Diagnosis]) -> Value {
+    let problems: Vec<&&Diagnosis> = problems.iter().filter(|problem| problem.severity() != Severity::Note).collect();
     let mut codes: Vec<Code> = problems.iter().map(|problem| problem.code).collect();
     codes.sort_unstable();
     codes.dedup();
@@ -34,7 +34,7 @@ fn rule(code: Code) -> Value {
     })
 }
 
-fn result(sources: &Sources, problem: &Problem, codes: &[Code]) -> Value {
+fn result(sources: &Sources, problem: &Diagnosis, codes: &[Code]) -> Value {
     let mut text = cut(&problem.message).into_owned();
     for note in &problem.notes {
         let _ = write!(text, "\nnote: {}", cut(note));
@@ -107,11 +107,11 @@ mod tests {
     fn the_log_has_rules_results_and_related_places() {
         let mut sources = Sources::new();
         let file = sources.add("a.yml", "é: x\nb: y\n");
-        let problem = Problem::new(Code::DuplicateKey, Span::new(file, 4..5), "no")
+        let problem = Diagnosis::new(Code::DuplicateKey, Span::new(file, 4..5), "no")
             .other(Span::new(file, 6..7), "there")
             .help("do");
-        let warning = Problem::new(Code::EndlessLoop, Span::new(file, 6..7), "round");
-        let note = Problem::new(Code::DeadRule, Span::new(file, 6..7), "well");
+        let warning = Diagnosis::new(Code::EndlessLoop, Span::new(file, 6..7), "round");
+        let note = Diagnosis::new(Code::DeadRule, Span::new(file, 6..7), "well");
         let log = serde_json::to_string_pretty(&render(&sources, &[&problem, &warning, &note])).unwrap();
         insta::assert_snapshot!(log, @r#"
         {

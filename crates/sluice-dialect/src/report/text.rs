@@ -4,10 +4,10 @@
 //! nothing in them that a terminal would obey. It never sees a whole file, because it would copy and measure all of
 //! it for each finding.
 
-use super::{Style, cut};
+use super::{ReportStyle, cut};
 use crate::source::Sources;
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
-use sluice_core::problem::{Problem, Severity};
+use sluice_core::problem::{Diagnosis, Severity};
 use sluice_core::span::{FileId, Span};
 use std::fmt::Write;
 use std::ops::Range;
@@ -26,16 +26,16 @@ const BEFORE: usize = 50;
 /// keeps them out of everything else.
 const MARKS: [char; 2] = ['\u{E000}', '\u{E001}'];
 
-pub(super) fn render(sources: &Sources, problems: &[&Problem], style: Style) -> String {
+pub(super) fn render(sources: &Sources, problems: &[&Diagnosis], style: ReportStyle) -> String {
     let renderer = match style {
-        Style::Plain => Renderer::plain(),
-        Style::Colour => Renderer::styled(),
+        ReportStyle::Plain => Renderer::plain(),
+        ReportStyle::Colour => Renderer::styled(),
     };
     // Lines are cut already; this keeps the library from cutting them again.
     let renderer = renderer.term_width(10 * WIDEST);
     let mut out = String::new();
     for of_file in problems.chunk_by(|a, b| a.span.file == b.span.file) {
-        let (notes, findings): (Vec<&Problem>, Vec<&Problem>) =
+        let (notes, findings): (Vec<&Diagnosis>, Vec<&Diagnosis>) =
             of_file.iter().partition(|problem| problem.severity() == Severity::Note);
         for problem in findings.iter().take(MOST_SHOWN) {
             out.push_str(&finding(sources, problem, &renderer));
@@ -56,7 +56,7 @@ pub(super) fn render(sources: &Sources, problems: &[&Problem], style: Style) -> 
 }
 
 /// A note in as few lines as it can be said in: nothing needs mending, so no lines of the file are shown.
-fn remark(sources: &Sources, problem: &Problem, renderer: &Renderer) -> String {
+fn remark(sources: &Sources, problem: &Diagnosis, renderer: &Renderer) -> String {
     let position = sources.position(problem.span);
     let place = format!("{}:{}:{}", visible(sources.path(problem.span.file)), position.line, position.column);
     let said: Vec<&str> = std::iter::once(&problem.message).chain(&problem.notes).map(String::as_str).collect();
@@ -64,7 +64,7 @@ fn remark(sources: &Sources, problem: &Problem, renderer: &Renderer) -> String {
     renderer.render(&[Group::with_title(title)])
 }
 
-fn finding(sources: &Sources, problem: &Problem, renderer: &Renderer) -> String {
+fn finding(sources: &Sources, problem: &Diagnosis, renderer: &Renderer) -> String {
     let level = match problem.severity() {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -112,10 +112,10 @@ struct Excerpt {
     first: usize,
     last: usize,
     /// Never empty; the place that stands in the heading is first.
-    places: Vec<Place>,
+    places: Vec<ExcerptAnnotation>,
 }
 
-struct Place {
+struct ExcerptAnnotation {
     span: Span,
     line: usize,
     text: String,
@@ -123,10 +123,10 @@ struct Place {
 }
 
 /// The places of a finding, those that are near each other together.
-fn excerpts(sources: &Sources, problem: &Problem) -> Vec<Excerpt> {
+fn excerpts(sources: &Sources, problem: &Diagnosis) -> Vec<Excerpt> {
     let place = |span: Span, text: &str, kind| {
         let line_number = sources.position(span).line;
-        Place { span, line: line_number, text: line(text), kind }
+        ExcerptAnnotation { span, line: line_number, text: line(text), kind }
     };
     let others = problem.others.iter().take(MOST_LABELS);
     let others = others.map(|other| place(other.span, &other.text, AnnotationKind::Context));
@@ -217,15 +217,15 @@ mod tests {
     use super::*;
     use sluice_core::problem::Code;
 
-    fn drawn(text: &str, make: impl Fn(FileId) -> Problem) -> String {
+    fn drawn(text: &str, make: impl Fn(FileId) -> Diagnosis) -> String {
         let mut sources = Sources::new();
         let file = sources.add("dir/a.yml", text);
         sources.add("other.md", "first\nsecond ${x}\n");
-        render(&sources, &[&make(file)], Style::Plain)
+        render(&sources, &[&make(file)], ReportStyle::Plain)
     }
 
-    fn at(file: FileId, range: Range<usize>) -> Problem {
-        Problem::new(Code::Overlap, Span::new(file, range), "both can hold")
+    fn at(file: FileId, range: Range<usize>) -> Diagnosis {
+        Diagnosis::new(Code::Overlap, Span::new(file, range), "both can hold")
     }
 
     #[test]
@@ -329,8 +329,8 @@ mod tests {
     fn findings_of_a_file_are_bounded() {
         let mut sources = Sources::new();
         let file = sources.add("a.yml", "x".repeat(200));
-        let all: Vec<Problem> = (0..150).map(|start| at(file, start..start + 1)).collect();
-        let report = render(&sources, &all.iter().collect::<Vec<_>>(), Style::Plain);
+        let all: Vec<Diagnosis> = (0..150).map(|start| at(file, start..start + 1)).collect();
+        let report = render(&sources, &all.iter().collect::<Vec<_>>(), ReportStyle::Plain);
         assert_eq!(report.matches("error[S0107]").count(), MOST_SHOWN);
         assert!(report.ends_with("… and 50 more in a.yml\n\n"));
     }
@@ -339,7 +339,7 @@ mod tests {
     fn colour_is_asked_for() {
         let mut sources = Sources::new();
         let file = sources.add("a.yml", "x");
-        let report = render(&sources, &[&at(file, 0..1)], Style::Colour);
+        let report = render(&sources, &[&at(file, 0..1)], ReportStyle::Colour);
         assert!(report.contains("\u{1b}["));
         assert!(report.contains("a.yml:1:1"));
     }

@@ -3,34 +3,37 @@
 
 use std::collections::BTreeSet;
 
-use sluice_core::findings::Findings;
-use sluice_core::problem::{Code, Problem, clip, closest, list, suggest};
+use sluice_core::findings::CheckFindings;
+use sluice_core::problem::{Code, Diagnosis, clip, closest, list, suggest};
 use sluice_core::span::Span;
 
-use super::{Field, Kind, Shape};
+use super::{Field, FieldKind, Shape};
 use crate::duration;
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{Node, NodeValue, TableEntry};
 
 /// Reports where `node` is not a table of `shape`.
-pub fn conform(node: &Node, shape: &Shape, findings: &mut Findings) {
+pub fn conform(node: &Node, shape: &Shape, findings: &mut CheckFindings) {
     match &node.value {
-        Value::Table(entries) => table(node.span, entries, shape, findings),
+        NodeValue::Table(entries) => table(node.span, entries, shape, findings),
         _ => findings.hole(wrong_type(node, shape.what)),
     }
 }
 
-fn wrong_type(node: &Node, expected: &str) -> Problem {
-    let problem = Problem::new(Code::WrongType, node.span, format!("expected {expected}, found {}", node.kind_name()));
+fn wrong_type(node: &Node, expected: &str) -> Diagnosis {
+    let problem =
+        Diagnosis::new(Code::WrongType, node.span, format!("expected {expected}, found {}", node.kind_name()));
     match (&node.value, expected) {
-        (Value::Bool(_) | Value::Integer(_) | Value::Decimal(_), "text") => problem.help("put it in quotes"),
-        (Value::Text(_) | Value::Table(_), expected) if expected.starts_with("a list") => {
+        (NodeValue::Bool(_) | NodeValue::Integer(_) | NodeValue::Decimal(_), "text") => {
+            problem.help("put it in quotes")
+        }
+        (NodeValue::Text(_) | NodeValue::Table(_), expected) if expected.starts_with("a list") => {
             problem.help("write it as a list, even if it has one entry")
         }
         _ => problem,
     }
 }
 
-fn table(span: Span, entries: &[Entry], shape: &Shape, findings: &mut Findings) {
+fn table(span: Span, entries: &[TableEntry], shape: &Shape, findings: &mut CheckFindings) {
     let tag = shape.tag.as_ref().and_then(|tag| {
         let written = entries.iter().find(|entry| entry.key.value == tag.key);
         match written {
@@ -71,14 +74,15 @@ fn table(span: Span, entries: &[Entry], shape: &Shape, findings: &mut Findings) 
 fn known_tag(shape: &Shape, tag: &str) -> bool {
     let key = shape.tag.as_ref().map(|tag| tag.key);
     match key.and_then(|key| shape.field(key)).map(|field| &field.kind) {
-        Some(Kind::Choice(words)) => words.contains(&tag),
+        Some(FieldKind::Choice(words)) => words.contains(&tag),
         _ => false,
     }
 }
 
-fn unknown_key(entry: &Entry, shape: &Shape, meant: &mut BTreeSet<&'static str>) -> Problem {
+fn unknown_key(entry: &TableEntry, shape: &Shape, meant: &mut BTreeSet<&'static str>) -> Diagnosis {
     let key = &entry.key.value;
-    let problem = Problem::new(Code::UnknownKey, entry.key.span, format!("{} has no key `{}`", shape.what, clip(key)));
+    let problem =
+        Diagnosis::new(Code::UnknownKey, entry.key.span, format!("{} has no key `{}`", shape.what, clip(key)));
     if let Some(field) = shape.fields().find(|field| field.also.contains(&key.as_str())) {
         meant.insert(field.key);
         return problem.help(format!("here it is called `{}`", field.key));
@@ -95,53 +99,55 @@ fn unknown_key(entry: &Entry, shape: &Shape, meant: &mut BTreeSet<&'static str>)
     }
 }
 
-fn wrong_variant(entry: &Entry, shape: &Shape, tag: &str) -> Problem {
+fn wrong_variant(entry: &TableEntry, shape: &Shape, tag: &str) -> Diagnosis {
     let (tag_key, key) = (shape.tag.as_ref().map_or("type", |tag| tag.key), &entry.key.value);
     let with: Vec<&str> =
         shape.fields().filter(|field| field.key == key).flat_map(|field| field.only.iter().copied()).collect();
-    Problem::new(Code::KeyConflict, entry.key.span, format!("`{key}` does not go with `{tag_key}: {tag}`"))
+    Diagnosis::new(Code::KeyConflict, entry.key.span, format!("`{key}` does not go with `{tag_key}: {tag}`"))
         .help(format!("it goes with {}", list(&with, "and")))
 }
 
-fn missing(span: Span, entries: &[Entry], field: &Field, shape: &Shape) -> Problem {
+fn missing(span: Span, entries: &[TableEntry], field: &Field, shape: &Shape) -> Diagnosis {
     let span = entries.first().map_or(span, |first| first.key.span);
-    Problem::new(Code::MissingKey, span, format!("{} needs a `{}`", shape.what, field.key))
+    Diagnosis::new(Code::MissingKey, span, format!("{} needs a `{}`", shape.what, field.key))
         .help(format!("`{}`: {}", field.key, field.doc))
 }
 
-fn value(node: &Node, kind: &Kind, key: &str, findings: &mut Findings) {
+fn value(node: &Node, kind: &FieldKind, key: &str, findings: &mut CheckFindings) {
     match (kind, &node.value) {
-        (Kind::Any, _) | (Kind::Text, Value::Text(_)) | (Kind::Bool, Value::Bool(_)) => {}
-        (Kind::Integer(least, most), Value::Integer(number)) => {
+        (FieldKind::Any, _) | (FieldKind::Text, NodeValue::Text(_)) | (FieldKind::Bool, NodeValue::Bool(_)) => {}
+        (FieldKind::Integer(least, most), NodeValue::Integer(number)) => {
             if number < least || number > most {
                 let message = format!("`{key}` is {number}, but must be from {least} to {most}");
-                findings.hole(Problem::new(Code::BadQuantity, node.span, message));
+                findings.hole(Diagnosis::new(Code::BadQuantity, node.span, message));
             }
         }
-        (Kind::Duration, Value::Text(_) | Value::Integer(_)) => {
+        (FieldKind::Duration, NodeValue::Text(_) | NodeValue::Integer(_)) => {
             if let Err(reason) = duration::of(node) {
                 findings.hole(
-                    Problem::new(Code::BadQuantity, node.span, format!("`{key}` is not a length of time: {reason}"))
+                    Diagnosis::new(Code::BadQuantity, node.span, format!("`{key}` is not a length of time: {reason}"))
                         .help("write `90s`, `5m`, `1h30m`, or a whole number of seconds"),
                 );
             }
         }
-        (Kind::Choice(words), Value::Text(text)) => {
+        (FieldKind::Choice(words), NodeValue::Text(text)) => {
             choice(node, key, &text.value, words, words.contains(&&*text.value), findings);
         }
-        (Kind::ChoiceAnyCase(words), Value::Text(text)) => {
+        (FieldKind::ChoiceAnyCase(words), NodeValue::Text(text)) => {
             let known = words.iter().any(|word| word.eq_ignore_ascii_case(&text.value));
             choice(node, key, &text.value, words, known, findings);
         }
-        (Kind::List(inner), Value::List(nodes)) => nodes.iter().for_each(|node| value(node, inner, key, findings)),
-        (Kind::Table(shape), Value::Table(entries)) => table(node.span, entries, shape, findings),
-        (Kind::Named(inner), Value::Table(entries)) => {
+        (FieldKind::List(inner), NodeValue::List(nodes)) => {
+            nodes.iter().for_each(|node| value(node, inner, key, findings))
+        }
+        (FieldKind::Table(shape), NodeValue::Table(entries)) => table(node.span, entries, shape, findings),
+        (FieldKind::Named(inner), NodeValue::Table(entries)) => {
             entries.iter().for_each(|entry| value(&entry.value, inner, &entry.key.value, findings));
         }
         // An empty value is an empty list or table: `hooks:` with nothing behind it says "none".
-        (Kind::List(_) | Kind::Named(_), Value::Null) => {}
-        (Kind::Table(shape), Value::Null) => table(node.span, &[], shape, findings),
-        (Kind::Either(kinds), _) => match kinds.iter().find(|kind| accepts(kind, node)) {
+        (FieldKind::List(_) | FieldKind::Named(_), NodeValue::Null) => {}
+        (FieldKind::Table(shape), NodeValue::Null) => table(node.span, &[], shape, findings),
+        (FieldKind::Either(kinds), _) => match kinds.iter().find(|kind| accepts(kind, node)) {
             Some(kind) => value(node, kind, key, findings),
             None => findings.hole(wrong_type(node, &kinds.iter().map(expected).collect::<Vec<_>>().join(" or "))),
         },
@@ -149,49 +155,51 @@ fn value(node: &Node, kind: &Kind, key: &str, findings: &mut Findings) {
     }
 }
 
-fn choice(node: &Node, key: &str, written: &str, words: &[&'static str], known: bool, findings: &mut Findings) {
+fn choice(node: &Node, key: &str, written: &str, words: &[&'static str], known: bool, findings: &mut CheckFindings) {
     if !known {
         findings.hole(
-            Problem::new(Code::NotAChoice, node.span, format!("`{key}` cannot be `{}`", clip(written)))
+            Diagnosis::new(Code::NotAChoice, node.span, format!("`{key}` cannot be `{}`", clip(written)))
                 .maybe_help(suggest(written, words.iter().copied())),
         );
     }
 }
 
 /// Whether a value is of the type that `kind` asks for, whatever stands in it.
-fn accepts(kind: &Kind, node: &Node) -> bool {
+fn accepts(kind: &FieldKind, node: &Node) -> bool {
     match kind {
-        Kind::Any => true,
-        Kind::Text | Kind::Choice(_) | Kind::ChoiceAnyCase(_) => matches!(node.value, Value::Text(_)),
-        Kind::Integer(..) => matches!(node.value, Value::Integer(_)),
-        Kind::Bool => matches!(node.value, Value::Bool(_)),
-        Kind::Duration => matches!(node.value, Value::Text(_) | Value::Integer(_)),
-        Kind::List(_) => matches!(node.value, Value::List(_)),
-        Kind::Table(_) | Kind::Named(_) => matches!(node.value, Value::Table(_)),
-        Kind::Either(kinds) => kinds.iter().any(|kind| accepts(kind, node)),
+        FieldKind::Any => true,
+        FieldKind::Text | FieldKind::Choice(_) | FieldKind::ChoiceAnyCase(_) => {
+            matches!(node.value, NodeValue::Text(_))
+        }
+        FieldKind::Integer(..) => matches!(node.value, NodeValue::Integer(_)),
+        FieldKind::Bool => matches!(node.value, NodeValue::Bool(_)),
+        FieldKind::Duration => matches!(node.value, NodeValue::Text(_) | NodeValue::Integer(_)),
+        FieldKind::List(_) => matches!(node.value, NodeValue::List(_)),
+        FieldKind::Table(_) | FieldKind::Named(_) => matches!(node.value, NodeValue::Table(_)),
+        FieldKind::Either(kinds) => kinds.iter().any(|kind| accepts(kind, node)),
     }
 }
 
-fn expected(kind: &Kind) -> String {
+fn expected(kind: &FieldKind) -> String {
     match kind {
-        Kind::Any => "anything".into(),
-        Kind::Text => "text".into(),
-        Kind::Integer(..) => "a whole number".into(),
-        Kind::Bool => "`true` or `false`".into(),
-        Kind::Duration => "a length of time".into(),
-        Kind::Choice(words) | Kind::ChoiceAnyCase(words) => list(words, "or"),
-        Kind::List(inner) => format!("a list of {}", plural(inner)),
-        Kind::Table(shape) => shape.what.into(),
-        Kind::Named(_) => "a table".into(),
-        Kind::Either(kinds) => kinds.iter().map(expected).collect::<Vec<_>>().join(" or "),
+        FieldKind::Any => "anything".into(),
+        FieldKind::Text => "text".into(),
+        FieldKind::Integer(..) => "a whole number".into(),
+        FieldKind::Bool => "`true` or `false`".into(),
+        FieldKind::Duration => "a length of time".into(),
+        FieldKind::Choice(words) | FieldKind::ChoiceAnyCase(words) => list(words, "or"),
+        FieldKind::List(inner) => format!("a list of {}", plural(inner)),
+        FieldKind::Table(shape) => shape.what.into(),
+        FieldKind::Named(_) => "a table".into(),
+        FieldKind::Either(kinds) => kinds.iter().map(expected).collect::<Vec<_>>().join(" or "),
     }
 }
 
-fn plural(kind: &Kind) -> &'static str {
+fn plural(kind: &FieldKind) -> &'static str {
     match kind {
-        Kind::Text | Kind::Choice(_) | Kind::ChoiceAnyCase(_) => "texts",
-        Kind::Integer(..) => "whole numbers",
-        Kind::Table(_) | Kind::Named(_) => "tables",
-        Kind::Bool | Kind::Duration | Kind::List(_) | Kind::Either(_) | Kind::Any => "values",
+        FieldKind::Text | FieldKind::Choice(_) | FieldKind::ChoiceAnyCase(_) => "texts",
+        FieldKind::Integer(..) => "whole numbers",
+        FieldKind::Table(_) | FieldKind::Named(_) => "tables",
+        FieldKind::Bool | FieldKind::Duration | FieldKind::List(_) | FieldKind::Either(_) | FieldKind::Any => "values",
     }
 }

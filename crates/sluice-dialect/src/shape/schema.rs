@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Field, Kind, Shape};
+use super::{Field, FieldKind, Shape};
 
 /// The schema of `shape`, as a document called `name`.
 pub fn schema(shape: &Shape, name: &str, title: &str) -> Value {
@@ -38,7 +38,7 @@ fn table(shape: &Shape) -> Value {
 /// For each value of the tag, the keys that it must have and those it cannot have.
 fn variants(shape: &Shape) -> Vec<Value> {
     let Some(tag) = &shape.tag else { return Vec::new() };
-    let Some(Kind::Choice(words)) = shape.field(tag.key).map(|field| &field.kind) else { return Vec::new() };
+    let Some(FieldKind::Choice(words)) = shape.field(tag.key).map(|field| &field.kind) else { return Vec::new() };
     let variant = |word: &&'static str| {
         let tagged = || shape.fields().filter(|field| !field.only.is_empty());
         let required: Vec<&str> =
@@ -67,27 +67,27 @@ fn property(key: &str, shape: &Shape) -> Value {
     schema
 }
 
-fn kind(of: &Kind) -> Value {
+fn kind(of: &FieldKind) -> Value {
     match of {
-        Kind::Any => json!({}),
-        Kind::Text => json!({ "type": "string" }),
-        Kind::Integer(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
-        Kind::Bool => json!({ "type": "boolean" }),
-        Kind::Duration => json!({ "type": ["string", "integer"], "examples": ["90s", "5m", "1h30m"] }),
-        Kind::Choice(words) => json!({ "enum": words }),
-        Kind::ChoiceAnyCase(words) => {
+        FieldKind::Any => json!({}),
+        FieldKind::Text => json!({ "type": "string" }),
+        FieldKind::Integer(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
+        FieldKind::Bool => json!({ "type": "boolean" }),
+        FieldKind::Duration => json!({ "type": ["string", "integer"], "examples": ["90s", "5m", "1h30m"] }),
+        FieldKind::Choice(words) => json!({ "enum": words }),
+        FieldKind::ChoiceAnyCase(words) => {
             let lower = words.iter().map(|word| word.to_lowercase());
             json!({ "enum": words.iter().map(|word| (*word).to_owned()).chain(lower).collect::<Vec<_>>() })
         }
-        Kind::List(inner) => json!({ "type": ["array", "null"], "items": kind(inner) }),
+        FieldKind::List(inner) => json!({ "type": ["array", "null"], "items": kind(inner) }),
         // An empty value is an empty table, which will do if nothing must be in it.
-        Kind::Table(shape) if shape.fields().all(|field| !field.required) => {
+        FieldKind::Table(shape) if shape.fields().all(|field| !field.required) => {
             let mut schema = table(shape);
             schema["type"] = json!(["object", "null"]);
             schema
         }
-        Kind::Table(shape) => table(shape),
-        Kind::Named(inner) => json!({ "type": ["object", "null"], "additionalProperties": kind(inner) }),
-        Kind::Either(kinds) => json!({ "anyOf": kinds.iter().map(kind).collect::<Vec<_>>() }),
+        FieldKind::Table(shape) => table(shape),
+        FieldKind::Named(inner) => json!({ "type": ["object", "null"], "additionalProperties": kind(inner) }),
+        FieldKind::Either(kinds) => json!({ "anyOf": kinds.iter().map(kind).collect::<Vec<_>>() }),
     }
 }

@@ -6,8 +6,8 @@
 //! explosion on to everyone who walks the tree.
 
 use crate::source::MAX_FILE;
-use crate::tree::{DEEPEST, MOST_NODES, Node, Value};
-use sluice_core::span::Run;
+use crate::tree::{DEEPEST, MOST_NODES, Node, NodeValue};
+use sluice_core::span::TextRun;
 use std::collections::HashMap;
 
 /// How many bytes of text all copies of a file may have together.
@@ -18,20 +18,20 @@ const MOST_ANCHORS: usize = 10_000;
 
 #[derive(Default)]
 pub(super) struct Anchors {
-    kept: HashMap<usize, (Node, Size)>,
-    spent: Size,
+    kept: HashMap<usize, (Node, NodeCost)>,
+    spent: NodeCost,
 }
 
 /// What a node costs.
 #[derive(Clone, Copy, Default)]
-struct Size {
+struct NodeCost {
     nodes: usize,
     bytes: usize,
     depth: usize,
 }
 
 /// The answer to an alias.
-pub(super) enum Copied {
+pub(super) enum AliasCopy {
     /// A copy of the value.
     Node(Node),
     /// The value is not finished: the alias stands inside it.
@@ -68,22 +68,22 @@ impl Anchors {
     }
 
     /// A copy of what `anchor` names, to be put inside `depth` lists and tables.
-    pub(super) fn copy(&mut self, anchor: usize, depth: usize) -> Copied {
-        let Some((_, size)) = self.kept.get(&anchor) else { return Copied::StillOpen };
+    pub(super) fn copy(&mut self, anchor: usize, depth: usize) -> AliasCopy {
+        let Some((_, size)) = self.kept.get(&anchor) else { return AliasCopy::StillOpen };
         let size = *size;
         if depth + size.depth > DEEPEST {
-            return Copied::TooDeep;
+            return AliasCopy::TooDeep;
         }
         if !self.pay(size) {
-            return Copied::TooMuch;
+            return AliasCopy::TooMuch;
         }
         match self.kept.get(&anchor) {
-            Some((node, _)) => Copied::Node(node.clone()),
-            None => Copied::StillOpen,
+            Some((node, _)) => AliasCopy::Node(node.clone()),
+            None => AliasCopy::StillOpen,
         }
     }
 
-    fn pay(&mut self, size: Size) -> bool {
+    fn pay(&mut self, size: NodeCost) -> bool {
         self.spent.nodes += size.nodes;
         self.spent.bytes += size.bytes;
         self.spent.nodes <= MOST_NODES && self.spent.bytes <= MOST_COPIED
@@ -91,21 +91,23 @@ impl Anchors {
 }
 
 /// Recursion is safe: no tree is deeper than [`DEEPEST`].
-fn measure(node: &Node) -> Size {
-    let (children, own): (Vec<Size>, usize) = match &node.value {
-        Value::Null | Value::Bool(_) | Value::Integer(_) => return Size { nodes: 1, bytes: 0, depth: 0 },
-        Value::Decimal(text) => return Size { nodes: 1, bytes: text.len(), depth: 0 },
-        Value::Text(text) => {
-            let bytes = text.value.len() + text.runs.len() * size_of::<Run>();
-            return Size { nodes: 1, bytes, depth: 0 };
+fn measure(node: &Node) -> NodeCost {
+    let (children, own): (Vec<NodeCost>, usize) = match &node.value {
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Integer(_) => {
+            return NodeCost { nodes: 1, bytes: 0, depth: 0 };
         }
-        Value::List(items) => (items.iter().map(measure).collect(), 0),
-        Value::Table(entries) => (
+        NodeValue::Decimal(text) => return NodeCost { nodes: 1, bytes: text.len(), depth: 0 },
+        NodeValue::Text(text) => {
+            let bytes = text.value.len() + text.runs.len() * size_of::<TextRun>();
+            return NodeCost { nodes: 1, bytes, depth: 0 };
+        }
+        NodeValue::List(items) => (items.iter().map(measure).collect(), 0),
+        NodeValue::Table(entries) => (
             entries.iter().map(|entry| measure(&entry.value)).collect(),
             entries.iter().map(|entry| entry.key.value.len()).sum(),
         ),
     };
-    Size {
+    NodeCost {
         nodes: 1 + children.iter().map(|size| size.nodes).sum::<usize>(),
         bytes: own + children.iter().map(|size| size.bytes).sum::<usize>(),
         depth: 1 + children.iter().map(|size| size.depth).max().unwrap_or(0),

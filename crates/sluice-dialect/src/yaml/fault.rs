@@ -4,17 +4,17 @@
 
 use crate::finding::too_deep;
 use granit_parser::{ErrorKind, ScanError};
-use sluice_core::problem::{Code, Problem};
+use sluice_core::problem::{Code, Diagnosis};
 use sluice_core::span::{FileId, Span};
 use std::ops::Range;
 
 /// The finding for `error` in `text`.
-pub(super) fn problem(file: FileId, text: &str, error: &ScanError) -> Problem {
+pub(super) fn problem(file: FileId, text: &str, error: &ScanError) -> Diagnosis {
     let at = text.floor_char_boundary(error.marker().byte_offset().unwrap_or(text.len()));
-    let problem = |place: Range<usize>, message: &str| Problem::new(Code::Syntax, Span::new(file, place), message);
+    let problem = |place: Range<usize>, message: &str| Diagnosis::new(Code::Syntax, Span::new(file, place), message);
     let here = letter(text, at);
     match error.kind() {
-        ErrorKind::RecursionLimitExceeded => Problem::new(Code::TooMuchStructure, Span::new(file, here), too_deep()),
+        ErrorKind::RecursionLimitExceeded => Diagnosis::new(Code::TooMuchStructure, Span::new(file, here), too_deep()),
         ErrorKind::TabNotAllowed
         | ErrorKind::TabInBlockIndentation
         | ErrorKind::TabInIndentation
@@ -65,7 +65,7 @@ pub(super) fn problem(file: FileId, text: &str, error: &ScanError) -> Problem {
 }
 
 /// A colon where none may be: in a value, or after a line that should have ended with one.
-fn colon(text: &str, at: usize, problem: &dyn Fn(Range<usize>, &str) -> Problem) -> Problem {
+fn colon(text: &str, at: usize, problem: &dyn Fn(Range<usize>, &str) -> Diagnosis) -> Diagnosis {
     let line = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let before = &text[line..at];
     if before.contains(": ") || before.contains(":\t") {

@@ -5,14 +5,14 @@
 
 use crate::finding::{quoted, too_large};
 use crate::locate::{self, Quotes};
-use crate::tree::{Node, Value};
+use crate::tree::{Node, NodeValue};
 use granit_parser::{ScalarStyle, Tag};
-use sluice_core::problem::{Code, Problem};
-use sluice_core::span::{FileId, Span, Text};
+use sluice_core::problem::{Code, Diagnosis};
+use sluice_core::span::{FileId, SourceText, Span};
 use std::ops::Range;
 
 /// A scalar as the parser gives it, and what is around it.
-pub(super) struct Scalar<'a> {
+pub(super) struct YamlScalar<'a> {
     pub(super) file: FileId,
     pub(super) text: &'a str,
     pub(super) value: &'a str,
@@ -22,9 +22,9 @@ pub(super) struct Scalar<'a> {
     pub(super) gap: usize,
 }
 
-impl Scalar<'_> {
+impl YamlScalar<'_> {
     /// The node, and what is wrong with it. A tag comes with its own place.
-    pub(super) fn node(&self, tag: Option<(&Tag, Range<usize>)>) -> (Node, Option<Problem>) {
+    pub(super) fn node(&self, tag: Option<(&Tag, Range<usize>)>) -> (Node, Option<Diagnosis>) {
         let Some((tag, place)) = tag else { return self.untagged() };
         let place = Span::new(self.file, place);
         let (node, problem) = match tag.core_suffix() {
@@ -34,20 +34,20 @@ impl Scalar<'_> {
             Some(_) | None => return (self.as_text(), Some(bad_tag(place, &tag.original()))),
         };
         let fits = match (&node.value, tag.core_suffix()) {
-            (Value::Null, suffix) => suffix == Some("null"),
-            (Value::Bool(_), suffix) => suffix == Some("bool"),
-            (Value::Integer(_), suffix) => matches!(suffix, Some("int" | "float")),
-            (Value::Decimal(_), suffix) => suffix == Some("float") || problem.is_some(),
-            (Value::Text(_) | Value::List(_) | Value::Table(_), _) => false,
+            (NodeValue::Null, suffix) => suffix == Some("null"),
+            (NodeValue::Bool(_), suffix) => suffix == Some("bool"),
+            (NodeValue::Integer(_), suffix) => matches!(suffix, Some("int" | "float")),
+            (NodeValue::Decimal(_), suffix) => suffix == Some("float") || problem.is_some(),
+            (NodeValue::Text(_) | NodeValue::List(_) | NodeValue::Table(_), _) => false,
         };
         if fits {
             return (node, problem);
         }
         let message = format!("{} is not what its tag {} says", quoted(self.value), quoted(&tag.original()));
-        (node, Some(Problem::new(Code::WrongType, place, message).help("leave the tag out")))
+        (node, Some(Diagnosis::new(Code::WrongType, place, message).help("leave the tag out")))
     }
 
-    fn untagged(&self) -> (Node, Option<Problem>) {
+    fn untagged(&self) -> (Node, Option<Diagnosis>) {
         match self.style {
             ScalarStyle::Plain => self.resolved(),
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted | ScalarStyle::Literal | ScalarStyle::Folded => {
@@ -57,20 +57,20 @@ impl Scalar<'_> {
     }
 
     /// The value by the core schema.
-    fn resolved(&self) -> (Node, Option<Problem>) {
+    fn resolved(&self) -> (Node, Option<Diagnosis>) {
         // The library puts an empty value before the colon of its key.
         let colon = usize::from(self.range.is_empty() && self.text[self.range.start..].starts_with(':'));
         let span = Span::new(self.file, self.range.start + colon..self.range.end + colon);
         let value = match resolve(self.value) {
-            Resolved::Null => Value::Null,
-            Resolved::Bool(value) => Value::Bool(value),
-            Resolved::Integer(value) => Value::Integer(value),
-            Resolved::TooLarge => {
-                let node = Node { span, value: Value::Decimal(self.value.into()) };
+            PlainScalar::Null => NodeValue::Null,
+            PlainScalar::Bool(value) => NodeValue::Bool(value),
+            PlainScalar::Integer(value) => NodeValue::Integer(value),
+            PlainScalar::TooLarge => {
+                let node = Node { span, value: NodeValue::Decimal(self.value.into()) };
                 return (node, Some(too_large(span, self.value)));
             }
-            Resolved::Decimal => Value::Decimal(self.value.into()),
-            Resolved::Text => return (self.as_text(), None),
+            PlainScalar::Decimal => NodeValue::Decimal(self.value.into()),
+            PlainScalar::Text => return (self.as_text(), None),
         };
         (Node { span, value }, None)
     }
@@ -93,7 +93,7 @@ impl Scalar<'_> {
             None => locate::runs(value, self.text, self.range.clone()),
         };
         let span = Span::new(self.file, span);
-        Node { span, value: Value::Text(Text { value: value.into(), span, runs }) }
+        Node { span, value: NodeValue::Text(SourceText { value: value.into(), span, runs }) }
     }
 
     /// A block from its `|` or `>` to its last line that says something. The library gives the lines alone, but
@@ -120,14 +120,14 @@ impl Scalar<'_> {
 }
 
 /// What is said of a tag that has no meaning here, in both places where one can stand.
-pub(super) fn bad_tag(span: Span, tag: &str) -> Problem {
-    Problem::new(Code::WrongType, span, format!("the tag {} means nothing here", quoted(tag)))
+pub(super) fn bad_tag(span: Span, tag: &str) -> Diagnosis {
+    Diagnosis::new(Code::WrongType, span, format!("the tag {} means nothing here", quoted(tag)))
         .help("leave it out, or put the text in quotes if it begins with `!`")
 }
 
 /// What a plain scalar is.
 #[derive(Debug, PartialEq, Eq)]
-enum Resolved {
+enum PlainScalar {
     Null,
     Bool(bool),
     Integer(i64),
@@ -137,14 +137,15 @@ enum Resolved {
     Text,
 }
 
-fn resolve(value: &str) -> Resolved {
+fn resolve(value: &str) -> PlainScalar {
     match value {
-        "" | "~" | "null" | "Null" | "NULL" => return Resolved::Null,
-        "true" | "True" | "TRUE" => return Resolved::Bool(true),
-        "false" | "False" | "FALSE" => return Resolved::Bool(false),
+        "" | "~" | "null" | "Null" | "NULL" => return PlainScalar::Null,
+        "true" | "True" | "TRUE" => return PlainScalar::Bool(true),
+        "false" | "False" | "FALSE" => return PlainScalar::Bool(false),
         _ => {}
     }
-    let whole = |digits: &str, radix| i64::from_str_radix(digits, radix).map_or(Resolved::TooLarge, Resolved::Integer);
+    let whole =
+        |digits: &str, radix| i64::from_str_radix(digits, radix).map_or(PlainScalar::TooLarge, PlainScalar::Integer);
     let all = |digits: &str, good: fn(&u8) -> bool| !digits.is_empty() && digits.as_bytes().iter().all(good);
     if let Some(digits) = value.strip_prefix("0x").filter(|digits| all(digits, u8::is_ascii_hexdigit)) {
         return whole(digits, 16);
@@ -157,7 +158,7 @@ fn resolve(value: &str) -> Resolved {
         return whole(value, 10);
     }
     let special = matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(value, ".nan" | ".NaN" | ".NAN");
-    if special || is_decimal(unsigned) { Resolved::Decimal } else { Resolved::Text }
+    if special || is_decimal(unsigned) { PlainScalar::Decimal } else { PlainScalar::Text }
 }
 
 /// `( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`, as the core schema has it.
@@ -183,36 +184,36 @@ mod tests {
     #[test]
     fn plain_scalars_follow_the_core_schema() {
         for (value, expected) in [
-            ("~", Resolved::Null),
-            ("Null", Resolved::Null),
-            ("TRUE", Resolved::Bool(true)),
-            ("tRUE", Resolved::Text),
-            ("yes", Resolved::Text),
-            ("on", Resolved::Text),
-            ("0", Resolved::Integer(0)),
-            ("-12", Resolved::Integer(-12)),
-            ("+12", Resolved::Integer(12)),
-            ("0777", Resolved::Integer(777)),
-            ("0o17", Resolved::Integer(15)),
-            ("0xfF", Resolved::Integer(255)),
-            ("0x", Resolved::Text),
-            ("0o8", Resolved::Text),
-            ("1_000", Resolved::Text),
-            ("9223372036854775808", Resolved::TooLarge),
-            ("0xFFFFFFFFFFFFFFFF", Resolved::TooLarge),
-            ("1.", Resolved::Decimal),
-            (".5", Resolved::Decimal),
-            ("-1.5e+3", Resolved::Decimal),
-            ("1e3", Resolved::Decimal),
-            (".", Resolved::Text),
-            ("e3", Resolved::Text),
-            ("1e", Resolved::Text),
-            ("1.2.3", Resolved::Text),
-            ("-.inf", Resolved::Decimal),
-            (".nan", Resolved::Decimal),
-            ("-.nan", Resolved::Text),
-            ("-", Resolved::Text),
-            ("10m", Resolved::Text),
+            ("~", PlainScalar::Null),
+            ("Null", PlainScalar::Null),
+            ("TRUE", PlainScalar::Bool(true)),
+            ("tRUE", PlainScalar::Text),
+            ("yes", PlainScalar::Text),
+            ("on", PlainScalar::Text),
+            ("0", PlainScalar::Integer(0)),
+            ("-12", PlainScalar::Integer(-12)),
+            ("+12", PlainScalar::Integer(12)),
+            ("0777", PlainScalar::Integer(777)),
+            ("0o17", PlainScalar::Integer(15)),
+            ("0xfF", PlainScalar::Integer(255)),
+            ("0x", PlainScalar::Text),
+            ("0o8", PlainScalar::Text),
+            ("1_000", PlainScalar::Text),
+            ("9223372036854775808", PlainScalar::TooLarge),
+            ("0xFFFFFFFFFFFFFFFF", PlainScalar::TooLarge),
+            ("1.", PlainScalar::Decimal),
+            (".5", PlainScalar::Decimal),
+            ("-1.5e+3", PlainScalar::Decimal),
+            ("1e3", PlainScalar::Decimal),
+            (".", PlainScalar::Text),
+            ("e3", PlainScalar::Text),
+            ("1e", PlainScalar::Text),
+            ("1.2.3", PlainScalar::Text),
+            ("-.inf", PlainScalar::Decimal),
+            (".nan", PlainScalar::Decimal),
+            ("-.nan", PlainScalar::Text),
+            ("-", PlainScalar::Text),
+            ("10m", PlainScalar::Text),
         ] {
             assert_eq!(resolve(value), expected, "{value}");
         }

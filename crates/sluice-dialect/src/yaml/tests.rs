@@ -7,14 +7,15 @@ use crate::read::MOST_PROBLEMS;
 pub(crate) fn shown(node: &Node) -> String {
     let range = node.span.range();
     let value = match &node.value {
-        Value::Null => "null".into(),
-        Value::Bool(value) => value.to_string(),
-        Value::Integer(value) => value.to_string(),
-        Value::Decimal(value) => format!("{value}d"),
-        Value::Text(text) => format!("{:?}", text.value),
-        Value::List(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(" ")),
-        Value::Table(entries) => {
-            let entry = |entry: &Entry| format!("{}@{}={}", entry.key.value, entry.key.span.start, shown(&entry.value));
+        NodeValue::Null => "null".into(),
+        NodeValue::Bool(value) => value.to_string(),
+        NodeValue::Integer(value) => value.to_string(),
+        NodeValue::Decimal(value) => format!("{value}d"),
+        NodeValue::Text(text) => format!("{:?}", text.value),
+        NodeValue::List(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(" ")),
+        NodeValue::Table(entries) => {
+            let entry =
+                |entry: &TableEntry| format!("{}@{}={}", entry.key.value, entry.key.span.start, shown(&entry.value));
             format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(" "))
         }
     };

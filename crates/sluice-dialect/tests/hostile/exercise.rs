@@ -4,13 +4,13 @@
 //! other can keep.
 
 use sluice_dialect::prompts::NoPrompts;
-use sluice_dialect::report::{self, Style};
-use sluice_dialect::{Definition, Pinned, Source, Sources, load};
+use sluice_dialect::report::{self, ReportStyle};
+use sluice_dialect::{Definition, DefinitionFile, DefinitionPin, Sources, load};
 
 /// Panics if anything about `bytes`, as the file `path`, breaks a promise.
 pub(crate) fn exercise(path: &str, bytes: &[u8]) {
     let mut sources = Sources::new();
-    let source = Source { path, bytes };
+    let source = DefinitionFile { path, bytes };
     let loaded = load(&source, &mut NoPrompts, &mut sources);
     for problem in &loaded.problems {
         let text = sources.text(problem.span.file);
@@ -20,16 +20,16 @@ pub(crate) fn exercise(path: &str, bytes: &[u8]) {
         assert!((position.line, position.column) <= (position.end_line, position.end_column), "{position:?}");
         assert!(!problem.message.contains('\n'), "a message of several lines: {problem:?}");
     }
-    let text = report::text(&sources, &loaded.problems, Style::Plain);
+    let text = report::text(&sources, &loaded.problems, ReportStyle::Plain);
     assert!(!text.contains('\u{1b}'), "an escape sequence reaches the terminal");
     report::json(&sources, &loaded.problems);
     report::sarif(&sources, &loaded.problems);
     assert_eq!(!loaded.is_usable(), loaded.problems.iter().any(|it| it.severity().word() == "error"));
-    let pinned = Pinned::of(&source, &loaded);
+    let pinned = DefinitionPin::of(&source, &loaded);
     assert_eq!(pinned.is_some(), loaded.definition.is_some(), "what can be made can be pinned");
     if let (Some(definition), Some(pinned)) = (&loaded.definition, pinned) {
         draw(definition);
-        let again = Pinned::from_bytes(&pinned.to_bytes()).expect("what was stored can be read");
+        let again = DefinitionPin::from_bytes(&pinned.to_bytes()).expect("what was stored can be read");
         assert_eq!(again.load().definition.as_ref(), Some(definition), "it is the same when it is loaded again");
     }
 }
@@ -39,7 +39,7 @@ fn draw(definition: &Definition) {
         Definition::Lifecycle(lifecycle) => sluice_draw::Graph::of_lifecycle(lifecycle),
         Definition::Recipe(recipe) => sluice_draw::Graph::of_recipe(recipe),
     };
-    for format in sluice_draw::Format::ALL {
+    for format in sluice_draw::DrawFormat::ALL {
         let _ = sluice_draw::draw(&graph, format, &sluice_draw::TextStyle::default());
     }
 }

@@ -3,10 +3,11 @@
 //! Exit rules become notes and never arrows: each goes along a transition that is drawn already.
 
 use sluice_core::lifecycle::{
-    ArtifactTest, ExitRule, FieldValue, Hook, Lifecycle, Reaction, Spawn, State, StateId, StateRun,
+    AgentSpawn, ArtifactTest, ExitReaction, ExitRule, FieldValue, Lifecycle, LifecycleState, StateId, StateRun,
+    TransitionHook,
 };
 
-use super::{Edge, Graph, Kind, NodeBox, label, note, words};
+use super::{Graph, GraphEdge, GraphKind, NodeBox, label, note, words};
 
 impl Graph {
     /// The graph of `lifecycle`.
@@ -37,7 +38,7 @@ impl Graph {
             .transitions
             .iter()
             .filter(|transition| place(transition.from) < count && place(transition.to) < count)
-            .map(|transition| Edge {
+            .map(|transition| GraphEdge {
                 from: place(transition.from),
                 to: place(transition.to),
                 gate: transition.gate.as_ref().map(|gate| label(gate.describe())),
@@ -49,7 +50,7 @@ impl Graph {
         let mut graph = Graph {
             title: words(lifecycle.name.as_str()),
             subtitle: vec![format!("version {}", lifecycle.version)],
-            kind: Kind::Lifecycle,
+            kind: GraphKind::Lifecycle,
             nodes,
             edges,
         };
@@ -59,7 +60,7 @@ impl Graph {
 }
 
 /// The agents and the run that a state starts by itself.
-fn starts(lifecycle: &Lifecycle, state: &State) -> Vec<String> {
+fn starts(lifecycle: &Lifecycle, state: &LifecycleState) -> Vec<String> {
     let entered = state.enter_prompt.iter().map(|prompt| words(format!("on entry: {prompt}")));
     let again = state.respawn_prompt.iter().map(|prompt| words(format!("respawn: {prompt}")));
     let run = state.run.iter().map(|run| words(run_words(lifecycle, run)));
@@ -93,17 +94,17 @@ fn exit_note(lifecycle: &Lifecycle, rules: &[&ExitRule]) -> String {
     let name = |id: StateId| lifecycle.states.get(place(id)).map_or("?", |state| state.name.as_str());
     let parts = rules.iter().map(|rule| {
         let reaction = match &rule.reaction {
-            Reaction::Advance(to) => format!("→ {}", name(*to)),
-            Reaction::Choose(clauses) => {
+            ExitReaction::Advance(to) => format!("→ {}", name(*to)),
+            ExitReaction::Choose(clauses) => {
                 let clauses = clauses.iter().map(|(when, to)| format!("→ {} [{when}]", name(*to)));
                 clauses.collect::<Vec<_>>().join(", ")
             }
-            Reaction::Crash { stuck_after, respawn } => {
+            ExitReaction::Crash { stuck_after, respawn } => {
                 let again = if *respawn { ", respawn" } else { "" };
                 let stuck = stuck_after.map(|count| format!(", stuck after {count}")).unwrap_or_default();
                 format!("crash{again}{stuck}")
             }
-            Reaction::MarkDead => "mark dead".to_owned(),
+            ExitReaction::MarkDead => "mark dead".to_owned(),
         };
         match &rule.artifact {
             ArtifactTest::Any => reaction,
@@ -115,28 +116,28 @@ fn exit_note(lifecycle: &Lifecycle, rules: &[&ExitRule]) -> String {
 }
 
 /// The hook in as few words as say what it does.
-fn hook_words(hook: &Hook) -> String {
+fn hook_words(hook: &TransitionHook) -> String {
     let action = hook.action();
     match hook {
-        Hook::SpawnAgent(spawn) | Hook::SpawnReviewer(spawn) => spawn_words(action, spawn),
-        Hook::Increment(field) => format!("{field} + 1"),
-        Hook::SetField { field, value: FieldValue::Number(value) } => format!("{field} = {value}"),
-        Hook::SetField { field, value: FieldValue::Text(_) } => format!("{action} {field}"),
-        Hook::AcquireWorkspace
-        | Hook::ReleaseWorkspace
-        | Hook::KillSession
-        | Hook::KillReviewer
-        | Hook::NotifyWorker { .. }
-        | Hook::SpawnNext
-        | Hook::PushBranch
-        | Hook::CreatePr
-        | Hook::DeleteRemoteBranch
-        | Hook::Notify { .. }
-        | Hook::RunCommand(_) => action.to_owned(),
+        TransitionHook::SpawnAgent(spawn) | TransitionHook::SpawnReviewer(spawn) => spawn_words(action, spawn),
+        TransitionHook::Increment(field) => format!("{field} + 1"),
+        TransitionHook::SetField { field, value: FieldValue::Number(value) } => format!("{field} = {value}"),
+        TransitionHook::SetField { field, value: FieldValue::Text(_) } => format!("{action} {field}"),
+        TransitionHook::AcquireWorkspace
+        | TransitionHook::ReleaseWorkspace
+        | TransitionHook::KillSession
+        | TransitionHook::KillReviewer
+        | TransitionHook::NotifyWorker { .. }
+        | TransitionHook::SpawnNext
+        | TransitionHook::PushBranch
+        | TransitionHook::CreatePr
+        | TransitionHook::DeleteRemoteBranch
+        | TransitionHook::Notify { .. }
+        | TransitionHook::RunCommand(_) => action.to_owned(),
     }
 }
 
-fn spawn_words(action: &str, spawn: &Spawn) -> String {
+fn spawn_words(action: &str, spawn: &AgentSpawn) -> String {
     let count = spawn.increment.as_ref().map(|field| format!("{field} + 1, ")).unwrap_or_default();
     format!("{count}{action} {}", spawn.prompt)
 }

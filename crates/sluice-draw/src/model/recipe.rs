@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sluice_core::recipe::{Items, Join, OnExhausted, Recipe, Step, StepId, Trigger, Work};
+use sluice_core::recipe::{FanOutItems, Join, OnExhausted, Recipe, Step, StepId, StepWork, Trigger};
 
-use super::{Edge, Graph, Kind, NodeBox, label, words};
+use super::{Graph, GraphEdge, GraphKind, NodeBox, label, words};
 
 impl Graph {
     /// The graph of `recipe`.
@@ -24,7 +24,7 @@ impl Graph {
             let condition = step.condition.as_ref().map(|condition| label(condition.to_string()));
             let on_node = if decider.is_none() { condition.as_ref() } else { None };
             nodes.push(node(step, on_node, needs.is_empty()));
-            edges.extend(needs.iter().map(|need| Edge {
+            edges.extend(needs.iter().map(|need| GraphEdge {
                 from: *need,
                 to: place,
                 gate: None,
@@ -34,8 +34,13 @@ impl Graph {
             }));
             edges.extend(way_back(step, place).filter(|edge| edge.to < recipe.steps.len()));
         }
-        let mut graph =
-            Graph { title: words(recipe.name.as_str()), subtitle: subtitle(recipe), kind: Kind::Recipe, nodes, edges };
+        let mut graph = Graph {
+            title: words(recipe.name.as_str()),
+            subtitle: subtitle(recipe),
+            kind: GraphKind::Recipe,
+            nodes,
+            edges,
+        };
         graph.mark_back_edges();
         graph
     }
@@ -79,30 +84,30 @@ fn node(step: &Step, condition: Option<&String>, initial: bool) -> NodeBox {
 }
 
 /// How often the work is done, when that is not once.
-fn turns(work: &Work) -> Option<String> {
+fn turns(work: &StepWork) -> Option<String> {
     match work {
-        Work::ParallelAgents { items, max_concurrent, .. } => {
+        StepWork::ParallelAgents { items, max_concurrent, .. } => {
             let items = match items {
-                Items::Variable(template) => {
+                FanOutItems::Variable(template) => {
                     template.fill(&|path| Some(format!("${{{path}}}"))).unwrap_or_else(|path| path.to_string())
                 }
-                Items::Listed(items) => format!("of {}", items.len()),
+                FanOutItems::Listed(items) => format!("of {}", items.len()),
             };
             Some(format!("for each {items}, {max_concurrent} at a time"))
         }
-        Work::AgentLoop { max_iterations, .. } => Some(format!("until content, at most {max_iterations}×")),
-        Work::Task(task) => task.workflow.as_ref().map(|workflow| format!("lifecycle: {workflow}")),
-        Work::Agent { .. } | Work::Script { .. } | Work::Gate { .. } => None,
+        StepWork::AgentLoop { max_iterations, .. } => Some(format!("until content, at most {max_iterations}×")),
+        StepWork::Task(task) => task.workflow.as_ref().map(|workflow| format!("lifecycle: {workflow}")),
+        StepWork::Agent { .. } | StepWork::Script { .. } | StepWork::Gate { .. } => None,
     }
 }
 
-fn way_back(step: &Step, place: usize) -> impl Iterator<Item = Edge> {
+fn way_back(step: &Step, place: usize) -> impl Iterator<Item = GraphEdge> {
     step.loop_back.iter().map(move |way| {
         let then = match way.on_exhausted {
             OnExhausted::Fail => "",
             OnExhausted::Hold => ", then hold",
         };
-        Edge {
+        GraphEdge {
             from: place,
             to: index(way.to),
             gate: None,

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::lanes::Ways;
-use super::{Bases, End, Head, LINE, LINES, Label, Placed, Plan, Row, Wire};
+use super::lanes::BackEdges;
+use super::{ArrowHead, EdgeLabel, EdgeWire, GraphPlan, GridRow, LINE, LINES, PlacedBox, RowBases, WireEnd};
 use crate::channel::{self, Channel, Net};
-use crate::layers::{Hop, Layered};
+use crate::layers::{EdgeHop, LayeredGraph};
 use crate::measure::{width, wrap};
 use crate::model::Graph;
 
@@ -19,7 +19,7 @@ const MOST_PAIRS: usize = 64;
 
 /// Where nets arrive at an item.
 #[derive(Debug)]
-struct Slot {
+struct GapSlot {
     nets: Vec<usize>,
     label: Vec<String>,
     columns: usize,
@@ -28,7 +28,7 @@ struct Slot {
 
 /// What a net of a gap belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Role {
+enum NetRole {
     /// Items above it are linked with items below.
     Flow(Vec<usize>),
     /// This back edge leaves this node.
@@ -39,7 +39,7 @@ enum Role {
 
 #[derive(Debug, Default)]
 struct Gap {
-    roles: Vec<Role>,
+    roles: Vec<NetRole>,
     nets: Vec<Net>,
     channel: Option<Channel>,
     label_rows: usize,
@@ -51,11 +51,11 @@ struct Gap {
 pub(super) struct Gaps {
     gaps: Vec<Gap>,
     /// The slots of each item.
-    slots: Vec<Vec<Slot>>,
+    slots: Vec<Vec<GapSlot>>,
 }
 
 impl Gaps {
-    pub(super) fn new(graph: &Graph, layered: &Layered, ways: &Ways) -> Gaps {
+    pub(super) fn new(graph: &Graph, layered: &LayeredGraph, ways: &BackEdges) -> Gaps {
         let mut gaps = Gaps {
             gaps: (0..=layered.layers.len()).map(|_| Gap::default()).collect(),
             slots: (0..layered.items.len()).map(|_| Vec::new()).collect(),
@@ -63,19 +63,19 @@ impl Gaps {
         gaps.add_flow(graph, layered);
         for edge in &ways.low_exits {
             let from = graph.edges[*edge].from;
-            gaps.gaps[layered.layer[from] + 1].roles.push(Role::Exit(*edge, from));
+            gaps.gaps[layered.layer[from] + 1].roles.push(NetRole::Exit(*edge, from));
         }
         for node in &ways.high_entries {
             let gap = &mut gaps.gaps[layered.layer[*node]];
-            gaps.slots[*node].push(Slot { nets: vec![gap.roles.len()], label: vec![], columns: SLOT, column: 0 });
-            gap.roles.push(Role::Entry(*node));
+            gaps.slots[*node].push(GapSlot { nets: vec![gap.roles.len()], label: vec![], columns: SLOT, column: 0 });
+            gap.roles.push(NetRole::Entry(*node));
             gap.arrives = true;
         }
         gaps
     }
 
     /// Joins the hops into nets: those of one source, and of all sources that lead to just the same targets.
-    fn add_flow(&mut self, graph: &Graph, layered: &Layered) {
+    fn add_flow(&mut self, graph: &Graph, layered: &LayeredGraph) {
         let mut same: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
         for hops in layered.hops.chunk_by(|a, b| a.upper == b.upper) {
             let upper = hops[0].upper;
@@ -87,8 +87,8 @@ impl Gaps {
                 false => fresh,
             };
             match gap.roles.get_mut(net) {
-                Some(Role::Flow(uppers)) => uppers.push(upper),
-                Some(Role::Exit(..) | Role::Entry(_)) | None => gap.roles.push(Role::Flow(vec![upper])),
+                Some(NetRole::Flow(uppers)) => uppers.push(upper),
+                Some(NetRole::Exit(..) | NetRole::Entry(_)) | None => gap.roles.push(NetRole::Flow(vec![upper])),
             }
             if net == fresh {
                 gap.arrives = true;
@@ -97,7 +97,7 @@ impl Gaps {
         }
     }
 
-    fn add_slot(&mut self, graph: &Graph, layered: &Layered, net: usize, hop: &Hop) {
+    fn add_slot(&mut self, graph: &Graph, layered: &LayeredGraph, net: usize, hop: &EdgeHop) {
         let label: Vec<String> = hop
             .label
             .map(|edge| graph.edges[edge].label().iter().flat_map(|line| wrap(line, LINE, LINES)).collect())
@@ -113,7 +113,7 @@ impl Gaps {
         let gap = &mut self.gaps[layered.layer[hop.lower]];
         gap.label_rows = gap.label_rows.max(label.len());
         let columns = label.iter().map(|line| width(line) + 2).max().unwrap_or(0).max(SLOT);
-        slots.push(Slot { nets: vec![net], label, columns, column: 0 });
+        slots.push(GapSlot { nets: vec![net], label, columns, column: 0 });
     }
 
     /// The columns that the labels above an item need.
@@ -130,19 +130,19 @@ impl Gaps {
     }
 
     /// The rows of a gap.
-    pub(super) fn rows(&self, index: usize) -> Vec<Row> {
+    pub(super) fn rows(&self, index: usize) -> Vec<GridRow> {
         let gap = &self.gaps[index];
         let outer = index == 0 || index + 1 == self.gaps.len();
-        let mut rows = vec![Row::Channel; gap.channel.as_ref().map_or(0, |channel| channel.rows)];
+        let mut rows = vec![GridRow::Channel; gap.channel.as_ref().map_or(0, |channel| channel.rows)];
         if rows.is_empty() && gap.label_rows > 0 {
             // A label needs a piece of line above it, to be seen as the line's.
-            rows.push(Row::Channel);
+            rows.push(GridRow::Channel);
         }
-        rows.extend(std::iter::repeat_n(Row::Label, gap.label_rows));
+        rows.extend(std::iter::repeat_n(GridRow::Label, gap.label_rows));
         if gap.arrives {
-            rows.push(Row::Arrow);
+            rows.push(GridRow::Arrow);
         } else if !outer {
-            rows.push(Row::Blank);
+            rows.push(GridRow::Blank);
         }
         rows
     }
@@ -154,19 +154,19 @@ impl Gaps {
     /// The row, counted from the gap's first, and the column in which a back edge leaves `node`.
     pub(super) fn exit(&self, gap: usize, edge: usize, node: usize) -> Option<(usize, usize)> {
         let gap = &self.gaps[gap];
-        let net = gap.roles.iter().position(|role| *role == Role::Exit(edge, node))?;
+        let net = gap.roles.iter().position(|role| *role == NetRole::Exit(edge, node))?;
         Some((gap.channel.as_ref()?.row[net]?, *gap.nets[net].sources.first()?))
     }
 
     /// The row, counted from the gap's first, and the column in which back edges come in to `node`.
     pub(super) fn entry(&self, gap: usize, node: usize) -> Option<(usize, usize)> {
         let gap = &self.gaps[gap];
-        let net = gap.roles.iter().position(|role| *role == Role::Entry(node))?;
+        let net = gap.roles.iter().position(|role| *role == NetRole::Entry(node))?;
         Some((gap.channel.as_ref()?.row[net]?, *gap.nets[net].targets.first()?))
     }
 
     /// Gives each net its columns and its row.
-    pub(super) fn place(&mut self, layered: &Layered, middle: &[usize], boxes: &[Placed]) {
+    pub(super) fn place(&mut self, layered: &LayeredGraph, middle: &[usize], boxes: &[PlacedBox]) {
         for index in 0..self.gaps.len() {
             let items = layered.layers.get(index).map_or(&[][..], Vec::as_slice);
             let mut nets: Vec<Net> = self.gaps[index].roles.iter().map(|role| role.net(middle)).collect();
@@ -187,15 +187,15 @@ impl Gaps {
     }
 
     /// Lets a line that only links two run straight, if both ends can be moved along their boxes to do so.
-    fn straighten(&mut self, layered: &Layered, item: usize, nets: &mut [Net], boxes: &[Placed]) {
+    fn straighten(&mut self, layered: &LayeredGraph, item: usize, nets: &mut [Net], boxes: &[PlacedBox]) {
         let alone = self.slots[item].len() == 1;
         let gap = &self.gaps[layered.layer[item]];
         for slot in &mut self.slots[item] {
             let [net] = slot.nets.as_slice() else { continue };
-            let Role::Flow(uppers) = &gap.roles[*net] else { continue };
+            let NetRole::Flow(uppers) = &gap.roles[*net] else { continue };
             let ([upper], [source]) = (uppers.as_slice(), nets[*net].sources.as_slice()) else { continue };
             let inside = |node: usize, column: usize| {
-                let Placed { x, w, .. } = boxes[node];
+                let PlacedBox { x, w, .. } = boxes[node];
                 x + 2 <= column && column + 3 <= x + w
             };
             let only = layered.hops.partition_point(|hop| hop.upper < *upper);
@@ -212,7 +212,7 @@ impl Gaps {
     }
 
     /// Adds the lines and labels to `plan`.
-    pub(super) fn draw(&self, layered: &Layered, bases: &Bases, plan: &mut Plan) {
+    pub(super) fn draw(&self, layered: &LayeredGraph, bases: &RowBases, plan: &mut GraphPlan) {
         let mut id = 0;
         for (index, gap) in self.gaps.iter().enumerate() {
             let items = layered.layers.get(index).map_or(&[][..], Vec::as_slice);
@@ -238,14 +238,21 @@ impl Gaps {
         group
     }
 
-    fn draw_slots(&self, layered: &Layered, bases: &Bases, item: usize, plan: &mut Plan, id: &dyn Fn(usize) -> usize) {
+    fn draw_slots(
+        &self,
+        layered: &LayeredGraph,
+        bases: &RowBases,
+        item: usize,
+        plan: &mut GraphPlan,
+        id: &dyn Fn(usize) -> usize,
+    ) {
         let index = layered.layer[item];
         let (gap, base) = (&self.gaps[index], bases.gap[index]);
         let arrow_row = bases.layer[index].saturating_sub(1);
         let is_node = layered.items[item].node.is_some();
         for slot in &self.slots[item] {
             for net in &slot.nets {
-                let Role::Flow(uppers) = &gap.roles[*net] else { continue };
+                let NetRole::Flow(uppers) = &gap.roles[*net] else { continue };
                 let row = gap.channel.as_ref().and_then(|channel| channel.row[*net]).map(|row| base + row);
                 let pairs = uppers.len() * gap.nets[*net].targets.len();
                 let first = gap.nets[*net].targets.first() == Some(&slot.column);
@@ -256,36 +263,36 @@ impl Gaps {
                     let mut points = vec![(*column, start)];
                     points.extend(row.iter().flat_map(|row| [(*column, *row), (slot.column, *row)]));
                     points.push((slot.column, arrow_row));
-                    let end = if is_node { End::Arrow(Head::Down) } else { End::GoesOn };
-                    plan.wires.push(Wire { net: id(*net), points, back: false, from_box: node.is_some(), end });
+                    let end = if is_node { WireEnd::Arrow(ArrowHead::Down) } else { WireEnd::GoesOn };
+                    plan.wires.push(EdgeWire { net: id(*net), points, back: false, from_box: node.is_some(), end });
                 }
             }
             if !slot.label.is_empty() {
                 let row = arrow_row - slot.label.len();
-                plan.labels.push(Label { lines: slot.label.clone(), column: slot.column, row, beside: false });
+                plan.labels.push(EdgeLabel { lines: slot.label.clone(), column: slot.column, row, beside: false });
             }
         }
     }
 }
 
-impl Role {
+impl NetRole {
     /// The net's sources; its targets are added slot by slot.
     fn net(&self, middle: &[usize]) -> Net {
         match self {
-            Role::Flow(uppers) => {
+            NetRole::Flow(uppers) => {
                 Net { sources: uppers.iter().map(|upper| middle[*upper]).collect(), ..Net::default() }
             }
-            Role::Exit(..) | Role::Entry(_) => Net { outside: true, ..Net::default() },
+            NetRole::Exit(..) | NetRole::Entry(_) => Net { outside: true, ..Net::default() },
         }
     }
 }
 
 /// Back edges leave a box at its bottom, from the right on, beside the line of the flow.
-fn place_exits(roles: &[Role], nets: &mut [Net], boxes: &[Placed]) {
+fn place_exits(roles: &[NetRole], nets: &mut [Net], boxes: &[PlacedBox]) {
     let mut used: BTreeSet<usize> = nets.iter().flat_map(|net| net.sources.iter().copied()).collect();
     for (role, net) in roles.iter().zip(nets) {
-        let Role::Exit(_, node) = role else { continue };
-        let Placed { x, w, .. } = boxes[*node];
+        let NetRole::Exit(_, node) = role else { continue };
+        let PlacedBox { x, w, .. } = boxes[*node];
         let free = (x + 1..x + w.saturating_sub(2)).rev().step_by(2).find(|column| !used.contains(column));
         let column = free.unwrap_or(x + 1);
         used.insert(column);
@@ -294,9 +301,9 @@ fn place_exits(roles: &[Role], nets: &mut [Net], boxes: &[Placed]) {
 }
 
 /// Puts the slots side by side above the middle of their item, in the order of where their lines come from.
-fn place_slots(slots: &mut [Slot], nets: &[Net], roles: &[Role], middle: usize) {
-    let from = |slot: &Slot| -> (bool, usize) {
-        let outside = slot.nets.iter().any(|net| matches!(roles[*net], Role::Entry(_)));
+fn place_slots(slots: &mut [GapSlot], nets: &[Net], roles: &[NetRole], middle: usize) {
+    let from = |slot: &GapSlot| -> (bool, usize) {
+        let outside = slot.nets.iter().any(|net| matches!(roles[*net], NetRole::Entry(_)));
         let sources: Vec<usize> = slot.nets.iter().flat_map(|net| nets[*net].sources.iter().copied()).collect();
         (outside, sources.iter().sum::<usize>() / sources.len().max(1))
     };

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use super::gaps::Gaps;
-use super::{Bases, End, Head, Label, Plan, Wire};
-use crate::layers::Layered;
+use super::{ArrowHead, EdgeLabel, EdgeWire, GraphPlan, RowBases, WireEnd};
+use crate::layers::LayeredGraph;
 use crate::measure::width;
 use crate::model::Graph;
 
@@ -16,7 +16,7 @@ const APART: usize = 2;
 
 /// Which back edges there are, and through where they go.
 #[derive(Debug)]
-pub(super) struct Ways {
+pub(super) struct BackEdges {
     /// The back edges.
     edges: Vec<usize>,
     /// The layer of each node.
@@ -30,15 +30,15 @@ pub(super) struct Ways {
 }
 
 /// One way back, with its rows.
-struct Way {
+struct BackRoute {
     edge: usize,
     start: Vec<(usize, usize)>,
     end: Vec<(usize, usize)>,
-    head: Head,
+    head: ArrowHead,
 }
 
-impl Ways {
-    pub(super) fn new(graph: &Graph, layered: &Layered) -> Ways {
+impl BackEdges {
+    pub(super) fn new(graph: &Graph, layered: &LayeredGraph) -> BackEdges {
         let ends: BTreeSet<usize> = layered.layers.iter().filter_map(|layer| layer.last().copied()).collect();
         let edges: Vec<usize> = (0..graph.edges.len()).filter(|edge| graph.edges[*edge].back).collect();
         let mut least_lines = vec![1; graph.nodes.len()];
@@ -61,13 +61,13 @@ impl Ways {
             *least = (exits[node] + entries[node]).max(1);
         }
         let layer = layered.layer[..graph.nodes.len()].to_vec();
-        Ways { edges, layer, low_exits, high_entries, least_lines }
+        BackEdges { edges, layer, low_exits, high_entries, least_lines }
     }
 
     /// Adds the lanes to `plan`.
-    pub(super) fn draw(&self, graph: &Graph, gaps: &Gaps, bases: &Bases, plan: &mut Plan) {
+    pub(super) fn draw(&self, graph: &Graph, gaps: &Gaps, bases: &RowBases, plan: &mut GraphPlan) {
         let mut left_through_side = vec![0; graph.nodes.len()];
-        let mut ways: Vec<Way> = Vec::new();
+        let mut ways: Vec<BackRoute> = Vec::new();
         for edge in &self.edges {
             let (from, to) = (graph.edges[*edge].from, graph.edges[*edge].to);
             let gap = self.layer[from] + 1;
@@ -82,11 +82,11 @@ impl Ways {
             let gap = self.layer[to];
             let (end, head) = match gaps.entry(gap, to) {
                 Some((row, column)) => {
-                    (vec![(column, bases.gap[gap] + row), (column, bases.layer[gap] - 1)], Head::Down)
+                    (vec![(column, bases.gap[gap] + row), (column, bases.layer[gap] - 1)], ArrowHead::Down)
                 }
-                None => (vec![(plan.boxes[to].x + plan.boxes[to].w, plan.boxes[to].y + 1)], Head::Left),
+                None => (vec![(plan.boxes[to].x + plan.boxes[to].w, plan.boxes[to].y + 1)], ArrowHead::Left),
             };
-            ways.push(Way { edge: *edge, start, end, head });
+            ways.push(BackRoute { edge: *edge, start, end, head });
         }
         // Short ways lie inside, so that long ones go around them.
         ways.sort_by_key(|way| (way.rows().1 - way.rows().0, way.rows().0, way.edge));
@@ -103,7 +103,7 @@ impl Ways {
                 plan.wires.push(way.wire(column, base + to, entered[to]));
                 entered[to] = Some(column);
                 if !lines.is_empty() {
-                    plan.labels.push(Label { lines, column: column + 2, row: way.rows().1, beside: true });
+                    plan.labels.push(EdgeLabel { lines, column: column + 2, row: way.rows().1, beside: true });
                 }
             }
             plan.columns = column + 1 + widest;
@@ -112,7 +112,7 @@ impl Ways {
     }
 }
 
-impl Way {
+impl BackRoute {
     /// The upper and the lower end of its lane.
     fn rows(&self) -> (usize, usize) {
         let (start, end) = (self.start.last().map_or(0, |point| point.1), self.end.first().map_or(0, |point| point.1));
@@ -120,26 +120,26 @@ impl Way {
     }
 
     /// The line in the lane at `column`. It joins the one in the lane `inside`, if that leads to the same node.
-    fn wire(&self, column: usize, net: usize, inside: Option<usize>) -> Wire {
+    fn wire(&self, column: usize, net: usize, inside: Option<usize>) -> EdgeWire {
         let mut points = self.start.clone();
         points.extend(self.start.last().map(|last| (column, last.1)));
         points.extend(self.end.first().map(|first| (column, first.1)));
         let end = match (inside, self.end.first()) {
             (Some(inside), Some(first)) => {
                 points.push((inside, first.1));
-                End::Joins
+                WireEnd::Joins
             }
             (Some(_) | None, Some(_) | None) => {
                 points.extend(&self.end);
-                End::Arrow(self.head)
+                WireEnd::Arrow(self.head)
             }
         };
-        Wire { net, points, back: true, from_box: true, end }
+        EdgeWire { net, points, back: true, from_box: true, end }
     }
 }
 
 /// The innermost lane for each way that no other way uses in the same rows.
-fn lanes(ways: &[Way]) -> Vec<usize> {
+fn lanes(ways: &[BackRoute]) -> Vec<usize> {
     let mut taken: Vec<Vec<(usize, usize)>> = Vec::new();
     let mut lanes = Vec::with_capacity(ways.len());
     for way in ways {

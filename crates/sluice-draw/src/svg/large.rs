@@ -7,10 +7,10 @@
 use std::fmt::Write as _;
 
 use super::{escaped, framed};
-use crate::TooLarge;
+use crate::GraphTooLarge;
 use crate::layers::{layers_of, within};
 use crate::measure::clip;
-use crate::model::{Edge, Graph, NodeBox};
+use crate::model::{Graph, GraphEdge, NodeBox};
 
 /// The most boxes: as many as the checker lets a definition have.
 const MOST_NODES: usize = 10_000;
@@ -35,7 +35,7 @@ const STYLE: &str = "\
 ";
 
 /// `graph` as SVG, on a grid.
-pub(super) fn svg(graph: &Graph) -> Result<String, TooLarge> {
+pub(super) fn svg(graph: &Graph) -> Result<String, GraphTooLarge> {
     within("nodes", graph.nodes.len(), MOST_NODES)?;
     within("edges", graph.edges.len(), MOST_EDGES)?;
     let grid = Grid::new(graph);
@@ -101,7 +101,7 @@ fn center(cell: (usize, usize)) -> (f64, f64) {
 }
 
 /// A line between two cells, bent to its right unless they are neighbours: so a way and its way back are apart.
-fn line(out: &mut String, edge: &Edge, from: (usize, usize), to: (usize, usize)) {
+fn line(out: &mut String, edge: &GraphEdge, from: (usize, usize), to: (usize, usize)) {
     let (start, end) = (center(from), center(to));
     let class = if edge.back { "thin back" } else { "thin" };
     let _ = write!(out, "<path class=\"{class}\" d=\"");

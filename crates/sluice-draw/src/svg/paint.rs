@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::{COLUMN, escaped, height};
 use crate::measure::width;
 use crate::model::Graph;
-use crate::plan::{End, Head, Placed, Plan, Row, Wire};
+use crate::plan::{ArrowHead, EdgeWire, GraphPlan, GridRow, PlacedBox, WireEnd};
 
 /// The radius of a line's bend.
 const BEND: f64 = 7.0;
@@ -18,20 +18,20 @@ const HEAD: f64 = 8.0;
 const LABEL_CHAR: f64 = 6.4;
 
 /// Where the rows of a plan are.
-pub(super) struct Page {
+pub(super) struct SvgPage {
     /// The top of each row, and the end of the last.
     tops: Vec<f64>,
 }
 
-impl Page {
-    pub(super) fn new(plan: &Plan) -> Page {
+impl SvgPage {
+    pub(super) fn new(plan: &GraphPlan) -> SvgPage {
         let mut tops = vec![0.0];
         let mut at = 0.0;
         for row in &plan.rows {
             at += height(*row);
             tops.push(at);
         }
-        Page { tops }
+        SvgPage { tops }
     }
 
     pub(super) fn height(&self) -> f64 {
@@ -46,12 +46,12 @@ impl Page {
         f64::midpoint(self.top(row), self.top(row + 1))
     }
 
-    pub(super) fn boxes(&self, out: &mut String, graph: &Graph, plan: &Plan) {
+    pub(super) fn boxes(&self, out: &mut String, graph: &Graph, plan: &GraphPlan) {
         for (index, (placed, lines)) in plan.boxes.iter().zip(&plan.contents).enumerate() {
             let node = &graph.nodes[index];
-            let Placed { x, y, w, h } = *placed;
+            let PlacedBox { x, y, w, h } = *placed;
             let (left, top) = (x as f64 * COLUMN, self.top(y));
-            let (wide, high) = (w as f64 * COLUMN, self.top(y + h - 1) + height(Row::Border) - top);
+            let (wide, high) = (w as f64 * COLUMN, self.top(y + h - 1) + height(GridRow::Border) - top);
             let starts = graph.marks_start(index);
             let class = if starts { "box first" } else { "box" };
             out.push_str("<g>");
@@ -93,8 +93,8 @@ impl Page {
     }
 
     /// The lines, net by net; each net's halo interrupts what it crosses.
-    pub(super) fn wires(&self, out: &mut String, plan: &Plan) {
-        let mut wires: Vec<&Wire> = plan.wires.iter().collect();
+    pub(super) fn wires(&self, out: &mut String, plan: &GraphPlan) {
+        let mut wires: Vec<&EdgeWire> = plan.wires.iter().collect();
         wires.sort_by_key(|wire| (wire.back, wire.net));
         let mut heads = BTreeSet::new();
         for net in wires.chunk_by(|a, b| (a.back, a.net) == (b.back, b.net)) {
@@ -104,8 +104,8 @@ impl Page {
             let class = if net.iter().any(|wire| wire.back) { "wire back" } else { "wire" };
             let _ = writeln!(out, "<path class=\"halo\" d=\"{halo}\"/><path class=\"{class}\" d=\"{path}\"/>");
             for wire in net {
-                if let (End::Arrow(head), Some(last)) = (wire.end, wire.points.last()) {
-                    heads.insert((*last, wire.back, head == Head::Left));
+                if let (WireEnd::Arrow(head), Some(last)) = (wire.end, wire.points.last()) {
+                    heads.insert((*last, wire.back, head == ArrowHead::Left));
                 }
             }
         }
@@ -129,26 +129,26 @@ impl Page {
     }
 
     /// The points of `wire`, which keeps `apart` from what it continues and from what continues it.
-    fn points(&self, wire: &Wire, apart: f64) -> Vec<(f64, f64)> {
+    fn points(&self, wire: &EdgeWire, apart: f64) -> Vec<(f64, f64)> {
         let last = wire.points.len().saturating_sub(1);
         let place = |(index, (column, row)): (usize, &(usize, usize))| {
             let middle = ((*column as f64 + 0.5) * COLUMN, self.middle(*row));
             let sideways = wire.points.get(1).is_some_and(|second| second.1 == *row);
             match (index, wire.from_box, wire.end) {
                 (0, true, _) if sideways => ((*column as f64 + 1.0) * COLUMN, middle.1),
-                (0, true, _) => (middle.0, self.top(*row) + height(Row::Border)),
+                (0, true, _) => (middle.0, self.top(*row) + height(GridRow::Border)),
                 (0, false, _) => (middle.0, self.top(*row) + apart),
                 (index, ..) if index < last => middle,
-                (_, _, End::Arrow(Head::Left)) => (self.end(*column, *row, true).0 + HEAD / 2.0, middle.1),
-                (_, _, End::Arrow(Head::Down)) => (middle.0, self.top(*row + 1) - HEAD / 2.0),
-                (_, _, End::GoesOn) => (middle.0, self.top(*row + 1) - apart),
-                (_, _, End::Joins) => (middle.0 - BEND, middle.1),
+                (_, _, WireEnd::Arrow(ArrowHead::Left)) => (self.end(*column, *row, true).0 + HEAD / 2.0, middle.1),
+                (_, _, WireEnd::Arrow(ArrowHead::Down)) => (middle.0, self.top(*row + 1) - HEAD / 2.0),
+                (_, _, WireEnd::GoesOn) => (middle.0, self.top(*row + 1) - apart),
+                (_, _, WireEnd::Joins) => (middle.0 - BEND, middle.1),
             }
         };
         wire.points.iter().enumerate().map(place).collect()
     }
 
-    pub(super) fn labels(&self, out: &mut String, plan: &Plan) {
+    pub(super) fn labels(&self, out: &mut String, plan: &GraphPlan) {
         for label in &plan.labels {
             let widest = label.lines.iter().map(|line| width(line)).max().unwrap_or(0) as f64 * LABEL_CHAR;
             let count = label.lines.len() as f64;

@@ -42,7 +42,7 @@ fn nothing_breaks_out() {
 #[test]
 fn boxes_of_an_svg_do_not_overlap() {
     for graph in all() {
-        let boxes = plan::Plan::new(&graph, true).unwrap().boxes;
+        let boxes = plan::GraphPlan::new(&graph, true).unwrap().boxes;
         for (index, a) in boxes.iter().enumerate() {
             for b in &boxes[index + 1..] {
                 let apart = a.x + a.w <= b.x || b.x + b.w <= a.x || a.y + a.h <= b.y || b.y + b.h <= a.y;
@@ -72,8 +72,8 @@ fn dag(nodes: usize, picks: &[(usize, usize)]) -> Graph {
     Graph::of_recipe(&recipe("random", steps.collect()))
 }
 
-fn drawn(graph: &Graph) -> Vec<Result<String, TooLarge>> {
-    Format::ALL.map(|format| draw(graph, format, &TextStyle::default())).to_vec()
+fn drawn(graph: &Graph) -> Vec<Result<String, GraphTooLarge>> {
+    DrawFormat::ALL.map(|format| draw(graph, format, &TextStyle::default())).to_vec()
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn titles_that_say_nothing_are_left_out_and_long_ones_are_cut() {
         first.title = Some(long.clone());
         let second = when(step("second", "any", &[0]), &format!("first.result == '{}'", &long[..3_000]));
         let graph = Graph::of_recipe(&recipe("long", vec![first, second]));
-        for format in Format::ALL {
+        for format in DrawFormat::ALL {
             let drawn = draw(&graph, format, &TextStyle::default()).unwrap();
             // Graphviz has the narrowest limit: 16,384 bytes for a text.
             assert!(drawn.len() < 16_384, "{} has {} bytes", format.word(), drawn.len());
@@ -139,7 +139,7 @@ proptest! {
         picks in prop::collection::vec((0usize..300, 0usize..300), 0..500),
     ) {
         let graph = dag(nodes, &picks);
-        for format in Format::ALL {
+        for format in DrawFormat::ALL {
             let once = draw(&graph, format, &TextStyle::default());
             prop_assert_eq!(&once, &draw(&graph, format, &TextStyle::default()));
         }

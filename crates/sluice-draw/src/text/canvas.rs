@@ -19,7 +19,7 @@ const SOLID: [char; 16] = [' ', '│', '─', '╰', '│', '│', '╭', '├',
 const ASCII: [char; 16] = [' ', '|', '-', '+', '|', '|', '+', '+', '-', '+', '-', '+', '+', '+', '+', '+'];
 
 #[derive(Clone, Debug)]
-enum Cell {
+enum CanvasCell {
     Empty,
     /// `crossed` is set when a line of another net passes under it; it must then go straight on.
     Line {
@@ -36,13 +36,13 @@ enum Cell {
 /// The grid.
 #[derive(Debug)]
 pub(super) struct Canvas {
-    cells: Vec<Vec<Cell>>,
+    cells: Vec<Vec<CanvasCell>>,
     clear: bool,
 }
 
 impl Canvas {
     pub(super) fn new(columns: usize, rows: usize) -> Canvas {
-        Canvas { cells: vec![vec![Cell::Empty; columns]; rows], clear: true }
+        Canvas { cells: vec![vec![CanvasCell::Empty; columns]; rows], clear: true }
     }
 
     /// Whether nothing had to share a cell that could not.
@@ -57,13 +57,14 @@ impl Canvas {
         for c in text.chars() {
             match char_width(c) {
                 0 => {
-                    if let Some(Cell::Sign(sign, _)) = at.checked_sub(1).and_then(|before| cells.get_mut(before)) {
+                    if let Some(CanvasCell::Sign(sign, _)) = at.checked_sub(1).and_then(|before| cells.get_mut(before))
+                    {
                         sign.push(c);
                     }
                 }
                 wide => {
                     for (offset, cell) in cells.iter_mut().skip(at).take(wide).enumerate() {
-                        *cell = if offset == 0 { Cell::Sign(c.to_string(), tone) } else { Cell::Covered };
+                        *cell = if offset == 0 { CanvasCell::Sign(c.to_string(), tone) } else { CanvasCell::Covered };
                     }
                     at += wide;
                 }
@@ -98,17 +99,17 @@ impl Canvas {
             return;
         };
         match cell {
-            Cell::Empty => *cell = Cell::Line { net, directions: direction, dashed, crossed: false },
-            Cell::Line { net: other, directions, dashed: other_dashed, crossed } if *other == net => {
+            CanvasCell::Empty => *cell = CanvasCell::Line { net, directions: direction, dashed, crossed: false },
+            CanvasCell::Line { net: other, directions, dashed: other_dashed, crossed } if *other == net => {
                 *directions |= direction;
                 *other_dashed &= dashed;
                 self.clear &= !*crossed || *directions & ALONG == 0;
             }
             // Where lines cross, the one from top to bottom is drawn through.
-            Cell::Line { directions, crossed, .. } => {
+            CanvasCell::Line { directions, crossed, .. } => {
                 let crosses = |one: u8, other: u8| one & ALONG == 0 && other & ACROSS == 0;
                 if crosses(direction, *directions) {
-                    *cell = Cell::Line { net, directions: direction, dashed, crossed: true };
+                    *cell = CanvasCell::Line { net, directions: direction, dashed, crossed: true };
                 } else if crosses(*directions, direction) {
                     *crossed = true;
                 } else {
@@ -116,7 +117,7 @@ impl Canvas {
                 }
             }
             // Frames and heads are written after the lines; a line never ends in a text.
-            Cell::Sign(..) | Cell::Covered => self.clear = false,
+            CanvasCell::Sign(..) | CanvasCell::Covered => self.clear = false,
         }
     }
 
@@ -126,15 +127,15 @@ impl Canvas {
         for cells in &self.cells {
             let mut line = String::new();
             let (mut run, mut run_tone) = (String::new(), Tone::Plain);
-            let end = cells.iter().rposition(|cell| !matches!(cell, Cell::Empty)).map_or(0, |last| last + 1);
+            let end = cells.iter().rposition(|cell| !matches!(cell, CanvasCell::Empty)).map_or(0, |last| last + 1);
             for cell in &cells[..end] {
                 let (sign, tone) = match cell {
-                    Cell::Empty => (" ".to_owned(), Tone::Plain),
-                    Cell::Line { directions, dashed, .. } => {
+                    CanvasCell::Empty => (" ".to_owned(), Tone::Plain),
+                    CanvasCell::Line { directions, dashed, .. } => {
                         (sign(*directions, *dashed, style).to_string(), Tone::Plain)
                     }
-                    Cell::Sign(sign, tone) => (sign.clone(), *tone),
-                    Cell::Covered => continue,
+                    CanvasCell::Sign(sign, tone) => (sign.clone(), *tone),
+                    CanvasCell::Covered => continue,
                 };
                 if tone != run_tone {
                     line.push_str(&style.tone(&run, run_tone));

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::{TextStyle, Tone};
 use crate::layers::layers_of;
 use crate::measure::{clip, width, wrap};
-use crate::model::{Edge, Graph, Kind};
+use crate::model::{Graph, GraphEdge, GraphKind};
 
 /// Columns that hooks need to be worth a place behind the arrow.
 const LEAST_FOR_HOOKS: usize = 24;
@@ -22,7 +22,7 @@ pub(super) fn outline(graph: &Graph, style: &TextStyle) -> String {
     let mut out = String::new();
     let mut bare = false;
     for node in order {
-        let edges: Vec<&Edge> = leaving[node].iter().map(|edge| &graph.edges[*edge]).collect();
+        let edges: Vec<&GraphEdge> = leaving[node].iter().map(|edge| &graph.edges[*edge]).collect();
         let is_bare = edges.is_empty() && graph.nodes[node].notes.is_empty();
         if !(out.is_empty() || bare && is_bare) {
             out.push('\n');
@@ -41,10 +41,10 @@ pub(super) fn outline(graph: &Graph, style: &TextStyle) -> String {
 pub(super) fn named(graph: &Graph, style: &TextStyle, node: usize, always: bool) -> String {
     let node = &graph.nodes[node];
     let sign = match (graph.kind, node.terminal, node.initial) {
-        (Kind::Lifecycle, true, _) => style.sign("◉ ", "(*) "),
-        (Kind::Lifecycle, false, true) if always => style.sign("● ", "* "),
-        (Kind::Lifecycle | Kind::Recipe, false | true, false | true) if always => style.sign("○ ", "o "),
-        (Kind::Lifecycle | Kind::Recipe, false | true, false | true) => "",
+        (GraphKind::Lifecycle, true, _) => style.sign("◉ ", "(*) "),
+        (GraphKind::Lifecycle, false, true) if always => style.sign("● ", "* "),
+        (GraphKind::Lifecycle | GraphKind::Recipe, false | true, false | true) if always => style.sign("○ ", "o "),
+        (GraphKind::Lifecycle | GraphKind::Recipe, false | true, false | true) => "",
     };
     format!("{sign}{}", clip(&node.name, style.width / 2))
 }
@@ -63,7 +63,7 @@ fn heading(out: &mut String, graph: &Graph, style: &TextStyle, node: usize) {
     }
 }
 
-fn branches(out: &mut String, graph: &Graph, style: &TextStyle, edges: &[&Edge], goes_on: bool) {
+fn branches(out: &mut String, graph: &Graph, style: &TextStyle, edges: &[&GraphEdge], goes_on: bool) {
     let most = style.width / 2 - 4;
     let labels: Vec<Vec<String>> =
         edges.iter().map(|edge| wrap(&style.words(&edge.label().join(" ")), most, usize::MAX)).collect();

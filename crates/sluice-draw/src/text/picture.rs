@@ -6,7 +6,7 @@ use super::canvas::Canvas;
 use super::{TextStyle, Tone};
 use crate::measure::width;
 use crate::model::{Graph, NodeBox};
-use crate::plan::{End, Head, Placed, Plan, Wire};
+use crate::plan::{ArrowHead, EdgeWire, GraphPlan, PlacedBox, WireEnd};
 
 /// More boxes than this are easier to read as an outline.
 const MOST_BOXES: usize = 60;
@@ -16,14 +16,14 @@ pub(super) fn picture(graph: &Graph, style: &TextStyle) -> Option<String> {
     if graph.nodes.len() > MOST_BOXES || graph.edges.len() > 4 * MOST_BOXES {
         return None;
     }
-    let plan = Plan::new(graph, false).ok()?;
+    let plan = GraphPlan::new(graph, false).ok()?;
     if !plan.clear || plan.columns > style.width {
         return None;
     }
     let mut canvas = Canvas::new(plan.columns, plan.rows.len());
     for wire in &plan.wires {
         // The cell in the frame of a box is drawn with the box.
-        canvas.line(&inner(wire), wire.net, wire.back, (!leaves_sideways(wire), wire.end == End::GoesOn));
+        canvas.line(&inner(wire), wire.net, wire.back, (!leaves_sideways(wire), wire.end == WireEnd::GoesOn));
     }
     if !canvas.is_clear() {
         return None;
@@ -54,7 +54,7 @@ pub(super) fn picture(graph: &Graph, style: &TextStyle) -> Option<String> {
 }
 
 /// The points of `wire` without its start in the frame of a box.
-fn inner(wire: &Wire) -> Vec<(usize, usize)> {
+fn inner(wire: &EdgeWire) -> Vec<(usize, usize)> {
     let mut points = wire.points.clone();
     if let (Some(first), true) = (points.first_mut(), wire.from_box) {
         *first = if leaves_sideways(wire) { (first.0 + 1, first.1) } else { (first.0, first.1 + 1) };
@@ -63,11 +63,11 @@ fn inner(wire: &Wire) -> Vec<(usize, usize)> {
     points
 }
 
-fn leaves_sideways(wire: &Wire) -> bool {
+fn leaves_sideways(wire: &EdgeWire) -> bool {
     matches!(wire.points.as_slice(), [first, second, ..] if wire.back && first.1 == second.1)
 }
 
-fn frame(canvas: &mut Canvas, style: &TextStyle, node: &NodeBox, placed: &Placed) {
+fn frame(canvas: &mut Canvas, style: &TextStyle, node: &NodeBox, placed: &PlacedBox) {
     let [corners, along, across] = match (node.terminal, style.ascii) {
         (false, false) => ["╭╮╰╯", "─", "│"],
         (true, false) => ["╔╗╚╝", "═", "║"],
@@ -75,7 +75,7 @@ fn frame(canvas: &mut Canvas, style: &TextStyle, node: &NodeBox, placed: &Placed
         (true, true) => ["####", "=", "#"],
     };
     let corner = |index: usize| corners.chars().nth(index).unwrap_or('+');
-    let Placed { x, y, w, h } = *placed;
+    let PlacedBox { x, y, w, h } = *placed;
     let middle = along.repeat(w.saturating_sub(2));
     canvas.write(x, y, &format!("{}{middle}{}", corner(0), corner(1)), Tone::Plain);
     canvas.write(x, y + h - 1, &format!("{}{middle}{}", corner(2), corner(3)), Tone::Plain);
@@ -86,15 +86,15 @@ fn frame(canvas: &mut Canvas, style: &TextStyle, node: &NodeBox, placed: &Placed
 }
 
 /// Joins a wire to the frames of its boxes.
-fn ends(canvas: &mut Canvas, style: &TextStyle, wire: &Wire) {
+fn ends(canvas: &mut Canvas, style: &TextStyle, wire: &EdgeWire) {
     if let (Some(first), true) = (wire.points.first(), wire.from_box) {
         let joint = if leaves_sideways(wire) { style.sign("├", "+") } else { style.sign("┬", "+") };
         canvas.write(first.0, first.1, joint, Tone::Plain);
     }
-    let (End::Arrow(head), Some(last)) = (wire.end, wire.points.last()) else { return };
+    let (WireEnd::Arrow(head), Some(last)) = (wire.end, wire.points.last()) else { return };
     let sign = match head {
-        Head::Down => style.sign("▼", "v"),
-        Head::Left => style.sign("◄", "<"),
+        ArrowHead::Down => style.sign("▼", "v"),
+        ArrowHead::Left => style.sign("◄", "<"),
     };
     canvas.write(last.0, last.1, sign, Tone::Plain);
 }

@@ -5,11 +5,12 @@ use serde_json::Value;
 use sluice_core::machine::Moment;
 use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::{
-    Answerer, Failure, Given, Kind, Mode, Origin, Outcome, Part, Question, QuestionKind, Report, SkipReason, Usage,
+    AgentUsage, Answerer, AttemptPart, AttemptReport, QuestionKind, RunKind, RunMode, RunOrigin, RunParameters,
+    RunQuestion, SkipReason, StepFailure, StepOutcome,
 };
 
-use super::Unreadable;
-use super::task_data::StoredStood;
+use super::UnreadableData;
+use super::task_data::StoredWorkState;
 
 /// A table with this one key is a number that JSON would round or not take: `1.50`, `1e400`, thirty digits.
 const NUMBER: &str = "$number";
@@ -97,20 +98,20 @@ struct StoredUsage {
     cost: Option<u64>,
 }
 
-impl From<Usage> for StoredUsage {
-    fn from(it: Usage) -> Self {
+impl From<AgentUsage> for StoredUsage {
+    fn from(it: AgentUsage) -> Self {
         StoredUsage { input: it.input, cached: it.cached, output: it.output, total: it.total, cost: it.cost }
     }
 }
 
-impl From<StoredUsage> for Usage {
+impl From<StoredUsage> for AgentUsage {
     fn from(it: StoredUsage) -> Self {
-        Usage { input: it.input, cached: it.cached, output: it.output, total: it.total, cost: it.cost }
+        AgentUsage { input: it.input, cached: it.cached, output: it.output, total: it.total, cost: it.cost }
     }
 }
 
-impl From<&Outcome> for StoredOutcome {
-    fn from(it: &Outcome) -> Self {
+impl From<&StepOutcome> for StoredOutcome {
+    fn from(it: &StepOutcome) -> Self {
         StoredOutcome {
             summary: it.summary.clone(),
             result: it.result.clone(),
@@ -123,16 +124,16 @@ impl From<&Outcome> for StoredOutcome {
     }
 }
 
-impl From<StoredOutcome> for Outcome {
+impl From<StoredOutcome> for StepOutcome {
     fn from(it: StoredOutcome) -> Self {
-        Outcome {
+        StepOutcome {
             summary: it.summary,
             result: it.result,
             output: from_json(it.output),
             exit_code: it.exit_code,
             stderr: it.stderr,
             commit: it.commit,
-            usage: it.usage.map(|usage| Box::new(Usage::from(*usage))),
+            usage: it.usage.map(|usage| Box::new(AgentUsage::from(*usage))),
         }
     }
 }
@@ -147,37 +148,37 @@ pub(super) enum StoredFailure {
     Aborted,
 }
 
-impl From<&Failure> for StoredFailure {
-    fn from(it: &Failure) -> Self {
+impl From<&StepFailure> for StoredFailure {
+    fn from(it: &StepFailure) -> Self {
         match it {
-            Failure::Attempt { kind, error } => {
+            StepFailure::Attempt { kind, error } => {
                 StoredFailure::Attempt { kind: kind.word().into(), error: error.clone() }
             }
-            Failure::Upstream(step) => StoredFailure::Upstream { step: step.0 },
-            Failure::Undefined(name) => StoredFailure::Undefined { name: name.clone() },
-            Failure::LoopExhausted => StoredFailure::LoopExhausted,
-            Failure::Aborted => StoredFailure::Aborted,
+            StepFailure::Upstream(step) => StoredFailure::Upstream { step: step.0 },
+            StepFailure::Undefined(name) => StoredFailure::Undefined { name: name.clone() },
+            StepFailure::LoopExhausted => StoredFailure::LoopExhausted,
+            StepFailure::Aborted => StoredFailure::Aborted,
         }
     }
 }
 
-impl TryFrom<StoredFailure> for Failure {
-    type Error = Unreadable;
+impl TryFrom<StoredFailure> for StepFailure {
+    type Error = UnreadableData;
 
-    fn try_from(it: StoredFailure) -> Result<Self, Unreadable> {
+    fn try_from(it: StoredFailure) -> Result<Self, UnreadableData> {
         Ok(match it {
-            StoredFailure::Attempt { kind, error } => Failure::Attempt { kind: failure_kind(&kind)?, error },
-            StoredFailure::Upstream { step } => Failure::Upstream(StepId(step)),
-            StoredFailure::Undefined { name } => Failure::Undefined(name),
-            StoredFailure::LoopExhausted => Failure::LoopExhausted,
-            StoredFailure::Aborted => Failure::Aborted,
+            StoredFailure::Attempt { kind, error } => StepFailure::Attempt { kind: failure_kind(&kind)?, error },
+            StoredFailure::Upstream { step } => StepFailure::Upstream(StepId(step)),
+            StoredFailure::Undefined { name } => StepFailure::Undefined(name),
+            StoredFailure::LoopExhausted => StepFailure::LoopExhausted,
+            StoredFailure::Aborted => StepFailure::Aborted,
         })
     }
 }
 
-fn failure_kind(word: &str) -> Result<FailureKind, Unreadable> {
+fn failure_kind(word: &str) -> Result<FailureKind, UnreadableData> {
     let found = FailureKind::ALL.into_iter().find(|kind| kind.word() == word);
-    found.ok_or_else(|| Unreadable(format!("no failure is called `{word}`")))
+    found.ok_or_else(|| UnreadableData(format!("no failure is called `{word}`")))
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -187,33 +188,33 @@ pub(super) enum StoredReport {
     Failed { kind: String, error: String, outcome: StoredOutcome },
 }
 
-impl From<&Report> for StoredReport {
-    fn from(it: &Report) -> Self {
+impl From<&AttemptReport> for StoredReport {
+    fn from(it: &AttemptReport) -> Self {
         match it {
-            Report::Completed(outcome) => StoredReport::Completed { outcome: outcome.into() },
-            Report::Failed { kind, error, outcome } => {
+            AttemptReport::Completed(outcome) => StoredReport::Completed { outcome: outcome.into() },
+            AttemptReport::Failed { kind, error, outcome } => {
                 StoredReport::Failed { kind: kind.word().into(), error: error.clone(), outcome: outcome.into() }
             }
         }
     }
 }
 
-impl TryFrom<StoredReport> for Report {
-    type Error = Unreadable;
+impl TryFrom<StoredReport> for AttemptReport {
+    type Error = UnreadableData;
 
-    fn try_from(it: StoredReport) -> Result<Self, Unreadable> {
+    fn try_from(it: StoredReport) -> Result<Self, UnreadableData> {
         Ok(match it {
-            StoredReport::Completed { outcome } => Report::Completed(outcome.into()),
+            StoredReport::Completed { outcome } => AttemptReport::Completed(outcome.into()),
             StoredReport::Failed { kind, error, outcome } => {
-                Report::Failed { kind: failure_kind(&kind)?, error, outcome: outcome.into() }
+                AttemptReport::Failed { kind: failure_kind(&kind)?, error, outcome: outcome.into() }
             }
         })
     }
 }
 
 /// The part of a step that is written like this.
-pub(super) fn part(text: &str) -> Result<Part, Unreadable> {
-    Part::parse(text).ok_or_else(|| Unreadable(format!("no part is called `{text}`")))
+pub(super) fn part(text: &str) -> Result<AttemptPart, UnreadableData> {
+    AttemptPart::parse(text).ok_or_else(|| UnreadableData(format!("no part is called `{text}`")))
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -240,8 +241,8 @@ enum StoredQuestionKind {
     Undecided,
 }
 
-impl From<&Question> for StoredQuestion {
-    fn from(it: &Question) -> Self {
+impl From<&RunQuestion> for StoredQuestion {
+    fn from(it: &RunQuestion) -> Self {
         let kind = match it.kind {
             QuestionKind::Gate => StoredQuestionKind::Gate,
             QuestionKind::MaxIterations => StoredQuestionKind::MaxIterations,
@@ -261,7 +262,7 @@ impl From<&Question> for StoredQuestion {
     }
 }
 
-impl From<StoredQuestion> for Question {
+impl From<StoredQuestion> for RunQuestion {
     fn from(it: StoredQuestion) -> Self {
         let kind = match it.kind {
             StoredQuestionKind::Gate => QuestionKind::Gate,
@@ -271,7 +272,7 @@ impl From<StoredQuestion> for Question {
             StoredQuestionKind::Clarification => QuestionKind::Clarification,
             StoredQuestionKind::Undecided => QuestionKind::Undecided,
         };
-        Question {
+        RunQuestion {
             id: it.id,
             kind,
             reason: it.reason,
@@ -336,7 +337,7 @@ impl From<StoredSkip> for SkipReason {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct StoredGiven {
+pub(super) struct StoredRunStart {
     id: String,
     by_hand: bool,
     inputs: serde_json::Map<String, Value>,
@@ -358,19 +359,19 @@ pub(super) struct StoredGiven {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     definition: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    began: Option<StoredStood>,
+    began: Option<StoredWorkState>,
 }
 
-impl From<&Given> for StoredGiven {
-    fn from(it: &Given) -> Self {
-        StoredGiven {
+impl From<&RunParameters> for StoredRunStart {
+    fn from(it: &RunParameters) -> Self {
+        StoredRunStart {
             id: it.id.clone(),
-            by_hand: it.mode == Mode::ByHand,
+            by_hand: it.mode == RunMode::ByHand,
             inputs: it.inputs.iter().map(|(key, value)| (key.clone(), to_json(value))).collect(),
             prompt: it.prompt.clone(),
             workspace: it.workspace.clone(),
             work_order: it.work_order.clone(),
-            kind: (it.origin.kind != Kind::default()).then(|| it.origin.kind.word().to_owned()),
+            kind: (it.origin.kind != RunKind::default()).then(|| it.origin.kind.word().to_owned()),
             root: it.origin.root.clone(),
             base: it.origin.base.clone(),
             harness: it.origin.harness.clone(),
@@ -382,17 +383,17 @@ impl From<&Given> for StoredGiven {
     }
 }
 
-impl From<StoredGiven> for Given {
-    fn from(it: StoredGiven) -> Self {
-        Given {
+impl From<StoredRunStart> for RunParameters {
+    fn from(it: StoredRunStart) -> Self {
+        RunParameters {
             id: it.id,
-            mode: if it.by_hand { Mode::ByHand } else { Mode::Engine },
+            mode: if it.by_hand { RunMode::ByHand } else { RunMode::Engine },
             inputs: it.inputs.into_iter().map(|(key, value)| (key, from_json(value))).collect(),
             prompt: it.prompt,
             workspace: it.workspace,
             work_order: it.work_order,
-            origin: Origin {
-                kind: Kind::ALL.into_iter().find(|kind| Some(kind.word()) == it.kind.as_deref()).unwrap_or_default(),
+            origin: RunOrigin {
+                kind: RunKind::ALL.into_iter().find(|kind| Some(kind.word()) == it.kind.as_deref()).unwrap_or_default(),
                 root: it.root,
                 base: it.base,
                 harness: it.harness,

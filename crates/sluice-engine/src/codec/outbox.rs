@@ -3,14 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Unreadable, bytes};
+use super::{UnreadableData, bytes};
 
 /// The version that is written.
 pub const VERSION: u16 = 1;
 
 /// A note about an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum OutboxNote {
     /// It was settled, and nothing else followed.
     Settled {
         /// Which.
@@ -29,12 +29,12 @@ pub enum Note {
     },
 }
 
-impl Note {
+impl OutboxNote {
     /// Its name in the log that people read. No event of a machine has one of these names.
     pub fn kind(&self) -> &'static str {
         match self {
-            Note::Settled { .. } => SETTLED,
-            Note::Leased { .. } => LEASED,
+            OutboxNote::Settled { .. } => SETTLED,
+            OutboxNote::Leased { .. } => LEASED,
         }
     }
 }
@@ -43,39 +43,39 @@ const SETTLED: &str = "effect.settled";
 const LEASED: &str = "effect.leased";
 
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredSettled {
+struct StoredSettleNote {
     effect: String,
     error: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredLeased {
+struct StoredLeaseNote {
     effect: String,
     worker: String,
     until: i64,
 }
 
 /// The bytes of a note.
-pub fn write(note: &Note) -> Vec<u8> {
+pub fn write(note: &OutboxNote) -> Vec<u8> {
     match note.clone() {
-        Note::Settled { effect, error } => bytes(&StoredSettled { effect, error }),
-        Note::Leased { effect, worker, until } => bytes(&StoredLeased { effect, worker, until }),
+        OutboxNote::Settled { effect, error } => bytes(&StoredSettleNote { effect, error }),
+        OutboxNote::Leased { effect, worker, until } => bytes(&StoredLeaseNote { effect, worker, until }),
     }
 }
 
 /// The note in an event of this kind; `None` when it is an event of a machine.
-pub fn read(kind: &str, version: u16, bytes: &[u8]) -> Result<Option<Note>, Unreadable> {
+pub fn read(kind: &str, version: u16, bytes: &[u8]) -> Result<Option<OutboxNote>, UnreadableData> {
     let is_note = kind == SETTLED || kind == LEASED;
     if is_note && version != VERSION {
-        return Err(Unreadable(format!("a note of version {version}; this program knows up to {VERSION}")));
+        return Err(UnreadableData(format!("a note of version {version}; this program knows up to {VERSION}")));
     }
     if kind == SETTLED {
-        let StoredSettled { effect, error } = serde_json::from_slice(bytes)?;
-        return Ok(Some(Note::Settled { effect, error }));
+        let StoredSettleNote { effect, error } = serde_json::from_slice(bytes)?;
+        return Ok(Some(OutboxNote::Settled { effect, error }));
     }
     if kind == LEASED {
-        let StoredLeased { effect, worker, until } = serde_json::from_slice(bytes)?;
-        return Ok(Some(Note::Leased { effect, worker, until }));
+        let StoredLeaseNote { effect, worker, until } = serde_json::from_slice(bytes)?;
+        return Ok(Some(OutboxNote::Leased { effect, worker, until }));
     }
     Ok(None)
 }

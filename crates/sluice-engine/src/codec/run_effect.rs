@@ -1,34 +1,34 @@
 //! The stored form of what a run wants done. Version 1.
 
 use serde::{Deserialize, Serialize};
-use sluice_core::lifecycle::Permissions;
+use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::machine::Moment;
 use sluice_core::name::Role;
 use sluice_core::recipe::StepId;
-use sluice_core::run::effect::Script;
-use sluice_core::run::{Effect, Job, Perform};
+use sluice_core::run::effect::RunScript;
+use sluice_core::run::{Perform, RunEffect, RunJob};
 
 use super::data::part;
-use super::{Unreadable, bytes, known};
+use super::{UnreadableData, bytes, known};
 
 /// The version that is written.
 pub const VERSION: u16 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Stored {
+struct RunEffectEnvelope {
     version: u16,
-    asked: StoredEffect,
+    asked: StoredRunEffect,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "snake_case")]
-enum StoredEffect {
+enum StoredRunEffect {
     Perform {
         step: u32,
         attempt: u32,
         part: String,
         role: String,
-        job: StoredJob,
+        job: StoredRunJob,
         #[serde(default)]
         own_workspace: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ enum StoredEffect {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
-enum StoredJob {
+enum StoredRunJob {
     Agent {
         prompt: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -89,22 +89,22 @@ struct StoredScript {
     environment: Vec<(String, String)>,
 }
 
-impl From<&Script> for StoredScript {
-    fn from(it: &Script) -> Self {
+impl From<&RunScript> for StoredScript {
+    fn from(it: &RunScript) -> Self {
         StoredScript { script: it.script.clone(), environment: it.environment.clone() }
     }
 }
 
-impl From<StoredScript> for Script {
+impl From<StoredScript> for RunScript {
     fn from(it: StoredScript) -> Self {
-        Script { script: it.script, environment: it.environment }
+        RunScript { script: it.script, environment: it.environment }
     }
 }
 
 /// The bytes of an effect; `None` for timers, which are stored as such.
-pub fn write(effect: &Effect) -> Option<Vec<u8>> {
+pub fn write(effect: &RunEffect) -> Option<Vec<u8>> {
     let asked = match effect {
-        Effect::Perform(it) => StoredEffect::Perform {
+        RunEffect::Perform(it) => StoredRunEffect::Perform {
             step: it.step.0,
             attempt: it.attempt,
             part: it.part.to_string(),
@@ -112,32 +112,32 @@ pub fn write(effect: &Effect) -> Option<Vec<u8>> {
             job: (&it.job).into(),
             own_workspace: it.own_workspace,
             harness: it.harness.clone(),
-            reduced: it.permissions == Permissions::Reduced,
+            reduced: it.permissions == AgentPermissions::Reduced,
         },
-        Effect::Stop { step, attempt, part } => {
-            StoredEffect::Stop { step: step.0, attempt: *attempt, part: part.to_string() }
+        RunEffect::Stop { step, attempt, part } => {
+            StoredRunEffect::Stop { step: step.0, attempt: *attempt, part: part.to_string() }
         }
-        Effect::Notify(text) => StoredEffect::Notify { text: text.clone() },
-        Effect::RunCommand(script) => StoredEffect::RunCommand { script: script.into() },
-        Effect::Start { recipe } => StoredEffect::Start { recipe: recipe.clone() },
-        Effect::Repeat { at } => StoredEffect::Repeat { at: at.0 },
-        Effect::SetTimer(..) | Effect::ClearTimer(_) => return None,
+        RunEffect::Notify(text) => StoredRunEffect::Notify { text: text.clone() },
+        RunEffect::RunCommand(script) => StoredRunEffect::RunCommand { script: script.into() },
+        RunEffect::Start { recipe } => StoredRunEffect::Start { recipe: recipe.clone() },
+        RunEffect::Repeat { at } => StoredRunEffect::Repeat { at: at.0 },
+        RunEffect::SetTimer(..) | RunEffect::ClearTimer(_) => return None,
     };
-    Some(bytes(&Stored { version: VERSION, asked }))
+    Some(bytes(&RunEffectEnvelope { version: VERSION, asked }))
 }
 
-impl From<&Job> for StoredJob {
-    fn from(it: &Job) -> Self {
+impl From<&RunJob> for StoredRunJob {
+    fn from(it: &RunJob) -> Self {
         match it {
-            Job::Agent { prompt, folder_at } => {
-                StoredJob::Agent { prompt: prompt.clone(), folder_at: folder_at.clone() }
+            RunJob::Agent { prompt, folder_at } => {
+                StoredRunJob::Agent { prompt: prompt.clone(), folder_at: folder_at.clone() }
             }
-            Job::Arbiter { prompt, folder_at } => {
-                StoredJob::Arbiter { prompt: prompt.clone(), folder_at: folder_at.clone() }
+            RunJob::Arbiter { prompt, folder_at } => {
+                StoredRunJob::Arbiter { prompt: prompt.clone(), folder_at: folder_at.clone() }
             }
-            Job::Script(script) => StoredJob::Script { script: script.into() },
-            Job::Gate(script) => StoredJob::Gate { script: script.into() },
-            Job::Task { summary, branch, workflow, project, context } => StoredJob::Task {
+            RunJob::Script(script) => StoredRunJob::Script { script: script.into() },
+            RunJob::Gate(script) => StoredRunJob::Gate { script: script.into() },
+            RunJob::Task { summary, branch, workflow, project, context } => StoredRunJob::Task {
                 summary: summary.clone(),
                 branch: branch.clone(),
                 workflow: workflow.clone(),
@@ -148,27 +148,27 @@ impl From<&Job> for StoredJob {
     }
 }
 
-impl From<StoredJob> for Job {
-    fn from(it: StoredJob) -> Self {
+impl From<StoredRunJob> for RunJob {
+    fn from(it: StoredRunJob) -> Self {
         match it {
-            StoredJob::Agent { prompt, folder_at } => Job::Agent { prompt, folder_at },
-            StoredJob::Arbiter { prompt, folder_at } => Job::Arbiter { prompt, folder_at },
-            StoredJob::Script { script } => Job::Script(script.into()),
-            StoredJob::Gate { script } => Job::Gate(script.into()),
-            StoredJob::Task { summary, branch, workflow, project, context } => {
-                Job::Task { summary, branch, workflow, project, context }
+            StoredRunJob::Agent { prompt, folder_at } => RunJob::Agent { prompt, folder_at },
+            StoredRunJob::Arbiter { prompt, folder_at } => RunJob::Arbiter { prompt, folder_at },
+            StoredRunJob::Script { script } => RunJob::Script(script.into()),
+            StoredRunJob::Gate { script } => RunJob::Gate(script.into()),
+            StoredRunJob::Task { summary, branch, workflow, project, context } => {
+                RunJob::Task { summary, branch, workflow, project, context }
             }
         }
     }
 }
 
 /// The effect in `bytes`.
-pub fn read(bytes: &[u8]) -> Result<Effect, Unreadable> {
+pub fn read(bytes: &[u8]) -> Result<RunEffect, UnreadableData> {
     known("an effect", bytes, VERSION)?;
-    let Stored { version: _, asked } = serde_json::from_slice(bytes)?;
+    let RunEffectEnvelope { version: _, asked } = serde_json::from_slice(bytes)?;
     Ok(match asked {
-        StoredEffect::Perform { step, attempt, part: text, role, job, own_workspace, harness, reduced } => {
-            Effect::Perform(Box::new(Perform {
+        StoredRunEffect::Perform { step, attempt, part: text, role, job, own_workspace, harness, reduced } => {
+            RunEffect::Perform(Box::new(Perform {
                 step: StepId(step),
                 attempt,
                 part: part(&text)?,
@@ -176,15 +176,15 @@ pub fn read(bytes: &[u8]) -> Result<Effect, Unreadable> {
                 job: job.into(),
                 own_workspace,
                 harness,
-                permissions: if reduced { Permissions::Reduced } else { Permissions::Full },
+                permissions: if reduced { AgentPermissions::Reduced } else { AgentPermissions::Full },
             }))
         }
-        StoredEffect::Stop { step, attempt, part: text } => {
-            Effect::Stop { step: StepId(step), attempt, part: part(&text)? }
+        StoredRunEffect::Stop { step, attempt, part: text } => {
+            RunEffect::Stop { step: StepId(step), attempt, part: part(&text)? }
         }
-        StoredEffect::Notify { text } => Effect::Notify(text),
-        StoredEffect::RunCommand { script } => Effect::RunCommand(script.into()),
-        StoredEffect::Start { recipe } => Effect::Start { recipe },
-        StoredEffect::Repeat { at } => Effect::Repeat { at: Moment(at) },
+        StoredRunEffect::Notify { text } => RunEffect::Notify(text),
+        StoredRunEffect::RunCommand { script } => RunEffect::RunCommand(script.into()),
+        StoredRunEffect::Start { recipe } => RunEffect::Start { recipe },
+        StoredRunEffect::Repeat { at } => RunEffect::Repeat { at: Moment(at) },
     })
 }

@@ -3,22 +3,22 @@
 use serde::{Deserialize, Serialize};
 use sluice_core::machine::Moment;
 use sluice_core::recipe::StepId;
-use sluice_core::run::{End, Event};
+use sluice_core::run::{RunConclusion, RunEvent};
 
 use super::data::{
-    StoredAnswerer, StoredFailure, StoredGiven, StoredOutcome, StoredQuestion, StoredReport, StoredSkip, from_json,
+    StoredAnswerer, StoredFailure, StoredOutcome, StoredQuestion, StoredReport, StoredRunStart, StoredSkip, from_json,
     part, to_json,
 };
-use super::{Unreadable, bytes};
+use super::{UnreadableData, bytes};
 
 /// The version that is written.
 pub const VERSION: u16 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Stored {
+enum StoredRunEvent {
     Started {
-        given: StoredGiven,
+        given: StoredRunStart,
         at: i64,
     },
     StepReady {
@@ -138,172 +138,182 @@ pub(super) enum StoredEnd {
     Cancelled { reason: String },
 }
 
-impl From<&End> for StoredEnd {
-    fn from(it: &End) -> Self {
+impl From<&RunConclusion> for StoredEnd {
+    fn from(it: &RunConclusion) -> Self {
         match it {
-            End::Completed { summary } => StoredEnd::Completed { summary: summary.clone() },
-            End::Failed { error } => StoredEnd::Failed { error: error.clone() },
-            End::Cancelled { reason } => StoredEnd::Cancelled { reason: reason.clone() },
+            RunConclusion::Completed { summary } => StoredEnd::Completed { summary: summary.clone() },
+            RunConclusion::Failed { error } => StoredEnd::Failed { error: error.clone() },
+            RunConclusion::Cancelled { reason } => StoredEnd::Cancelled { reason: reason.clone() },
         }
     }
 }
 
-impl From<StoredEnd> for End {
+impl From<StoredEnd> for RunConclusion {
     fn from(it: StoredEnd) -> Self {
         match it {
-            StoredEnd::Completed { summary } => End::Completed { summary },
-            StoredEnd::Failed { error } => End::Failed { error },
-            StoredEnd::Cancelled { reason } => End::Cancelled { reason },
+            StoredEnd::Completed { summary } => RunConclusion::Completed { summary },
+            StoredEnd::Failed { error } => RunConclusion::Failed { error },
+            StoredEnd::Cancelled { reason } => RunConclusion::Cancelled { reason },
         }
     }
 }
 
 /// The bytes of an event.
-pub fn write(event: &Event) -> Vec<u8> {
+pub fn write(event: &RunEvent) -> Vec<u8> {
     let stored = match event {
-        Event::Started { given, at } => Stored::Started { given: given.as_ref().into(), at: at.0 },
-        Event::StepReady(step) => Stored::StepReady { step: step.0 },
-        Event::StepStarted { step, attempt, at, items } => Stored::StepStarted {
+        RunEvent::Started { given, at } => StoredRunEvent::Started { given: given.as_ref().into(), at: at.0 },
+        RunEvent::StepReady(step) => StoredRunEvent::StepReady { step: step.0 },
+        RunEvent::StepStarted { step, attempt, at, items } => StoredRunEvent::StepStarted {
             step: step.0,
             attempt: *attempt,
             at: at.0,
             items: items.as_ref().map(|items| items.iter().map(to_json).collect()),
         },
-        Event::PartStarted { step, part } => Stored::PartStarted { step: step.0, part: part.to_string() },
-        Event::PartEnded { step, part, result } => Stored::PartEnded {
+        RunEvent::PartStarted { step, part } => StoredRunEvent::PartStarted { step: step.0, part: part.to_string() },
+        RunEvent::PartEnded { step, part, result } => StoredRunEvent::PartEnded {
             step: step.0,
             part: part.to_string(),
             outcome: result.as_ref().ok().map(StoredOutcome::from),
             error: result.as_ref().err().cloned(),
         },
-        Event::PartLost { step, part, until } => {
-            Stored::PartLost { step: step.0, part: part.to_string(), until: until.map(|at| at.0) }
+        RunEvent::PartLost { step, part, until } => {
+            StoredRunEvent::PartLost { step: step.0, part: part.to_string(), until: until.map(|at| at.0) }
         }
-        Event::AttemptFailed { step, outcome } => Stored::AttemptFailed { step: step.0, outcome: outcome.into() },
-        Event::StepCompleted { step, outcome, at } => {
-            Stored::StepCompleted { step: step.0, outcome: outcome.into(), at: at.0 }
+        RunEvent::AttemptFailed { step, outcome } => {
+            StoredRunEvent::AttemptFailed { step: step.0, outcome: outcome.into() }
         }
-        Event::StepFailed { step, failure, at } => {
-            Stored::StepFailed { step: step.0, failure: failure.into(), at: at.0 }
+        RunEvent::StepCompleted { step, outcome, at } => {
+            StoredRunEvent::StepCompleted { step: step.0, outcome: outcome.into(), at: at.0 }
         }
-        Event::StepRetried { step, failure, until } => {
-            Stored::StepRetried { step: step.0, failure: failure.into(), until: until.0 }
+        RunEvent::StepFailed { step, failure, at } => {
+            StoredRunEvent::StepFailed { step: step.0, failure: failure.into(), at: at.0 }
         }
-        Event::StepSkipped { step, reason, at } => {
-            Stored::StepSkipped { step: step.0, reason: (*reason).into(), at: at.0 }
+        RunEvent::StepRetried { step, failure, until } => {
+            StoredRunEvent::StepRetried { step: step.0, failure: failure.into(), until: until.0 }
         }
-        Event::StepHeld { step, question } => Stored::StepHeld { step: step.0, question: question.into() },
-        Event::Answered { step, question, option, message, by } => Stored::Answered {
+        RunEvent::StepSkipped { step, reason, at } => {
+            StoredRunEvent::StepSkipped { step: step.0, reason: (*reason).into(), at: at.0 }
+        }
+        RunEvent::StepHeld { step, question } => StoredRunEvent::StepHeld { step: step.0, question: question.into() },
+        RunEvent::Answered { step, question, option, message, by } => StoredRunEvent::Answered {
             step: step.0,
             question: *question,
             option: option.clone(),
             message: message.clone(),
             by: (*by).into(),
         },
-        Event::Asked { step, part, question } => {
-            Stored::Asked { step: step.0, part: part.to_string(), question: question.into() }
+        RunEvent::Asked { step, part, question } => {
+            StoredRunEvent::Asked { step: step.0, part: part.to_string(), question: question.into() }
         }
-        Event::Withdrawn { step, question } => Stored::Withdrawn { step: step.0, question: *question },
-        Event::Blocked { step, reason } => Stored::Blocked { step: step.0, reason: reason.clone() },
-        Event::Said { step, part, report } => {
-            Stored::Said { step: step.0, part: part.to_string(), report: report.into() }
+        RunEvent::Withdrawn { step, question } => StoredRunEvent::Withdrawn { step: step.0, question: *question },
+        RunEvent::Blocked { step, reason } => StoredRunEvent::Blocked { step: step.0, reason: reason.clone() },
+        RunEvent::Said { step, part, report } => {
+            StoredRunEvent::Said { step: step.0, part: part.to_string(), report: report.into() }
         }
-        Event::StepStopping { step, failure } => Stored::StepStopping { step: step.0, failure: failure.into() },
-        Event::LoopedBack { from, to } => Stored::LoopedBack { from: from.0, to: to.0 },
-        Event::Reopened { step, guidance } => Stored::Reopened { step: step.0, guidance: guidance.clone() },
-        Event::Ending { end, at } => Stored::Ending { end: end.into(), at: at.0 },
-        Event::StepCancelled { step, at } => Stored::StepCancelled { step: step.0, at: at.0 },
-        Event::Ended { end, at } => Stored::Ended { end: end.into(), at: at.0 },
+        RunEvent::StepStopping { step, failure } => {
+            StoredRunEvent::StepStopping { step: step.0, failure: failure.into() }
+        }
+        RunEvent::LoopedBack { from, to } => StoredRunEvent::LoopedBack { from: from.0, to: to.0 },
+        RunEvent::Reopened { step, guidance } => StoredRunEvent::Reopened { step: step.0, guidance: guidance.clone() },
+        RunEvent::Ending { end, at } => StoredRunEvent::Ending { end: end.into(), at: at.0 },
+        RunEvent::StepCancelled { step, at } => StoredRunEvent::StepCancelled { step: step.0, at: at.0 },
+        RunEvent::Ended { end, at } => StoredRunEvent::Ended { end: end.into(), at: at.0 },
     };
     bytes(&stored)
 }
 
 /// The event in `bytes`.
-pub fn read(version: u16, bytes: &[u8]) -> Result<Event, Unreadable> {
+pub fn read(version: u16, bytes: &[u8]) -> Result<RunEvent, UnreadableData> {
     if version != VERSION {
-        return Err(Unreadable(format!("an event of version {version}; this program knows up to {VERSION}")));
+        return Err(UnreadableData(format!("an event of version {version}; this program knows up to {VERSION}")));
     }
     Ok(match serde_json::from_slice(bytes)? {
-        Stored::Started { given, at } => Event::Started { given: Box::new(given.into()), at: Moment(at) },
-        Stored::StepReady { step } => Event::StepReady(StepId(step)),
-        Stored::StepStarted { step, attempt, at, items } => Event::StepStarted {
+        StoredRunEvent::Started { given, at } => RunEvent::Started { given: Box::new(given.into()), at: Moment(at) },
+        StoredRunEvent::StepReady { step } => RunEvent::StepReady(StepId(step)),
+        StoredRunEvent::StepStarted { step, attempt, at, items } => RunEvent::StepStarted {
             step: StepId(step),
             attempt,
             at: Moment(at),
             items: items.map(|items| items.into_iter().map(from_json).collect()),
         },
-        Stored::PartStarted { step, part: text } => Event::PartStarted { step: StepId(step), part: part(&text)? },
-        Stored::PartEnded { step, part: text, outcome, error } => Event::PartEnded {
+        StoredRunEvent::PartStarted { step, part: text } => {
+            RunEvent::PartStarted { step: StepId(step), part: part(&text)? }
+        }
+        StoredRunEvent::PartEnded { step, part: text, outcome, error } => RunEvent::PartEnded {
             step: StepId(step),
             part: part(&text)?,
             result: outcome.map(Into::into).ok_or_else(|| error.unwrap_or_default()),
         },
-        Stored::PartLost { step, part: text, until } => {
-            Event::PartLost { step: StepId(step), part: part(&text)?, until: until.map(Moment) }
+        StoredRunEvent::PartLost { step, part: text, until } => {
+            RunEvent::PartLost { step: StepId(step), part: part(&text)?, until: until.map(Moment) }
         }
-        Stored::AttemptFailed { step, outcome } => Event::AttemptFailed { step: StepId(step), outcome: outcome.into() },
-        Stored::StepCompleted { step, outcome, at } => {
-            Event::StepCompleted { step: StepId(step), outcome: outcome.into(), at: Moment(at) }
+        StoredRunEvent::AttemptFailed { step, outcome } => {
+            RunEvent::AttemptFailed { step: StepId(step), outcome: outcome.into() }
         }
-        Stored::StepFailed { step, failure, at } => {
-            Event::StepFailed { step: StepId(step), failure: failure.try_into()?, at: Moment(at) }
+        StoredRunEvent::StepCompleted { step, outcome, at } => {
+            RunEvent::StepCompleted { step: StepId(step), outcome: outcome.into(), at: Moment(at) }
         }
-        Stored::StepRetried { step, failure, until } => {
-            Event::StepRetried { step: StepId(step), failure: failure.try_into()?, until: Moment(until) }
+        StoredRunEvent::StepFailed { step, failure, at } => {
+            RunEvent::StepFailed { step: StepId(step), failure: failure.try_into()?, at: Moment(at) }
         }
-        Stored::StepSkipped { step, reason, at } => {
-            Event::StepSkipped { step: StepId(step), reason: reason.into(), at: Moment(at) }
+        StoredRunEvent::StepRetried { step, failure, until } => {
+            RunEvent::StepRetried { step: StepId(step), failure: failure.try_into()?, until: Moment(until) }
         }
-        Stored::StepHeld { step, question } => Event::StepHeld { step: StepId(step), question: question.into() },
-        Stored::Answered { step, question, option, message, by } => {
-            Event::Answered { step: StepId(step), question, option, message, by: by.into() }
+        StoredRunEvent::StepSkipped { step, reason, at } => {
+            RunEvent::StepSkipped { step: StepId(step), reason: reason.into(), at: Moment(at) }
         }
-        Stored::Asked { step, part: text, question } => {
-            Event::Asked { step: StepId(step), part: part(&text)?, question: question.into() }
+        StoredRunEvent::StepHeld { step, question } => {
+            RunEvent::StepHeld { step: StepId(step), question: question.into() }
         }
-        Stored::Withdrawn { step, question } => Event::Withdrawn { step: StepId(step), question },
-        Stored::Blocked { step, reason } => Event::Blocked { step: StepId(step), reason },
-        Stored::Said { step, part: text, report } => {
-            Event::Said { step: StepId(step), part: part(&text)?, report: report.try_into()? }
+        StoredRunEvent::Answered { step, question, option, message, by } => {
+            RunEvent::Answered { step: StepId(step), question, option, message, by: by.into() }
         }
-        Stored::StepStopping { step, failure } => {
-            Event::StepStopping { step: StepId(step), failure: failure.try_into()? }
+        StoredRunEvent::Asked { step, part: text, question } => {
+            RunEvent::Asked { step: StepId(step), part: part(&text)?, question: question.into() }
         }
-        Stored::LoopedBack { from, to } => Event::LoopedBack { from: StepId(from), to: StepId(to) },
-        Stored::Reopened { step, guidance } => Event::Reopened { step: StepId(step), guidance },
-        Stored::Ending { end, at } => Event::Ending { end: end.into(), at: Moment(at) },
-        Stored::StepCancelled { step, at } => Event::StepCancelled { step: StepId(step), at: Moment(at) },
-        Stored::Ended { end, at } => Event::Ended { end: end.into(), at: Moment(at) },
+        StoredRunEvent::Withdrawn { step, question } => RunEvent::Withdrawn { step: StepId(step), question },
+        StoredRunEvent::Blocked { step, reason } => RunEvent::Blocked { step: StepId(step), reason },
+        StoredRunEvent::Said { step, part: text, report } => {
+            RunEvent::Said { step: StepId(step), part: part(&text)?, report: report.try_into()? }
+        }
+        StoredRunEvent::StepStopping { step, failure } => {
+            RunEvent::StepStopping { step: StepId(step), failure: failure.try_into()? }
+        }
+        StoredRunEvent::LoopedBack { from, to } => RunEvent::LoopedBack { from: StepId(from), to: StepId(to) },
+        StoredRunEvent::Reopened { step, guidance } => RunEvent::Reopened { step: StepId(step), guidance },
+        StoredRunEvent::Ending { end, at } => RunEvent::Ending { end: end.into(), at: Moment(at) },
+        StoredRunEvent::StepCancelled { step, at } => RunEvent::StepCancelled { step: StepId(step), at: Moment(at) },
+        StoredRunEvent::Ended { end, at } => RunEvent::Ended { end: end.into(), at: Moment(at) },
     })
 }
 
 /// The name of an event in the log that people read.
-pub fn kind(event: &Event) -> &'static str {
+pub fn kind(event: &RunEvent) -> &'static str {
     match event {
-        Event::Started { .. } => "run.started",
-        Event::StepReady(_) => "step.ready",
-        Event::StepStarted { .. } => "step.started",
-        Event::PartStarted { .. } => "step.part.started",
-        Event::PartEnded { .. } => "step.part.ended",
-        Event::PartLost { .. } => "step.part.lost",
-        Event::AttemptFailed { .. } => "step.attempt.failed",
-        Event::StepCompleted { .. } => "step.completed",
-        Event::StepFailed { .. } => "step.failed",
-        Event::StepRetried { .. } => "step.retried",
-        Event::StepSkipped { .. } => "step.skipped",
-        Event::StepHeld { .. } => "run.intervention.required",
-        Event::Answered { .. } => "run.answered",
-        Event::Asked { .. } => "step.asked",
-        Event::Withdrawn { .. } => "run.question.withdrawn",
-        Event::Blocked { .. } => "run.blocked",
-        Event::Said { .. } => "step.said",
-        Event::StepStopping { .. } => "step.stopping",
-        Event::LoopedBack { .. } => "run.looped",
-        Event::Reopened { .. } => "run.reopened",
-        Event::Ending { .. } => "run.ending",
-        Event::StepCancelled { .. } => "step.cancelled",
-        Event::Ended { end: End::Completed { .. }, .. } => "run.completed",
-        Event::Ended { end: End::Failed { .. }, .. } => "run.failed",
-        Event::Ended { end: End::Cancelled { .. }, .. } => "run.cancelled",
+        RunEvent::Started { .. } => "run.started",
+        RunEvent::StepReady(_) => "step.ready",
+        RunEvent::StepStarted { .. } => "step.started",
+        RunEvent::PartStarted { .. } => "step.part.started",
+        RunEvent::PartEnded { .. } => "step.part.ended",
+        RunEvent::PartLost { .. } => "step.part.lost",
+        RunEvent::AttemptFailed { .. } => "step.attempt.failed",
+        RunEvent::StepCompleted { .. } => "step.completed",
+        RunEvent::StepFailed { .. } => "step.failed",
+        RunEvent::StepRetried { .. } => "step.retried",
+        RunEvent::StepSkipped { .. } => "step.skipped",
+        RunEvent::StepHeld { .. } => "run.intervention.required",
+        RunEvent::Answered { .. } => "run.answered",
+        RunEvent::Asked { .. } => "step.asked",
+        RunEvent::Withdrawn { .. } => "run.question.withdrawn",
+        RunEvent::Blocked { .. } => "run.blocked",
+        RunEvent::Said { .. } => "step.said",
+        RunEvent::StepStopping { .. } => "step.stopping",
+        RunEvent::LoopedBack { .. } => "run.looped",
+        RunEvent::Reopened { .. } => "run.reopened",
+        RunEvent::Ending { .. } => "run.ending",
+        RunEvent::StepCancelled { .. } => "step.cancelled",
+        RunEvent::Ended { end: RunConclusion::Completed { .. }, .. } => "run.completed",
+        RunEvent::Ended { end: RunConclusion::Failed { .. }, .. } => "run.failed",
+        RunEvent::Ended { end: RunConclusion::Cancelled { .. }, .. } => "run.cancelled",
     }
 }

@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sluice_core::machine::Moment;
 use sluice_core::recipe::StepId;
-use sluice_core::run::state::{Answer, Asked, ItemState, ItemStatus, Progress, Turn};
-use sluice_core::run::{Given, Plan, RunState, StepState, StepStatus};
+use sluice_core::run::state::{AgentQuestion, AttemptProgress, ItemState, ItemStatus, QuestionAnswer, RunTurn};
+use sluice_core::run::{RunParameters, RunPlan, RunState, StepState, StepStatus};
 use sluice_store::RowKey;
 
 use super::data::{
-    StoredAnswerer, StoredFailure, StoredGiven, StoredOutcome, StoredQuestion, StoredReport, StoredSkip, from_json,
+    StoredAnswerer, StoredFailure, StoredOutcome, StoredQuestion, StoredReport, StoredRunStart, StoredSkip, from_json,
     part, to_json,
 };
 use super::run_event::StoredEnd;
-use super::{Unreadable, bytes, known};
+use super::{UnreadableData, bytes, known};
 
 /// The version that is written.
 pub const VERSION: u16 = 1;
@@ -34,7 +34,7 @@ pub fn item_key(step: StepId, item: u32) -> RowKey {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredHeader {
+struct StoredRunHeader {
     version: u16,
     /// The digest of the definition.
     definition: String,
@@ -50,7 +50,7 @@ struct StoredHeader {
 
 /// The bytes of the header.
 pub fn write_header(state: &RunState, definition: &str) -> Vec<u8> {
-    bytes(&StoredHeader {
+    bytes(&StoredRunHeader {
         version: VERSION,
         definition: definition.to_owned(),
         started: state.started.0,
@@ -62,30 +62,30 @@ pub fn write_header(state: &RunState, definition: &str) -> Vec<u8> {
 }
 
 /// The digest of the definition that a header names.
-pub fn definition_of(header: &[u8]) -> Result<String, Unreadable> {
+pub fn definition_of(header: &[u8]) -> Result<String, UnreadableData> {
     known("a run", header, VERSION)?;
-    Ok(serde_json::from_slice::<StoredHeader>(header)?.definition)
+    Ok(serde_json::from_slice::<StoredRunHeader>(header)?.definition)
 }
 
 /// The bytes of what the run was given.
-pub fn write_given(given: &Given) -> Vec<u8> {
-    bytes(&StoredGiven::from(given))
+pub fn write_given(given: &RunParameters) -> Vec<u8> {
+    bytes(&StoredRunStart::from(given))
 }
 
 /// The run that a header and rows say.
-pub fn read(plan: &Plan, header: &[u8], rows: &[(RowKey, Vec<u8>)]) -> Result<RunState, Unreadable> {
+pub fn read(plan: &RunPlan, header: &[u8], rows: &[(RowKey, Vec<u8>)]) -> Result<RunState, UnreadableData> {
     known("a run", header, VERSION)?;
-    let header: StoredHeader = serde_json::from_slice(header)?;
-    let mut given: Option<Given> = None;
+    let header: StoredRunHeader = serde_json::from_slice(header)?;
+    let mut given: Option<RunParameters> = None;
     let mut steps = vec![StepState::default(); plan.recipe.steps.len()];
     let mut items = BTreeMap::new();
     for (RowKey(major, minor), row) in rows {
         match (major.checked_sub(1), minor.checked_sub(1)) {
-            (None, _) => given = Some(serde_json::from_slice::<StoredGiven>(row)?.into()),
+            (None, _) => given = Some(serde_json::from_slice::<StoredRunStart>(row)?.into()),
             (Some(step), None) => {
                 let state = serde_json::from_slice::<StoredStep>(row)?.try_into()?;
                 let place =
-                    steps.get_mut(step as usize).ok_or_else(|| Unreadable(format!("there is no step {step}")))?;
+                    steps.get_mut(step as usize).ok_or_else(|| UnreadableData(format!("there is no step {step}")))?;
                 *place = state;
             }
             (Some(step), Some(item)) => {
@@ -93,7 +93,7 @@ pub fn read(plan: &Plan, header: &[u8], rows: &[(RowKey, Vec<u8>)]) -> Result<Ru
             }
         }
     }
-    let given = given.ok_or_else(|| Unreadable("a run without what it was given".into()))?;
+    let given = given.ok_or_else(|| UnreadableData("a run without what it was given".into()))?;
     let end = header.end.map(Into::into);
     let mut state = RunState::restore(plan, given, Moment(header.started), end, steps, items, header.questions);
     state.ending = header.ending.map(Into::into);
@@ -103,7 +103,7 @@ pub fn read(plan: &Plan, header: &[u8], rows: &[(RowKey, Vec<u8>)]) -> Result<Ru
 
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredStep {
-    status: StoredStatus,
+    status: StoredStepStatus,
     #[serde(default, skip_serializing_if = "is_zero")]
     round: u32,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -128,9 +128,9 @@ struct StoredStep {
     #[serde(default, skip_serializing_if = "is_zero")]
     asks: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    asked: Vec<StoredAsked>,
+    asked: Vec<StoredPartQuestion>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    said: Vec<StoredSaid>,
+    said: Vec<StoredPartReport>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     began: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,7 +138,7 @@ struct StoredStep {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredAsked {
+struct StoredPartQuestion {
     part: String,
     question: StoredQuestion,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,7 +154,7 @@ struct StoredAnswer {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredSaid {
+struct StoredPartReport {
     part: String,
     report: StoredReport,
 }
@@ -166,13 +166,13 @@ fn is_zero(number: &u32) -> bool {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
-enum StoredStatus {
+enum StoredStepStatus {
     Waiting,
     Ready,
-    Running { progress: StoredProgress },
-    Stopping { progress: StoredProgress, failure: StoredFailure },
-    Retrying { failure: StoredFailure, until: i64, progress: Option<StoredProgress> },
-    Held { question: StoredQuestion, progress: Option<StoredProgress> },
+    Running { progress: StoredStepProgress },
+    Stopping { progress: StoredStepProgress, failure: StoredFailure },
+    Retrying { failure: StoredFailure, until: i64, progress: Option<StoredStepProgress> },
+    Held { question: StoredQuestion, progress: Option<StoredStepProgress> },
     Completed,
     Failed { failure: StoredFailure },
     Skipped { reason: StoredSkip },
@@ -181,14 +181,14 @@ enum StoredStatus {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
-enum StoredProgress {
+enum StoredStepProgress {
     Single,
-    Turns { turn: u32, limit: u32, said: Vec<StoredTurn> },
+    Turns { turn: u32, limit: u32, said: Vec<StoredRunTurn> },
     Items { total: u32, next: u32, running: u32, failed: u32 },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredTurn {
+struct StoredRunTurn {
     work: StoredOutcome,
     verdict: Option<StoredOutcome>,
 }
@@ -233,7 +233,7 @@ pub fn write_step(state: &StepState) -> Vec<u8> {
         said: state
             .said
             .iter()
-            .map(|(part, report)| StoredSaid { part: part.to_string(), report: report.into() })
+            .map(|(part, report)| StoredPartReport { part: part.to_string(), report: report.into() })
             .collect(),
         began: state.began.map(|at| at.0),
         ended: state.ended.map(|at| at.0),
@@ -241,9 +241,9 @@ pub fn write_step(state: &StepState) -> Vec<u8> {
 }
 
 impl TryFrom<StoredStep> for StepState {
-    type Error = Unreadable;
+    type Error = UnreadableData;
 
-    fn try_from(it: StoredStep) -> Result<Self, Unreadable> {
+    fn try_from(it: StoredStep) -> Result<Self, UnreadableData> {
         Ok(StepState {
             status: it.status.try_into()?,
             round: it.round,
@@ -262,21 +262,21 @@ impl TryFrom<StoredStep> for StepState {
                 .said
                 .into_iter()
                 .map(|said| Ok((part(&said.part)?, said.report.try_into()?)))
-                .collect::<Result<_, Unreadable>>()?,
+                .collect::<Result<_, UnreadableData>>()?,
             began: it.began.map(Moment),
             ended: it.ended.map(Moment),
         })
     }
 }
 
-impl From<&Asked> for StoredAsked {
-    fn from(it: &Asked) -> Self {
-        let answer = |answer: &Answer| StoredAnswer {
+impl From<&AgentQuestion> for StoredPartQuestion {
+    fn from(it: &AgentQuestion) -> Self {
+        let answer = |answer: &QuestionAnswer| StoredAnswer {
             option: answer.option.clone(),
             message: answer.message.clone(),
             by: answer.by.into(),
         };
-        StoredAsked {
+        StoredPartQuestion {
             part: it.part.to_string(),
             question: (&it.question).into(),
             answer: it.answer.as_ref().map(answer),
@@ -284,92 +284,97 @@ impl From<&Asked> for StoredAsked {
     }
 }
 
-impl TryFrom<StoredAsked> for Asked {
-    type Error = Unreadable;
+impl TryFrom<StoredPartQuestion> for AgentQuestion {
+    type Error = UnreadableData;
 
-    fn try_from(it: StoredAsked) -> Result<Self, Unreadable> {
-        let answer = |it: StoredAnswer| Answer { option: it.option, message: it.message, by: it.by.into() };
-        Ok(Asked { part: part(&it.part)?, question: it.question.into(), answer: it.answer.map(answer) })
+    fn try_from(it: StoredPartQuestion) -> Result<Self, UnreadableData> {
+        let answer = |it: StoredAnswer| QuestionAnswer { option: it.option, message: it.message, by: it.by.into() };
+        Ok(AgentQuestion { part: part(&it.part)?, question: it.question.into(), answer: it.answer.map(answer) })
     }
 }
 
-impl From<&StepStatus> for StoredStatus {
+impl From<&StepStatus> for StoredStepStatus {
     fn from(it: &StepStatus) -> Self {
         match it {
-            StepStatus::Waiting => StoredStatus::Waiting,
-            StepStatus::Ready => StoredStatus::Ready,
-            StepStatus::Running(progress) => StoredStatus::Running { progress: progress.into() },
+            StepStatus::Waiting => StoredStepStatus::Waiting,
+            StepStatus::Ready => StoredStepStatus::Ready,
+            StepStatus::Running(progress) => StoredStepStatus::Running { progress: progress.into() },
             StepStatus::Stopping(progress, failure) => {
-                StoredStatus::Stopping { progress: progress.into(), failure: failure.into() }
+                StoredStepStatus::Stopping { progress: progress.into(), failure: failure.into() }
             }
-            StepStatus::Retrying { failure, until, progress } => StoredStatus::Retrying {
+            StepStatus::Retrying { failure, until, progress } => StoredStepStatus::Retrying {
                 failure: failure.into(),
                 until: until.0,
                 progress: progress.as_ref().map(Into::into),
             },
             StepStatus::Held { question, progress } => {
-                StoredStatus::Held { question: question.into(), progress: progress.as_ref().map(Into::into) }
+                StoredStepStatus::Held { question: question.into(), progress: progress.as_ref().map(Into::into) }
             }
-            StepStatus::Completed => StoredStatus::Completed,
-            StepStatus::Failed(failure) => StoredStatus::Failed { failure: failure.into() },
-            StepStatus::Skipped(reason) => StoredStatus::Skipped { reason: (*reason).into() },
-            StepStatus::Cancelled => StoredStatus::Cancelled,
+            StepStatus::Completed => StoredStepStatus::Completed,
+            StepStatus::Failed(failure) => StoredStepStatus::Failed { failure: failure.into() },
+            StepStatus::Skipped(reason) => StoredStepStatus::Skipped { reason: (*reason).into() },
+            StepStatus::Cancelled => StoredStepStatus::Cancelled,
         }
     }
 }
 
-impl TryFrom<StoredStatus> for StepStatus {
-    type Error = Unreadable;
+impl TryFrom<StoredStepStatus> for StepStatus {
+    type Error = UnreadableData;
 
-    fn try_from(it: StoredStatus) -> Result<Self, Unreadable> {
+    fn try_from(it: StoredStepStatus) -> Result<Self, UnreadableData> {
         Ok(match it {
-            StoredStatus::Waiting => StepStatus::Waiting,
-            StoredStatus::Ready => StepStatus::Ready,
-            StoredStatus::Running { progress } => StepStatus::Running(progress.into()),
-            StoredStatus::Stopping { progress, failure } => StepStatus::Stopping(progress.into(), failure.try_into()?),
-            StoredStatus::Retrying { failure, until, progress } => StepStatus::Retrying {
+            StoredStepStatus::Waiting => StepStatus::Waiting,
+            StoredStepStatus::Ready => StepStatus::Ready,
+            StoredStepStatus::Running { progress } => StepStatus::Running(progress.into()),
+            StoredStepStatus::Stopping { progress, failure } => {
+                StepStatus::Stopping(progress.into(), failure.try_into()?)
+            }
+            StoredStepStatus::Retrying { failure, until, progress } => StepStatus::Retrying {
                 failure: failure.try_into()?,
                 until: Moment(until),
                 progress: progress.map(Into::into),
             },
-            StoredStatus::Held { question, progress } => {
+            StoredStepStatus::Held { question, progress } => {
                 StepStatus::Held { question: question.into(), progress: progress.map(Into::into) }
             }
-            StoredStatus::Completed => StepStatus::Completed,
-            StoredStatus::Failed { failure } => StepStatus::Failed(failure.try_into()?),
-            StoredStatus::Skipped { reason } => StepStatus::Skipped(reason.into()),
-            StoredStatus::Cancelled => StepStatus::Cancelled,
+            StoredStepStatus::Completed => StepStatus::Completed,
+            StoredStepStatus::Failed { failure } => StepStatus::Failed(failure.try_into()?),
+            StoredStepStatus::Skipped { reason } => StepStatus::Skipped(reason.into()),
+            StoredStepStatus::Cancelled => StepStatus::Cancelled,
         })
     }
 }
 
-impl From<&Progress> for StoredProgress {
-    fn from(it: &Progress) -> Self {
+impl From<&AttemptProgress> for StoredStepProgress {
+    fn from(it: &AttemptProgress) -> Self {
         match it {
-            Progress::Single => StoredProgress::Single,
-            Progress::Turns { turn, limit, said } => {
-                let stored = |turn: &Turn| StoredTurn {
+            AttemptProgress::Single => StoredStepProgress::Single,
+            AttemptProgress::Turns { turn, limit, said } => {
+                let stored = |turn: &RunTurn| StoredRunTurn {
                     work: (&turn.work).into(),
                     verdict: turn.verdict.as_ref().map(Into::into),
                 };
-                StoredProgress::Turns { turn: *turn, limit: *limit, said: said.iter().map(stored).collect() }
+                StoredStepProgress::Turns { turn: *turn, limit: *limit, said: said.iter().map(stored).collect() }
             }
-            Progress::Items { total, next, running, failed } => {
-                StoredProgress::Items { total: *total, next: *next, running: *running, failed: *failed }
+            AttemptProgress::Items { total, next, running, failed } => {
+                StoredStepProgress::Items { total: *total, next: *next, running: *running, failed: *failed }
             }
         }
     }
 }
 
-impl From<StoredProgress> for Progress {
-    fn from(it: StoredProgress) -> Self {
+impl From<StoredStepProgress> for AttemptProgress {
+    fn from(it: StoredStepProgress) -> Self {
         match it {
-            StoredProgress::Single => Progress::Single,
-            StoredProgress::Turns { turn, limit, said } => {
-                let read = |turn: StoredTurn| Turn { work: turn.work.into(), verdict: turn.verdict.map(Into::into) };
-                Progress::Turns { turn, limit, said: said.into_iter().map(read).collect() }
+            StoredStepProgress::Single => AttemptProgress::Single,
+            StoredStepProgress::Turns { turn, limit, said } => {
+                let read =
+                    |turn: StoredRunTurn| RunTurn { work: turn.work.into(), verdict: turn.verdict.map(Into::into) };
+                AttemptProgress::Turns { turn, limit, said: said.into_iter().map(read).collect() }
             }
-            StoredProgress::Items { total, next, running, failed } => Progress::Items { total, next, running, failed },
+            StoredStepProgress::Items { total, next, running, failed } => {
+                AttemptProgress::Items { total, next, running, failed }
+            }
         }
     }
 }

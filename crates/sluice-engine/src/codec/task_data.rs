@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use sluice_core::artifact::Verdict;
-use sluice_core::lifecycle::{FieldValue, HarnessChoice, Permissions};
+use sluice_core::lifecycle::{AgentPermissions, FieldValue, HarnessChoice};
 use sluice_core::task::effect::Occasion;
 use sluice_core::task::input::RunEnd;
-use sluice_core::task::session::{Agent, Exit, Place, Role, SessionId};
-use sluice_core::task::state::{About, Asked, Attention, Checked, Commit, Judged, StatePrompt, Stood, Tree};
-use sluice_core::task::{Action, Asker, Digest, Seen};
+use sluice_core::task::session::{SessionAgent, SessionExit, SessionNumber, SessionRole, TaskSessionPlace};
+use sluice_core::task::state::{
+    CommitId, RefusedVerdict, RunJudgement, StatePrompt, TaskAttention, TaskSubject, TreeId, WorkSnapshot, WorkVerdict,
+};
+use sluice_core::task::{SectionDigest, SectionSnapshot, TaskAction, TaskAsker};
 
-use super::Unreadable;
+use super::UnreadableData;
 
 /// Stored twins of enums without data. The words are those of version 1, whatever the core calls them later.
 macro_rules! twins {
@@ -35,40 +37,40 @@ macro_rules! twins {
 }
 
 twins! {
-    StoredPlace of Place { Main, Beside }
-    StoredRole of Role { Worker, Reviewer }
+    StoredPlace of TaskSessionPlace { Main, Beside }
+    StoredRole of SessionRole { Worker, Reviewer }
     StoredVerdict of Verdict { Pass, Fail }
     StoredHarness of HarnessChoice { Task, Review }
-    StoredPermissions of Permissions { Full, Reduced }
+    StoredPermissions of AgentPermissions { Full, Reduced }
     StoredOccasion of Occasion { ReviewFailed, ReviewPassed, ChangesRequested }
     StoredPrompt of StatePrompt { Enter, Respawn }
     StoredRunEnd of RunEnd { Completed, Failed, Cancelled }
 }
 
 /// The action whose word was stored.
-pub(super) fn action(word: &str) -> Result<Action, Unreadable> {
-    let found = Action::ALL.iter().copied().find(|action| action.word() == word);
-    found.ok_or_else(|| Unreadable(format!("no action is called `{word}`")))
+pub(super) fn action(word: &str) -> Result<TaskAction, UnreadableData> {
+    let found = TaskAction::ALL.iter().copied().find(|action| action.word() == word);
+    found.ok_or_else(|| UnreadableData(format!("no action is called `{word}`")))
 }
 
 /// What stands before the digest of a section in which a PASS was planted.
 const PLANTED: &str = "planted:";
 
 /// Sections and what their text was, in hexadecimal.
-pub(super) fn write_seen(seen: &BTreeMap<String, Seen>) -> BTreeMap<String, String> {
-    let written = |(title, Seen { digest, is_planted }): (&String, &Seen)| {
+pub(super) fn write_seen(seen: &BTreeMap<String, SectionSnapshot>) -> BTreeMap<String, String> {
+    let written = |(title, SectionSnapshot { digest, is_planted }): (&String, &SectionSnapshot)| {
         let mark = if *is_planted { PLANTED } else { "" };
         (title.clone(), format!("{mark}{}", sluice_store::Digest(digest.0)))
     };
     seen.iter().map(written).collect()
 }
 
-pub(super) fn read_seen(seen: BTreeMap<String, String>) -> Result<BTreeMap<String, Seen>, Unreadable> {
+pub(super) fn read_seen(seen: BTreeMap<String, String>) -> Result<BTreeMap<String, SectionSnapshot>, UnreadableData> {
     let read = |(title, text): (String, String)| {
         let planted = text.strip_prefix(PLANTED);
         match super::digest(planted.unwrap_or(&text)) {
-            Some(bytes) => Ok((title, Seen { digest: Digest(bytes), is_planted: planted.is_some() })),
-            None => Err(Unreadable(format!("no digest: {text}"))),
+            Some(bytes) => Ok((title, SectionSnapshot { digest: SectionDigest(bytes), is_planted: planted.is_some() })),
+            None => Err(UnreadableData(format!("no digest: {text}"))),
         }
     };
     seen.into_iter().map(read).collect()
@@ -83,24 +85,24 @@ pub(super) enum StoredAsker {
     Stranger,
 }
 
-impl From<Asker> for StoredAsker {
-    fn from(it: Asker) -> Self {
+impl From<TaskAsker> for StoredAsker {
+    fn from(it: TaskAsker) -> Self {
         match it {
-            Asker::Person => StoredAsker::Person,
-            Asker::Engine => StoredAsker::Engine,
-            Asker::Session(id) => StoredAsker::Session { session: id.0 },
-            Asker::Stranger => StoredAsker::Stranger,
+            TaskAsker::Person => StoredAsker::Person,
+            TaskAsker::Engine => StoredAsker::Engine,
+            TaskAsker::Session(id) => StoredAsker::Session { session: id.0 },
+            TaskAsker::Stranger => StoredAsker::Stranger,
         }
     }
 }
 
-impl From<StoredAsker> for Asker {
+impl From<StoredAsker> for TaskAsker {
     fn from(it: StoredAsker) -> Self {
         match it {
-            StoredAsker::Person => Asker::Person,
-            StoredAsker::Engine => Asker::Engine,
-            StoredAsker::Session { session } => Asker::Session(SessionId(session)),
-            StoredAsker::Stranger => Asker::Stranger,
+            StoredAsker::Person => TaskAsker::Person,
+            StoredAsker::Engine => TaskAsker::Engine,
+            StoredAsker::Session { session } => TaskAsker::Session(SessionNumber(session)),
+            StoredAsker::Stranger => TaskAsker::Stranger,
         }
     }
 }
@@ -114,24 +116,24 @@ pub(super) enum StoredExit {
     Uprooted,
 }
 
-impl From<Exit> for StoredExit {
-    fn from(it: Exit) -> Self {
+impl From<SessionExit> for StoredExit {
+    fn from(it: SessionExit) -> Self {
         match it {
-            Exit::Code(code) => StoredExit::Code { code },
-            Exit::Signal(signal) => StoredExit::Signal { signal },
-            Exit::Lost => StoredExit::Lost,
-            Exit::Uprooted => StoredExit::Uprooted,
+            SessionExit::Code(code) => StoredExit::Code { code },
+            SessionExit::Signal(signal) => StoredExit::Signal { signal },
+            SessionExit::Lost => StoredExit::Lost,
+            SessionExit::Uprooted => StoredExit::Uprooted,
         }
     }
 }
 
-impl From<StoredExit> for Exit {
+impl From<StoredExit> for SessionExit {
     fn from(it: StoredExit) -> Self {
         match it {
-            StoredExit::Code { code } => Exit::Code(code),
-            StoredExit::Signal { signal } => Exit::Signal(signal),
-            StoredExit::Lost => Exit::Lost,
-            StoredExit::Uprooted => Exit::Uprooted,
+            StoredExit::Code { code } => SessionExit::Code(code),
+            StoredExit::Signal { signal } => SessionExit::Signal(signal),
+            StoredExit::Lost => SessionExit::Lost,
+            StoredExit::Uprooted => SessionExit::Uprooted,
         }
     }
 }
@@ -142,39 +144,39 @@ pub(super) struct StoredAgent {
     role: StoredRole,
 }
 
-impl From<Agent> for StoredAgent {
-    fn from(it: Agent) -> Self {
+impl From<SessionAgent> for StoredAgent {
+    fn from(it: SessionAgent) -> Self {
         StoredAgent { session: it.id.0, role: it.role.into() }
     }
 }
 
-impl From<StoredAgent> for Agent {
+impl From<StoredAgent> for SessionAgent {
     fn from(it: StoredAgent) -> Self {
-        Agent { id: SessionId(it.session), role: it.role.into() }
+        SessionAgent { id: SessionNumber(it.session), role: it.role.into() }
     }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum StoredValue {
+pub(super) enum StoredFieldValue {
     Number(i64),
     Text(String),
 }
 
-impl From<&FieldValue> for StoredValue {
+impl From<&FieldValue> for StoredFieldValue {
     fn from(it: &FieldValue) -> Self {
         match it {
-            FieldValue::Number(number) => StoredValue::Number(*number),
-            FieldValue::Text(text) => StoredValue::Text(text.clone()),
+            FieldValue::Number(number) => StoredFieldValue::Number(*number),
+            FieldValue::Text(text) => StoredFieldValue::Text(text.clone()),
         }
     }
 }
 
-impl From<StoredValue> for FieldValue {
-    fn from(it: StoredValue) -> Self {
+impl From<StoredFieldValue> for FieldValue {
+    fn from(it: StoredFieldValue) -> Self {
         match it {
-            StoredValue::Number(number) => FieldValue::Number(number),
-            StoredValue::Text(text) => FieldValue::Text(text),
+            StoredFieldValue::Number(number) => FieldValue::Number(number),
+            StoredFieldValue::Text(text) => FieldValue::Text(text),
         }
     }
 }
@@ -188,8 +190,8 @@ pub(super) struct StoredAbout {
     review_harness: String,
 }
 
-impl From<&About> for StoredAbout {
-    fn from(it: &About) -> Self {
+impl From<&TaskSubject> for StoredAbout {
+    fn from(it: &TaskSubject) -> Self {
         StoredAbout {
             summary: it.summary.clone(),
             project: it.project.clone(),
@@ -200,9 +202,9 @@ impl From<&About> for StoredAbout {
     }
 }
 
-impl From<StoredAbout> for About {
+impl From<StoredAbout> for TaskSubject {
     fn from(it: StoredAbout) -> Self {
-        About {
+        TaskSubject {
             summary: it.summary,
             project: it.project,
             branch: it.branch,
@@ -213,7 +215,7 @@ impl From<StoredAbout> for About {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct StoredJudged {
+pub(super) struct StoredJudgement {
     verdict: StoredVerdict,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     commit: Option<String>,
@@ -225,26 +227,26 @@ pub(super) struct StoredJudged {
 
 /// A verdict that a reviewer asked for and was refused.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct StoredAsked {
+pub(super) struct StoredRefusedVerdict {
     verdict: StoredVerdict,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     found: Option<StoredVerdict>,
 }
 
-impl From<Asked> for StoredAsked {
-    fn from(it: Asked) -> Self {
-        StoredAsked { verdict: it.verdict.into(), found: it.found.map(Into::into) }
+impl From<RefusedVerdict> for StoredRefusedVerdict {
+    fn from(it: RefusedVerdict) -> Self {
+        StoredRefusedVerdict { verdict: it.verdict.into(), found: it.found.map(Into::into) }
     }
 }
 
-impl From<StoredAsked> for Asked {
-    fn from(it: StoredAsked) -> Self {
-        Asked { verdict: it.verdict.into(), found: it.found.map(Into::into) }
+impl From<StoredRefusedVerdict> for RefusedVerdict {
+    fn from(it: StoredRefusedVerdict) -> Self {
+        RefusedVerdict { verdict: it.verdict.into(), found: it.found.map(Into::into) }
     }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct StoredStood {
+pub(super) struct StoredWorkState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     commit: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -253,23 +255,23 @@ pub(super) struct StoredStood {
     dirty: bool,
 }
 
-impl From<&Judged> for StoredJudged {
-    fn from(it: &Judged) -> Self {
-        let StoredStood { commit, tree, dirty } = (&it.work).into();
-        StoredJudged { verdict: it.verdict.into(), commit, tree, dirty }
+impl From<&WorkVerdict> for StoredJudgement {
+    fn from(it: &WorkVerdict) -> Self {
+        let StoredWorkState { commit, tree, dirty } = (&it.work).into();
+        StoredJudgement { verdict: it.verdict.into(), commit, tree, dirty }
     }
 }
 
-impl From<StoredJudged> for Judged {
-    fn from(it: StoredJudged) -> Self {
-        let work = StoredStood { commit: it.commit, tree: it.tree, dirty: it.dirty };
-        Judged { verdict: it.verdict.into(), work: work.into() }
+impl From<StoredJudgement> for WorkVerdict {
+    fn from(it: StoredJudgement) -> Self {
+        let work = StoredWorkState { commit: it.commit, tree: it.tree, dirty: it.dirty };
+        WorkVerdict { verdict: it.verdict.into(), work: work.into() }
     }
 }
 
-impl From<&Stood> for StoredStood {
-    fn from(it: &Stood) -> Self {
-        StoredStood {
+impl From<&WorkSnapshot> for StoredWorkState {
+    fn from(it: &WorkSnapshot) -> Self {
+        StoredWorkState {
             commit: it.commit.as_ref().map(|commit| commit.0.clone()),
             tree: it.tree.as_ref().map(|tree| tree.0.clone()),
             dirty: it.dirty,
@@ -277,15 +279,15 @@ impl From<&Stood> for StoredStood {
     }
 }
 
-impl From<StoredStood> for Stood {
-    fn from(it: StoredStood) -> Self {
-        Stood { commit: it.commit.map(Commit), tree: it.tree.map(Tree), dirty: it.dirty }
+impl From<StoredWorkState> for WorkSnapshot {
+    fn from(it: StoredWorkState) -> Self {
+        WorkSnapshot { commit: it.commit.map(CommitId), tree: it.tree.map(TreeId), dirty: it.dirty }
     }
 }
 
 /// What became of a run that judges the work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct StoredChecked {
+pub(super) struct StoredCheckResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -298,17 +300,17 @@ pub(super) struct StoredChecked {
     dirty: bool,
 }
 
-impl From<&Checked> for StoredChecked {
-    fn from(it: &Checked) -> Self {
-        let StoredStood { commit, tree, dirty } = (&it.work).into();
-        StoredChecked { run: it.run.clone(), end: it.end.map(Into::into), commit, tree, dirty }
+impl From<&RunJudgement> for StoredCheckResult {
+    fn from(it: &RunJudgement) -> Self {
+        let StoredWorkState { commit, tree, dirty } = (&it.work).into();
+        StoredCheckResult { run: it.run.clone(), end: it.end.map(Into::into), commit, tree, dirty }
     }
 }
 
-impl From<StoredChecked> for Checked {
-    fn from(it: StoredChecked) -> Self {
-        let work = StoredStood { commit: it.commit, tree: it.tree, dirty: it.dirty };
-        Checked { run: it.run, end: it.end.map(Into::into), work: work.into() }
+impl From<StoredCheckResult> for RunJudgement {
+    fn from(it: StoredCheckResult) -> Self {
+        let work = StoredWorkState { commit: it.commit, tree: it.tree, dirty: it.dirty };
+        RunJudgement { run: it.run, end: it.end.map(Into::into), work: work.into() }
     }
 }
 
@@ -329,50 +331,52 @@ pub(super) enum StoredAttention {
     RunEnded { run: String, end: StoredRunEnd, reason: String },
 }
 
-impl From<&Attention> for StoredAttention {
-    fn from(it: &Attention) -> Self {
+impl From<&TaskAttention> for StoredAttention {
+    fn from(it: &TaskAttention) -> Self {
         match it {
-            Attention::PoolFull => StoredAttention::PoolFull,
-            Attention::HookFailed(action, reason) => {
+            TaskAttention::PoolFull => StoredAttention::PoolFull,
+            TaskAttention::HookFailed(action, reason) => {
                 StoredAttention::HookFailed { action: action.word().into(), reason: reason.clone() }
             }
-            Attention::Crashed(count) => StoredAttention::Crashed { count: *count },
-            Attention::NoWorkspace => StoredAttention::NoWorkspace,
-            Attention::NoWorker => StoredAttention::NoWorker,
-            Attention::NoPrompt => StoredAttention::NoPrompt,
-            Attention::Uprooted => StoredAttention::Uprooted,
-            Attention::WorkerGone => StoredAttention::WorkerGone,
-            Attention::Disputed { found, asked } => {
+            TaskAttention::Crashed(count) => StoredAttention::Crashed { count: *count },
+            TaskAttention::NoWorkspace => StoredAttention::NoWorkspace,
+            TaskAttention::NoWorker => StoredAttention::NoWorker,
+            TaskAttention::NoPrompt => StoredAttention::NoPrompt,
+            TaskAttention::Uprooted => StoredAttention::Uprooted,
+            TaskAttention::WorkerGone => StoredAttention::WorkerGone,
+            TaskAttention::Disputed { found, asked } => {
                 StoredAttention::Disputed { found: (*found).into(), asked: (*asked).into() }
             }
-            Attention::NotPushed(reason) => StoredAttention::NotPushed { reason: reason.clone() },
-            Attention::NotClosed(reason) => StoredAttention::NotClosed { reason: reason.clone() },
-            Attention::RunEnded { run, end, why } => {
+            TaskAttention::NotPushed(reason) => StoredAttention::NotPushed { reason: reason.clone() },
+            TaskAttention::NotClosed(reason) => StoredAttention::NotClosed { reason: reason.clone() },
+            TaskAttention::RunEnded { run, end, why } => {
                 StoredAttention::RunEnded { run: run.clone(), end: (*end).into(), reason: why.clone() }
             }
         }
     }
 }
 
-impl TryFrom<StoredAttention> for Attention {
-    type Error = Unreadable;
+impl TryFrom<StoredAttention> for TaskAttention {
+    type Error = UnreadableData;
 
-    fn try_from(it: StoredAttention) -> Result<Self, Unreadable> {
+    fn try_from(it: StoredAttention) -> Result<Self, UnreadableData> {
         Ok(match it {
-            StoredAttention::PoolFull => Attention::PoolFull,
-            StoredAttention::HookFailed { action: word, reason } => Attention::HookFailed(action(&word)?, reason),
-            StoredAttention::Crashed { count } => Attention::Crashed(count),
-            StoredAttention::NoWorkspace => Attention::NoWorkspace,
-            StoredAttention::NoWorker => Attention::NoWorker,
-            StoredAttention::NoPrompt => Attention::NoPrompt,
-            StoredAttention::Uprooted => Attention::Uprooted,
-            StoredAttention::WorkerGone => Attention::WorkerGone,
+            StoredAttention::PoolFull => TaskAttention::PoolFull,
+            StoredAttention::HookFailed { action: word, reason } => TaskAttention::HookFailed(action(&word)?, reason),
+            StoredAttention::Crashed { count } => TaskAttention::Crashed(count),
+            StoredAttention::NoWorkspace => TaskAttention::NoWorkspace,
+            StoredAttention::NoWorker => TaskAttention::NoWorker,
+            StoredAttention::NoPrompt => TaskAttention::NoPrompt,
+            StoredAttention::Uprooted => TaskAttention::Uprooted,
+            StoredAttention::WorkerGone => TaskAttention::WorkerGone,
             StoredAttention::Disputed { found, asked } => {
-                Attention::Disputed { found: found.into(), asked: asked.into() }
+                TaskAttention::Disputed { found: found.into(), asked: asked.into() }
             }
-            StoredAttention::NotPushed { reason } => Attention::NotPushed(reason),
-            StoredAttention::NotClosed { reason } => Attention::NotClosed(reason),
-            StoredAttention::RunEnded { run, end, reason } => Attention::RunEnded { run, end: end.into(), why: reason },
+            StoredAttention::NotPushed { reason } => TaskAttention::NotPushed(reason),
+            StoredAttention::NotClosed { reason } => TaskAttention::NotClosed(reason),
+            StoredAttention::RunEnded { run, end, reason } => {
+                TaskAttention::RunEnded { run, end: end.into(), why: reason }
+            }
         })
     }
 }

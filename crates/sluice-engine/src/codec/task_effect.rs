@@ -6,28 +6,28 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use sluice_core::task::effect::StartSession;
-use sluice_core::task::session::SessionId;
-use sluice_core::task::state::WorkspaceName;
-use sluice_core::task::{Effect, EffectKey, Instruction};
+use sluice_core::task::session::SessionNumber;
+use sluice_core::task::state::WorktreePath;
+use sluice_core::task::{EffectKey, Instruction, TaskEffect};
 
-use super::task_data::{StoredHarness, StoredOccasion, StoredPermissions, StoredPlace, StoredRole, StoredValue};
-use super::{Unreadable, bytes, known};
+use super::task_data::{StoredFieldValue, StoredHarness, StoredOccasion, StoredPermissions, StoredPlace, StoredRole};
+use super::{UnreadableData, bytes, known};
 
 /// The version that is written.
 pub const VERSION: u16 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Stored {
+struct TaskEffectEnvelope {
     version: u16,
-    asked: StoredInstruction,
+    asked: StoredTaskEffect,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
-enum StoredInstruction {
+enum StoredTaskEffect {
     AcquireWorkspace { reserved: Option<String> },
     ReleaseWorkspace { workspace: String },
-    StartSession(StoredStart),
+    StartSession(StoredSessionStart),
     EndSession { sessions: Vec<u32>, whole: bool },
     TypeToWorker { session: u32, occasion: StoredOccasion, text: String },
     SpawnNext,
@@ -38,11 +38,11 @@ enum StoredInstruction {
     RunCommand { workspace: String, script: String, environment: Vec<(String, String)> },
     StartRun { recipe: String, inputs: Vec<(String, String)>, workspace: Option<String> },
     CancelRun { run: String },
-    WriteArtifact { frontmatter: BTreeMap<String, StoredValue>, feedback: Option<String> },
+    WriteArtifact { frontmatter: BTreeMap<String, StoredFieldValue>, feedback: Option<String> },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredStart {
+struct StoredSessionStart {
     session: u32,
     place: StoredPlace,
     role: StoredRole,
@@ -77,84 +77,84 @@ pub fn kind(instruction: &Instruction) -> &'static str {
 pub fn write(instruction: &Instruction) -> Vec<u8> {
     let asked = match instruction {
         Instruction::AcquireWorkspace { reserved } => {
-            StoredInstruction::AcquireWorkspace { reserved: reserved.as_ref().map(|name| name.0.clone()) }
+            StoredTaskEffect::AcquireWorkspace { reserved: reserved.as_ref().map(|name| name.0.clone()) }
         }
         Instruction::ReleaseWorkspace { workspace } => {
-            StoredInstruction::ReleaseWorkspace { workspace: workspace.0.clone() }
+            StoredTaskEffect::ReleaseWorkspace { workspace: workspace.0.clone() }
         }
-        Instruction::StartSession(start) => StoredInstruction::StartSession(start.into()),
+        Instruction::StartSession(start) => StoredTaskEffect::StartSession(start.into()),
         Instruction::EndSession { sessions, whole } => {
-            StoredInstruction::EndSession { sessions: sessions.iter().map(|id| id.0).collect(), whole: *whole }
+            StoredTaskEffect::EndSession { sessions: sessions.iter().map(|id| id.0).collect(), whole: *whole }
         }
         Instruction::TypeToWorker { session, occasion, text } => {
-            StoredInstruction::TypeToWorker { session: session.0, occasion: (*occasion).into(), text: text.clone() }
+            StoredTaskEffect::TypeToWorker { session: session.0, occasion: (*occasion).into(), text: text.clone() }
         }
-        Instruction::SpawnNext => StoredInstruction::SpawnNext,
-        Instruction::PushBranch => StoredInstruction::PushBranch,
-        Instruction::CreatePr => StoredInstruction::CreatePr,
-        Instruction::DeleteRemoteBranch => StoredInstruction::DeleteRemoteBranch,
-        Instruction::Notify { message } => StoredInstruction::Notify { message: message.clone() },
-        Instruction::RunCommand { workspace, script, environment } => StoredInstruction::RunCommand {
+        Instruction::SpawnNext => StoredTaskEffect::SpawnNext,
+        Instruction::PushBranch => StoredTaskEffect::PushBranch,
+        Instruction::CreatePr => StoredTaskEffect::CreatePr,
+        Instruction::DeleteRemoteBranch => StoredTaskEffect::DeleteRemoteBranch,
+        Instruction::Notify { message } => StoredTaskEffect::Notify { message: message.clone() },
+        Instruction::RunCommand { workspace, script, environment } => StoredTaskEffect::RunCommand {
             workspace: workspace.0.clone(),
             script: script.clone(),
             environment: environment.clone(),
         },
-        Instruction::StartRun { recipe, inputs, workspace } => StoredInstruction::StartRun {
+        Instruction::StartRun { recipe, inputs, workspace } => StoredTaskEffect::StartRun {
             recipe: recipe.clone(),
             inputs: inputs.clone(),
             workspace: workspace.as_ref().map(|name| name.0.clone()),
         },
-        Instruction::CancelRun { run } => StoredInstruction::CancelRun { run: run.clone() },
-        Instruction::WriteArtifact { frontmatter, feedback } => StoredInstruction::WriteArtifact {
+        Instruction::CancelRun { run } => StoredTaskEffect::CancelRun { run: run.clone() },
+        Instruction::WriteArtifact { frontmatter, feedback } => StoredTaskEffect::WriteArtifact {
             frontmatter: frontmatter.iter().map(|(name, value)| (name.clone(), value.into())).collect(),
             feedback: feedback.clone(),
         },
     };
-    bytes(&Stored { version: VERSION, asked })
+    bytes(&TaskEffectEnvelope { version: VERSION, asked })
 }
 
 /// The effect with this id and these bytes.
-pub fn read(id: &str, bytes: &[u8]) -> Result<Effect, Unreadable> {
-    let key = EffectKey::read(id).ok_or_else(|| Unreadable(format!("no effect of a task is called `{id}`")))?;
+pub fn read(id: &str, bytes: &[u8]) -> Result<TaskEffect, UnreadableData> {
+    let key = EffectKey::read(id).ok_or_else(|| UnreadableData(format!("no effect of a task is called `{id}`")))?;
     known("an effect", bytes, VERSION)?;
-    let Stored { version: _, asked } = serde_json::from_slice(bytes)?;
+    let TaskEffectEnvelope { version: _, asked } = serde_json::from_slice(bytes)?;
     let instruction = match asked {
-        StoredInstruction::AcquireWorkspace { reserved } => {
-            Instruction::AcquireWorkspace { reserved: reserved.map(WorkspaceName) }
+        StoredTaskEffect::AcquireWorkspace { reserved } => {
+            Instruction::AcquireWorkspace { reserved: reserved.map(WorktreePath) }
         }
-        StoredInstruction::ReleaseWorkspace { workspace } => {
-            Instruction::ReleaseWorkspace { workspace: WorkspaceName(workspace) }
+        StoredTaskEffect::ReleaseWorkspace { workspace } => {
+            Instruction::ReleaseWorkspace { workspace: WorktreePath(workspace) }
         }
-        StoredInstruction::StartSession(start) => Instruction::StartSession(start.into()),
-        StoredInstruction::EndSession { sessions, whole } => {
-            Instruction::EndSession { sessions: sessions.into_iter().map(SessionId).collect(), whole }
+        StoredTaskEffect::StartSession(start) => Instruction::StartSession(start.into()),
+        StoredTaskEffect::EndSession { sessions, whole } => {
+            Instruction::EndSession { sessions: sessions.into_iter().map(SessionNumber).collect(), whole }
         }
-        StoredInstruction::TypeToWorker { session, occasion, text } => {
-            Instruction::TypeToWorker { session: SessionId(session), occasion: occasion.into(), text }
+        StoredTaskEffect::TypeToWorker { session, occasion, text } => {
+            Instruction::TypeToWorker { session: SessionNumber(session), occasion: occasion.into(), text }
         }
-        StoredInstruction::SpawnNext => Instruction::SpawnNext,
-        StoredInstruction::PushBranch => Instruction::PushBranch,
-        StoredInstruction::CreatePr => Instruction::CreatePr,
-        StoredInstruction::DeleteRemoteBranch => Instruction::DeleteRemoteBranch,
-        StoredInstruction::Notify { message } => Instruction::Notify { message },
-        StoredInstruction::RunCommand { workspace, script, environment } => {
-            Instruction::RunCommand { workspace: WorkspaceName(workspace), script, environment }
+        StoredTaskEffect::SpawnNext => Instruction::SpawnNext,
+        StoredTaskEffect::PushBranch => Instruction::PushBranch,
+        StoredTaskEffect::CreatePr => Instruction::CreatePr,
+        StoredTaskEffect::DeleteRemoteBranch => Instruction::DeleteRemoteBranch,
+        StoredTaskEffect::Notify { message } => Instruction::Notify { message },
+        StoredTaskEffect::RunCommand { workspace, script, environment } => {
+            Instruction::RunCommand { workspace: WorktreePath(workspace), script, environment }
         }
-        StoredInstruction::StartRun { recipe, inputs, workspace } => {
-            Instruction::StartRun { recipe, inputs, workspace: workspace.map(WorkspaceName) }
+        StoredTaskEffect::StartRun { recipe, inputs, workspace } => {
+            Instruction::StartRun { recipe, inputs, workspace: workspace.map(WorktreePath) }
         }
-        StoredInstruction::CancelRun { run } => Instruction::CancelRun { run },
-        StoredInstruction::WriteArtifact { frontmatter, feedback } => Instruction::WriteArtifact {
+        StoredTaskEffect::CancelRun { run } => Instruction::CancelRun { run },
+        StoredTaskEffect::WriteArtifact { frontmatter, feedback } => Instruction::WriteArtifact {
             frontmatter: frontmatter.into_iter().map(|(name, value)| (name, value.into())).collect(),
             feedback,
         },
     };
-    Ok(Effect { key, instruction })
+    Ok(TaskEffect { key, instruction })
 }
 
-impl From<&StartSession> for StoredStart {
+impl From<&StartSession> for StoredSessionStart {
     fn from(it: &StartSession) -> Self {
-        StoredStart {
+        StoredSessionStart {
             session: it.session.0,
             place: it.place.into(),
             role: it.role.into(),
@@ -167,17 +167,17 @@ impl From<&StartSession> for StoredStart {
     }
 }
 
-impl From<StoredStart> for StartSession {
-    fn from(it: StoredStart) -> Self {
+impl From<StoredSessionStart> for StartSession {
+    fn from(it: StoredSessionStart) -> Self {
         StartSession {
-            session: SessionId(it.session),
+            session: SessionNumber(it.session),
             place: it.place.into(),
             role: it.role.into(),
             window: it.window,
             prompt: it.prompt,
             harness: it.harness.into(),
             permissions: it.permissions.into(),
-            workspace: WorkspaceName(it.workspace),
+            workspace: WorktreePath(it.workspace),
         }
     }
 }

@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 use sluice_core::lifecycle::StateId;
 use sluice_core::machine::Moment;
 use sluice_core::name::FieldName;
-use sluice_core::task::Event;
-use sluice_core::task::event::{Created, Moved, Settlement};
-use sluice_core::task::input::Update;
-use sluice_core::task::session::{Change, SessionId};
-use sluice_core::task::state::{Commit, EdgeId, WorkspaceName};
+use sluice_core::task::TaskEvent;
+use sluice_core::task::event::{Settlement, TaskCreation, TaskMove};
+use sluice_core::task::input::TaskUpdate;
+use sluice_core::task::session::{SessionChange, SessionNumber};
+use sluice_core::task::state::{CommitId, EdgeId, WorktreePath};
 
 use super::task_data::{
-    StoredAbout, StoredAgent, StoredAsked, StoredAsker, StoredAttention, StoredChecked, StoredExit, StoredJudged,
-    StoredPlace, StoredRunEnd, StoredStood, StoredValue, action, read_seen, write_seen,
+    StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredCheckResult, StoredExit, StoredFieldValue,
+    StoredJudgement, StoredPlace, StoredRefusedVerdict, StoredRunEnd, StoredWorkState, action, read_seen, write_seen,
 };
-use super::{Unreadable, bytes};
+use super::{UnreadableData, bytes};
 
 /// The version that is written.
 pub const VERSION: u16 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Stored {
-    Created(StoredCreated),
-    Moved(StoredMoved),
+enum StoredTaskEvent {
+    Created(StoredTaskCreation),
+    Moved(StoredTaskMove),
     Began {
         turn: u32,
         edge: Option<u32>,
@@ -43,7 +43,7 @@ enum Stored {
     },
     VerdictRefused {
         session: u32,
-        asked: StoredAsked,
+        asked: StoredRefusedVerdict,
     },
     Crashed {
         session: u32,
@@ -58,11 +58,11 @@ enum Stored {
     },
     Cancelled,
     Updated {
-        update: StoredUpdate,
+        update: StoredTaskUpdate,
     },
     FieldSet {
         field: String,
-        value: StoredValue,
+        value: StoredFieldValue,
     },
     WorkspaceReserved {
         workspace: String,
@@ -74,7 +74,7 @@ enum Stored {
     Session {
         place: StoredPlace,
         session: u32,
-        change: StoredChange,
+        change: StoredSessionChange,
         again: bool,
     },
     PullRequestOpened {
@@ -98,14 +98,14 @@ enum Stored {
         turn: u32,
         run: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        began: Option<StoredStood>,
+        began: Option<StoredWorkState>,
     },
     RunEnded {
         run: String,
         end: StoredRunEnd,
         why: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        judged: Option<StoredStood>,
+        judged: Option<StoredWorkState>,
     },
     RunLeft {
         run: String,
@@ -120,7 +120,7 @@ enum Stored {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredCreated {
+struct StoredTaskCreation {
     status: u32,
     about: StoredAbout,
     by: StoredAsker,
@@ -132,7 +132,7 @@ struct StoredCreated {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredMoved {
+struct StoredTaskMove {
     turn: u32,
     from: u32,
     to: u32,
@@ -142,16 +142,16 @@ struct StoredMoved {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     seen: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    judged: Option<StoredJudged>,
+    judged: Option<StoredJudgement>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    unchecked: Option<StoredChecked>,
+    unchecked: Option<StoredCheckResult>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    handed: Option<StoredStood>,
+    handed: Option<StoredWorkState>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
-enum StoredUpdate {
+enum StoredTaskUpdate {
     Summary { text: String },
     Branch { name: String },
     PullRequest { url: String },
@@ -159,7 +159,7 @@ enum StoredUpdate {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
-enum StoredChange {
+enum StoredSessionChange {
     Asked { agent: StoredAgent },
     Started,
     NotStarted { reason: String },
@@ -179,108 +179,123 @@ enum StoredSettlement {
 }
 
 /// The bytes of an event.
-pub fn write(event: &Event) -> Vec<u8> {
+pub fn write(event: &TaskEvent) -> Vec<u8> {
     let stored = match event {
-        Event::Created(created) => Stored::Created(created.into()),
-        Event::Moved(moved) => Stored::Moved(moved.into()),
-        Event::Began { turn, edge } => Stored::Began { turn: *turn, edge: edge.map(|edge| edge.0) },
-        Event::Respawning { turn, place, by } => {
-            Stored::Respawning { turn: *turn, place: (*place).into(), by: (*by).into() }
+        TaskEvent::Created(created) => StoredTaskEvent::Created(created.into()),
+        TaskEvent::Moved(moved) => StoredTaskEvent::Moved(moved.into()),
+        TaskEvent::Began { turn, edge } => StoredTaskEvent::Began { turn: *turn, edge: edge.map(|edge| edge.0) },
+        TaskEvent::Respawning { turn, place, by } => {
+            StoredTaskEvent::Respawning { turn: *turn, place: (*place).into(), by: (*by).into() }
         }
-        Event::Advanced { session, to } => Stored::Advanced { session: session.0, to: to.0 },
-        Event::VerdictRefused { session, asked } => {
-            Stored::VerdictRefused { session: session.0, asked: (*asked).into() }
+        TaskEvent::Advanced { session, to } => StoredTaskEvent::Advanced { session: session.0, to: to.0 },
+        TaskEvent::VerdictRefused { session, asked } => {
+            StoredTaskEvent::VerdictRefused { session: session.0, asked: (*asked).into() }
         }
-        Event::Crashed { session, exit, count } => {
-            Stored::Crashed { session: session.0, exit: (*exit).into(), count: *count }
+        TaskEvent::Crashed { session, exit, count } => {
+            StoredTaskEvent::Crashed { session: session.0, exit: (*exit).into(), count: *count }
         }
-        Event::Merged { commit, forced } => {
-            Stored::Merged { commit: commit.as_ref().map(|it| it.0.clone()), forced: *forced }
+        TaskEvent::Merged { commit, forced } => {
+            StoredTaskEvent::Merged { commit: commit.as_ref().map(|it| it.0.clone()), forced: *forced }
         }
-        Event::Cancelled => Stored::Cancelled,
-        Event::Updated(update) => Stored::Updated { update: update.into() },
-        Event::FieldSet { field, value } => Stored::FieldSet { field: field.to_string(), value: value.into() },
-        Event::WorkspaceReserved(name) => Stored::WorkspaceReserved { workspace: name.0.clone() },
-        Event::WorkspaceBound(name) => Stored::WorkspaceBound { workspace: name.0.clone() },
-        Event::WorkspaceReleased => Stored::WorkspaceReleased,
-        Event::Session { place, session, change, again } => {
-            Stored::Session { place: (*place).into(), session: session.0, change: change.into(), again: *again }
+        TaskEvent::Cancelled => StoredTaskEvent::Cancelled,
+        TaskEvent::Updated(update) => StoredTaskEvent::Updated { update: update.into() },
+        TaskEvent::FieldSet { field, value } => {
+            StoredTaskEvent::FieldSet { field: field.to_string(), value: value.into() }
         }
-        Event::PullRequestOpened(url) => Stored::PullRequestOpened { url: url.clone() },
-        Event::HookAsked { turn, step, action } => {
-            Stored::HookAsked { turn: *turn, step: *step, action: action.word().into() }
+        TaskEvent::WorkspaceReserved(name) => StoredTaskEvent::WorkspaceReserved { workspace: name.0.clone() },
+        TaskEvent::WorkspaceBound(name) => StoredTaskEvent::WorkspaceBound { workspace: name.0.clone() },
+        TaskEvent::WorkspaceReleased => StoredTaskEvent::WorkspaceReleased,
+        TaskEvent::Session { place, session, change, again } => StoredTaskEvent::Session {
+            place: (*place).into(),
+            session: session.0,
+            change: change.into(),
+            again: *again,
+        },
+        TaskEvent::PullRequestOpened(url) => StoredTaskEvent::PullRequestOpened { url: url.clone() },
+        TaskEvent::HookAsked { turn, step, action } => {
+            StoredTaskEvent::HookAsked { turn: *turn, step: *step, action: action.word().into() }
         }
-        Event::HookSettled { turn, step, action, settlement } => Stored::HookSettled {
+        TaskEvent::HookSettled { turn, step, action, settlement } => StoredTaskEvent::HookSettled {
             turn: *turn,
             step: *step,
             action: action.word().into(),
             settlement: settlement.into(),
         },
-        Event::TurnSettled { turn } => Stored::TurnSettled { turn: *turn },
-        Event::RunStarted { turn, run, began } => {
-            Stored::RunStarted { turn: *turn, run: run.clone(), began: began.as_ref().map(Into::into) }
+        TaskEvent::TurnSettled { turn } => StoredTaskEvent::TurnSettled { turn: *turn },
+        TaskEvent::RunStarted { turn, run, began } => {
+            StoredTaskEvent::RunStarted { turn: *turn, run: run.clone(), began: began.as_ref().map(Into::into) }
         }
-        Event::RunEnded { run, end, why, judged } => Stored::RunEnded {
+        TaskEvent::RunEnded { run, end, why, judged } => StoredTaskEvent::RunEnded {
             run: run.clone(),
             end: (*end).into(),
             why: why.clone(),
             judged: judged.as_ref().map(Into::into),
         },
-        Event::RunLeft { run } => Stored::RunLeft { run: run.clone() },
-        Event::NotWritten(reason) => Stored::NotWritten { reason: reason.clone() },
-        Event::AttentionSet(attention) => Stored::AttentionSet { attention: attention.into() },
-        Event::AttentionCleared => Stored::AttentionCleared,
+        TaskEvent::RunLeft { run } => StoredTaskEvent::RunLeft { run: run.clone() },
+        TaskEvent::NotWritten(reason) => StoredTaskEvent::NotWritten { reason: reason.clone() },
+        TaskEvent::AttentionSet(attention) => StoredTaskEvent::AttentionSet { attention: attention.into() },
+        TaskEvent::AttentionCleared => StoredTaskEvent::AttentionCleared,
     };
     bytes(&stored)
 }
 
 /// The event in `bytes`.
-pub fn read(version: u16, bytes: &[u8]) -> Result<Event, Unreadable> {
+pub fn read(version: u16, bytes: &[u8]) -> Result<TaskEvent, UnreadableData> {
     if version != VERSION {
-        return Err(Unreadable(format!("an event of version {version}; this program knows up to {VERSION}")));
+        return Err(UnreadableData(format!("an event of version {version}; this program knows up to {VERSION}")));
     }
     Ok(match serde_json::from_slice(bytes)? {
-        Stored::Created(created) => Event::Created(created.try_into()?),
-        Stored::Moved(moved) => Event::Moved(moved.try_into()?),
-        Stored::Began { turn, edge } => Event::Began { turn, edge: edge.map(EdgeId) },
-        Stored::Respawning { turn, place, by } => Event::Respawning { turn, place: place.into(), by: by.into() },
-        Stored::Advanced { session, to } => Event::Advanced { session: SessionId(session), to: StateId(to) },
-        Stored::VerdictRefused { session, asked } => {
-            Event::VerdictRefused { session: SessionId(session), asked: asked.into() }
+        StoredTaskEvent::Created(created) => TaskEvent::Created(created.try_into()?),
+        StoredTaskEvent::Moved(moved) => TaskEvent::Moved(moved.try_into()?),
+        StoredTaskEvent::Began { turn, edge } => TaskEvent::Began { turn, edge: edge.map(EdgeId) },
+        StoredTaskEvent::Respawning { turn, place, by } => {
+            TaskEvent::Respawning { turn, place: place.into(), by: by.into() }
         }
-        Stored::Crashed { session, exit, count } => {
-            Event::Crashed { session: SessionId(session), exit: exit.into(), count }
+        StoredTaskEvent::Advanced { session, to } => {
+            TaskEvent::Advanced { session: SessionNumber(session), to: StateId(to) }
         }
-        Stored::Merged { commit, forced } => Event::Merged { commit: commit.map(Commit), forced },
-        Stored::Cancelled => Event::Cancelled,
-        Stored::Updated { update } => Event::Updated(update.into()),
-        Stored::FieldSet { field, value } => Event::FieldSet { field: FieldName::new(field), value: value.into() },
-        Stored::WorkspaceReserved { workspace } => Event::WorkspaceReserved(WorkspaceName(workspace)),
-        Stored::WorkspaceBound { workspace } => Event::WorkspaceBound(WorkspaceName(workspace)),
-        Stored::WorkspaceReleased => Event::WorkspaceReleased,
-        Stored::Session { place, session, change, again } => {
-            Event::Session { place: place.into(), session: SessionId(session), change: change.into(), again }
+        StoredTaskEvent::VerdictRefused { session, asked } => {
+            TaskEvent::VerdictRefused { session: SessionNumber(session), asked: asked.into() }
         }
-        Stored::PullRequestOpened { url } => Event::PullRequestOpened(url),
-        Stored::HookAsked { turn, step, action: word } => Event::HookAsked { turn, step, action: action(&word)? },
-        Stored::HookSettled { turn, step, action: word, settlement } => {
-            Event::HookSettled { turn, step, action: action(&word)?, settlement: settlement.into() }
+        StoredTaskEvent::Crashed { session, exit, count } => {
+            TaskEvent::Crashed { session: SessionNumber(session), exit: exit.into(), count }
         }
-        Stored::TurnSettled { turn } => Event::TurnSettled { turn },
-        Stored::RunStarted { turn, run, began } => Event::RunStarted { turn, run, began: began.map(Into::into) },
-        Stored::RunEnded { run, end, why, judged } => {
-            Event::RunEnded { run, end: end.into(), why, judged: judged.map(Into::into) }
+        StoredTaskEvent::Merged { commit, forced } => TaskEvent::Merged { commit: commit.map(CommitId), forced },
+        StoredTaskEvent::Cancelled => TaskEvent::Cancelled,
+        StoredTaskEvent::Updated { update } => TaskEvent::Updated(update.into()),
+        StoredTaskEvent::FieldSet { field, value } => {
+            TaskEvent::FieldSet { field: FieldName::new(field), value: value.into() }
         }
-        Stored::RunLeft { run } => Event::RunLeft { run },
-        Stored::NotWritten { reason } => Event::NotWritten(reason),
-        Stored::AttentionSet { attention } => Event::AttentionSet(attention.try_into()?),
-        Stored::AttentionCleared => Event::AttentionCleared,
+        StoredTaskEvent::WorkspaceReserved { workspace } => TaskEvent::WorkspaceReserved(WorktreePath(workspace)),
+        StoredTaskEvent::WorkspaceBound { workspace } => TaskEvent::WorkspaceBound(WorktreePath(workspace)),
+        StoredTaskEvent::WorkspaceReleased => TaskEvent::WorkspaceReleased,
+        StoredTaskEvent::Session { place, session, change, again } => {
+            TaskEvent::Session { place: place.into(), session: SessionNumber(session), change: change.into(), again }
+        }
+        StoredTaskEvent::PullRequestOpened { url } => TaskEvent::PullRequestOpened(url),
+        StoredTaskEvent::HookAsked { turn, step, action: word } => {
+            TaskEvent::HookAsked { turn, step, action: action(&word)? }
+        }
+        StoredTaskEvent::HookSettled { turn, step, action: word, settlement } => {
+            TaskEvent::HookSettled { turn, step, action: action(&word)?, settlement: settlement.into() }
+        }
+        StoredTaskEvent::TurnSettled { turn } => TaskEvent::TurnSettled { turn },
+        StoredTaskEvent::RunStarted { turn, run, began } => {
+            TaskEvent::RunStarted { turn, run, began: began.map(Into::into) }
+        }
+        StoredTaskEvent::RunEnded { run, end, why, judged } => {
+            TaskEvent::RunEnded { run, end: end.into(), why, judged: judged.map(Into::into) }
+        }
+        StoredTaskEvent::RunLeft { run } => TaskEvent::RunLeft { run },
+        StoredTaskEvent::NotWritten { reason } => TaskEvent::NotWritten(reason),
+        StoredTaskEvent::AttentionSet { attention } => TaskEvent::AttentionSet(attention.try_into()?),
+        StoredTaskEvent::AttentionCleared => TaskEvent::AttentionCleared,
     })
 }
 
-impl From<&Created> for StoredCreated {
-    fn from(it: &Created) -> Self {
-        StoredCreated {
+impl From<&TaskCreation> for StoredTaskCreation {
+    fn from(it: &TaskCreation) -> Self {
+        StoredTaskCreation {
             status: it.status.0,
             about: (&it.about).into(),
             by: it.by.into(),
@@ -291,11 +306,11 @@ impl From<&Created> for StoredCreated {
     }
 }
 
-impl TryFrom<StoredCreated> for Created {
-    type Error = Unreadable;
+impl TryFrom<StoredTaskCreation> for TaskCreation {
+    type Error = UnreadableData;
 
-    fn try_from(it: StoredCreated) -> Result<Self, Unreadable> {
-        Ok(Created {
+    fn try_from(it: StoredTaskCreation) -> Result<Self, UnreadableData> {
+        Ok(TaskCreation {
             status: StateId(it.status),
             about: it.about.into(),
             by: it.by.into(),
@@ -306,9 +321,9 @@ impl TryFrom<StoredCreated> for Created {
     }
 }
 
-impl From<&Moved> for StoredMoved {
-    fn from(it: &Moved) -> Self {
-        StoredMoved {
+impl From<&TaskMove> for StoredTaskMove {
+    fn from(it: &TaskMove) -> Self {
+        StoredTaskMove {
             turn: it.turn,
             from: it.from.0,
             to: it.to.0,
@@ -323,11 +338,11 @@ impl From<&Moved> for StoredMoved {
     }
 }
 
-impl TryFrom<StoredMoved> for Moved {
-    type Error = Unreadable;
+impl TryFrom<StoredTaskMove> for TaskMove {
+    type Error = UnreadableData;
 
-    fn try_from(it: StoredMoved) -> Result<Self, Unreadable> {
-        Ok(Moved {
+    fn try_from(it: StoredTaskMove) -> Result<Self, UnreadableData> {
+        Ok(TaskMove {
             turn: it.turn,
             from: StateId(it.from),
             to: StateId(it.to),
@@ -342,50 +357,50 @@ impl TryFrom<StoredMoved> for Moved {
     }
 }
 
-impl From<&Update> for StoredUpdate {
-    fn from(it: &Update) -> Self {
+impl From<&TaskUpdate> for StoredTaskUpdate {
+    fn from(it: &TaskUpdate) -> Self {
         match it {
-            Update::Summary(text) => StoredUpdate::Summary { text: text.clone() },
-            Update::Branch(name) => StoredUpdate::Branch { name: name.clone() },
-            Update::PullRequest(url) => StoredUpdate::PullRequest { url: url.clone() },
+            TaskUpdate::Summary(text) => StoredTaskUpdate::Summary { text: text.clone() },
+            TaskUpdate::Branch(name) => StoredTaskUpdate::Branch { name: name.clone() },
+            TaskUpdate::PullRequest(url) => StoredTaskUpdate::PullRequest { url: url.clone() },
         }
     }
 }
 
-impl From<StoredUpdate> for Update {
-    fn from(it: StoredUpdate) -> Self {
+impl From<StoredTaskUpdate> for TaskUpdate {
+    fn from(it: StoredTaskUpdate) -> Self {
         match it {
-            StoredUpdate::Summary { text } => Update::Summary(text),
-            StoredUpdate::Branch { name } => Update::Branch(name),
-            StoredUpdate::PullRequest { url } => Update::PullRequest(url),
+            StoredTaskUpdate::Summary { text } => TaskUpdate::Summary(text),
+            StoredTaskUpdate::Branch { name } => TaskUpdate::Branch(name),
+            StoredTaskUpdate::PullRequest { url } => TaskUpdate::PullRequest(url),
         }
     }
 }
 
-impl From<&Change> for StoredChange {
-    fn from(it: &Change) -> Self {
+impl From<&SessionChange> for StoredSessionChange {
+    fn from(it: &SessionChange) -> Self {
         match it {
-            Change::Asked(agent) => StoredChange::Asked { agent: (*agent).into() },
-            Change::Started => StoredChange::Started,
-            Change::NotStarted(reason) => StoredChange::NotStarted { reason: reason.clone() },
-            Change::EndAsked => StoredChange::EndAsked,
-            Change::Ended => StoredChange::Ended,
-            Change::NotEnded => StoredChange::NotEnded,
-            Change::Exited(exit) => StoredChange::Exited { exit: (*exit).into() },
+            SessionChange::Asked(agent) => StoredSessionChange::Asked { agent: (*agent).into() },
+            SessionChange::Started => StoredSessionChange::Started,
+            SessionChange::NotStarted(reason) => StoredSessionChange::NotStarted { reason: reason.clone() },
+            SessionChange::EndAsked => StoredSessionChange::EndAsked,
+            SessionChange::Ended => StoredSessionChange::Ended,
+            SessionChange::NotEnded => StoredSessionChange::NotEnded,
+            SessionChange::Exited(exit) => StoredSessionChange::Exited { exit: (*exit).into() },
         }
     }
 }
 
-impl From<StoredChange> for Change {
-    fn from(it: StoredChange) -> Self {
+impl From<StoredSessionChange> for SessionChange {
+    fn from(it: StoredSessionChange) -> Self {
         match it {
-            StoredChange::Asked { agent } => Change::Asked(agent.into()),
-            StoredChange::Started => Change::Started,
-            StoredChange::NotStarted { reason } => Change::NotStarted(reason),
-            StoredChange::EndAsked => Change::EndAsked,
-            StoredChange::Ended => Change::Ended,
-            StoredChange::NotEnded => Change::NotEnded,
-            StoredChange::Exited { exit } => Change::Exited(exit.into()),
+            StoredSessionChange::Asked { agent } => SessionChange::Asked(agent.into()),
+            StoredSessionChange::Started => SessionChange::Started,
+            StoredSessionChange::NotStarted { reason } => SessionChange::NotStarted(reason),
+            StoredSessionChange::EndAsked => SessionChange::EndAsked,
+            StoredSessionChange::Ended => SessionChange::Ended,
+            StoredSessionChange::NotEnded => SessionChange::NotEnded,
+            StoredSessionChange::Exited { exit } => SessionChange::Exited(exit.into()),
         }
     }
 }

@@ -10,22 +10,24 @@ use sluice_core::lifecycle::{Lifecycle, StateId};
 use sluice_core::machine::Moment;
 use sluice_core::name::FieldName;
 use sluice_core::task::TaskState;
-use sluice_core::task::session::{Death, Session};
-use sluice_core::task::state::{Commit, EdgeId, Job, Start, TaskRun, Turn, Visit, Workspace, WorkspaceName};
+use sluice_core::task::session::{SessionDeath, TaskSession};
+use sluice_core::task::state::{
+    AgentStart, CommitId, EdgeId, StatusVisit, TaskJob, TaskRun, TaskTurn, TaskWorkspace, WorktreePath,
+};
 
 use super::remark::Remarks;
 use super::task_data::{
-    StoredAbout, StoredAgent, StoredAsked, StoredAsker, StoredAttention, StoredChecked, StoredExit, StoredJudged,
-    StoredPlace, StoredPrompt, StoredRunEnd, StoredStood, action, read_seen, write_seen,
+    StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredCheckResult, StoredExit, StoredJudgement,
+    StoredPlace, StoredPrompt, StoredRefusedVerdict, StoredRunEnd, StoredWorkState, action, read_seen, write_seen,
 };
-use super::{Unreadable, bytes, known};
+use super::{UnreadableData, bytes, known};
 
 /// The version that is written.
 pub const VERSION: u16 = 1;
 
 /// What the header of a task keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct TaskHeader {
     /// Its name.
     pub id: String,
     /// The digest of its lifecycle.
@@ -40,24 +42,24 @@ pub struct Kept {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredHeader {
+struct StoredTaskHeader {
     version: u16,
     definition: String,
     id: String,
     open: Vec<String>,
-    state: StoredState,
+    state: StoredTaskState,
     #[serde(default, skip_serializing_if = "Remarks::is_empty")]
     remarks: Remarks,
 }
 
 /// What is asked first of a header: by which definition it is read.
 #[derive(Debug, Deserialize)]
-struct StoredHead {
+struct StoredDefinitionRef {
     definition: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredState {
+struct StoredTaskState {
     status: u32,
     visit: StoredVisit,
     about: StoredAbout,
@@ -71,32 +73,32 @@ struct StoredState {
     main: StoredSession,
     beside: StoredSession,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    turns: Vec<StoredTurn>,
+    turns: Vec<StoredTaskTurn>,
     turns_taken: u32,
     sessions_asked: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attention: Option<StoredAttention>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    judged: Option<StoredJudged>,
+    judged: Option<StoredJudgement>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    checked: Option<StoredChecked>,
+    checked: Option<StoredCheckResult>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pull_request: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     merged: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    run: Option<StoredRun>,
+    run: Option<StoredTaskRun>,
     events: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredRun {
+struct StoredTaskRun {
     id: String,
     turn: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     end: Option<StoredRunEnd>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    began: Option<StoredStood>,
+    began: Option<StoredWorkState>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     accompanied: bool,
 }
@@ -112,9 +114,9 @@ struct StoredVisit {
     #[serde(default, skip_serializing_if = "is_none")]
     uprooted: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    asked: Option<StoredAsked>,
+    asked: Option<StoredRefusedVerdict>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    handed: Option<StoredStood>,
+    handed: Option<StoredWorkState>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -143,18 +145,18 @@ enum StoredDeath {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredTurn {
+struct StoredTaskTurn {
     number: u32,
     crashes: u32,
     step: u32,
-    jobs: Vec<StoredJob>,
+    jobs: Vec<StoredTaskJob>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     waiting: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
-enum StoredJob {
+enum StoredTaskJob {
     Hook { edge: u32, hook: u32 },
     Acquire,
     Start { state: u32, prompt: StoredPrompt, place: StoredPlace, again: bool },
@@ -163,8 +165,8 @@ enum StoredJob {
 }
 
 /// The bytes of the header.
-pub fn write(kept: &Kept) -> Vec<u8> {
-    bytes(&StoredHeader {
+pub fn write(kept: &TaskHeader) -> Vec<u8> {
+    bytes(&StoredTaskHeader {
         version: VERSION,
         definition: kept.definition.clone(),
         id: kept.id.clone(),
@@ -175,31 +177,33 @@ pub fn write(kept: &Kept) -> Vec<u8> {
 }
 
 /// The digest of the lifecycle that a header names.
-pub fn definition_of(header: &[u8]) -> Result<String, Unreadable> {
+pub fn definition_of(header: &[u8]) -> Result<String, UnreadableData> {
     known("a task", header, VERSION)?;
-    Ok(serde_json::from_slice::<StoredHead>(header)?.definition)
+    Ok(serde_json::from_slice::<StoredDefinitionRef>(header)?.definition)
 }
 
 /// What a header keeps. A state that no history of this lifecycle leads to is refused, so that the machine need not
 /// look twice.
-pub fn read(lifecycle: &Lifecycle, header: &[u8]) -> Result<Kept, Unreadable> {
+pub fn read(lifecycle: &Lifecycle, header: &[u8]) -> Result<TaskHeader, UnreadableData> {
     definition_of(header)?;
-    let StoredHeader { version: _, definition, id, open, state, remarks } = serde_json::from_slice(header)?;
+    let StoredTaskHeader { version: _, definition, id, open, state, remarks } = serde_json::from_slice(header)?;
     let state = TaskState::try_from(state)?;
-    state.check_invariants(lifecycle).map_err(Unreadable)?;
+    state.check_invariants(lifecycle).map_err(UnreadableData)?;
     let unknown = state.turns.iter().flat_map(|turn| &turn.jobs).any(|job| match job {
-        Job::Start(Start { state, .. }) | Job::StartRun(state) => state.0 as usize >= lifecycle.states.len(),
-        Job::Hook { .. } | Job::Acquire | Job::CancelRun => false,
+        TaskJob::Start(AgentStart { state, .. }) | TaskJob::StartRun(state) => {
+            state.0 as usize >= lifecycle.states.len()
+        }
+        TaskJob::Hook { .. } | TaskJob::Acquire | TaskJob::CancelRun => false,
     });
     if unknown {
-        return Err(Unreadable("something is to be started for a state that the lifecycle does not have".into()));
+        return Err(UnreadableData("something is to be started for a state that the lifecycle does not have".into()));
     }
-    Ok(Kept { id, definition, state, open, remarks })
+    Ok(TaskHeader { id, definition, state, open, remarks })
 }
 
-impl From<&TaskState> for StoredState {
+impl From<&TaskState> for StoredTaskState {
     fn from(it: &TaskState) -> Self {
-        StoredState {
+        StoredTaskState {
             status: it.status.0,
             visit: (&it.visit).into(),
             about: (&it.about).into(),
@@ -224,10 +228,10 @@ impl From<&TaskState> for StoredState {
     }
 }
 
-impl TryFrom<StoredState> for TaskState {
-    type Error = Unreadable;
+impl TryFrom<StoredTaskState> for TaskState {
+    type Error = UnreadableData;
 
-    fn try_from(it: StoredState) -> Result<Self, Unreadable> {
+    fn try_from(it: StoredTaskState) -> Result<Self, UnreadableData> {
         Ok(TaskState {
             status: StateId(it.status),
             visit: it.visit.try_into()?,
@@ -239,23 +243,23 @@ impl TryFrom<StoredState> for TaskState {
             workspace: it.workspace.into(),
             main: it.main.into(),
             beside: it.beside.into(),
-            turns: it.turns.into_iter().map(Turn::try_from).collect::<Result<_, _>>()?,
+            turns: it.turns.into_iter().map(TaskTurn::try_from).collect::<Result<_, _>>()?,
             turns_taken: it.turns_taken,
             sessions_asked: it.sessions_asked,
             attention: it.attention.map(TryInto::try_into).transpose()?,
             judged: it.judged.map(Into::into),
             checked: it.checked.map(Into::into),
             pull_request: it.pull_request,
-            merged: it.merged.map(Commit),
+            merged: it.merged.map(CommitId),
             run: it.run.map(Into::into),
             events: it.events,
         })
     }
 }
 
-impl From<&TaskRun> for StoredRun {
+impl From<&TaskRun> for StoredTaskRun {
     fn from(it: &TaskRun) -> Self {
-        StoredRun {
+        StoredTaskRun {
             id: it.id.clone(),
             turn: it.turn,
             end: it.end.map(Into::into),
@@ -265,8 +269,8 @@ impl From<&TaskRun> for StoredRun {
     }
 }
 
-impl From<StoredRun> for TaskRun {
-    fn from(it: StoredRun) -> Self {
+impl From<StoredTaskRun> for TaskRun {
+    fn from(it: StoredTaskRun) -> Self {
         let (end, began) = (it.end.map(Into::into), it.began.map(Into::into));
         TaskRun { id: it.id, turn: it.turn, end, began, accompanied: it.accompanied }
     }
@@ -278,8 +282,8 @@ pub(super) fn is_none(count: &u32) -> bool {
     *count == 0
 }
 
-impl From<&Visit> for StoredVisit {
-    fn from(it: &Visit) -> Self {
+impl From<&StatusVisit> for StoredVisit {
+    fn from(it: &StatusVisit) -> Self {
         StoredVisit {
             turn: it.turn,
             since: it.since.0,
@@ -293,11 +297,11 @@ impl From<&Visit> for StoredVisit {
     }
 }
 
-impl TryFrom<StoredVisit> for Visit {
-    type Error = Unreadable;
+impl TryFrom<StoredVisit> for StatusVisit {
+    type Error = UnreadableData;
 
-    fn try_from(it: StoredVisit) -> Result<Self, Unreadable> {
-        Ok(Visit {
+    fn try_from(it: StoredVisit) -> Result<Self, UnreadableData> {
+        Ok(StatusVisit {
             turn: it.turn,
             since: Moment(it.since),
             by: it.by.into(),
@@ -310,71 +314,71 @@ impl TryFrom<StoredVisit> for Visit {
     }
 }
 
-impl From<&Workspace> for StoredWorkspace {
-    fn from(it: &Workspace) -> Self {
+impl From<&TaskWorkspace> for StoredWorkspace {
+    fn from(it: &TaskWorkspace) -> Self {
         match it {
-            Workspace::Unbound => StoredWorkspace::Unbound,
-            Workspace::Reserved(name) => StoredWorkspace::Reserved { name: name.0.clone() },
-            Workspace::Bound(name) => StoredWorkspace::Bound { name: name.0.clone() },
+            TaskWorkspace::Unbound => StoredWorkspace::Unbound,
+            TaskWorkspace::Reserved(name) => StoredWorkspace::Reserved { name: name.0.clone() },
+            TaskWorkspace::Bound(name) => StoredWorkspace::Bound { name: name.0.clone() },
         }
     }
 }
 
-impl From<StoredWorkspace> for Workspace {
+impl From<StoredWorkspace> for TaskWorkspace {
     fn from(it: StoredWorkspace) -> Self {
         match it {
-            StoredWorkspace::Unbound => Workspace::Unbound,
-            StoredWorkspace::Reserved { name } => Workspace::Reserved(WorkspaceName(name)),
-            StoredWorkspace::Bound { name } => Workspace::Bound(WorkspaceName(name)),
+            StoredWorkspace::Unbound => TaskWorkspace::Unbound,
+            StoredWorkspace::Reserved { name } => TaskWorkspace::Reserved(WorktreePath(name)),
+            StoredWorkspace::Bound { name } => TaskWorkspace::Bound(WorktreePath(name)),
         }
     }
 }
 
-impl From<&Session> for StoredSession {
-    fn from(it: &Session) -> Self {
+impl From<&TaskSession> for StoredSession {
+    fn from(it: &TaskSession) -> Self {
         match it {
-            Session::Absent => StoredSession::Absent,
-            Session::Starting(agent) => StoredSession::Starting { agent: (*agent).into() },
-            Session::Alive(agent) => StoredSession::Alive { agent: (*agent).into() },
-            Session::Ending(agent) => StoredSession::Ending { agent: (*agent).into() },
-            Session::Dead(agent, death) => StoredSession::Dead { agent: (*agent).into(), death: death.into() },
+            TaskSession::Absent => StoredSession::Absent,
+            TaskSession::Starting(agent) => StoredSession::Starting { agent: (*agent).into() },
+            TaskSession::Alive(agent) => StoredSession::Alive { agent: (*agent).into() },
+            TaskSession::Ending(agent) => StoredSession::Ending { agent: (*agent).into() },
+            TaskSession::Dead(agent, death) => StoredSession::Dead { agent: (*agent).into(), death: death.into() },
         }
     }
 }
 
-impl From<StoredSession> for Session {
+impl From<StoredSession> for TaskSession {
     fn from(it: StoredSession) -> Self {
         match it {
-            StoredSession::Absent => Session::Absent,
-            StoredSession::Starting { agent } => Session::Starting(agent.into()),
-            StoredSession::Alive { agent } => Session::Alive(agent.into()),
-            StoredSession::Ending { agent } => Session::Ending(agent.into()),
-            StoredSession::Dead { agent, death } => Session::Dead(agent.into(), death.into()),
+            StoredSession::Absent => TaskSession::Absent,
+            StoredSession::Starting { agent } => TaskSession::Starting(agent.into()),
+            StoredSession::Alive { agent } => TaskSession::Alive(agent.into()),
+            StoredSession::Ending { agent } => TaskSession::Ending(agent.into()),
+            StoredSession::Dead { agent, death } => TaskSession::Dead(agent.into(), death.into()),
         }
     }
 }
 
-impl From<&Death> for StoredDeath {
-    fn from(it: &Death) -> Self {
+impl From<&SessionDeath> for StoredDeath {
+    fn from(it: &SessionDeath) -> Self {
         match it {
-            Death::NotStarted(reason) => StoredDeath::NotStarted { reason: reason.clone() },
-            Death::Exited(exit) => StoredDeath::Exited { exit: (*exit).into() },
+            SessionDeath::NotStarted(reason) => StoredDeath::NotStarted { reason: reason.clone() },
+            SessionDeath::Exited(exit) => StoredDeath::Exited { exit: (*exit).into() },
         }
     }
 }
 
-impl From<StoredDeath> for Death {
+impl From<StoredDeath> for SessionDeath {
     fn from(it: StoredDeath) -> Self {
         match it {
-            StoredDeath::NotStarted { reason } => Death::NotStarted(reason),
-            StoredDeath::Exited { exit } => Death::Exited(exit.into()),
+            StoredDeath::NotStarted { reason } => SessionDeath::NotStarted(reason),
+            StoredDeath::Exited { exit } => SessionDeath::Exited(exit.into()),
         }
     }
 }
 
-impl From<&Turn> for StoredTurn {
-    fn from(it: &Turn) -> Self {
-        StoredTurn {
+impl From<&TaskTurn> for StoredTaskTurn {
+    fn from(it: &TaskTurn) -> Self {
+        StoredTaskTurn {
             number: it.number,
             crashes: it.crashes,
             step: it.step,
@@ -384,11 +388,11 @@ impl From<&Turn> for StoredTurn {
     }
 }
 
-impl TryFrom<StoredTurn> for Turn {
-    type Error = Unreadable;
+impl TryFrom<StoredTaskTurn> for TaskTurn {
+    type Error = UnreadableData;
 
-    fn try_from(it: StoredTurn) -> Result<Self, Unreadable> {
-        Ok(Turn {
+    fn try_from(it: StoredTaskTurn) -> Result<Self, UnreadableData> {
+        Ok(TaskTurn {
             number: it.number,
             crashes: it.crashes,
             step: it.step,
@@ -398,33 +402,33 @@ impl TryFrom<StoredTurn> for Turn {
     }
 }
 
-impl From<Job> for StoredJob {
-    fn from(it: Job) -> Self {
+impl From<TaskJob> for StoredTaskJob {
+    fn from(it: TaskJob) -> Self {
         match it {
-            Job::Hook { edge, hook } => StoredJob::Hook { edge: edge.0, hook },
-            Job::Acquire => StoredJob::Acquire,
-            Job::Start(start) => StoredJob::Start {
+            TaskJob::Hook { edge, hook } => StoredTaskJob::Hook { edge: edge.0, hook },
+            TaskJob::Acquire => StoredTaskJob::Acquire,
+            TaskJob::Start(start) => StoredTaskJob::Start {
                 state: start.state.0,
                 prompt: start.prompt.into(),
                 place: start.place.into(),
                 again: start.again,
             },
-            Job::StartRun(state) => StoredJob::StartRun { state: state.0 },
-            Job::CancelRun => StoredJob::CancelRun,
+            TaskJob::StartRun(state) => StoredTaskJob::StartRun { state: state.0 },
+            TaskJob::CancelRun => StoredTaskJob::CancelRun,
         }
     }
 }
 
-impl From<StoredJob> for Job {
-    fn from(it: StoredJob) -> Self {
+impl From<StoredTaskJob> for TaskJob {
+    fn from(it: StoredTaskJob) -> Self {
         match it {
-            StoredJob::Hook { edge, hook } => Job::Hook { edge: EdgeId(edge), hook },
-            StoredJob::Acquire => Job::Acquire,
-            StoredJob::Start { state, prompt, place, again } => {
-                Job::Start(Start { state: StateId(state), prompt: prompt.into(), place: place.into(), again })
+            StoredTaskJob::Hook { edge, hook } => TaskJob::Hook { edge: EdgeId(edge), hook },
+            StoredTaskJob::Acquire => TaskJob::Acquire,
+            StoredTaskJob::Start { state, prompt, place, again } => {
+                TaskJob::Start(AgentStart { state: StateId(state), prompt: prompt.into(), place: place.into(), again })
             }
-            StoredJob::StartRun { state } => Job::StartRun(StateId(state)),
-            StoredJob::CancelRun => Job::CancelRun,
+            StoredTaskJob::StartRun { state } => TaskJob::StartRun(StateId(state)),
+            StoredTaskJob::CancelRun => TaskJob::CancelRun,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::Receiver;
 
-use crate::reactor::{Answer, Token};
+use crate::reactor::{ReactorAnswer, ReactorToken};
 
 /// It waits for its turn.
 const WAITING: u8 = 0;
@@ -18,25 +18,25 @@ const WITHDRAWN: u8 = 2;
 const ACCEPTED: u8 = 3;
 
 /// Something that was asked. Its answer comes once it is durable.
-pub struct Asked {
-    pub(super) answer: Receiver<Answer>,
-    pub(super) token: Token,
-    pub(super) ticket: Ticket,
+pub struct PendingAnswer {
+    pub(super) answer: Receiver<ReactorAnswer>,
+    pub(super) token: ReactorToken,
+    pub(super) ticket: AnswerTicket,
 }
 
-impl Deref for Asked {
-    type Target = Receiver<Answer>;
+impl Deref for PendingAnswer {
+    type Target = Receiver<ReactorAnswer>;
 
-    fn deref(&self) -> &Receiver<Answer> {
+    fn deref(&self) -> &Receiver<ReactorAnswer> {
         &self.answer
     }
 }
 
 /// What has become of it.
 #[derive(Clone, Default)]
-pub(super) struct Ticket(Arc<AtomicU8>);
+pub(super) struct AnswerTicket(Arc<AtomicU8>);
 
-impl Ticket {
+impl AnswerTicket {
     fn changes(&self, from: u8, to: u8) -> bool {
         self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
@@ -68,12 +68,12 @@ mod tests {
 
     #[test]
     fn only_one_of_both_decides() {
-        let ticket = Ticket::default();
+        let ticket = AnswerTicket::default();
         assert!(ticket.is_withdrawn_first() && !ticket.is_taken() && !ticket.is_withdrawn());
-        let ticket = Ticket::default();
+        let ticket = AnswerTicket::default();
         assert!(ticket.is_taken() && !ticket.is_withdrawn_first());
         assert!(ticket.is_withdrawn() && ticket.is_withdrawn_at_last());
-        let ticket = Ticket::default();
+        let ticket = AnswerTicket::default();
         assert!(ticket.is_taken() && !ticket.is_withdrawn_at_last());
         assert!(!ticket.is_withdrawn(), "whoever asked has been told that it will be done");
     }

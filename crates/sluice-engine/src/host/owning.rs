@@ -11,7 +11,7 @@ use std::time::Duration;
 use sluice_store::{Ownership, StoreError, Writer};
 
 use super::threads::{SharedWriter, locked};
-use super::{Event, TERM};
+use super::{HostEvent, TERM};
 use crate::ownership::Tenure;
 
 /// How long to wait before a store that did not answer is asked for another term.
@@ -40,9 +40,9 @@ pub trait Fence: Send + Sync {
 }
 
 /// Nothing has to be looked after.
-pub struct Unfenced;
+pub struct NoFence;
 
-impl Fence for Unfenced {
+impl Fence for NoFence {
     fn now_ms(&self) -> u64 {
         static BEGAN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
         let began = BEGAN.get_or_init(std::time::Instant::now);
@@ -62,7 +62,7 @@ impl Fence for Unfenced {
 
 /// Who owns a store, and for how long without a sign of life.
 #[derive(Clone)]
-pub struct Claim {
+pub struct StoreClaim {
     /// The owner's name. What stands before an `@` is the same whenever the same home is started.
     pub name: String,
     /// Names under which earlier engines of the home owned it, which are surely dead.
@@ -73,13 +73,13 @@ pub struct Claim {
     pub fence: Arc<dyn Fence>,
 }
 
-impl From<&str> for Claim {
-    fn from(name: &str) -> Claim {
-        Claim { name: name.to_owned(), formerly: Vec::new(), term: TERM, fence: Arc::new(Unfenced) }
+impl From<&str> for StoreClaim {
+    fn from(name: &str) -> StoreClaim {
+        StoreClaim { name: name.to_owned(), formerly: Vec::new(), term: TERM, fence: Arc::new(NoFence) }
     }
 }
 
-impl Claim {
+impl StoreClaim {
     /// Takes the store. An engine of the same home that is dead is not waited for where that is known, and for the rest of
     /// its term where it is not: then a copy of the home may be at work.
     pub(super) fn take(&self, writer: &mut dyn Writer) -> Result<Tenure, StoreError> {
@@ -116,16 +116,16 @@ impl Claim {
 }
 
 /// The thread.
-pub(super) struct Owning {
+pub(super) struct OwnershipThread {
     pub(super) writer: SharedWriter,
-    pub(super) claim: Claim,
+    pub(super) claim: StoreClaim,
     pub(super) tenure: Tenure,
-    pub(super) messages: Sender<Event>,
+    pub(super) messages: Sender<HostEvent>,
     /// Ends it when the other side is gone.
     pub(super) stop: Receiver<()>,
 }
 
-impl Owning {
+impl OwnershipThread {
     pub(super) fn run(mut self) {
         let fence = self.claim.fence.clone();
         let mut wait = Duration::ZERO;
@@ -140,7 +140,7 @@ impl Owning {
             let kept = match answer {
                 Ok(ownership) => self.tenure.renewed(ownership.epoch, asked_ms).is_ok(),
                 Err(StoreError::LostOwnership | StoreError::Owned { .. }) => false,
-                Err(error @ StoreError::Gone { .. }) => return drop(self.messages.send(Event::Failed(error))),
+                Err(error @ StoreError::Gone { .. }) => return drop(self.messages.send(HostEvent::Failed(error))),
                 // Whatever else is wrong, it may pass; until then nothing goes on beyond the term.
                 Err(error) => {
                     fence.unanswered(&error);
@@ -149,7 +149,7 @@ impl Owning {
             };
             if !kept {
                 fence.lost();
-                let _ = self.messages.send(Event::Failed(StoreError::LostOwnership));
+                let _ = self.messages.send(HostEvent::Failed(StoreError::LostOwnership));
                 return;
             }
             fence.renewed(&self.tenure);

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use sluice_store::{Append, Conflict, Meaning, Order, Query, Reader, StoreError, StreamId, Writer};
 
-use super::{Clock, Event, Hindrance, Keep};
-use crate::loader::{Loader, Trouble};
-use crate::reactor::Message;
+use super::{EngineClock, HostEvent, RetentionTerm, StoreHindrance};
+use crate::loader::{Loader, StreamLoadError};
+use crate::reactor::ReactorMessage;
 
 /// The longest wait before a store is asked again.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -44,16 +44,16 @@ pub(super) fn append(writer: &SharedWriter, batch: &[Append]) -> Result<Vec<Resu
 }
 
 /// The thread that stores.
-pub(super) struct Storing {
+pub(super) struct CommitThread {
     pub(super) writer: SharedWriter,
     pub(super) batches: Receiver<Vec<Append>>,
-    pub(super) messages: Sender<Event>,
+    pub(super) messages: Sender<HostEvent>,
     pub(super) stopping: Arc<AtomicBool>,
-    pub(super) tidying: Option<Tidying>,
-    pub(super) hindrance: Hindrance,
+    pub(super) tidying: Option<RetentionSweep>,
+    pub(super) hindrance: StoreHindrance,
 }
 
-impl Storing {
+impl CommitThread {
     /// Stores batches, one after the other, until each is known to be stored.
     pub(super) fn run(mut self) {
         loop {
@@ -66,7 +66,7 @@ impl Storing {
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             if let Err(error) = self.store(batch) {
-                let _ = self.messages.send(Event::Failed(error));
+                let _ = self.messages.send(HostEvent::Failed(error));
                 return;
             }
             self.tidying.iter_mut().for_each(|tidying| tidying.look(&self.writer));
@@ -79,7 +79,7 @@ impl Storing {
             match answer {
                 Ok(results) => {
                     self.tell(None);
-                    let _ = self.messages.send(Event::Message(Message::Committed(results)));
+                    let _ = self.messages.send(HostEvent::Message(ReactorMessage::Committed(results)));
                     return Ok(());
                 }
                 // Nobody has been told of this batch; whoever asked asks again when the engine is back.
@@ -107,16 +107,16 @@ fn retry_after(error: StoreError) -> Result<Duration, StoreError> {
 }
 
 /// Forgets what has been over for long enough.
-pub(super) struct Tidying {
+pub(super) struct RetentionSweep {
     reader: Box<dyn Reader>,
-    clock: Arc<dyn Clock>,
-    keep: Keep,
+    clock: Arc<dyn EngineClock>,
+    keep: RetentionTerm,
     looked: Option<Instant>,
 }
 
-impl Tidying {
-    pub(super) fn new(reader: Box<dyn Reader>, clock: Arc<dyn Clock>, keep: Keep) -> Self {
-        Tidying { reader, clock, keep, looked: None }
+impl RetentionSweep {
+    pub(super) fn new(reader: Box<dyn Reader>, clock: Arc<dyn EngineClock>, keep: RetentionTerm) -> Self {
+        RetentionSweep { reader, clock, keep, looked: None }
     }
 
     /// Looks, unless it did so a short while ago. What cannot be done now is done the next time.
@@ -151,19 +151,19 @@ impl Tidying {
 }
 
 /// The thread that reads.
-pub(super) struct Reading {
+pub(super) struct LoadThread {
     pub(super) loader: Loader,
     pub(super) loads: Receiver<StreamId>,
-    pub(super) messages: Sender<Event>,
+    pub(super) messages: Sender<HostEvent>,
     pub(super) stopping: Arc<AtomicBool>,
 }
 
-impl Reading {
+impl LoadThread {
     /// Reads what is asked for, and between that keeps comparing memory with the store. Taking up what was going on
     /// when the engine starts is the first of these comparisons, and not a way of its own.
     pub(super) fn run(mut self) {
         self.reconcile();
-        let _ = self.messages.send(Event::AllNamed);
+        let _ = self.messages.send(HostEvent::AllNamed);
         let mut due = Instant::now() + RECONCILE;
         loop {
             if Instant::now() >= due {
@@ -180,18 +180,18 @@ impl Reading {
 
     fn read(&mut self, stream: StreamId) {
         let message = self.until_answered(|loader| match loader.load(&stream) {
-            Ok(found) => Ok(Message::Loaded { stream: stream.clone(), found }),
-            Err(Trouble::Damaged(why)) => Ok(Message::Unreadable { stream: stream.clone(), why }),
-            Err(Trouble::Store(error)) => Err(error),
+            Ok(found) => Ok(ReactorMessage::Loaded { stream: stream.clone(), found }),
+            Err(StreamLoadError::Damaged(why)) => Ok(ReactorMessage::Unreadable { stream: stream.clone(), why }),
+            Err(StreamLoadError::Store(error)) => Err(error),
         });
-        message.into_iter().for_each(|message| drop(self.messages.send(Event::Message(message))));
+        message.into_iter().for_each(|message| drop(self.messages.send(HostEvent::Message(message))));
     }
 
     fn reconcile(&mut self) {
         let mut after = None;
         while let Some(page) = self.until_answered(|loader| loader.reader().open_streams(after.as_ref(), PAGE)) {
             after = page.last().filter(|_| page.len() == PAGE).cloned();
-            let _ = self.messages.send(Event::Message(Message::Open(page)));
+            let _ = self.messages.send(HostEvent::Message(ReactorMessage::Open(page)));
             if after.is_none() {
                 return;
             }
@@ -206,7 +206,7 @@ impl Reading {
                 Err(Ok(_)) if self.stopping.load(Ordering::Relaxed) => return None,
                 Err(Ok(wait)) => std::thread::park_timeout(wait),
                 Err(Err(error)) => {
-                    let _ = self.messages.send(Event::Failed(error));
+                    let _ = self.messages.send(HostEvent::Failed(error));
                     return None;
                 }
             }
@@ -217,13 +217,13 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use sluice_core::machine::Moment;
-    use sluice_store::{Card, Event as Stored, Header, Store};
+    use sluice_store::{Card, Event, Header, Store};
 
     use super::*;
 
-    struct At(i64);
+    struct EngineTestClock(i64);
 
-    impl Clock for At {
+    impl EngineClock for EngineTestClock {
         fn now(&self) -> Moment {
             Moment(self.0)
         }
@@ -232,7 +232,7 @@ mod tests {
     fn stream(name: &str, created: i64, updated: i64, open: bool) -> Append {
         let text = String::new;
         let card = Card { kind: "run".into(), status: text(), group: text(), title: text(), open, created, updated };
-        let event = Stored {
+        let event = Event {
             kind: "begun".into(),
             version: 1,
             time: created,
@@ -258,8 +258,9 @@ mod tests {
         locked(&writer).append(streams.into()).expect("stored");
         let reader = || store.reader().expect("a reader");
         let left_at = |now: i64| {
-            let keep = Keep::new(&mut *reader(), &At(now), Duration::from_secs(30)).expect("a term");
-            Tidying::new(reader(), Arc::new(At(now)), keep).look(&writer);
+            let keep =
+                RetentionTerm::new(&mut *reader(), &EngineTestClock(now), Duration::from_secs(30)).expect("a term");
+            RetentionSweep::new(reader(), Arc::new(EngineTestClock(now)), keep).look(&writer);
             let query = Query { order: Order::Oldest, ..Query::default() };
             let page = reader().list(&query).expect("a page");
             page.items.iter().map(|it| it.stream.to_string()).collect::<Vec<_>>()

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use sluice_core::machine::Moment;
 use sluice_store::{Append, Effect, Event, Lease, StreamId};
 
-use super::{Action, Assignment, Handed, Reactor, Recorded, Release, Token};
-use crate::actor::Said;
-use crate::codec::outbox::{self, Note};
-use crate::workers::{WorkerId, Workers};
+use super::{Assignment, CommitRelease, EffectDispatch, EventRange, Reactor, ReactorAction, ReactorToken};
+use crate::actor::ActorInput;
+use crate::codec::outbox::{self, OutboxNote};
+use crate::workers::{WorkerId, WorkerQueue};
 
 /// Who was stopped for this part of a lease may have missed the signs that its worker gave.
 const GOOD_PART: i64 = 3;
@@ -26,17 +26,17 @@ impl Reactor {
             self.dispatches += 1;
             let dispatch = self.dispatches;
             let until = self.workers.lease_of(&worker).map(|lease| now.0.saturating_add(lease));
-            let handed = Handed { dispatch, worker: Some(worker.clone()), until, effect: job.effect.clone() };
+            let handed = EffectDispatch { dispatch, worker: Some(worker.clone()), until, effect: job.effect.clone() };
             slot.handed.insert(job.effect.id.clone(), handed);
             let (stream, id) = (job.stream.clone(), job.effect.id.clone());
             let assignment =
                 Assignment { stream: job.stream, effect: job.effect, dispatch, worker: Some(worker.clone()) };
             match until {
-                None => self.out.push(Action::Perform(assignment)),
+                None => self.out.push(ReactorAction::Perform(assignment)),
                 Some(until) => {
                     self.alarms.insert((until, stream.clone(), format!("/{id}")));
                     let holder = write_holder(&worker, dispatch, until - now.0, "");
-                    let release = Release::Leased(Box::new(assignment));
+                    let release = CommitRelease::Leased(Box::new(assignment));
                     self.store_lease(&stream, id, Lease { holder, until }, Some(release), now);
                 }
             }
@@ -44,21 +44,35 @@ impl Reactor {
     }
 
     /// A worker begins with what it holds. The name that it gives it stands in the lease.
-    pub(super) fn begun(&mut self, token: Option<Token>, stream: &StreamId, id: String, name: String, now: Moment) {
+    pub(super) fn begun(
+        &mut self,
+        token: Option<ReactorToken>,
+        stream: &StreamId,
+        id: String,
+        name: String,
+        now: Moment,
+    ) {
         let Some(handed) = self.slots.get(stream).and_then(|slot| slot.handed.get(&id)) else { return };
         let (Some(worker), Some(until)) = (handed.lasting(), handed.until) else { return };
         let lasts = self.workers.lease_of(&worker).unwrap_or(until - now.0);
         let lease = Lease { holder: write_holder(&worker, handed.dispatch, lasts, &name), until };
         let version = self.slots.get(stream).map_or(0, |slot| slot.version);
-        let recorded = Recorded { after: version, last: version + 1 };
-        self.store_lease(stream, id, lease, token.map(|token| Release::Reply(token, recorded)), now);
+        let recorded = EventRange { after: version, last: version + 1 };
+        self.store_lease(stream, id, lease, token.map(|token| CommitRelease::Reply(token, recorded)), now);
     }
 
     /// A lease is stored before anybody hears of it.
-    fn store_lease(&mut self, stream: &StreamId, id: String, lease: Lease, release: Option<Release>, now: Moment) {
+    fn store_lease(
+        &mut self,
+        stream: &StreamId,
+        id: String,
+        lease: Lease,
+        release: Option<CommitRelease>,
+        now: Moment,
+    ) {
         let Some(slot) = self.slots.get_mut(stream) else { return };
         let header = slot.actor.header(now);
-        let note = Note::Leased { effect: id.clone(), worker: lease.holder.clone(), until: lease.until };
+        let note = OutboxNote::Leased { effect: id.clone(), worker: lease.holder.clone(), until: lease.until };
         let event = Event {
             kind: note.kind().into(),
             version: outbox::VERSION,
@@ -84,11 +98,12 @@ impl Reactor {
         self.workers.hold(&worker);
         self.alarms.insert((until, stream.clone(), format!("/{}", effect.id)));
         if let Some(slot) = self.slots.get_mut(stream) {
-            let handed = Handed { dispatch, worker: Some(worker.clone()), until: Some(until), effect: effect.clone() };
+            let handed =
+                EffectDispatch { dispatch, worker: Some(worker.clone()), until: Some(until), effect: effect.clone() };
             slot.line_up(&effect);
             slot.handed.insert(effect.id.clone(), handed);
             let assignment = Assignment { stream: stream.clone(), effect, dispatch, worker: Some(worker) };
-            self.out.push(Action::Held(assignment, name));
+            self.out.push(ReactorAction::Held(assignment, name));
         }
     }
 
@@ -145,9 +160,9 @@ impl Reactor {
         let Some(handed) = self.slots.get_mut(stream).and_then(|slot| slot.handed.remove(effect)) else { return };
         release_hold(&mut self.workers, &mut self.alarms, stream, effect, &handed);
         let dispatch = handed.dispatch;
-        self.out.extend(handed.lasting().map(|worker| Action::Withdrawn { worker, dispatch, is_lost: true }));
+        self.out.extend(handed.lasting().map(|worker| ReactorAction::Withdrawn { worker, dispatch, is_lost: true }));
         match handed.worker {
-            Some(_) => self.say(None, stream.clone(), Said::Lost { effect: effect.to_owned() }, now),
+            Some(_) => self.say(None, stream.clone(), ActorInput::Lost { effect: effect.to_owned() }, now),
             None => self.give(stream, handed.effect),
         }
     }
@@ -169,11 +184,11 @@ fn read_holder(holder: &str) -> (WorkerId, u64, i64, Option<String>) {
 }
 
 pub(super) fn release_hold(
-    workers: &mut Workers,
+    workers: &mut WorkerQueue,
     alarms: &mut BTreeSet<(i64, StreamId, String)>,
     stream: &StreamId,
     id: &str,
-    handed: &Handed,
+    handed: &EffectDispatch,
 ) {
     if let Some(worker) = &handed.worker {
         workers.free(worker);

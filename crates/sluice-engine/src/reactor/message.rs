@@ -3,50 +3,50 @@
 use sluice_core::machine::Refusal;
 use sluice_store::{Append, Conflict, Effect, OpenEffect, StreamId};
 
-use crate::actor::{Actor, Change, Outcome, Said};
-use crate::workers::{Offer, WorkerId};
+use crate::actor::{Actor, ActorChange, ActorInput, EffectOutcome};
+use crate::workers::{WorkerId, WorkerOffer};
 
 /// Whoever asked and waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Token(pub u64);
+pub struct ReactorToken(pub u64);
 
 /// What the reactor is told.
-pub enum Message {
+pub enum ReactorMessage {
     /// Something new begins.
     Create {
         /// Who asked.
-        token: Option<Token>,
+        token: Option<ReactorToken>,
         /// Its stream.
         stream: StreamId,
         /// What it is.
         actor: Box<dyn Actor>,
         /// How it begins.
-        change: Change,
+        change: ActorChange,
         /// Its definition, by digest.
         blobs: Vec<(sluice_store::Digest, Vec<u8>)>,
     },
     /// Whatever is asked with this token, a person of this name asks.
     Named {
         /// The token.
-        token: Token,
+        token: ReactorToken,
         /// What the person is called.
         name: String,
     },
     /// Something is said to a task or run.
     Say {
         /// Who said it.
-        token: Option<Token>,
+        token: Option<ReactorToken>,
         /// To whom.
         stream: StreamId,
         /// What.
-        said: Said,
+        said: ActorInput,
     },
     /// A stream that was asked for, or found at the start.
     Loaded {
         /// Which.
         stream: StreamId,
         /// What was there.
-        found: Option<Found>,
+        found: Option<LoadedStream>,
     },
     /// A stream that was asked for is there and cannot be understood. Only that one stops; what is stored stays as it
     /// is, for whoever looks into it.
@@ -63,7 +63,7 @@ pub enum Message {
     /// An effect that was handed out has ended.
     Ended {
         /// Who waits to hear whether it counts: one that was given up comes too late, and is refused.
-        token: Option<Token>,
+        token: Option<ReactorToken>,
         /// Whose.
         stream: StreamId,
         /// Which.
@@ -71,12 +71,12 @@ pub enum Message {
         /// Which handing-out of it.
         dispatch: u64,
         /// How.
-        outcome: Outcome,
+        outcome: EffectOutcome,
     },
     /// A lasting worker begins with what it was handed, and calls it so: after a restart it is still known by that name.
     Begun {
         /// Who waits to hear that it is known.
-        token: Option<Token>,
+        token: Option<ReactorToken>,
         /// Whose.
         stream: StreamId,
         /// Which.
@@ -87,7 +87,7 @@ pub enum Message {
         name: String,
     },
     /// A worker offers itself.
-    Joined(Offer),
+    Joined(WorkerOffer),
     /// A worker is still there, and is at these handings-out. One that it does not name is not renewed: it may never
     /// have heard of it.
     Heard {
@@ -103,7 +103,7 @@ pub enum Message {
 }
 
 /// A stream as it was found in the store.
-pub struct Found {
+pub struct LoadedStream {
     /// What it is.
     pub actor: Box<dyn Actor>,
     /// How many events it has.
@@ -116,7 +116,7 @@ pub struct Found {
 
 /// What the reactor wants.
 #[derive(Debug)]
-pub enum Action {
+pub enum ReactorAction {
     /// Store this batch, and answer with [`Message::Committed`]. There is never more than one on its way.
     Commit(Vec<Append>),
     /// Load a stream, and answer with [`Message::Loaded`].
@@ -135,7 +135,7 @@ pub enum Action {
         is_lost: bool,
     },
     /// Answer somebody.
-    Reply(Token, Answer),
+    Reply(ReactorToken, ReactorAnswer),
 }
 
 /// An effect that is handed out.
@@ -153,9 +153,9 @@ pub struct Assignment {
 
 /// The answer to somebody who asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ReactorAnswer {
     /// It is done and durable.
-    Done(Recorded),
+    Done(EventRange),
     /// It is refused.
     Refused(Refusal),
     /// There is no such task or run.
@@ -168,7 +168,7 @@ pub enum Answer {
 
 /// Which events were recorded for an answer, by their numbers in the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recorded {
+pub struct EventRange {
     /// How many there were before.
     pub after: u64,
     /// The number of the last; as large as `after` when nothing followed.

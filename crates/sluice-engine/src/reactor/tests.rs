@@ -5,8 +5,8 @@ use sluice_core::machine::Refusal;
 use sluice_store::{Card, Event, Header, Lease};
 
 use super::*;
-use crate::actor::{Outcome, Wanted};
-use crate::workers::Offer;
+use crate::actor::{EffectOutcome, WorkerRequirement};
+use crate::workers::WorkerOffer;
 
 const NOW: Moment = Moment(0);
 
@@ -16,7 +16,7 @@ struct Wisher {
     ordered: bool,
 }
 
-fn change(effects: &[String], settled: Vec<String>) -> Change {
+fn change(effects: &[String], settled: Vec<String>) -> ActorChange {
     let card = Card {
         kind: "wisher".into(),
         status: String::new(),
@@ -35,7 +35,7 @@ fn change(effects: &[String], settled: Vec<String>) -> Change {
         caused_by: None,
         data: Vec::new(),
     };
-    Change {
+    ActorChange {
         events: vec![event],
         header: Header { card, data: Vec::new() },
         rows: Vec::new(),
@@ -50,19 +50,19 @@ fn effect(id: &str) -> Effect {
 }
 
 impl Actor for Wisher {
-    fn take(&mut self, said: Said, _: Moment) -> Result<Option<Change>, Refusal> {
+    fn take(&mut self, said: ActorInput, _: Moment) -> Result<Option<ActorChange>, Refusal> {
         match said {
-            Said::Timer(ids) => {
+            ActorInput::Timer(ids) => {
                 let ids: Vec<String> = ids.split(' ').map(str::to_owned).collect();
                 self.open.extend(ids.iter().cloned());
                 Ok(Some(change(&ids, Vec::new())))
             }
-            Said::Outcome { effect, .. } | Said::Lost { effect } => {
+            ActorInput::Outcome { effect, .. } | ActorInput::Lost { effect } => {
                 self.open.retain(|id| *id != effect);
                 Ok(Some(change(&[], vec![effect])))
             }
-            Said::Run(_) => panic!("what a machine must not do"),
-            Said::Task(_) | Said::Remark(_) | Said::Fact(_) => Ok(None),
+            ActorInput::Run(_) => panic!("what a machine must not do"),
+            ActorInput::Task(_) | ActorInput::Remark(_) | ActorInput::Fact(_) => Ok(None),
         }
     }
 
@@ -81,8 +81,8 @@ impl Actor for Wisher {
     }
 
     /// What is called so is for a worker elsewhere.
-    fn wants(&self, effect: &Effect) -> Option<Wanted> {
-        effect.id.starts_with("far").then(|| Wanted { role: "any".into(), group: "g".into() })
+    fn wants(&self, effect: &Effect) -> Option<WorkerRequirement> {
+        effect.id.starts_with("far").then(|| WorkerRequirement { role: "any".into(), group: "g".into() })
     }
 
     fn in_order(&self) -> Option<&[String]> {
@@ -100,9 +100,9 @@ fn reactor(ordered: bool, open: &[&str]) -> Reactor {
     by_id.sort_unstable();
     let effects = by_id.iter().map(|id| OpenEffect { effect: effect(id), lease: None }).collect();
     let actor = Wisher { open: open.iter().map(|id| (*id).to_owned()).collect(), ordered };
-    let found = Found { actor: Box::new(actor), version: 1, effects, timers: Vec::new() };
+    let found = LoadedStream { actor: Box::new(actor), version: 1, effects, timers: Vec::new() };
     let mut reactor = Reactor::new(1);
-    reactor.receive(Message::Loaded { stream: stream(), found: Some(found) }, NOW);
+    reactor.receive(ReactorMessage::Loaded { stream: stream(), found: Some(found) }, NOW);
     reactor
 }
 
@@ -111,9 +111,12 @@ fn act(reactor: &mut Reactor) -> (Vec<(String, u64)>, usize) {
     let (mut handed, mut stored) = (Vec::new(), 0);
     for action in reactor.act(NOW) {
         match action {
-            Action::Perform(it) => handed.push((it.effect.id, it.dispatch)),
-            Action::Commit(batch) => stored += batch.len(),
-            Action::Load(_) | Action::Reply(..) | Action::Held(..) | Action::Withdrawn { .. } => {
+            ReactorAction::Perform(it) => handed.push((it.effect.id, it.dispatch)),
+            ReactorAction::Commit(batch) => stored += batch.len(),
+            ReactorAction::Load(_)
+            | ReactorAction::Reply(..)
+            | ReactorAction::Held(..)
+            | ReactorAction::Withdrawn { .. } => {
                 panic!("nobody asked")
             }
         }
@@ -122,16 +125,19 @@ fn act(reactor: &mut Reactor) -> (Vec<(String, u64)>, usize) {
 }
 
 fn wish(reactor: &mut Reactor, ids: &str) {
-    reactor.receive(Message::Say { token: None, stream: stream(), said: Said::Timer(ids.into()) }, NOW);
+    reactor.receive(ReactorMessage::Say { token: None, stream: stream(), said: ActorInput::Timer(ids.into()) }, NOW);
 }
 
 fn end(reactor: &mut Reactor, (effect, dispatch): &(String, u64)) {
     let (effect, dispatch) = (effect.clone(), *dispatch);
-    reactor.receive(Message::Ended { token: None, stream: stream(), effect, dispatch, outcome: Outcome::Done }, NOW);
+    reactor.receive(
+        ReactorMessage::Ended { token: None, stream: stream(), effect, dispatch, outcome: EffectOutcome::Done },
+        NOW,
+    );
 }
 
 fn commit(reactor: &mut Reactor, count: usize) {
-    reactor.receive(Message::Committed((0..count).map(|_| Ok(0)).collect()), NOW);
+    reactor.receive(ReactorMessage::Committed((0..count).map(|_| Ok(0)).collect()), NOW);
 }
 
 fn ids(handed: &[(String, u64)]) -> Vec<&str> {
@@ -204,22 +210,24 @@ fn after_a_restart_the_order_is_the_actors_and_not_the_outboxs() {
 
 /// What the reactor says to those who asked, and what it wants to load.
 fn answers(reactor: &mut Reactor) -> Vec<String> {
-    let words = |action: Action| match action {
-        Action::Reply(token, Answer::Done(it)) => Some(format!("{} done {}..{}", token.0, it.after, it.last)),
-        Action::Reply(token, answer) => Some(format!("{} {answer:?}", token.0)),
-        Action::Load(stream) => Some(format!("load {stream}")),
-        Action::Commit(batch) => Some(format!("commit {}", batch.len())),
-        Action::Perform(_) | Action::Held(..) | Action::Withdrawn { .. } => None,
+    let words = |action: ReactorAction| match action {
+        ReactorAction::Reply(token, ReactorAnswer::Done(it)) => {
+            Some(format!("{} done {}..{}", token.0, it.after, it.last))
+        }
+        ReactorAction::Reply(token, answer) => Some(format!("{} {answer:?}", token.0)),
+        ReactorAction::Load(stream) => Some(format!("load {stream}")),
+        ReactorAction::Commit(batch) => Some(format!("commit {}", batch.len())),
+        ReactorAction::Perform(_) | ReactorAction::Held(..) | ReactorAction::Withdrawn { .. } => None,
     };
     reactor.act(NOW).into_iter().filter_map(words).collect()
 }
 
-fn ask(reactor: &mut Reactor, token: u64, said: Said) {
-    reactor.receive(Message::Say { token: Some(Token(token)), stream: stream(), said }, NOW);
+fn ask(reactor: &mut Reactor, token: u64, said: ActorInput) {
+    reactor.receive(ReactorMessage::Say { token: Some(ReactorToken(token)), stream: stream(), said }, NOW);
 }
 
-fn panics() -> Said {
-    Said::Run(sluice_core::run::Input::Cancel { reason: String::new() })
+fn panics() -> ActorInput {
+    ActorInput::Run(sluice_core::run::RunInput::Cancel { reason: String::new() })
 }
 
 #[test]
@@ -228,11 +236,11 @@ fn a_machine_that_panics_stops_its_stream_alone() {
     ask(&mut reactor, 1, panics());
     assert_eq!(answers(&mut reactor), [r#"1 Fault("a fault of Sluice's own: what a machine must not do")"#]);
     assert_eq!(reactor.faults().len(), 1);
-    reactor.receive(Message::Open(vec![stream(), StreamId::new("other")]), NOW);
+    reactor.receive(ReactorMessage::Open(vec![stream(), StreamId::new("other")]), NOW);
     assert_eq!(answers(&mut reactor), ["load other"], "it is left alone until somebody asks");
-    ask(&mut reactor, 2, Said::Timer("a".into()));
+    ask(&mut reactor, 2, ActorInput::Timer("a".into()));
     assert_eq!(answers(&mut reactor), ["load wisher"]);
-    reactor.receive(Message::Unreadable { stream: stream(), why: "no sense".into() }, NOW);
+    reactor.receive(ReactorMessage::Unreadable { stream: stream(), why: "no sense".into() }, NOW);
     assert_eq!(answers(&mut reactor), [r#"2 Fault("no sense")"#]);
 }
 
@@ -240,30 +248,30 @@ fn a_machine_that_panics_stops_its_stream_alone() {
 fn what_is_open_is_loaded_once() {
     let mut reactor = reactor(false, &[]);
     let other = StreamId::new("other");
-    reactor.receive(Message::Open(vec![stream(), other.clone()]), NOW);
-    reactor.receive(Message::Open(vec![stream(), other]), NOW);
+    reactor.receive(ReactorMessage::Open(vec![stream(), other.clone()]), NOW);
+    reactor.receive(ReactorMessage::Open(vec![stream(), other]), NOW);
     assert_eq!(answers(&mut reactor), ["load other"]);
 }
 
 #[test]
 fn everybody_who_built_on_a_conflict_is_told() {
     let mut reactor = reactor(false, &[]);
-    ask(&mut reactor, 1, Said::Timer("a".into()));
+    ask(&mut reactor, 1, ActorInput::Timer("a".into()));
     assert_eq!(answers(&mut reactor), ["commit 1"]);
-    ask(&mut reactor, 2, Said::Timer("b".into()));
+    ask(&mut reactor, 2, ActorInput::Timer("b".into()));
     let conflict = Conflict { stream: stream(), expected: 1, found: 5 };
-    reactor.receive(Message::Committed(vec![Err(conflict)]), NOW);
+    reactor.receive(ReactorMessage::Committed(vec![Err(conflict)]), NOW);
     assert_eq!(answers(&mut reactor), ["1 Conflict", "2 Conflict", "load wisher"]);
 }
 
 #[test]
 fn what_was_read_too_early_is_read_again() {
     let mut reactor = reactor(false, &[]);
-    ask(&mut reactor, 1, Said::Timer("a".into()));
+    ask(&mut reactor, 1, ActorInput::Timer("a".into()));
     assert_eq!(answers(&mut reactor), ["commit 1"]);
     ask(&mut reactor, 2, panics());
-    ask(&mut reactor, 3, Said::Timer("b".into()));
-    reactor.receive(Message::Loaded { stream: stream(), found: None }, NOW);
+    ask(&mut reactor, 3, ActorInput::Timer("b".into()));
+    reactor.receive(ReactorMessage::Loaded { stream: stream(), found: None }, NOW);
     let told = answers(&mut reactor);
     assert_eq!(told[1..], ["load wisher"], "{told:?}");
     commit(&mut reactor, 1);
@@ -274,12 +282,17 @@ fn what_was_read_too_early_is_read_again() {
 fn held(lease: Lease) -> Reactor {
     let actor = Wisher { open: vec!["far".into()], ordered: false };
     let effects = vec![OpenEffect { effect: effect("far"), lease: Some(lease) }];
-    let found = Found { actor: Box::new(actor), version: 1, effects, timers: Vec::new() };
+    let found = LoadedStream { actor: Box::new(actor), version: 1, effects, timers: Vec::new() };
     let mut reactor = Reactor::new(1);
-    let offer =
-        Offer { id: WorkerId("w".into()), role: "any".into(), group: "g".into(), capacity: 1, lease: Some(9_000) };
-    reactor.receive(Message::Joined(offer), NOW);
-    reactor.receive(Message::Loaded { stream: stream(), found: Some(found) }, NOW);
+    let offer = WorkerOffer {
+        id: WorkerId("w".into()),
+        role: "any".into(),
+        group: "g".into(),
+        capacity: 1,
+        lease: Some(9_000),
+    };
+    reactor.receive(ReactorMessage::Joined(offer), NOW);
+    reactor.receive(ReactorMessage::Loaded { stream: stream(), found: Some(found) }, NOW);
     reactor
 }
 
@@ -288,7 +301,7 @@ fn who_slept_gives_every_lease_a_whole_term() {
     let lease = || Lease { holder: "7#9000#w".into(), until: 9_000 };
     let is_lost = |reactor: &mut Reactor, now: i64| {
         reactor.wake(Moment(now));
-        let lost = |action: &Action| matches!(action, Action::Withdrawn { is_lost: true, .. });
+        let lost = |action: &ReactorAction| matches!(action, ReactorAction::Withdrawn { is_lost: true, .. });
         reactor.act(Moment(now)).iter().any(lost)
     };
     let mut reactor = held(lease());

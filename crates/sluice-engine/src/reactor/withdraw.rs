@@ -1,16 +1,16 @@
 //! Taking back what was asked for and has not gone to the store: whoever gave up is certain that it is not done.
 
-use super::{Reactor, Release, Token};
+use super::{CommitRelease, Reactor, ReactorToken};
 
 impl Reactor {
     /// Whether something that was asked has left no trace but in what waits for the store: something new that nobody has
     /// built on, or words to a stream that is being loaded.
-    pub fn can_withdraw(&self, token: Token) -> bool {
+    pub fn can_withdraw(&self, token: ReactorToken) -> bool {
         self.created(token).is_some() || self.waiting.values().flatten().any(|(of, _)| *of == Some(token))
     }
 
     /// Takes back something that was asked and can be taken back. It never happened.
-    pub fn withdraw(&mut self, token: Token) {
+    pub fn withdraw(&mut self, token: ReactorToken) {
         self.waiting.values_mut().for_each(|said| said.retain(|(of, _)| *of != Some(token)));
         if let Some(at) = self.created(token) {
             let (append, _) = self.gathered.remove(at);
@@ -19,8 +19,8 @@ impl Reactor {
     }
 
     /// Where a new stream of this token waits for the store, if nothing was added to it.
-    fn created(&self, token: Token) -> Option<usize> {
-        let is_it = |release: &Release| matches!(release, Release::Reply(of, _) if *of == token);
+    fn created(&self, token: ReactorToken) -> Option<usize> {
+        let is_it = |release: &CommitRelease| matches!(release, CommitRelease::Reply(of, _) if *of == token);
         let at = self.gathered.iter().position(|(_, releases)| releases.iter().any(is_it))?;
         let (append, _) = &self.gathered[at];
         let built_on = self.gathered.iter().filter(|(other, _)| other.stream == append.stream).count() > 1;

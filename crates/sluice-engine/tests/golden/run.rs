@@ -2,117 +2,118 @@
 
 use std::collections::BTreeMap;
 
-use sluice_core::lifecycle::Permissions;
+use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::machine::Moment;
 use sluice_core::name::Role;
 use sluice_core::recipe::{Data, FailureKind, StepId};
-use sluice_core::run::effect::Script;
-use sluice_core::run::state::{Answer, Asked, ItemState, ItemStatus, Progress, Turn};
+use sluice_core::run::effect::RunScript;
+use sluice_core::run::state::{AgentQuestion, AttemptProgress, ItemState, ItemStatus, QuestionAnswer, RunTurn};
 use sluice_core::run::{
-    Answerer, Effect, End, Event, Failure, Given, Job, Mode, Origin, Outcome, Part, Perform, Plan, Question,
-    QuestionKind, Report, RunState, SkipReason, StepState, StepStatus, TimerKey, Usage,
+    AgentUsage, Answerer, AttemptPart, AttemptReport, Perform, QuestionKind, RunConclusion, RunEffect, RunEvent,
+    RunJob, RunMode, RunOrigin, RunParameters, RunPlan, RunQuestion, RunState, SkipReason, StepFailure, StepOutcome,
+    StepState, StepStatus, TimerKey,
 };
-use sluice_core::task::state::{Commit, Stood, Tree};
+use sluice_core::task::state::{CommitId, TreeId, WorkSnapshot};
 use sluice_dialect::prompts::NoPrompts;
-use sluice_dialect::{Definition, Source, Sources, load};
+use sluice_dialect::{Definition, DefinitionFile, Sources, load};
 use sluice_engine::codec::{run_effect, run_event, run_state, task_effect, task_state};
 
 use super::{compare, forms, json, named};
 
 forms! {
-    EVENTS, event(Event) {
-        Event::Started { .. } => "started",
-        Event::StepReady(_) => "step_ready",
-        Event::StepStarted { items: None, .. } => "step_started",
-        Event::StepStarted { items: Some(_), .. } => "step_started_with_items",
-        Event::PartStarted { .. } => "part_started",
-        Event::PartEnded { result: Ok(_), .. } => "part_ended",
-        Event::PartEnded { result: Err(_), .. } => "part_ended_with_error",
-        Event::PartLost { until: None, .. } => "part_lost",
-        Event::PartLost { until: Some(_), .. } => "part_lost_until",
-        Event::AttemptFailed { .. } => "attempt_failed",
-        Event::StepCompleted { .. } => "step_completed",
-        Event::StepFailed { .. } => "step_failed",
-        Event::StepRetried { .. } => "step_retried",
-        Event::StepSkipped { .. } => "step_skipped",
-        Event::StepHeld { .. } => "step_held",
-        Event::Answered { by: Answerer::Person, message: None, .. } => "answered",
-        Event::Answered { by: Answerer::Person, message: Some(_), .. } => "answered_with_message",
-        Event::Answered { by: Answerer::Deadline, .. } => "answered_by_deadline",
-        Event::Asked { .. } => "asked",
-        Event::Withdrawn { .. } => "withdrawn",
-        Event::Blocked { .. } => "blocked",
-        Event::Said { report: Report::Completed(_), .. } => "said_completed",
-        Event::Said { report: Report::Failed { .. }, .. } => "said_failed",
-        Event::StepStopping { .. } => "step_stopping",
-        Event::LoopedBack { .. } => "looped_back",
-        Event::Reopened { guidance: None, .. } => "reopened",
-        Event::Reopened { guidance: Some(_), .. } => "reopened_with_guidance",
-        Event::Ending { .. } => "ending",
-        Event::StepCancelled { .. } => "step_cancelled",
-        Event::Ended { .. } => "ended",
+    EVENTS, event(RunEvent) {
+        RunEvent::Started { .. } => "started",
+        RunEvent::StepReady(_) => "step_ready",
+        RunEvent::StepStarted { items: None, .. } => "step_started",
+        RunEvent::StepStarted { items: Some(_), .. } => "step_started_with_items",
+        RunEvent::PartStarted { .. } => "part_started",
+        RunEvent::PartEnded { result: Ok(_), .. } => "part_ended",
+        RunEvent::PartEnded { result: Err(_), .. } => "part_ended_with_error",
+        RunEvent::PartLost { until: None, .. } => "part_lost",
+        RunEvent::PartLost { until: Some(_), .. } => "part_lost_until",
+        RunEvent::AttemptFailed { .. } => "attempt_failed",
+        RunEvent::StepCompleted { .. } => "step_completed",
+        RunEvent::StepFailed { .. } => "step_failed",
+        RunEvent::StepRetried { .. } => "step_retried",
+        RunEvent::StepSkipped { .. } => "step_skipped",
+        RunEvent::StepHeld { .. } => "step_held",
+        RunEvent::Answered { by: Answerer::Person, message: None, .. } => "answered",
+        RunEvent::Answered { by: Answerer::Person, message: Some(_), .. } => "answered_with_message",
+        RunEvent::Answered { by: Answerer::Deadline, .. } => "answered_by_deadline",
+        RunEvent::Asked { .. } => "asked",
+        RunEvent::Withdrawn { .. } => "withdrawn",
+        RunEvent::Blocked { .. } => "blocked",
+        RunEvent::Said { report: AttemptReport::Completed(_), .. } => "said_completed",
+        RunEvent::Said { report: AttemptReport::Failed { .. }, .. } => "said_failed",
+        RunEvent::StepStopping { .. } => "step_stopping",
+        RunEvent::LoopedBack { .. } => "looped_back",
+        RunEvent::Reopened { guidance: None, .. } => "reopened",
+        RunEvent::Reopened { guidance: Some(_), .. } => "reopened_with_guidance",
+        RunEvent::Ending { .. } => "ending",
+        RunEvent::StepCancelled { .. } => "step_cancelled",
+        RunEvent::Ended { .. } => "ended",
     }
-    FAILURES, failure(Failure) {
-        Failure::Attempt { kind: FailureKind::Failed, .. } => "attempt_failed",
-        Failure::Attempt { kind: FailureKind::Timeout, .. } => "attempt_timeout",
-        Failure::Attempt { kind: FailureKind::Crashed, .. } => "attempt_crashed",
-        Failure::Attempt { kind: FailureKind::Lost, .. } => "attempt_lost",
-        Failure::Upstream(_) => "upstream",
-        Failure::Undefined(_) => "undefined",
-        Failure::LoopExhausted => "loop_exhausted",
-        Failure::Aborted => "aborted",
+    FAILURES, failure(StepFailure) {
+        StepFailure::Attempt { kind: FailureKind::Failed, .. } => "attempt_failed",
+        StepFailure::Attempt { kind: FailureKind::Timeout, .. } => "attempt_timeout",
+        StepFailure::Attempt { kind: FailureKind::Crashed, .. } => "attempt_crashed",
+        StepFailure::Attempt { kind: FailureKind::Lost, .. } => "attempt_lost",
+        StepFailure::Upstream(_) => "upstream",
+        StepFailure::Undefined(_) => "undefined",
+        StepFailure::LoopExhausted => "loop_exhausted",
+        StepFailure::Aborted => "aborted",
     }
     SKIPS, skip(SkipReason) {
         SkipReason::Condition => "condition",
         SkipReason::Join => "join",
         SkipReason::Person => "person",
     }
-    QUESTIONS, question(Question) {
-        Question { kind: QuestionKind::Gate, .. } => "gate",
-        Question { kind: QuestionKind::MaxIterations, .. } => "max_iterations",
-        Question { kind: QuestionKind::PartialFailure, .. } => "partial_failure",
-        Question { kind: QuestionKind::LoopExhausted, .. } => "loop_exhausted",
-        Question { kind: QuestionKind::Clarification, .. } => "clarification",
-        Question { kind: QuestionKind::Undecided, .. } => "undecided",
+    QUESTIONS, question(RunQuestion) {
+        RunQuestion { kind: QuestionKind::Gate, .. } => "gate",
+        RunQuestion { kind: QuestionKind::MaxIterations, .. } => "max_iterations",
+        RunQuestion { kind: QuestionKind::PartialFailure, .. } => "partial_failure",
+        RunQuestion { kind: QuestionKind::LoopExhausted, .. } => "loop_exhausted",
+        RunQuestion { kind: QuestionKind::Clarification, .. } => "clarification",
+        RunQuestion { kind: QuestionKind::Undecided, .. } => "undecided",
     }
-    ENDS, end(End) {
-        End::Completed { .. } => "completed",
-        End::Failed { .. } => "failed",
-        End::Cancelled { .. } => "cancelled",
+    ENDS, end(RunConclusion) {
+        RunConclusion::Completed { .. } => "completed",
+        RunConclusion::Failed { .. } => "failed",
+        RunConclusion::Cancelled { .. } => "cancelled",
     }
-    PARTS, part(Part) {
-        Part::Whole => "whole",
-        Part::Item(_) => "item",
-        Part::Turn(_) => "turn",
-        Part::Arbiter(_) => "arbiter",
+    PARTS, part(AttemptPart) {
+        AttemptPart::Whole => "whole",
+        AttemptPart::Item(_) => "item",
+        AttemptPart::Turn(_) => "turn",
+        AttemptPart::Arbiter(_) => "arbiter",
     }
-    MODES, mode(Mode) {
-        Mode::Engine => "engine",
-        Mode::ByHand => "by_hand",
+    MODES, mode(RunMode) {
+        RunMode::Engine => "engine",
+        RunMode::ByHand => "by_hand",
     }
-    EFFECTS, effect(Effect) {
-        Effect::Perform(_) => "perform",
-        Effect::Stop { .. } => "stop",
-        Effect::SetTimer(..) => "set_timer",
-        Effect::ClearTimer(_) => "clear_timer",
-        Effect::Notify(_) => "notify",
-        Effect::RunCommand(_) => "run_command",
-        Effect::Start { .. } => "start",
-        Effect::Repeat { .. } => "repeat",
+    EFFECTS, effect(RunEffect) {
+        RunEffect::Perform(_) => "perform",
+        RunEffect::Stop { .. } => "stop",
+        RunEffect::SetTimer(..) => "set_timer",
+        RunEffect::ClearTimer(_) => "clear_timer",
+        RunEffect::Notify(_) => "notify",
+        RunEffect::RunCommand(_) => "run_command",
+        RunEffect::Start { .. } => "start",
+        RunEffect::Repeat { .. } => "repeat",
     }
-    JOBS, job(Job) {
-        Job::Agent { .. } => "agent",
-        Job::Arbiter { .. } => "arbiter",
-        Job::Script(_) => "script",
-        Job::Gate(_) => "gate",
-        Job::Task { .. } => "task",
+    JOBS, job(RunJob) {
+        RunJob::Agent { .. } => "agent",
+        RunJob::Arbiter { .. } => "arbiter",
+        RunJob::Script(_) => "script",
+        RunJob::Gate(_) => "gate",
+        RunJob::Task { .. } => "task",
     }
     STATUSES, status(StepStatus) {
         StepStatus::Waiting => "waiting",
         StepStatus::Ready => "ready",
-        StepStatus::Running(Progress::Single) => "running",
-        StepStatus::Running(Progress::Turns { .. }) => "running_in_turns",
-        StepStatus::Running(Progress::Items { .. }) => "running_over_items",
+        StepStatus::Running(AttemptProgress::Single) => "running",
+        StepStatus::Running(AttemptProgress::Turns { .. }) => "running_in_turns",
+        StepStatus::Running(AttemptProgress::Items { .. }) => "running_over_items",
         StepStatus::Stopping(..) => "stopping",
         StepStatus::Retrying { progress: None, .. } => "retrying",
         StepStatus::Retrying { progress: Some(_), .. } => "retrying_from_progress",
@@ -131,11 +132,15 @@ forms! {
     }
 }
 
-fn failures() -> Vec<(String, Failure)> {
-    let attempt = |kind| Failure::Attempt { kind, error: "exit 1".into() };
+fn failures() -> Vec<(String, StepFailure)> {
+    let attempt = |kind| StepFailure::Attempt { kind, error: "exit 1".into() };
     let kinds = FailureKind::ALL.into_iter().map(attempt);
-    let others =
-        [Failure::Upstream(StepId(2)), Failure::Undefined("size".into()), Failure::LoopExhausted, Failure::Aborted];
+    let others = [
+        StepFailure::Upstream(StepId(2)),
+        StepFailure::Undefined("size".into()),
+        StepFailure::LoopExhausted,
+        StepFailure::Aborted,
+    ];
     named(FAILURES, failure, kinds.chain(others).collect())
 }
 
@@ -143,7 +148,7 @@ fn skips() -> Vec<(String, SkipReason)> {
     named(SKIPS, skip, vec![SkipReason::Condition, SkipReason::Join, SkipReason::Person])
 }
 
-fn questions() -> Vec<(String, Question)> {
+fn questions() -> Vec<(String, RunQuestion)> {
     let kinds = [
         QuestionKind::Gate,
         QuestionKind::MaxIterations,
@@ -152,43 +157,47 @@ fn questions() -> Vec<(String, Question)> {
         QuestionKind::Clarification,
         QuestionKind::Undecided,
     ];
-    let samples = kinds.map(|kind| Question::new(3, kind, "tests fail"));
+    let samples = kinds.map(|kind| RunQuestion::new(3, kind, "tests fail"));
     named(QUESTIONS, question, samples.to_vec())
 }
 
 /// A question of an agent, with options.
-fn clarification() -> Question {
-    Question { choices: vec!["a".into(), "b".into()], ..Question::new(4, QuestionKind::Clarification, "which?") }
+fn clarification() -> RunQuestion {
+    RunQuestion { choices: vec!["a".into(), "b".into()], ..RunQuestion::new(4, QuestionKind::Clarification, "which?") }
 }
 
-fn reports() -> [Report; 2] {
-    let failed = Report::Failed { kind: FailureKind::Failed, error: "no tools".into(), outcome: outcome() };
-    [Report::Completed(outcome()), failed]
+fn reports() -> [AttemptReport; 2] {
+    let failed = AttemptReport::Failed { kind: FailureKind::Failed, error: "no tools".into(), outcome: outcome() };
+    [AttemptReport::Completed(outcome()), failed]
 }
 
 /// A question that does not wait for ever.
-fn urgent() -> Question {
-    Question { default: Some("skip".into()), deadline: Some(AT), ..Question::new(3, QuestionKind::Gate, "tests fail") }
+fn urgent() -> RunQuestion {
+    RunQuestion {
+        default: Some("skip".into()),
+        deadline: Some(AT),
+        ..RunQuestion::new(3, QuestionKind::Gate, "tests fail")
+    }
 }
 
-fn answer(message: Option<&str>, by: Answerer) -> Event {
-    Event::Answered { step: STEP, question: 3, option: "retry".into(), message: message.map(str::to_owned), by }
+fn answer(message: Option<&str>, by: Answerer) -> RunEvent {
+    RunEvent::Answered { step: STEP, question: 3, option: "retry".into(), message: message.map(str::to_owned), by }
 }
 
-fn ends() -> Vec<(String, End)> {
+fn ends() -> Vec<(String, RunConclusion)> {
     let samples = vec![
-        End::Completed { summary: "all good".into() },
-        End::Failed { error: "step b failed".into() },
-        End::Cancelled { reason: "not needed".into() },
+        RunConclusion::Completed { summary: "all good".into() },
+        RunConclusion::Failed { error: "step b failed".into() },
+        RunConclusion::Cancelled { reason: "not needed".into() },
     ];
     named(ENDS, end, samples)
 }
 
-fn parts() -> Vec<(String, Part)> {
-    named(PARTS, part, vec![Part::Whole, Part::Item(7), Part::Turn(2), Part::Arbiter(2)])
+fn parts() -> Vec<(String, AttemptPart)> {
+    named(PARTS, part, vec![AttemptPart::Whole, AttemptPart::Item(7), AttemptPart::Turn(2), AttemptPart::Arbiter(2)])
 }
 
-fn outcome() -> Outcome {
+fn outcome() -> StepOutcome {
     let table = vec![
         ("none".to_owned(), Data::Null),
         ("yes".to_owned(), Data::Bool(true)),
@@ -197,7 +206,7 @@ fn outcome() -> Outcome {
         ("text".to_owned(), Data::Text("ä \" \n".into())),
         ("list".to_owned(), Data::List(vec![Data::Text("x".into())])),
     ];
-    Outcome {
+    StepOutcome {
         summary: "done".into(),
         result: Some("PASS".into()),
         output: Data::Table(table.into_iter().collect()),
@@ -208,145 +217,153 @@ fn outcome() -> Outcome {
     }
 }
 
-fn given(mode: Mode) -> Given {
-    Given {
+fn given(mode: RunMode) -> RunParameters {
+    RunParameters {
         id: "run-1".into(),
         mode,
         inputs: vec![("size".into(), Data::Number("3".into())), ("name".into(), Data::Text("x".into()))],
         prompt: "Do it".into(),
         workspace: "/work".into(),
         work_order: "order".into(),
-        origin: Origin::default(),
+        origin: RunOrigin::default(),
     }
 }
 
-fn script() -> Script {
-    Script { script: "make \"$V\"".into(), environment: vec![("V".into(), "all".into())] }
+fn script() -> RunScript {
+    RunScript { script: "make \"$V\"".into(), environment: vec![("V".into(), "all".into())] }
 }
 
 const STEP: StepId = StepId(4);
 const AT: Moment = Moment(1_700_000_000_000);
 
-fn plain_events() -> Vec<Event> {
+fn plain_events() -> Vec<RunEvent> {
     vec![
-        Event::Started { given: Box::new(given(Mode::Engine)), at: AT },
-        Event::StepReady(STEP),
-        Event::StepStarted { step: STEP, attempt: 2, at: AT, items: None },
-        Event::StepStarted { step: STEP, attempt: 2, at: AT, items: Some(vec![Data::Text("x".into()), Data::Null]) },
-        Event::PartStarted { step: STEP, part: Part::Whole },
-        Event::PartEnded { step: STEP, part: Part::Item(1), result: Ok(outcome()) },
-        Event::PartEnded { step: STEP, part: Part::Item(1), result: Err("exit 1".into()) },
-        Event::PartLost { step: STEP, part: Part::Whole, until: None },
-        Event::PartLost { step: STEP, part: Part::Item(1), until: Some(AT) },
-        Event::AttemptFailed { step: STEP, outcome: outcome() },
-        Event::StepCompleted { step: STEP, outcome: outcome(), at: AT },
-        Event::StepFailed { step: STEP, failure: Failure::Aborted, at: AT },
-        Event::StepRetried { step: STEP, failure: Failure::Aborted, until: AT },
-        Event::StepSkipped { step: STEP, reason: SkipReason::Join, at: AT },
-        Event::StepHeld { step: STEP, question: questions().remove(0).1 },
+        RunEvent::Started { given: Box::new(given(RunMode::Engine)), at: AT },
+        RunEvent::StepReady(STEP),
+        RunEvent::StepStarted { step: STEP, attempt: 2, at: AT, items: None },
+        RunEvent::StepStarted { step: STEP, attempt: 2, at: AT, items: Some(vec![Data::Text("x".into()), Data::Null]) },
+        RunEvent::PartStarted { step: STEP, part: AttemptPart::Whole },
+        RunEvent::PartEnded { step: STEP, part: AttemptPart::Item(1), result: Ok(outcome()) },
+        RunEvent::PartEnded { step: STEP, part: AttemptPart::Item(1), result: Err("exit 1".into()) },
+        RunEvent::PartLost { step: STEP, part: AttemptPart::Whole, until: None },
+        RunEvent::PartLost { step: STEP, part: AttemptPart::Item(1), until: Some(AT) },
+        RunEvent::AttemptFailed { step: STEP, outcome: outcome() },
+        RunEvent::StepCompleted { step: STEP, outcome: outcome(), at: AT },
+        RunEvent::StepFailed { step: STEP, failure: StepFailure::Aborted, at: AT },
+        RunEvent::StepRetried { step: STEP, failure: StepFailure::Aborted, until: AT },
+        RunEvent::StepSkipped { step: STEP, reason: SkipReason::Join, at: AT },
+        RunEvent::StepHeld { step: STEP, question: questions().remove(0).1 },
         answer(None, Answerer::Person),
         answer(Some("again"), Answerer::Person),
         answer(None, Answerer::Deadline),
-        Event::Asked { step: STEP, part: Part::Item(1), question: clarification() },
-        Event::Withdrawn { step: STEP, question: 4 },
-        Event::Blocked { step: STEP, reason: "the check failed".into() },
-        Event::Said { step: STEP, part: Part::Whole, report: reports()[0].clone() },
-        Event::Said { step: STEP, part: Part::Whole, report: reports()[1].clone() },
-        Event::StepStopping { step: STEP, failure: Failure::Aborted },
-        Event::LoopedBack { from: STEP, to: StepId(1) },
-        Event::Reopened { step: STEP, guidance: None },
-        Event::Reopened { step: STEP, guidance: Some("look at b".into()) },
-        Event::Ending { end: End::Cancelled { reason: "not needed".into() }, at: AT },
-        Event::StepCancelled { step: STEP, at: AT },
-        Event::Ended { end: End::Completed { summary: String::new() }, at: AT },
+        RunEvent::Asked { step: STEP, part: AttemptPart::Item(1), question: clarification() },
+        RunEvent::Withdrawn { step: STEP, question: 4 },
+        RunEvent::Blocked { step: STEP, reason: "the check failed".into() },
+        RunEvent::Said { step: STEP, part: AttemptPart::Whole, report: reports()[0].clone() },
+        RunEvent::Said { step: STEP, part: AttemptPart::Whole, report: reports()[1].clone() },
+        RunEvent::StepStopping { step: STEP, failure: StepFailure::Aborted },
+        RunEvent::LoopedBack { from: STEP, to: StepId(1) },
+        RunEvent::Reopened { step: STEP, guidance: None },
+        RunEvent::Reopened { step: STEP, guidance: Some("look at b".into()) },
+        RunEvent::Ending { end: RunConclusion::Cancelled { reason: "not needed".into() }, at: AT },
+        RunEvent::StepCancelled { step: STEP, at: AT },
+        RunEvent::Ended { end: RunConclusion::Completed { summary: String::new() }, at: AT },
     ]
 }
 
 #[test]
 fn events() {
     let mut samples = named(EVENTS, event, plain_events());
-    let mut add = |name: String, event: Event| samples.push((name, event));
-    for (name, mode) in named(MODES, mode, vec![Mode::Engine, Mode::ByHand]) {
-        add(format!("started.{name}"), Event::Started { given: Box::new(given(mode)), at: AT });
+    let mut add = |name: String, event: RunEvent| samples.push((name, event));
+    for (name, mode) in named(MODES, mode, vec![RunMode::Engine, RunMode::ByHand]) {
+        add(format!("started.{name}"), RunEvent::Started { given: Box::new(given(mode)), at: AT });
     }
-    let origin = Origin { task: "task-1".into(), cause: vec!["release".into()], ..Origin::default() };
-    let of_task = Given { origin, ..given(Mode::Engine) };
-    add("started.by_a_state".into(), Event::Started { given: Box::new(of_task), at: AT });
-    let began = Some(Stood { commit: Some(Commit("9f2c1d7".into())), tree: Some(Tree("4b825dc".into())), dirty: true });
-    let judging = Given { origin: Origin { task: "task-1".into(), began, ..Origin::default() }, ..given(Mode::Engine) };
-    add("started.by_a_state_that_judges".into(), Event::Started { given: Box::new(judging), at: AT });
-    let origin = Origin { root: "/repository".into(), base: "a1b2".into(), ..Origin::default() };
-    let in_worktree = Given { origin, ..given(Mode::Engine) };
-    add("started.in_a_worktree".into(), Event::Started { given: Box::new(in_worktree), at: AT });
+    let origin = RunOrigin { task: "task-1".into(), cause: vec!["release".into()], ..RunOrigin::default() };
+    let of_task = RunParameters { origin, ..given(RunMode::Engine) };
+    add("started.by_a_state".into(), RunEvent::Started { given: Box::new(of_task), at: AT });
+    let began = Some(WorkSnapshot {
+        commit: Some(CommitId("9f2c1d7".into())),
+        tree: Some(TreeId("4b825dc".into())),
+        dirty: true,
+    });
+    let judging = RunParameters {
+        origin: RunOrigin { task: "task-1".into(), began, ..RunOrigin::default() },
+        ..given(RunMode::Engine)
+    };
+    add("started.by_a_state_that_judges".into(), RunEvent::Started { given: Box::new(judging), at: AT });
+    let origin = RunOrigin { root: "/repository".into(), base: "a1b2".into(), ..RunOrigin::default() };
+    let in_worktree = RunParameters { origin, ..given(RunMode::Engine) };
+    add("started.in_a_worktree".into(), RunEvent::Started { given: Box::new(in_worktree), at: AT });
     let definition = "verify.yml in the commit a1b2 of `main`".into();
-    let from_commit = Given { origin: Origin { definition, ..Origin::default() }, ..given(Mode::Engine) };
-    add("started.from_a_commit".into(), Event::Started { given: Box::new(from_commit), at: AT });
+    let from_commit =
+        RunParameters { origin: RunOrigin { definition, ..RunOrigin::default() }, ..given(RunMode::Engine) };
+    add("started.from_a_commit".into(), RunEvent::Started { given: Box::new(from_commit), at: AT });
     for (name, failure) in failures() {
-        add(format!("step_failed.{name}"), Event::StepFailed { step: STEP, failure, at: AT });
+        add(format!("step_failed.{name}"), RunEvent::StepFailed { step: STEP, failure, at: AT });
     }
     for (name, reason) in skips() {
-        add(format!("step_skipped.{name}"), Event::StepSkipped { step: STEP, reason, at: AT });
+        add(format!("step_skipped.{name}"), RunEvent::StepSkipped { step: STEP, reason, at: AT });
     }
     for (name, question) in questions() {
-        add(format!("step_held.{name}"), Event::StepHeld { step: STEP, question });
+        add(format!("step_held.{name}"), RunEvent::StepHeld { step: STEP, question });
     }
-    add("step_held.urgent".into(), Event::StepHeld { step: STEP, question: urgent() });
+    add("step_held.urgent".into(), RunEvent::StepHeld { step: STEP, question: urgent() });
     for (name, end) in ends() {
-        add(format!("ended.{name}"), Event::Ended { end, at: AT });
+        add(format!("ended.{name}"), RunEvent::Ended { end, at: AT });
     }
     for (name, part) in parts() {
-        add(format!("part_started.{name}"), Event::PartStarted { step: STEP, part });
+        add(format!("part_started.{name}"), RunEvent::PartStarted { step: STEP, part });
     }
     let exact = ["1.50", "1e400", "123456789012345678901234567890"].map(|number| Data::Number(number.into()));
     let odd = Data::Table(vec![("$number".into(), Data::Text("7".into()))]);
     let output = Data::List(exact.into_iter().chain([odd]).collect());
-    let outcome = Outcome { output, ..Outcome::default() };
-    add("step_completed.exact".into(), Event::StepCompleted { step: STEP, outcome, at: AT });
-    let usage = Usage { input: Some(9), cached: Some(3), output: Some(2), total: Some(11), cost: Some(1500) };
-    let outcome = Outcome { usage: Some(Box::new(usage)), ..Outcome::default() };
-    add("step_completed.used".into(), Event::StepCompleted { step: STEP, outcome, at: AT });
-    let outcome = Outcome { commit: Some("a1b2".into()), ..Outcome::default() };
-    add("step_completed.elsewhere".into(), Event::StepCompleted { step: STEP, outcome, at: AT });
-    add("step_completed.bare".into(), Event::StepCompleted { step: STEP, outcome: Outcome::default(), at: AT });
-    let write = |it: &Event| json(&run_event::write(it));
+    let outcome = StepOutcome { output, ..StepOutcome::default() };
+    add("step_completed.exact".into(), RunEvent::StepCompleted { step: STEP, outcome, at: AT });
+    let usage = AgentUsage { input: Some(9), cached: Some(3), output: Some(2), total: Some(11), cost: Some(1500) };
+    let outcome = StepOutcome { usage: Some(Box::new(usage)), ..StepOutcome::default() };
+    add("step_completed.used".into(), RunEvent::StepCompleted { step: STEP, outcome, at: AT });
+    let outcome = StepOutcome { commit: Some("a1b2".into()), ..StepOutcome::default() };
+    add("step_completed.elsewhere".into(), RunEvent::StepCompleted { step: STEP, outcome, at: AT });
+    add("step_completed.bare".into(), RunEvent::StepCompleted { step: STEP, outcome: StepOutcome::default(), at: AT });
+    let write = |it: &RunEvent| json(&run_event::write(it));
     compare("run_event", &samples, write, |form| write(&run_event::read(1, form.to_string().as_bytes()).unwrap()));
 }
 
-fn perform(job: Job) -> Effect {
-    Effect::Perform(Box::new(Perform {
+fn perform(job: RunJob) -> RunEffect {
+    RunEffect::Perform(Box::new(Perform {
         step: STEP,
         attempt: 2,
-        part: Part::Turn(1),
+        part: AttemptPart::Turn(1),
         role: Role::new("planner"),
         job,
         own_workspace: true,
         harness: Some("codex".into()),
-        permissions: Permissions::Reduced,
+        permissions: AgentPermissions::Reduced,
     }))
 }
 
 #[test]
 fn effects() {
     let plain = vec![
-        perform(Job::Agent { prompt: "Do it".into(), folder_at: Vec::new() }),
-        Effect::Stop { step: STEP, attempt: 2, part: Part::Whole },
-        Effect::SetTimer(TimerKey::Run, AT),
-        Effect::ClearTimer(TimerKey::Run),
-        Effect::Notify("done".into()),
-        Effect::RunCommand(script()),
-        Effect::Start { recipe: "next".into() },
-        Effect::Repeat { at: AT },
+        perform(RunJob::Agent { prompt: "Do it".into(), folder_at: Vec::new() }),
+        RunEffect::Stop { step: STEP, attempt: 2, part: AttemptPart::Whole },
+        RunEffect::SetTimer(TimerKey::Run, AT),
+        RunEffect::ClearTimer(TimerKey::Run),
+        RunEffect::Notify("done".into()),
+        RunEffect::RunCommand(script()),
+        RunEffect::Start { recipe: "next".into() },
+        RunEffect::Repeat { at: AT },
     ];
     let mut samples = named(EFFECTS, effect, plain);
     // Timers are stored as such, and not as effects.
     samples.retain(|(_, effect)| run_effect::write(effect).is_some());
     let text = |text: &str| Some(text.to_owned());
     let jobs = vec![
-        Job::Agent { prompt: "Do it".into(), folder_at: Vec::new() },
-        Job::Arbiter { prompt: "Judge it".into(), folder_at: Vec::new() },
-        Job::Script(script()),
-        Job::Gate(script()),
-        Job::Task {
+        RunJob::Agent { prompt: "Do it".into(), folder_at: Vec::new() },
+        RunJob::Arbiter { prompt: "Judge it".into(), folder_at: Vec::new() },
+        RunJob::Script(script()),
+        RunJob::Gate(script()),
+        RunJob::Task {
             summary: "Fix it".into(),
             branch: text("fix"),
             workflow: None,
@@ -357,40 +374,41 @@ fn effects() {
     samples.extend(named(JOBS, job, jobs).into_iter().map(|(name, job)| (format!("perform.{name}"), perform(job))));
     let elsewhere = || ("Look into burrows/mission-m/".to_owned(), vec![10]);
     let (prompt, folder_at) = elsewhere();
-    samples.push(("perform.agent.elsewhere".into(), perform(Job::Agent { prompt, folder_at })));
+    samples.push(("perform.agent.elsewhere".into(), perform(RunJob::Agent { prompt, folder_at })));
     let (prompt, folder_at) = elsewhere();
-    samples.push(("perform.arbiter.elsewhere".into(), perform(Job::Arbiter { prompt, folder_at })));
+    samples.push(("perform.arbiter.elsewhere".into(), perform(RunJob::Arbiter { prompt, folder_at })));
     samples.push((
         "perform.plain".into(),
-        Effect::Perform(Box::new(Perform {
+        RunEffect::Perform(Box::new(Perform {
             step: STEP,
             attempt: 1,
-            part: Part::Whole,
+            part: AttemptPart::Whole,
             role: Role::new("any"),
-            job: Job::Script(script()),
+            job: RunJob::Script(script()),
             own_workspace: false,
             harness: None,
-            permissions: Permissions::Full,
+            permissions: AgentPermissions::Full,
         })),
     ));
-    let write = |it: &Effect| json(&run_effect::write(it).unwrap());
+    let write = |it: &RunEffect| json(&run_effect::write(it).unwrap());
     compare("run_effect", &samples, write, |form| write(&run_effect::read(form.to_string().as_bytes()).unwrap()));
 }
 
-fn plan() -> Plan {
+fn plan() -> RunPlan {
     let text = "name: one\nsteps:\n  - {name: a, type: script, command: 'true'}\n";
-    match load(&Source { path: "one.yml", bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::default()).definition
+    match load(&DefinitionFile { path: "one.yml", bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::default())
+        .definition
     {
-        Some(Definition::Recipe(recipe)) => Plan::new(recipe),
+        Some(Definition::Recipe(recipe)) => RunPlan::new(recipe),
         _ => panic!("not a recipe"),
     }
 }
 
 /// A run of one step with one item.
-fn run(end: Option<End>, step: StepState, item: ItemStatus) -> RunState {
+fn run(end: Option<RunConclusion>, step: StepState, item: ItemStatus) -> RunState {
     let item = ItemState { status: item, ..ItemState::new(Data::Text("x".into())) };
     let items = BTreeMap::from([((StepId(0), 0), item)]);
-    RunState::restore(&plan(), given(Mode::Engine), AT, end, vec![step], items, 3)
+    RunState::restore(&plan(), given(RunMode::Engine), AT, end, vec![step], items, 3)
 }
 
 fn step(status: StepStatus) -> StepState {
@@ -417,36 +435,36 @@ fn step(status: StepStatus) -> StepState {
 /// A step whose agents have asked and said something.
 fn speaking() -> StepState {
     let [completed, failed] = reports();
-    let answer = |by| Some(Answer { option: "a".into(), message: Some("for now".into()), by });
-    let asked = |part, answer| Asked { part, question: clarification(), answer };
+    let answer = |by| Some(QuestionAnswer { option: "a".into(), message: Some("for now".into()), by });
+    let asked = |part, answer| AgentQuestion { part, question: clarification(), answer };
     StepState {
         asks: 7,
         asked: vec![
-            asked(Part::Item(0), None),
-            asked(Part::Item(1), answer(Answerer::Person)),
-            asked(Part::Item(1), answer(Answerer::Deadline)),
+            asked(AttemptPart::Item(0), None),
+            asked(AttemptPart::Item(1), answer(Answerer::Person)),
+            asked(AttemptPart::Item(1), answer(Answerer::Deadline)),
         ],
-        said: vec![(Part::Item(0), completed), (Part::Item(1), failed)],
-        ..step(StepStatus::Running(Progress::Single))
+        said: vec![(AttemptPart::Item(0), completed), (AttemptPart::Item(1), failed)],
+        ..step(StepStatus::Running(AttemptProgress::Single))
     }
 }
 
 fn statuses() -> Vec<StepStatus> {
-    let turns = || Progress::Turns {
+    let turns = || AttemptProgress::Turns {
         turn: 2,
         limit: 5,
         said: vec![
-            Turn { work: outcome(), verdict: Some(outcome()) },
-            Turn { work: Outcome::default(), verdict: None },
+            RunTurn { work: outcome(), verdict: Some(outcome()) },
+            RunTurn { work: StepOutcome::default(), verdict: None },
         ],
     };
-    let items = || Progress::Items { total: 9, next: 4, running: 2, failed: 1 };
+    let items = || AttemptProgress::Items { total: 9, next: 4, running: 2, failed: 1 };
     let question = || questions().remove(0).1;
-    let failure = || Failure::Attempt { kind: FailureKind::Timeout, error: "too long".into() };
+    let failure = || StepFailure::Attempt { kind: FailureKind::Timeout, error: "too long".into() };
     vec![
         StepStatus::Waiting,
         StepStatus::Ready,
-        StepStatus::Running(Progress::Single),
+        StepStatus::Running(AttemptProgress::Single),
         StepStatus::Running(turns()),
         StepStatus::Running(items()),
         StepStatus::Stopping(items(), failure()),
@@ -455,7 +473,7 @@ fn statuses() -> Vec<StepStatus> {
         StepStatus::Held { question: question(), progress: None },
         StepStatus::Held { question: question(), progress: Some(items()) },
         StepStatus::Completed,
-        StepStatus::Failed(Failure::Upstream(StepId(1))),
+        StepStatus::Failed(StepFailure::Upstream(StepId(1))),
         StepStatus::Skipped(SkipReason::Join),
         StepStatus::Cancelled,
     ]
@@ -470,12 +488,12 @@ fn states() {
     ];
     samples.extend(ends().into_iter().map(|(name, end)| (format!("header.{name}"), ended(Some(end)))));
     let mut ending = run(None, step(StepStatus::Ready), ItemStatus::Waiting);
-    ending.ending = Some(End::Cancelled { reason: "not needed".into() });
+    ending.ending = Some(RunConclusion::Cancelled { reason: "not needed".into() });
     samples.push(("header.ending".to_owned(), ending));
     let mut at_work = run(None, step(StepStatus::Ready), ItemStatus::Waiting);
     at_work.work = Some("9f2c1d7".into());
     samples.push(("header.at_a_commit".to_owned(), at_work));
-    let left = StepState { since: 1, left: Some(outcome()), ..step(StepStatus::Failed(Failure::Aborted)) };
+    let left = StepState { since: 1, left: Some(outcome()), ..step(StepStatus::Failed(StepFailure::Aborted)) };
     samples.push(("step.left".to_owned(), run(None, left, ItemStatus::Waiting)));
     let mut lost = run(None, step(StepStatus::Ready), ItemStatus::Waiting);
     for item in lost.items.values_mut() {
@@ -519,7 +537,7 @@ fn states() {
 
 #[test]
 fn what_a_later_program_wrote_is_refused_with_both_versions() {
-    let said = |error: sluice_engine::codec::Unreadable| error.0;
+    let said = |error: sluice_engine::codec::UnreadableData| error.0;
     let later = br#"{"version":2,"something":"else"}"#;
     let known = "this program knows up to 1";
     assert_eq!(said(run_effect::read(later).unwrap_err()), format!("an effect of version 2; {known}"));

@@ -3,74 +3,81 @@
 use std::collections::BTreeMap;
 
 use sluice_core::artifact::Verdict;
-use sluice_core::lifecycle::{FieldValue, HarnessChoice, Permissions, StateId};
+use sluice_core::lifecycle::{AgentPermissions, FieldValue, HarnessChoice, StateId};
 use sluice_core::machine::Moment;
 use sluice_core::name::FieldName;
 use sluice_core::task::effect::{Occasion, StartSession};
-use sluice_core::task::event::{Created, Moved, Settlement};
-use sluice_core::task::input::{RunEnd, Update};
-use sluice_core::task::session::{Agent, Change, Exit, Place, Role, SessionId};
-use sluice_core::task::state::{About, Asked, Attention, Checked, Commit, EdgeId, Judged, Stood, Tree, WorkspaceName};
-use sluice_core::task::{Action, Asker, Digest, Effect, EffectKey, Event, Instruction, Seen};
+use sluice_core::task::event::{Settlement, TaskCreation, TaskMove};
+use sluice_core::task::input::{RunEnd, TaskUpdate};
+use sluice_core::task::session::{
+    SessionAgent, SessionChange, SessionExit, SessionNumber, SessionRole, TaskSessionPlace,
+};
+use sluice_core::task::state::{
+    CommitId, EdgeId, RefusedVerdict, RunJudgement, TaskAttention, TaskSubject, TreeId, WorkSnapshot, WorkVerdict,
+    WorktreePath,
+};
+use sluice_core::task::{
+    EffectKey, Instruction, SectionDigest, SectionSnapshot, TaskAction, TaskAsker, TaskEffect, TaskEvent,
+};
 use sluice_engine::codec::{task_effect, task_event};
 
 use super::{compare, forms, json, named};
 
 forms! {
-    EVENTS, event(Event) {
-        Event::Created(_) => "created",
-        Event::Moved(_) => "moved",
-        Event::Began { .. } => "began",
-        Event::Respawning { .. } => "respawning",
-        Event::Advanced { .. } => "advanced",
-        Event::VerdictRefused { .. } => "verdict_refused",
-        Event::Crashed { .. } => "crashed",
-        Event::Merged { .. } => "merged",
-        Event::Cancelled => "cancelled",
-        Event::Updated(_) => "updated",
-        Event::FieldSet { .. } => "field_set",
-        Event::WorkspaceReserved(_) => "workspace_reserved",
-        Event::WorkspaceBound(_) => "workspace_bound",
-        Event::WorkspaceReleased => "workspace_released",
-        Event::Session { .. } => "session",
-        Event::PullRequestOpened(_) => "pull_request_opened",
-        Event::HookAsked { .. } => "hook_asked",
-        Event::HookSettled { .. } => "hook_settled",
-        Event::TurnSettled { .. } => "turn_settled",
-        Event::RunStarted { .. } => "run_started",
-        Event::RunEnded { .. } => "run_ended",
-        Event::RunLeft { .. } => "run_left",
-        Event::NotWritten(_) => "not_written",
-        Event::AttentionSet(_) => "attention_set",
-        Event::AttentionCleared => "attention_cleared",
+    EVENTS, event(TaskEvent) {
+        TaskEvent::Created(_) => "created",
+        TaskEvent::Moved(_) => "moved",
+        TaskEvent::Began { .. } => "began",
+        TaskEvent::Respawning { .. } => "respawning",
+        TaskEvent::Advanced { .. } => "advanced",
+        TaskEvent::VerdictRefused { .. } => "verdict_refused",
+        TaskEvent::Crashed { .. } => "crashed",
+        TaskEvent::Merged { .. } => "merged",
+        TaskEvent::Cancelled => "cancelled",
+        TaskEvent::Updated(_) => "updated",
+        TaskEvent::FieldSet { .. } => "field_set",
+        TaskEvent::WorkspaceReserved(_) => "workspace_reserved",
+        TaskEvent::WorkspaceBound(_) => "workspace_bound",
+        TaskEvent::WorkspaceReleased => "workspace_released",
+        TaskEvent::Session { .. } => "session",
+        TaskEvent::PullRequestOpened(_) => "pull_request_opened",
+        TaskEvent::HookAsked { .. } => "hook_asked",
+        TaskEvent::HookSettled { .. } => "hook_settled",
+        TaskEvent::TurnSettled { .. } => "turn_settled",
+        TaskEvent::RunStarted { .. } => "run_started",
+        TaskEvent::RunEnded { .. } => "run_ended",
+        TaskEvent::RunLeft { .. } => "run_left",
+        TaskEvent::NotWritten(_) => "not_written",
+        TaskEvent::AttentionSet(_) => "attention_set",
+        TaskEvent::AttentionCleared => "attention_cleared",
     }
-    ASKERS, asker(Asker) {
-        Asker::Person => "person",
-        Asker::Engine => "engine",
-        Asker::Session(_) => "session",
-        Asker::Stranger => "stranger",
+    ASKERS, asker(TaskAsker) {
+        TaskAsker::Person => "person",
+        TaskAsker::Engine => "engine",
+        TaskAsker::Session(_) => "session",
+        TaskAsker::Stranger => "stranger",
     }
-    UPDATES, update(Update) {
-        Update::Summary(_) => "summary",
-        Update::Branch(_) => "branch",
-        Update::PullRequest(_) => "pull_request",
+    UPDATES, update(TaskUpdate) {
+        TaskUpdate::Summary(_) => "summary",
+        TaskUpdate::Branch(_) => "branch",
+        TaskUpdate::PullRequest(_) => "pull_request",
     }
     VALUES, value(FieldValue) {
         FieldValue::Number(_) => "number",
         FieldValue::Text(_) => "text",
     }
-    CHANGES, change(Change) {
-        Change::Asked(Agent { role: Role::Worker, .. }) => "asked_worker",
-        Change::Asked(Agent { role: Role::Reviewer, .. }) => "asked_reviewer",
-        Change::Started => "started",
-        Change::NotStarted(_) => "not_started",
-        Change::EndAsked => "end_asked",
-        Change::Ended => "ended",
-        Change::NotEnded => "not_ended",
-        Change::Exited(Exit::Code(_)) => "exited_with_code",
-        Change::Exited(Exit::Signal(_)) => "exited_by_signal",
-        Change::Exited(Exit::Lost) => "exited_unseen",
-        Change::Exited(Exit::Uprooted) => "exited_uprooted",
+    CHANGES, change(SessionChange) {
+        SessionChange::Asked(SessionAgent { role: SessionRole::Worker, .. }) => "asked_worker",
+        SessionChange::Asked(SessionAgent { role: SessionRole::Reviewer, .. }) => "asked_reviewer",
+        SessionChange::Started => "started",
+        SessionChange::NotStarted(_) => "not_started",
+        SessionChange::EndAsked => "end_asked",
+        SessionChange::Ended => "ended",
+        SessionChange::NotEnded => "not_ended",
+        SessionChange::Exited(SessionExit::Code(_)) => "exited_with_code",
+        SessionChange::Exited(SessionExit::Signal(_)) => "exited_by_signal",
+        SessionChange::Exited(SessionExit::Lost) => "exited_unseen",
+        SessionChange::Exited(SessionExit::Uprooted) => "exited_uprooted",
     }
     SETTLEMENTS, settlement(Settlement) {
         Settlement::Done => "done",
@@ -78,36 +85,36 @@ forms! {
         Settlement::Skipped(_) => "skipped",
         Settlement::Failed(_) => "failed",
     }
-    ATTENTIONS, attention(Attention) {
-        Attention::PoolFull => "pool_full",
-        Attention::HookFailed(..) => "hook_failed",
-        Attention::Crashed(_) => "crashed",
-        Attention::NoWorkspace => "no_workspace",
-        Attention::NoWorker => "no_worker",
-        Attention::NoPrompt => "no_prompt",
-        Attention::Uprooted => "uprooted",
-        Attention::WorkerGone => "worker_gone",
-        Attention::Disputed { .. } => "disputed",
-        Attention::NotPushed(_) => "not_pushed",
-        Attention::NotClosed(_) => "not_closed",
-        Attention::RunEnded { .. } => "run_ended",
+    ATTENTIONS, attention(TaskAttention) {
+        TaskAttention::PoolFull => "pool_full",
+        TaskAttention::HookFailed(..) => "hook_failed",
+        TaskAttention::Crashed(_) => "crashed",
+        TaskAttention::NoWorkspace => "no_workspace",
+        TaskAttention::NoWorker => "no_worker",
+        TaskAttention::NoPrompt => "no_prompt",
+        TaskAttention::Uprooted => "uprooted",
+        TaskAttention::WorkerGone => "worker_gone",
+        TaskAttention::Disputed { .. } => "disputed",
+        TaskAttention::NotPushed(_) => "not_pushed",
+        TaskAttention::NotClosed(_) => "not_closed",
+        TaskAttention::RunEnded { .. } => "run_ended",
     }
     RUN_ENDS, run_end(RunEnd) {
         RunEnd::Completed => "completed",
         RunEnd::Failed => "failed",
         RunEnd::Cancelled => "cancelled",
     }
-    JUDGEMENTS, judged(Option<Judged>) {
+    JUDGEMENTS, judged(Option<WorkVerdict>) {
         None => "unjudged",
-        Some(Judged { verdict: Verdict::Pass, .. }) => "pass",
-        Some(Judged { verdict: Verdict::Fail, .. }) => "fail",
+        Some(WorkVerdict { verdict: Verdict::Pass, .. }) => "pass",
+        Some(WorkVerdict { verdict: Verdict::Fail, .. }) => "fail",
     }
     INSTRUCTIONS, instruction(Instruction) {
         Instruction::AcquireWorkspace { reserved: None } => "acquire_workspace",
         Instruction::AcquireWorkspace { reserved: Some(_) } => "acquire_reserved_workspace",
         Instruction::ReleaseWorkspace { .. } => "release_workspace",
-        Instruction::StartSession(StartSession { role: Role::Worker, .. }) => "start_worker",
-        Instruction::StartSession(StartSession { role: Role::Reviewer, .. }) => "start_reviewer",
+        Instruction::StartSession(StartSession { role: SessionRole::Worker, .. }) => "start_worker",
+        Instruction::StartSession(StartSession { role: SessionRole::Reviewer, .. }) => "start_reviewer",
         Instruction::EndSession { .. } => "end_session",
         Instruction::TypeToWorker { occasion: Occasion::ReviewFailed, .. } => "type_review_failed",
         Instruction::TypeToWorker { occasion: Occasion::ReviewPassed, .. } => "type_review_passed",
@@ -124,20 +131,20 @@ forms! {
         Instruction::WriteArtifact { feedback: None, .. } => "write_artifact",
         Instruction::WriteArtifact { feedback: Some(_), .. } => "write_artifact_with_feedback",
     }
-    PLACES, place(Place) {
-        Place::Main => "main",
-        Place::Beside => "beside",
+    PLACES, place(TaskSessionPlace) {
+        TaskSessionPlace::Main => "main",
+        TaskSessionPlace::Beside => "beside",
     }
 }
 
 pub(super) const AT: Moment = Moment(1_700_000_000_000);
-const S3: SessionId = SessionId(3);
+const S3: SessionNumber = SessionNumber(3);
 /// A verdict that a reviewer asked for, and what its file said.
-pub(super) const ASKED: Asked = Asked { verdict: Verdict::Fail, found: Some(Verdict::Pass) };
-pub(super) const WORKER: Agent = Agent { id: S3, role: Role::Worker };
+pub(super) const ASKED: RefusedVerdict = RefusedVerdict { verdict: Verdict::Fail, found: Some(Verdict::Pass) };
+pub(super) const WORKER: SessionAgent = SessionAgent { id: S3, role: SessionRole::Worker };
 
-pub(super) fn about() -> About {
-    About {
+pub(super) fn about() -> TaskSubject {
+    TaskSubject {
         summary: "Fix \"it\" ä".into(),
         project: "coffee".into(),
         branch: "fix".into(),
@@ -146,64 +153,69 @@ pub(super) fn about() -> About {
     }
 }
 
-pub(super) fn seen() -> BTreeMap<String, Seen> {
-    BTreeMap::from([("Handoff".to_owned(), Seen { digest: Digest([0xab; 32]), is_planted: false })])
+pub(super) fn seen() -> BTreeMap<String, SectionSnapshot> {
+    BTreeMap::from([("Handoff".to_owned(), SectionSnapshot { digest: SectionDigest([0xab; 32]), is_planted: false })])
 }
 
-pub(super) fn workspace_name() -> WorkspaceName {
-    WorkspaceName("coffee-1".into())
+pub(super) fn workspace_name() -> WorktreePath {
+    WorktreePath("coffee-1".into())
 }
 
-pub(super) fn askers() -> Vec<(String, Asker)> {
-    named(ASKERS, asker, vec![Asker::Person, Asker::Engine, Asker::Session(S3), Asker::Stranger])
+pub(super) fn askers() -> Vec<(String, TaskAsker)> {
+    named(ASKERS, asker, vec![TaskAsker::Person, TaskAsker::Engine, TaskAsker::Session(S3), TaskAsker::Stranger])
 }
 
-pub(super) fn places() -> Vec<(String, Place)> {
-    named(PLACES, place, vec![Place::Main, Place::Beside])
+pub(super) fn places() -> Vec<(String, TaskSessionPlace)> {
+    named(PLACES, place, vec![TaskSessionPlace::Main, TaskSessionPlace::Beside])
 }
 
-pub(super) fn judgements() -> Vec<(String, Option<Judged>)> {
+pub(super) fn judgements() -> Vec<(String, Option<WorkVerdict>)> {
     let samples = vec![
         None,
-        Some(Judged { verdict: Verdict::Pass, work: Stood { tree: Some(Tree("4b825dc".into())), ..Stood::default() } }),
-        Some(Judged { verdict: Verdict::Fail, work: Stood::default() }),
+        Some(WorkVerdict {
+            verdict: Verdict::Pass,
+            work: WorkSnapshot { tree: Some(TreeId("4b825dc".into())), ..WorkSnapshot::default() },
+        }),
+        Some(WorkVerdict { verdict: Verdict::Fail, work: WorkSnapshot::default() }),
     ];
     named(JUDGEMENTS, judged, samples)
 }
 
 /// A verdict as it is given now; older ones knew the content only.
-pub(super) fn judged_a_commit() -> Judged {
-    Judged { verdict: Verdict::Pass, work: stood() }
+pub(super) fn judged_a_commit() -> WorkVerdict {
+    WorkVerdict { verdict: Verdict::Pass, work: stood() }
 }
 
 /// The work, with changes beside its commit.
-pub(super) fn stood() -> Stood {
-    Stood { commit: Some(Commit("9f2c1d7".into())), tree: Some(Tree("4b825dc".into())), dirty: true }
+pub(super) fn stood() -> WorkSnapshot {
+    WorkSnapshot { commit: Some(CommitId("9f2c1d7".into())), tree: Some(TreeId("4b825dc".into())), dirty: true }
 }
 
 /// What became of runs that judge: one has ended, one has not, and one was never started.
-pub(super) fn checks() -> Vec<(String, Checked)> {
+pub(super) fn checks() -> Vec<(String, RunJudgement)> {
     let run = Some("k3f9".to_owned());
     let ended = run_ends().into_iter().map(|(name, end)| (name, run.clone(), Some(end), stood()));
-    let left =
-        [("left".to_owned(), run.clone(), None, stood()), ("passed_by".to_owned(), None, None, Stood::default())];
-    ended.chain(left).map(|(name, run, end, work)| (name, Checked { run, end, work })).collect()
+    let left = [
+        ("left".to_owned(), run.clone(), None, stood()),
+        ("passed_by".to_owned(), None, None, WorkSnapshot::default()),
+    ];
+    ended.chain(left).map(|(name, run, end, work)| (name, RunJudgement { run, end, work })).collect()
 }
 
-pub(super) fn attentions() -> Vec<(String, Attention)> {
+pub(super) fn attentions() -> Vec<(String, TaskAttention)> {
     let samples = vec![
-        Attention::PoolFull,
-        Attention::HookFailed(Action::PushBranch, "no network".into()),
-        Attention::Crashed(2),
-        Attention::NoWorkspace,
-        Attention::NoWorker,
-        Attention::NoPrompt,
-        Attention::Uprooted,
-        Attention::WorkerGone,
-        Attention::Disputed { found: Verdict::Pass, asked: Verdict::Fail },
-        Attention::NotPushed("no network".into()),
-        Attention::NotClosed("no way to done".into()),
-        Attention::RunEnded { run: "k3f9".into(), end: RunEnd::Failed, why: "no".into() },
+        TaskAttention::PoolFull,
+        TaskAttention::HookFailed(TaskAction::PushBranch, "no network".into()),
+        TaskAttention::Crashed(2),
+        TaskAttention::NoWorkspace,
+        TaskAttention::NoWorker,
+        TaskAttention::NoPrompt,
+        TaskAttention::Uprooted,
+        TaskAttention::WorkerGone,
+        TaskAttention::Disputed { found: Verdict::Pass, asked: Verdict::Fail },
+        TaskAttention::NotPushed("no network".into()),
+        TaskAttention::NotClosed("no way to done".into()),
+        TaskAttention::RunEnded { run: "k3f9".into(), end: RunEnd::Failed, why: "no".into() },
     ];
     named(ATTENTIONS, attention, samples)
 }
@@ -212,13 +224,20 @@ pub(super) fn run_ends() -> Vec<(String, RunEnd)> {
     named(RUN_ENDS, run_end, vec![RunEnd::Completed, RunEnd::Failed, RunEnd::Cancelled])
 }
 
-fn created(sessions: u32) -> Event {
-    Event::Created(Created { status: StateId(0), about: about(), by: Asker::Engine, at: AT, seen: seen(), sessions })
+fn created(sessions: u32) -> TaskEvent {
+    TaskEvent::Created(TaskCreation {
+        status: StateId(0),
+        about: about(),
+        by: TaskAsker::Engine,
+        at: AT,
+        seen: seen(),
+        sessions,
+    })
 }
 
-fn moved(by: Asker, judged: Option<Judged>) -> Event {
+fn moved(by: TaskAsker, judged: Option<WorkVerdict>) -> TaskEvent {
     let edge = Some(EdgeId(4));
-    Event::Moved(Moved {
+    TaskEvent::Moved(TaskMove {
         turn: 2,
         from: StateId(1),
         to: StateId(2),
@@ -232,57 +251,57 @@ fn moved(by: Asker, judged: Option<Judged>) -> Event {
     })
 }
 
-fn changed(place: Place, change: Change) -> Event {
-    Event::Session { place, session: S3, change, again: place == Place::Beside }
+fn changed(place: TaskSessionPlace, change: SessionChange) -> TaskEvent {
+    TaskEvent::Session { place, session: S3, change, again: place == TaskSessionPlace::Beside }
 }
 
-fn settled(settlement: Settlement) -> Event {
-    Event::HookSettled { turn: 2, step: 1, action: Action::PushBranch, settlement }
+fn settled(settlement: Settlement) -> TaskEvent {
+    TaskEvent::HookSettled { turn: 2, step: 1, action: TaskAction::PushBranch, settlement }
 }
 
-fn plain_events() -> Vec<Event> {
+fn plain_events() -> Vec<TaskEvent> {
     vec![
         created(0),
-        moved(Asker::Person, None),
-        Event::Began { turn: 1, edge: Some(EdgeId(4)) },
-        Event::Respawning { turn: 3, place: Place::Main, by: Asker::Engine },
-        Event::Advanced { session: S3, to: StateId(2) },
-        Event::VerdictRefused { session: S3, asked: ASKED },
-        Event::Crashed { session: S3, exit: Exit::Code(1), count: 2 },
-        Event::Merged { commit: None, forced: false },
-        Event::Cancelled,
-        Event::Updated(Update::Summary("Fix that".into())),
-        Event::FieldSet { field: FieldName::new("size"), value: FieldValue::Number(-3) },
-        Event::WorkspaceReserved(workspace_name()),
-        Event::WorkspaceBound(workspace_name()),
-        Event::WorkspaceReleased,
-        changed(Place::Main, Change::Started),
-        Event::PullRequestOpened("https://forge/pr/1".into()),
-        Event::HookAsked { turn: 2, step: 1, action: Action::PushBranch },
+        moved(TaskAsker::Person, None),
+        TaskEvent::Began { turn: 1, edge: Some(EdgeId(4)) },
+        TaskEvent::Respawning { turn: 3, place: TaskSessionPlace::Main, by: TaskAsker::Engine },
+        TaskEvent::Advanced { session: S3, to: StateId(2) },
+        TaskEvent::VerdictRefused { session: S3, asked: ASKED },
+        TaskEvent::Crashed { session: S3, exit: SessionExit::Code(1), count: 2 },
+        TaskEvent::Merged { commit: None, forced: false },
+        TaskEvent::Cancelled,
+        TaskEvent::Updated(TaskUpdate::Summary("Fix that".into())),
+        TaskEvent::FieldSet { field: FieldName::new("size"), value: FieldValue::Number(-3) },
+        TaskEvent::WorkspaceReserved(workspace_name()),
+        TaskEvent::WorkspaceBound(workspace_name()),
+        TaskEvent::WorkspaceReleased,
+        changed(TaskSessionPlace::Main, SessionChange::Started),
+        TaskEvent::PullRequestOpened("https://forge/pr/1".into()),
+        TaskEvent::HookAsked { turn: 2, step: 1, action: TaskAction::PushBranch },
         settled(Settlement::Done),
-        Event::TurnSettled { turn: 2 },
-        Event::RunStarted { turn: 2, run: "k3f9".into(), began: None },
-        Event::RunEnded { run: "k3f9".into(), end: RunEnd::Completed, why: String::new(), judged: None },
-        Event::RunLeft { run: "k3f9".into() },
-        Event::NotWritten("the disk is full".into()),
-        Event::AttentionSet(Attention::PoolFull),
-        Event::AttentionCleared,
+        TaskEvent::TurnSettled { turn: 2 },
+        TaskEvent::RunStarted { turn: 2, run: "k3f9".into(), began: None },
+        TaskEvent::RunEnded { run: "k3f9".into(), end: RunEnd::Completed, why: String::new(), judged: None },
+        TaskEvent::RunLeft { run: "k3f9".into() },
+        TaskEvent::NotWritten("the disk is full".into()),
+        TaskEvent::AttentionSet(TaskAttention::PoolFull),
+        TaskEvent::AttentionCleared,
     ]
 }
 
-fn changes() -> Vec<(String, Change)> {
+fn changes() -> Vec<(String, SessionChange)> {
     let samples = vec![
-        Change::Asked(WORKER),
-        Change::Asked(Agent { id: S3, role: Role::Reviewer }),
-        Change::Started,
-        Change::NotStarted("no tmux".into()),
-        Change::EndAsked,
-        Change::Ended,
-        Change::NotEnded,
-        Change::Exited(Exit::Code(1)),
-        Change::Exited(Exit::Signal(9)),
-        Change::Exited(Exit::Lost),
-        Change::Exited(Exit::Uprooted),
+        SessionChange::Asked(WORKER),
+        SessionChange::Asked(SessionAgent { id: S3, role: SessionRole::Reviewer }),
+        SessionChange::Started,
+        SessionChange::NotStarted("no tmux".into()),
+        SessionChange::EndAsked,
+        SessionChange::Ended,
+        SessionChange::NotEnded,
+        SessionChange::Exited(SessionExit::Code(1)),
+        SessionChange::Exited(SessionExit::Signal(9)),
+        SessionChange::Exited(SessionExit::Lost),
+        SessionChange::Exited(SessionExit::Uprooted),
     ];
     named(CHANGES, change, samples)
 }
@@ -290,19 +309,19 @@ fn changes() -> Vec<(String, Change)> {
 #[test]
 fn events() {
     let mut samples = named(EVENTS, event, plain_events());
-    let mut add = |name: String, event: Event| samples.push((name, event));
+    let mut add = |name: String, event: TaskEvent| samples.push((name, event));
     for (name, by) in askers() {
         add(format!("moved.by_{name}"), moved(by, None));
     }
     for (name, judged) in judgements() {
-        add(format!("moved.{name}"), moved(Asker::Engine, judged));
+        add(format!("moved.{name}"), moved(TaskAsker::Engine, judged));
     }
-    let escalated = Moved {
+    let escalated = TaskMove {
         turn: 2,
         from: StateId(1),
         to: StateId(5),
         edge: None,
-        by: Asker::Engine,
+        by: TaskAsker::Engine,
         at: AT,
         seen: BTreeMap::new(),
         judged: None,
@@ -310,41 +329,44 @@ fn events() {
         handed: None,
     };
     for (name, check) in checks() {
-        let passed_by = Moved { unchecked: Some(check), ..escalated.clone() };
-        add(format!("moved.unchecked_{name}"), Event::Moved(passed_by));
+        let passed_by = TaskMove { unchecked: Some(check), ..escalated.clone() };
+        add(format!("moved.unchecked_{name}"), TaskEvent::Moved(passed_by));
     }
-    let unsaid = Asked { verdict: Verdict::Pass, found: None };
-    add("verdict_refused.without_one_in_the_file".into(), Event::VerdictRefused { session: S3, asked: unsaid });
+    let unsaid = RefusedVerdict { verdict: Verdict::Pass, found: None };
+    add("verdict_refused.without_one_in_the_file".into(), TaskEvent::VerdictRefused { session: S3, asked: unsaid });
     add("created.with_a_life_before".into(), created(2));
-    let to_a_reviewer = Moved { handed: Some(stood()), ..escalated.clone() };
-    let planted = BTreeMap::from([("Review".to_owned(), Seen { digest: Digest([0xcd; 32]), is_planted: true })]);
-    add("moved.with_a_verdict_planted".into(), Event::Moved(Moved { seen: planted, ..escalated.clone() }));
-    add("moved.to_a_reviewer_beside".into(), Event::Moved(to_a_reviewer));
-    add("moved.along_no_edge".into(), Event::Moved(escalated));
-    add("moved.judged_a_commit".into(), moved(Asker::Person, Some(judged_a_commit())));
-    let commit = Some(Commit("9f2c1d7".into()));
-    add("merged.by_force".into(), Event::Merged { commit, forced: true });
-    add("began.by_its_prompt".into(), Event::Began { turn: 1, edge: None });
+    let to_a_reviewer = TaskMove { handed: Some(stood()), ..escalated.clone() };
+    let planted = BTreeMap::from([(
+        "Review".to_owned(),
+        SectionSnapshot { digest: SectionDigest([0xcd; 32]), is_planted: true },
+    )]);
+    add("moved.with_a_verdict_planted".into(), TaskEvent::Moved(TaskMove { seen: planted, ..escalated.clone() }));
+    add("moved.to_a_reviewer_beside".into(), TaskEvent::Moved(to_a_reviewer));
+    add("moved.along_no_edge".into(), TaskEvent::Moved(escalated));
+    add("moved.judged_a_commit".into(), moved(TaskAsker::Person, Some(judged_a_commit())));
+    let commit = Some(CommitId("9f2c1d7".into()));
+    add("merged.by_force".into(), TaskEvent::Merged { commit, forced: true });
+    add("began.by_its_prompt".into(), TaskEvent::Began { turn: 1, edge: None });
     for (name, place) in places() {
-        add(format!("respawning.{name}"), Event::Respawning { turn: 3, place, by: Asker::Person });
-        add(format!("session.{name}"), changed(place, Change::Started));
+        add(format!("respawning.{name}"), TaskEvent::Respawning { turn: 3, place, by: TaskAsker::Person });
+        add(format!("session.{name}"), changed(place, SessionChange::Started));
     }
     for (name, update) in named(
         UPDATES,
         update,
         vec![
-            Update::Summary("Fix that".into()),
-            Update::Branch("other".into()),
-            Update::PullRequest("https://p".into()),
+            TaskUpdate::Summary("Fix that".into()),
+            TaskUpdate::Branch("other".into()),
+            TaskUpdate::PullRequest("https://p".into()),
         ],
     ) {
-        add(format!("updated.{name}"), Event::Updated(update));
+        add(format!("updated.{name}"), TaskEvent::Updated(update));
     }
     for (name, value) in named(VALUES, value, vec![FieldValue::Number(3), FieldValue::Text("x".into())]) {
-        add(format!("field_set.{name}"), Event::FieldSet { field: FieldName::new("size"), value });
+        add(format!("field_set.{name}"), TaskEvent::FieldSet { field: FieldName::new("size"), value });
     }
     for (name, change) in changes() {
-        add(format!("session.{name}"), changed(Place::Main, change));
+        add(format!("session.{name}"), changed(TaskSessionPlace::Main, change));
     }
     let settlements =
         vec![Settlement::Done, Settlement::Idle, Settlement::Skipped("no".into()), Settlement::Failed("no".into())];
@@ -352,36 +374,36 @@ fn events() {
         add(format!("hook_settled.{name}"), settled(settlement));
     }
     for (name, attention) in attentions() {
-        add(format!("attention_set.{name}"), Event::AttentionSet(attention));
+        add(format!("attention_set.{name}"), TaskEvent::AttentionSet(attention));
     }
     for (name, end) in run_ends() {
-        let ended = |judged| Event::RunEnded { run: "k3f9".into(), end, why: "why".into(), judged };
+        let ended = |judged| TaskEvent::RunEnded { run: "k3f9".into(), end, why: "why".into(), judged };
         add(format!("run_ended.{name}"), ended(None));
         add(format!("run_ended.{name}_judged"), ended(Some(stood())));
     }
-    add("run_started.judging".into(), Event::RunStarted { turn: 2, run: "k3f9".into(), began: Some(stood()) });
-    for action in Action::ALL {
-        add(format!("hook_asked.{action}"), Event::HookAsked { turn: 2, step: 1, action: *action });
+    add("run_started.judging".into(), TaskEvent::RunStarted { turn: 2, run: "k3f9".into(), began: Some(stood()) });
+    for action in TaskAction::ALL {
+        add(format!("hook_asked.{action}"), TaskEvent::HookAsked { turn: 2, step: 1, action: *action });
     }
-    let write = |it: &Event| json(&task_event::write(it));
+    let write = |it: &TaskEvent| json(&task_event::write(it));
     compare("task_event", &samples, write, |form| write(&task_event::read(1, form.to_string().as_bytes()).unwrap()));
 }
 
-fn start(role: Role) -> Instruction {
-    let beside = role == Role::Reviewer;
+fn start(role: SessionRole) -> Instruction {
+    let beside = role == SessionRole::Reviewer;
     Instruction::StartSession(StartSession {
         session: S3,
-        place: if beside { Place::Beside } else { Place::Main },
+        place: if beside { TaskSessionPlace::Beside } else { TaskSessionPlace::Main },
         role,
         window: "review-1".into(),
         prompt: "# Review".into(),
         harness: if beside { HarnessChoice::Review } else { HarnessChoice::Task },
-        permissions: if beside { Permissions::Reduced } else { Permissions::Full },
+        permissions: if beside { AgentPermissions::Reduced } else { AgentPermissions::Full },
         workspace: workspace_name(),
     })
 }
 
-fn start_run(workspace: Option<WorkspaceName>) -> Instruction {
+fn start_run(workspace: Option<WorktreePath>) -> Instruction {
     let inputs = vec![("branch".into(), "fix".into())];
     Instruction::StartRun { recipe: "verify".into(), inputs, workspace }
 }
@@ -398,9 +420,9 @@ fn instructions() -> Vec<Instruction> {
         Instruction::AcquireWorkspace { reserved: None },
         Instruction::AcquireWorkspace { reserved: Some(workspace_name()) },
         Instruction::ReleaseWorkspace { workspace: workspace_name() },
-        start(Role::Worker),
-        start(Role::Reviewer),
-        Instruction::EndSession { sessions: vec![S3, SessionId(4)], whole: true },
+        start(SessionRole::Worker),
+        start(SessionRole::Reviewer),
+        Instruction::EndSession { sessions: vec![S3, SessionNumber(4)], whole: true },
         tell(Occasion::ReviewFailed),
         tell(Occasion::ReviewPassed),
         tell(Occasion::ChangesRequested),
@@ -426,16 +448,16 @@ fn instructions() -> Vec<Instruction> {
 fn effects() {
     let key = |instruction: &Instruction| match instruction {
         Instruction::WriteArtifact { .. } => EffectKey::Write { events: 41 },
-        _ => EffectKey::Job { turn: 2, step: 1, action: Action::PushBranch },
+        _ => EffectKey::Job { turn: 2, step: 1, action: TaskAction::PushBranch },
     };
     let instructions = named(INSTRUCTIONS, instruction, instructions()).into_iter();
-    let mut samples: Vec<(String, Effect)> =
-        instructions.map(|(name, instruction)| (name, Effect { key: key(&instruction), instruction })).collect();
-    for action in Action::ALL {
+    let mut samples: Vec<(String, TaskEffect)> =
+        instructions.map(|(name, instruction)| (name, TaskEffect { key: key(&instruction), instruction })).collect();
+    for action in TaskAction::ALL {
         let key = EffectKey::Job { turn: 7, step: 2, action: *action };
-        samples.push((format!("key.{action}"), Effect { key, instruction: Instruction::SpawnNext }));
+        samples.push((format!("key.{action}"), TaskEffect { key, instruction: Instruction::SpawnNext }));
     }
-    let write = |it: &Effect| {
+    let write = |it: &TaskEffect| {
         let data = json(&task_effect::write(&it.instruction));
         serde_json::json!({ "id": it.key.to_string(), "kind": task_effect::kind(&it.instruction), "data": data })
     };

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 
 use sluice_core::lifecycle::{Lifecycle, StateId};
 use sluice_core::name::FieldName;
-use sluice_core::task::event::Created;
-use sluice_core::task::session::{Death, Exit, Place, Session};
-use sluice_core::task::state::{About, Commit, EdgeId, Job, Start, StatePrompt, TaskRun, Turn, Workspace};
-use sluice_core::task::{Action, Asker, TaskState};
+use sluice_core::task::event::TaskCreation;
+use sluice_core::task::session::{SessionDeath, SessionExit, TaskSession, TaskSessionPlace};
+use sluice_core::task::state::{
+    AgentStart, CommitId, EdgeId, StatePrompt, TaskJob, TaskRun, TaskSubject, TaskTurn, TaskWorkspace,
+};
+use sluice_core::task::{TaskAction, TaskAsker, TaskState};
 use sluice_dialect::prompts::NoPrompts;
-use sluice_dialect::{Definition, Source, Sources, load};
+use sluice_dialect::{Definition, DefinitionFile, Sources, load};
 use sluice_engine::codec::remark::Remarks;
-use sluice_engine::codec::task_state::{self, Kept};
+use sluice_engine::codec::task_state::{self, TaskHeader};
 
 use super::task::{
     ASKED, AT, WORKER, about, askers, attentions, checks, judged_a_commit, judgements, places, run_ends, seen, stood,
@@ -20,32 +22,32 @@ use super::task::{
 use super::{compare, forms, json, named};
 
 forms! {
-    WORKSPACES, workspace(Workspace) {
-        Workspace::Unbound => "unbound",
-        Workspace::Reserved(_) => "reserved",
-        Workspace::Bound(_) => "bound",
+    WORKSPACES, workspace(TaskWorkspace) {
+        TaskWorkspace::Unbound => "unbound",
+        TaskWorkspace::Reserved(_) => "reserved",
+        TaskWorkspace::Bound(_) => "bound",
     }
-    SESSIONS, session(Session) {
-        Session::Absent => "absent",
-        Session::Starting(_) => "starting",
-        Session::Alive(_) => "alive",
-        Session::Ending(_) => "ending",
-        Session::Dead(_, Death::NotStarted(_)) => "not_started",
-        Session::Dead(_, Death::Exited(_)) => "exited",
+    SESSIONS, session(TaskSession) {
+        TaskSession::Absent => "absent",
+        TaskSession::Starting(_) => "starting",
+        TaskSession::Alive(_) => "alive",
+        TaskSession::Ending(_) => "ending",
+        TaskSession::Dead(_, SessionDeath::NotStarted(_)) => "not_started",
+        TaskSession::Dead(_, SessionDeath::Exited(_)) => "exited",
     }
-    JOBS, job(Job) {
-        Job::Hook { .. } => "hook",
-        Job::Acquire => "acquire",
-        Job::Start(Start { prompt: StatePrompt::Enter, .. }) => "start_entering",
-        Job::Start(Start { prompt: StatePrompt::Respawn, .. }) => "start_again",
-        Job::StartRun(_) => "start_run",
-        Job::CancelRun => "cancel_run",
+    JOBS, job(TaskJob) {
+        TaskJob::Hook { .. } => "hook",
+        TaskJob::Acquire => "acquire",
+        TaskJob::Start(AgentStart { prompt: StatePrompt::Enter, .. }) => "start_entering",
+        TaskJob::Start(AgentStart { prompt: StatePrompt::Respawn, .. }) => "start_again",
+        TaskJob::StartRun(_) => "start_run",
+        TaskJob::CancelRun => "cancel_run",
     }
 }
 
 fn lifecycle() -> Lifecycle {
     let text = sluice_dialect::builtin::ALL.iter().find(|it| it.file == "default.yml").unwrap().text;
-    match load(&Source { path: "default.yml", bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::default())
+    match load(&DefinitionFile { path: "default.yml", bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::default())
         .definition
     {
         Some(Definition::Lifecycle(lifecycle)) => lifecycle,
@@ -55,21 +57,22 @@ fn lifecycle() -> Lifecycle {
 
 /// A task in the middle of something, so that every part of it can be there.
 fn state() -> TaskState {
-    let created = Created { status: StateId(0), about: about(), by: Asker::Person, at: AT, seen: seen(), sessions: 0 };
+    let created =
+        TaskCreation { status: StateId(0), about: about(), by: TaskAsker::Person, at: AT, seen: seen(), sessions: 0 };
     TaskState {
         review_round: 2,
         crash_count: 1,
         numbers: BTreeMap::from([(FieldName::new("size"), -3)]),
         texts: BTreeMap::from([(FieldName::new("mood"), "hopeful".into())]),
         turns: VecDeque::from([
-            Turn {
+            TaskTurn {
                 number: 4,
                 crashes: 1,
                 step: 2,
-                jobs: VecDeque::from([Job::Hook { edge: EdgeId(3), hook: 1 }]),
-                waiting: Some(Action::KillSession),
+                jobs: VecDeque::from([TaskJob::Hook { edge: EdgeId(3), hook: 1 }]),
+                waiting: Some(TaskAction::KillSession),
             },
-            Turn { number: 5, crashes: 0, step: 1, jobs: VecDeque::new(), waiting: None },
+            TaskTurn { number: 5, crashes: 0, step: 1, jobs: VecDeque::new(), waiting: None },
         ]),
         turns_taken: 5,
         sessions_asked: 9,
@@ -79,37 +82,37 @@ fn state() -> TaskState {
     }
 }
 
-fn sessions() -> Vec<(String, Session)> {
+fn sessions() -> Vec<(String, TaskSession)> {
     let samples = vec![
-        Session::Absent,
-        Session::Starting(WORKER),
-        Session::Alive(WORKER),
-        Session::Ending(WORKER),
-        Session::Dead(WORKER, Death::NotStarted("no tmux".into())),
-        Session::Dead(WORKER, Death::Exited(Exit::Signal(9))),
+        TaskSession::Absent,
+        TaskSession::Starting(WORKER),
+        TaskSession::Alive(WORKER),
+        TaskSession::Ending(WORKER),
+        TaskSession::Dead(WORKER, SessionDeath::NotStarted("no tmux".into())),
+        TaskSession::Dead(WORKER, SessionDeath::Exited(SessionExit::Signal(9))),
     ];
     named(SESSIONS, session, samples)
 }
 
-fn jobs() -> Vec<(String, Job)> {
-    let start = |prompt, place, again| Job::Start(Start { state: StateId(2), prompt, place, again });
+fn jobs() -> Vec<(String, TaskJob)> {
+    let start = |prompt, place, again| TaskJob::Start(AgentStart { state: StateId(2), prompt, place, again });
     let samples = vec![
-        Job::Hook { edge: EdgeId(3), hook: 1 },
-        Job::Acquire,
-        start(StatePrompt::Enter, Place::Main, false),
-        start(StatePrompt::Respawn, Place::Beside, true),
-        Job::StartRun(StateId(2)),
-        Job::CancelRun,
+        TaskJob::Hook { edge: EdgeId(3), hook: 1 },
+        TaskJob::Acquire,
+        start(StatePrompt::Enter, TaskSessionPlace::Main, false),
+        start(StatePrompt::Respawn, TaskSessionPlace::Beside, true),
+        TaskJob::StartRun(StateId(2)),
+        TaskJob::CancelRun,
     ];
     named(JOBS, job, samples)
 }
 
 #[test]
 fn states() {
-    let created = Created {
+    let created = TaskCreation {
         status: StateId(0),
-        about: About::default(),
-        by: Asker::Person,
+        about: TaskSubject::default(),
+        by: TaskAsker::Person,
         at: AT,
         seen: BTreeMap::new(),
         sessions: 0,
@@ -130,7 +133,7 @@ fn states() {
     add("handed".into(), &|state| state.visit.handed = Some(stood()));
     add("asked".into(), &|state| state.visit.asked = Some(ASKED));
     let workspaces =
-        vec![Workspace::Unbound, Workspace::Reserved(workspace_name()), Workspace::Bound(workspace_name())];
+        vec![TaskWorkspace::Unbound, TaskWorkspace::Reserved(workspace_name()), TaskWorkspace::Bound(workspace_name())];
     for (name, workspace) in named(WORKSPACES, workspace, workspaces) {
         add(format!("workspace.{name}"), &|state| state.workspace = workspace.clone());
     }
@@ -148,7 +151,7 @@ fn states() {
     for (name, check) in checks() {
         add(format!("checked.{name}"), &|state| state.checked = Some(check.clone()));
     }
-    add("merged".into(), &|state| state.merged = Some(Commit("9f2c1d7".into())));
+    add("merged".into(), &|state| state.merged = Some(CommitId("9f2c1d7".into())));
     let run = |end, began| Some(TaskRun { id: "k3f9".into(), turn: 4, end, began, accompanied: false });
     add("run.open".into(), &|state| state.run = run(None, None));
     add("run.judging".into(), &|state| state.run = run(None, Some(stood())));
@@ -160,7 +163,7 @@ fn states() {
     for (name, job) in jobs() {
         add(format!("job.{name}"), &|state| state.turns[1].jobs.push_back(job));
     }
-    let kept = |state: &TaskState| Kept {
+    let kept = |state: &TaskState| TaskHeader {
         id: "task-1".into(),
         definition: "d1".into(),
         state: state.clone(),

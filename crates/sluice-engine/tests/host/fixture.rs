@@ -5,27 +5,27 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::Moment;
-use sluice_core::run::{Given, Mode, Origin, Outcome as Done, Plan, Report};
-use sluice_core::task::input::Room;
-use sluice_core::task::state::{About, WorkspaceName};
-use sluice_core::task::{Asker, Create, Evidence};
-use sluice_dialect::pin::Pinned;
+use sluice_core::run::{AttemptReport, RunMode, RunOrigin, RunParameters, RunPlan, StepOutcome};
+use sluice_core::task::input::WorkspaceReservation;
+use sluice_core::task::state::{TaskSubject, WorktreePath};
+use sluice_core::task::{Evidence, NewTask, TaskAsker};
+use sluice_dialect::pin::DefinitionPin;
 use sluice_dialect::prompts::NoPrompts;
-use sluice_dialect::{Definition, Source, Sources, load};
-use sluice_engine::actor::{Outcome, Said};
-use sluice_engine::host::{Asked, Clock, Executor, Host, Parts, Reporter, Unobserved};
+use sluice_dialect::{Definition, DefinitionFile, Sources, load};
+use sluice_engine::actor::{ActorInput, EffectOutcome};
+use sluice_engine::host::{EngineClock, EngineHandle, Executor, Host, HostParts, NoObserver, PendingAnswer};
 use sluice_engine::loader::{Definitions, pin};
-use sluice_engine::reactor::{Answer, Assignment, Message};
+use sluice_engine::reactor::{Assignment, ReactorAnswer, ReactorMessage};
 use sluice_engine::run_actor::RunActor;
 use sluice_engine::task_actor::TaskActor;
-use sluice_engine::workers::{Offer, WorkerId};
+use sluice_engine::workers::{WorkerId, WorkerOffer};
 use sluice_store::{Store, StoreError, StreamId};
 
 pub(crate) const RECIPE: &[u8] = b"name: one\nsteps:\n  - {name: a, type: script, command: 'true'}\n";
 
 struct Still;
 
-impl Clock for Still {
+impl EngineClock for Still {
     fn now(&self) -> Moment {
         Moment(0)
     }
@@ -38,14 +38,14 @@ struct Told {
 }
 
 impl Executor for Told {
-    fn perform(&mut self, it: Assignment, report: &Reporter) {
+    fn perform(&mut self, it: Assignment, report: &EngineHandle) {
         let _ = self.told.send(match &it.worker {
             Some(worker) if worker.0 == "crab" => format!("{} {} to crab as {}", it.stream, it.effect.id, it.dispatch),
             Some(_) | None => format!("{} {}", it.stream, it.effect.id),
         });
         if self.does {
-            let outcome = Outcome::Run(Report::Completed(Done::default()));
-            report.send(Message::Ended {
+            let outcome = EffectOutcome::Run(AttemptReport::Completed(StepOutcome::default()));
+            report.send(ReactorMessage::Ended {
                 token: None,
                 stream: it.stream,
                 effect: it.effect.id,
@@ -55,7 +55,7 @@ impl Executor for Told {
         }
     }
 
-    fn held(&mut self, it: Assignment, name: Option<String>, _: &Reporter) {
+    fn held(&mut self, it: Assignment, name: Option<String>, _: &EngineHandle) {
         let name = name.unwrap_or("nothing".into());
         let _ = self.told.send(format!("{} {}, {name}, held as {}", it.stream, it.effect.id, it.dispatch));
     }
@@ -70,14 +70,14 @@ impl Executor for Told {
 struct Dialect;
 
 fn definition(bytes: &[u8]) -> Result<Definition, String> {
-    let pinned = Pinned::from_bytes(bytes).map_err(|error| error.to_string())?;
+    let pinned = DefinitionPin::from_bytes(bytes).map_err(|error| error.to_string())?;
     pinned.load().definition.ok_or_else(|| "not a definition".into())
 }
 
 impl Definitions for Dialect {
-    fn plan(&self, pinned: &[u8]) -> Result<Arc<Plan>, String> {
+    fn plan(&self, pinned: &[u8]) -> Result<Arc<RunPlan>, String> {
         match definition(pinned)? {
-            Definition::Recipe(recipe) => Ok(Arc::new(Plan::new(recipe))),
+            Definition::Recipe(recipe) => Ok(Arc::new(RunPlan::new(recipe))),
             Definition::Lifecycle(_) => Err("a lifecycle, and not a recipe".into()),
         }
     }
@@ -92,9 +92,9 @@ impl Definitions for Dialect {
 
 /// What is kept of a file with this text.
 pub(crate) fn pinned(text: &[u8]) -> Vec<u8> {
-    let source = Source { path: "some.yml", bytes: text };
+    let source = DefinitionFile { path: "some.yml", bytes: text };
     let loaded = load(&source, &mut NoPrompts, &mut Sources::default());
-    Pinned::of(&source, &loaded).unwrap().to_bytes()
+    DefinitionPin::of(&source, &loaded).unwrap().to_bytes()
 }
 
 pub(crate) fn default_lifecycle() -> &'static [u8] {
@@ -104,30 +104,30 @@ pub(crate) fn default_lifecycle() -> &'static [u8] {
 /// A host that does what is to be done, or never does.
 pub(crate) fn start(store: &Store, does: bool) -> Result<(Host, Receiver<String>), StoreError> {
     let (told, handed) = channel();
-    let host = Host::start(Parts {
+    let host = Host::start(HostParts {
         store: store.clone(),
         owner: "test".into(),
         clock: Arc::new(Still),
         executor: Box::new(Told { told, does }),
         definitions: Arc::new(Dialect),
-        observer: Box::new(Unobserved),
+        observer: Box::new(NoObserver),
         keep: None,
     })?;
     let offer =
-        Offer { id: WorkerId("w".into()), role: "any".into(), group: "coffee".into(), capacity: 9, lease: None };
-    host.reporter().send(Message::Joined(offer));
+        WorkerOffer { id: WorkerId("w".into()), role: "any".into(), group: "coffee".into(), capacity: 9, lease: None };
+    host.reporter().send(ReactorMessage::Joined(offer));
     Ok((host, handed))
 }
 
 /// Asks for a task by the default lifecycle, of which these bytes are kept.
-pub(crate) fn create_task(host: &Host, kept: Vec<u8>) -> Asked {
+pub(crate) fn create_task(host: &Host, kept: Vec<u8>) -> PendingAnswer {
     let lifecycle = Dialect.lifecycle(&pinned(default_lifecycle())).unwrap();
-    let about = About { summary: "Fix it".into(), project: "coffee".into(), ..About::default() };
-    let room = Room::Reserved(WorkspaceName("coffee-1".into()));
-    let wanted = Create {
+    let about = TaskSubject { summary: "Fix it".into(), project: "coffee".into(), ..TaskSubject::default() };
+    let room = WorkspaceReservation::Reserved(WorktreePath("coffee-1".into()));
+    let wanted = NewTask {
         status: None,
         about,
-        by: Asker::Person,
+        by: TaskAsker::Person,
         spawn: true,
         evidence: Evidence::default(),
         room,
@@ -138,19 +138,25 @@ pub(crate) fn create_task(host: &Host, kept: Vec<u8>) -> Asked {
         TaskActor::create(lifecycle, digest.to_string(), "task-1".into(), &wanted, Moment(0)).unwrap();
     let actor = Box::new(actor);
     let blobs = vec![(digest, kept)];
-    host.ask(|token| Message::Create { token: Some(token), stream: StreamId::new("task-1"), actor, change, blobs })
+    host.ask(|token| ReactorMessage::Create {
+        token: Some(token),
+        stream: StreamId::new("task-1"),
+        actor,
+        change,
+        blobs,
+    })
 }
 
 /// Asks for a run of [`RECIPE`].
-pub(crate) fn create_run(host: &Host, id: &str) -> Asked {
-    let given = Given {
+pub(crate) fn create_run(host: &Host, id: &str) -> PendingAnswer {
+    let given = RunParameters {
         id: id.into(),
-        mode: Mode::Engine,
+        mode: RunMode::Engine,
         inputs: Vec::new(),
         prompt: String::new(),
         workspace: String::new(),
         work_order: String::new(),
-        origin: Origin::default(),
+        origin: RunOrigin::default(),
     };
     let kept = pinned(RECIPE);
     let digest = pin(&kept);
@@ -158,15 +164,15 @@ pub(crate) fn create_run(host: &Host, id: &str) -> Asked {
     let (actor, change) = RunActor::create(plan, digest.to_string(), "coffee".into(), given, Moment(0));
     let actor = Box::new(actor);
     let blobs = vec![(digest, kept)];
-    host.ask(|token| Message::Create { token: Some(token), stream: StreamId::new(id), actor, change, blobs })
+    host.ask(|token| ReactorMessage::Create { token: Some(token), stream: StreamId::new(id), actor, change, blobs })
 }
 
 /// Says something and waits for the answer.
-pub(crate) fn say(host: &Host, stream: &str, said: Said) -> Answer {
-    host.ask(|token| Message::Say { token: Some(token), stream: StreamId::new(stream), said }).recv().unwrap()
+pub(crate) fn say(host: &Host, stream: &str, said: ActorInput) -> ReactorAnswer {
+    host.ask(|token| ReactorMessage::Say { token: Some(token), stream: StreamId::new(stream), said }).recv().unwrap()
 }
 
 /// Whether something was done.
-pub(crate) fn is_done(answer: &Answer) -> bool {
-    matches!(answer, Answer::Done(_))
+pub(crate) fn is_done(answer: &ReactorAnswer) -> bool {
+    matches!(answer, ReactorAnswer::Done(_))
 }

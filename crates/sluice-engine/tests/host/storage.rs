@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use sluice_engine::host::{Asked, Host};
+use sluice_engine::host::{Host, PendingAnswer};
 use sluice_store::testing::Cluster;
 use sluice_store::{Store, StoreError, StreamId};
 
@@ -16,7 +16,7 @@ fn status(store: &Store, run: &str) -> String {
 }
 
 /// Asks for runs until one waits for an answer; gives the number of those that were answered.
-fn create_until_silent(host: &Host) -> (usize, Asked) {
+fn create_until_silent(host: &Host) -> (usize, PendingAnswer) {
     for number in 1..10_000 {
         let answer = create_run(host, &format!("run-{number}"));
         match answer.recv_timeout(Duration::from_secs(3)) {
@@ -57,7 +57,7 @@ fn what_is_given_up_while_the_store_is_away_is_not_done_later() {
     let (host, _handed) = start(&store, true).unwrap();
     assert!(is_done(&create_run(&host, "run-0").recv().unwrap()));
     cluster.halt();
-    let asked: Vec<(String, Asked)> =
+    let asked: Vec<(String, PendingAnswer)> =
         (1..20).map(|number| format!("run-{number}")).map(|id| (id.clone(), create_run(&host, &id))).collect();
     assert_eq!(asked[0].1.recv_timeout(Duration::from_secs(1)), Err(RecvTimeoutError::Timeout));
     let withdrawn: Vec<bool> = asked.iter().map(|(_, asked)| host.reporter().withdraw(asked)).collect();

@@ -3,11 +3,11 @@
 use std::sync::mpsc::Receiver;
 
 use sluice_core::machine::RefusalCode;
-use sluice_core::run::{Outcome as Done, Report};
-use sluice_engine::actor::Outcome;
+use sluice_core::run::{AttemptReport, StepOutcome};
+use sluice_engine::actor::EffectOutcome;
 use sluice_engine::host::Host;
-use sluice_engine::reactor::{Answer, Message};
-use sluice_engine::workers::{Offer, WorkerId};
+use sluice_engine::reactor::{ReactorAnswer, ReactorMessage};
+use sluice_engine::workers::{WorkerId, WorkerOffer};
 use sluice_store::{Store, StreamId};
 
 use crate::fixture::{create_run, is_done, say, start};
@@ -17,19 +17,20 @@ fn crab() -> WorkerId {
 }
 
 fn join(host: &Host) {
-    let offer = Offer { id: crab(), role: "any".into(), group: "coffee".into(), capacity: 1, lease: Some(60_000) };
-    host.reporter().send(Message::Joined(offer));
+    let offer =
+        WorkerOffer { id: crab(), role: "any".into(), group: "coffee".into(), capacity: 1, lease: Some(60_000) };
+    host.reporter().send(ReactorMessage::Joined(offer));
 }
 
-fn begin(host: &Host, dispatch: u64) -> Answer {
+fn begin(host: &Host, dispatch: u64) -> ReactorAnswer {
     let (stream, effect, name) = (StreamId::new("run-1"), "0.1.whole".to_owned(), "mine".to_owned());
-    host.ask(|token| Message::Begun { token: Some(token), stream, effect, dispatch, name }).recv().unwrap()
+    host.ask(|token| ReactorMessage::Begun { token: Some(token), stream, effect, dispatch, name }).recv().unwrap()
 }
 
-fn report(host: &Host, dispatch: u64) -> Answer {
-    let outcome = Outcome::Run(Report::Completed(Done::default()));
+fn report(host: &Host, dispatch: u64) -> ReactorAnswer {
+    let outcome = EffectOutcome::Run(AttemptReport::Completed(StepOutcome::default()));
     let (stream, effect) = (StreamId::new("run-1"), "0.1.whole".to_owned());
-    host.ask(|token| Message::Ended { token: Some(token), stream, effect, dispatch, outcome }).recv().unwrap()
+    host.ask(|token| ReactorMessage::Ended { token: Some(token), stream, effect, dispatch, outcome }).recv().unwrap()
 }
 
 /// The number behind the last word of what was told, which begins like this.
@@ -49,7 +50,7 @@ fn what_a_worker_holds_is_its_own_over_a_restart_and_counts_once() {
 
     let (host, handed) = start(&store, false).unwrap();
     assert_eq!(told(&handed, "run-1 0.1.whole, nothing, held as "), dispatch);
-    assert!(matches!(begin(&host, dispatch + 1), Answer::Refused(_)));
+    assert!(matches!(begin(&host, dispatch + 1), ReactorAnswer::Refused(_)));
     assert!(is_done(&begin(&host, dispatch)));
     host.stop().unwrap();
 
@@ -59,11 +60,11 @@ fn what_a_worker_holds_is_its_own_over_a_restart_and_counts_once() {
     // It has its hands full: another run goes to the engine's own worker.
     assert!(is_done(&create_run(&host, "run-2").recv().unwrap()));
     assert_eq!(handed.recv().unwrap(), "run-2 0.1.whole");
-    assert!(matches!(report(&host, dispatch + 1), Answer::Refused(_)));
+    assert!(matches!(report(&host, dispatch + 1), ReactorAnswer::Refused(_)));
     assert!(is_done(&report(&host, dispatch)));
     assert_eq!(told(&handed, "withdrawn from crab: "), dispatch);
     match report(&host, dispatch) {
-        Answer::Refused(refusal) => {
+        ReactorAnswer::Refused(refusal) => {
             assert_eq!(refusal.code, RefusalCode::LeaseLost);
             let page = include_str!("../../../../docs/refusals/lease_lost.md");
             assert!(page.contains(&refusal.message) && page.contains(&refusal.hint.unwrap()));
@@ -94,7 +95,7 @@ fn what_a_worker_leaves_is_given_to_another() {
     join(&host);
     assert!(is_done(&create_run(&host, "run-1").recv().unwrap()));
     let dispatch = told(&handed, "run-1 0.1.whole to crab as ");
-    host.reporter().send(Message::Left(crab()));
+    host.reporter().send(ReactorMessage::Left(crab()));
     let mut both = [handed.recv().unwrap(), handed.recv().unwrap()];
     both.sort();
     assert_eq!(both, [format!("lost by crab: {dispatch}"), "run-1 0.2.whole".to_owned()]);

@@ -7,25 +7,20 @@
 
 use std::sync::Arc;
 
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{AskMergeTurn, MERGES, MergeTurn, NO_MERGE_TURN, StepReport};
 use sluice_core::recipe::FailureKind;
-use sluice_core::run::{Outcome, Part, Report};
+use sluice_core::run::{AttemptPart, AttemptReport, StepOutcome};
 
 use super::protocol::tip;
 use super::work::late;
-use super::{Crabs, Inner};
-use crate::ground::Ground;
-use crate::runs::SeenRun;
+use super::{Roster, RosterState};
+use crate::ground::Home;
+use crate::runs::RunSnapshot;
 
-impl Crabs {
+impl Roster {
     /// A crab asks for the turn.
-    pub fn turn(
-        &self,
-        ground: &Arc<Ground>,
-        keeper: Option<&str>,
-        wanted: &AskMergeTurn,
-    ) -> Result<MergeTurn, Problem> {
+    pub fn turn(&self, ground: &Arc<Home>, keeper: Option<&str>, wanted: &AskMergeTurn) -> Result<MergeTurn, Problem> {
         let attempt = self.attempt(ground, keeper, &wanted.run_id)?;
         let dispatch = attempt.held.ok_or_else(late)?;
         let not_yet = MergeTurn { run_id: wanted.run_id.clone(), ready: false, commit: None };
@@ -35,8 +30,8 @@ impl Crabs {
             (job.mission.clone(), job.wanted.step, job.wanted.part)
         };
         let waits = match part {
-            Part::Item(item) => crate::missions::find(ground, &mission)?.state.has_open_before(step, item),
-            Part::Whole | Part::Turn(_) | Part::Arbiter(_) => false,
+            AttemptPart::Item(item) => crate::missions::find(ground, &mission)?.state.has_open_before(step, item),
+            AttemptPart::Whole | AttemptPart::Turn(_) | AttemptPart::Arbiter(_) => false,
         };
         let is_taken = {
             let mut inner = self.inner();
@@ -57,12 +52,7 @@ impl Crabs {
 
     /// A report that says where the work of the run stands counts only if that was merged with where it stands now, and only
     /// one at a time: who reports has the turn, or takes it. A crab that speaks an older version knows of no turns.
-    pub(super) fn must_have_turn(
-        &self,
-        ground: &Arc<Ground>,
-        dispatch: u64,
-        report: &StepReport,
-    ) -> Result<(), Problem> {
+    pub(super) fn must_have_turn(&self, ground: &Arc<Home>, dispatch: u64, report: &StepReport) -> Result<(), Problem> {
         let moves = report.commit.is_some() && report.status == "completed";
         if !(moves && knows_turns(report)) {
             return Ok(());
@@ -80,7 +70,7 @@ impl Crabs {
             true => Ok(()),
             false => {
                 let message = "the work of the run has moved on since this was merged with it";
-                Err(Problem::new(Status::Conflict, NO_MERGE_TURN, message)
+                Err(Problem::new(ProblemStatus::Conflict, NO_MERGE_TURN, message)
                     .hint("POST /v1/runs/merge-turn asks for the turn; merge again"))
             }
         }
@@ -88,7 +78,7 @@ impl Crabs {
 
     /// Whether the work of a run has moved on since a crab of an older version began, which knows of no turns: what it has
     /// pushed does not hold that.
-    pub(super) fn is_overtaken(&self, dispatch: u64, report: &StepReport, seen: &SeenRun) -> bool {
+    pub(super) fn is_overtaken(&self, dispatch: u64, report: &StepReport, seen: &RunSnapshot) -> bool {
         let from = self.inner().jobs.get(&dispatch).and_then(|job| job.started_from.clone());
         !knows_turns(report) && report.commit.is_some() && from.is_some_and(|from| from.as_deref() != tip(seen))
     }
@@ -100,12 +90,12 @@ fn knows_turns(report: &StepReport) -> bool {
 }
 
 /// What becomes of such a step: it is made again, from where the work stands.
-pub(super) fn overtaken() -> Report {
+pub(super) fn overtaken() -> AttemptReport {
     let error = "the work of the run has moved on meanwhile, and the worker is of a version that cannot merge with it";
-    Report::Failed { kind: FailureKind::Lost, error: error.to_owned(), outcome: Outcome::default() }
+    AttemptReport::Failed { kind: FailureKind::Lost, error: error.to_owned(), outcome: StepOutcome::default() }
 }
 
-impl Inner {
+impl RosterState {
     /// The handing-out that has the turn of a mission.
     fn has_turn(&self, mission: &str) -> Option<u64> {
         let mut held = self.jobs.iter().filter(|(_, job)| job.mission == mission);

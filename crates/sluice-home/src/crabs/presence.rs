@@ -7,18 +7,18 @@ use std::sync::atomic::Ordering;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{Heartbeat, OLDEST, PROTOCOL, works_with};
 use sluice_core::machine::RefusalCode;
-use sluice_engine::host::Clock;
-use sluice_engine::reactor::Message;
-use sluice_engine::workers::{Offer, WorkerId};
+use sluice_engine::host::EngineClock;
+use sluice_engine::reactor::ReactorMessage;
+use sluice_engine::workers::{WorkerId, WorkerOffer};
 
-use super::{Crab, Crabs, Inner, Post};
+use super::{RemoteWorker, Roster, RosterState, WorkerSink};
 use crate::clock::new_id;
 use crate::colonies;
-use crate::ground::Ground;
-use crate::house::Happened;
+use crate::ground::Home;
+use crate::house::RegistryChange;
 use crate::service::LOCAL;
 
 /// Crabs that are remembered; beyond that, those that have been gone for longest are forgotten.
@@ -52,16 +52,16 @@ pub struct Register {
 
 /// A crab that listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Connection(u64);
+pub struct WorkerConnection(u64);
 
-impl Crabs {
+impl Roster {
     /// Takes up the crabs that an earlier engine knew. Those that listened to it are given a moment to come back.
-    pub(crate) fn take_up(&self, ground: &Arc<Ground>) {
+    pub(crate) fn take_up(&self, ground: &Arc<Home>) {
         for (id, entry) in ground.house.of("crab/") {
             let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
             let is_present = entry["present"] == true;
             let listened = entry["listens"] == true;
-            let crab = Crab {
+            let crab = RemoteWorker {
                 colony: text("colony_id"),
                 name: text("name"),
                 role: text("role"),
@@ -85,7 +85,7 @@ impl Crabs {
     }
 
     /// A crab comes, or comes again.
-    pub fn register(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &Register) -> Result<Value, Problem> {
+    pub fn register(&self, ground: &Arc<Home>, keeper: Option<&str>, wanted: &Register) -> Result<Value, Problem> {
         must_be_understood(wanted.protocol)?;
         for (what, text) in [("name", &wanted.name), ("role", &wanted.role)] {
             colonies::must_be_a_name(what, text)?;
@@ -104,10 +104,12 @@ impl Crabs {
             let moves = self.inner().crabs.get(&id).is_some_and(|crab| crab.colony != colony);
             if moves && !self.inner().held_by(&id).is_empty() {
                 let message = format!("crab {id} is at work for its colony, and cannot go to another");
-                return Err(Problem::new(Status::Conflict, "crab_busy", message).hint("register it when it is idle"));
+                return Err(
+                    Problem::new(ProblemStatus::Conflict, "crab_busy", message).hint("register it when it is idle")
+                );
             }
         }
-        let crab = Crab {
+        let crab = RemoteWorker {
             colony: colony.to_owned(),
             name: wanted.name.clone(),
             role: wanted.role.clone(),
@@ -124,14 +126,14 @@ impl Crabs {
         let entries = self.too_many().into_iter().chain(crowd).map(|old| (format!("crab/{old}"), None));
         let entries = entries.chain([(format!("crab/{id}"), Some(entry(&crab)))]).collect();
         let data = json!({ "crab_id": id, "colony_id": crab.colony, "name": crab.name, "role": crab.role });
-        let registered = Happened { kind: "crab.registered", actor: &id, data, entries };
+        let registered = RegistryChange { kind: "crab.registered", actor: &id, data, entries };
         // It is in force as soon as it is on its way.
         ground.house.record(ground, registered).or_else(|it| if it.is_coming() { Ok(()) } else { Err(it) })?;
         offer(ground, &id, &crab, 1);
         let mut inner = self.inner();
         let old = inner.crabs.remove(&id);
         let comings = old.as_ref().map_or(0, |old| old.comings) + 1;
-        inner.crabs.insert(id.clone(), Crab { listens: old.and_then(|old| old.listens), comings, ..crab });
+        inner.crabs.insert(id.clone(), RemoteWorker { listens: old.and_then(|old| old.listens), comings, ..crab });
         await_listening(ground, &id, comings);
         Ok(inner.crabs.get(&id).map_or(Value::Null, |crab| inner.shown(&id, crab)))
     }
@@ -146,21 +148,21 @@ impl Crabs {
     /// Crabs of a token to be forgotten before it registers another one. A token whose crabs are all there gets no more.
     fn too_many_of(&self, keeper: Option<&str>, id: &str) -> Result<Vec<String>, Problem> {
         let Some(keeper) = keeper else { return Ok(Vec::new()) };
-        let is_kept = |crab: &Crab| crab.keeper.as_deref() == Some(keeper);
+        let is_kept = |crab: &RemoteWorker| crab.keeper.as_deref() == Some(keeper);
         let mut inner = self.inner();
         let others = inner.crabs.iter().filter(|(other, crab)| *other != id && is_kept(crab)).count();
         let excess = (others + 1).saturating_sub(MOST_CRABS_OF_ONE);
         let gone = inner.crabs.iter().filter(|(other, crab)| *other != id && is_kept(crab) && !crab.is_present).count();
         if gone < excess {
             let message = format!("this token has {others} crabs registered, and that is enough");
-            let problem = Problem::new(Status::TooMany, "too_many", message);
+            let problem = Problem::new(ProblemStatus::TooMany, "too_many", message);
             return Err(problem.hint("unregister some, or make another token: `sluice token create --scope worker`"));
         }
         Ok(inner.forget_gone(excess, |(other, crab)| other != id && is_kept(crab)))
     }
 
     /// A crab goes for good. What it holds is given to another.
-    pub fn unregister(&self, ground: &Arc<Ground>, keeper: Option<&str>, id: &str) -> Result<Value, Problem> {
+    pub fn unregister(&self, ground: &Arc<Home>, keeper: Option<&str>, id: &str) -> Result<Value, Problem> {
         self.must_keep(keeper, id)?;
         self.gone(ground, id, "crab.left");
         let inner = self.inner();
@@ -170,11 +172,11 @@ impl Crabs {
     /// A crab listens. What it holds is told again: it may not have heard.
     pub fn connect(
         &self,
-        ground: &Arc<Ground>,
+        ground: &Arc<Home>,
         keeper: Option<&str>,
         id: &str,
-        post: Post,
-    ) -> Result<Connection, Problem> {
+        post: WorkerSink,
+    ) -> Result<WorkerConnection, Problem> {
         self.must_keep(keeper, id)?;
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         {
@@ -188,11 +190,11 @@ impl Crabs {
         self.remember(ground, id, "crab.connected");
         self.heard(ground, id);
         self.tell_again(ground, id);
-        Ok(Connection(number))
+        Ok(WorkerConnection(number))
     }
 
     /// A crab's connection is gone, unless it has another by now.
-    pub fn disconnect(&self, ground: &Arc<Ground>, id: &str, connection: Connection) {
+    pub fn disconnect(&self, ground: &Arc<Home>, id: &str, connection: WorkerConnection) {
         {
             let mut inner = self.inner();
             let Some(crab) = inner.crabs.get_mut(id) else { return };
@@ -207,7 +209,7 @@ impl Crabs {
     }
 
     /// Gives up a crab that does not come back.
-    fn leave_unless_back(&self, ground: &Arc<Ground>, id: &str) {
+    fn leave_unless_back(&self, ground: &Arc<Home>, id: &str) {
         let (weak, id) = (Arc::downgrade(ground), id.to_owned());
         let Some(comings) = self.inner().crabs.get(&id).map(|crab| crab.comings) else { return };
         let moment = ground.clock.now().0.saturating_add(ground.config().workers.reconnect());
@@ -217,7 +219,7 @@ impl Crabs {
             if ground.clock.now().0.saturating_sub(moment) > ground.config().workers.reconnect() / 3 {
                 return ground.crabs.leave_unless_back(&ground, &id);
             }
-            let came = |crab: &Crab| crab.is_present || crab.comings != comings;
+            let came = |crab: &RemoteWorker| crab.is_present || crab.comings != comings;
             let is_back = ground.crabs.inner().crabs.get(&id).is_none_or(came);
             if !is_back {
                 // The loop that waits for moments must not wait for the store.
@@ -228,13 +230,13 @@ impl Crabs {
     }
 
     /// A crab gave a sign of life: what it holds is its own for another lease.
-    pub fn heard(&self, ground: &Ground, id: &str) {
+    pub fn heard(&self, ground: &Home, id: &str) {
         if !ground.may_act() {
             return; // nobody knows whose it is
         }
         let at = self.inner().held_by(id);
         if let Some(reporter) = ground.reporter.get() {
-            reporter.send(Message::Heard { worker: WorkerId(id.to_owned()), at });
+            reporter.send(ReactorMessage::Heard { worker: WorkerId(id.to_owned()), at });
         }
     }
 
@@ -243,7 +245,7 @@ impl Crabs {
     ///
     /// While the store may be another engine's nothing is said: that one may have given the crab's work away, and the crab
     /// pauses what nobody says is its own.
-    pub fn signed(&self, ground: &Ground, id: &str, sign: &Heartbeat) {
+    pub fn signed(&self, ground: &Home, id: &str, sign: &Heartbeat) {
         if !ground.may_act() {
             return;
         }
@@ -253,7 +255,7 @@ impl Crabs {
         }
         let Some(at) = &sign.dispatches else { return self.heard(ground, id) };
         let Some(reporter) = ground.reporter.get() else { return };
-        reporter.send(Message::Heard { worker: WorkerId(id.to_owned()), at: at.clone() });
+        reporter.send(ReactorMessage::Heard { worker: WorkerId(id.to_owned()), at: at.clone() });
         let held = self.inner().held_by(id);
         if !sign.finishing {
             held.iter()
@@ -266,29 +268,29 @@ impl Crabs {
     }
 
     /// A crab lost a lease: it is not there until it comes again.
-    pub(crate) fn lost(&self, ground: &Arc<Ground>, id: &str) {
+    pub(crate) fn lost(&self, ground: &Arc<Home>, id: &str) {
         self.gone(ground, id, "crab.lost");
     }
 
     /// A crab is not there any more.
-    fn gone(&self, ground: &Arc<Ground>, id: &str, kind: &str) {
+    fn gone(&self, ground: &Arc<Home>, id: &str, kind: &str) {
         // First: what it held is withdrawn by that, and nothing more is offered in its name.
         if let Some(crab) = self.inner().crabs.get_mut(id) {
             (crab.is_present, crab.is_awaited) = (false, false);
             crab.listens = None;
         }
         if let Some(reporter) = ground.reporter.get() {
-            reporter.send(Message::Left(WorkerId(id.to_owned())));
+            reporter.send(ReactorMessage::Left(WorkerId(id.to_owned())));
         }
         self.remember(ground, id, kind);
     }
 
     /// Writes down whether a crab is there. It is only for the next engine: what cannot be written fails nothing.
-    fn remember(&self, ground: &Ground, id: &str, kind: &str) {
+    fn remember(&self, ground: &Home, id: &str, kind: &str) {
         let Some(entry) = self.inner().crabs.get(id).map(entry) else { return };
         let data = json!({ "crab_id": id, "colony_id": entry["colony_id"], "name": entry["name"] });
         let entries = vec![(format!("crab/{id}"), Some(entry))];
-        if let Err(problem) = ground.house.record(ground, Happened { kind, actor: id, data, entries }) {
+        if let Err(problem) = ground.house.record(ground, RegistryChange { kind, actor: id, data, entries }) {
             ground.log.line(&format!("{kind} of {id} is not written down: {}", problem.message));
         }
     }
@@ -302,7 +304,7 @@ impl Crabs {
                 let message =
                     format!("crab {id} ({}) is at work from another home: this one is a copy of it", crab.name);
                 let hint = "remove the file `crab` from one of the two homes to make it a worker of its own, or stop the other";
-                Err(Problem::new(Status::Conflict, ELSEWHERE, message).hint(hint))
+                Err(Problem::new(ProblemStatus::Conflict, ELSEWHERE, message).hint(hint))
             }
             (Some(_) | None, _) => Ok(()),
         }
@@ -316,7 +318,7 @@ impl Crabs {
             return Ok(());
         }
         let message = format!("Not allowed: crab {id} was registered with another token");
-        Err(Problem::new(Status::Forbidden, RefusalCode::NotYours.as_str(), message))
+        Err(Problem::new(ProblemStatus::Forbidden, RefusalCode::NotYours.as_str(), message))
     }
 }
 
@@ -326,7 +328,7 @@ pub(super) fn unknown(id: &str) -> Problem {
 
 /// A crab that has registered is waited for for as long as one that is away. If it does not listen by then, another of its
 /// id may come.
-fn await_listening(ground: &Arc<Ground>, id: &str, comings: u64) {
+fn await_listening(ground: &Arc<Home>, id: &str, comings: u64) {
     let (weak, id) = (Arc::downgrade(ground), id.to_owned());
     let moment = ground.clock.now().0.saturating_add(ground.config().workers.reconnect());
     ground.later.at(moment, move || {
@@ -346,34 +348,34 @@ fn must_be_understood(protocol: Option<u32>) -> Result<(), Problem> {
     let theirs = protocol.unwrap_or_default();
     let message =
         format!("the worker speaks version {theirs} of the work protocol; this engine speaks {OLDEST} to {PROTOCOL}");
-    Err(Problem::new(Status::Conflict, "protocol_too_old", message).hint("update the worker"))
+    Err(Problem::new(ProblemStatus::Conflict, "protocol_too_old", message).hint("update the worker"))
 }
 
-fn entry(crab: &Crab) -> Value {
+fn entry(crab: &RemoteWorker) -> Value {
     json!({
         "colony_id": crab.colony, "name": crab.name, "role": crab.role, "keeper": crab.keeper,
         "instance": crab.instance, "present": crab.is_present, "listens": crab.listens.is_some(), "registered_at_ms": crab.registered_at_ms,
     })
 }
 
-impl Crabs {
+impl Roster {
     /// Tells the engine again what a crab can take, as it is now.
-    pub(super) fn offer_again(&self, ground: &Ground, id: &str) {
+    pub(super) fn offer_again(&self, ground: &Home, id: &str) {
         self.inner().offer_again(ground, id);
     }
 }
 
-impl Crab {
+impl RemoteWorker {
     /// Earlier a worker's token could register for this machine's own work; it gets none any more.
     fn may_work(&self) -> bool {
         !(self.colony == LOCAL && self.keeper.is_some())
     }
 }
 
-impl Inner {
+impl RosterState {
     /// The same. What only waits for others keeps nothing from being done.
-    pub(super) fn offer_again(&self, ground: &Ground, id: &str) {
-        let is_offered = |crab: &&Crab| crab.is_present && !crab.is_finishing && crab.may_work();
+    pub(super) fn offer_again(&self, ground: &Home, id: &str) {
+        let is_offered = |crab: &&RemoteWorker| crab.is_present && !crab.is_finishing && crab.may_work();
         if let Some(crab) = self.crabs.get(id).filter(is_offered) {
             let waiting = self.jobs.values().filter(|job| job.crab == id && job.waits_for_turn).count();
             offer(ground, id, crab, 1 + waiting);
@@ -382,8 +384,8 @@ impl Inner {
 }
 
 /// Tells the engine what a crab can take.
-fn offer(ground: &Ground, id: &str, crab: &Crab, capacity: usize) {
-    let offer = Offer {
+fn offer(ground: &Home, id: &str, crab: &RemoteWorker, capacity: usize) {
+    let offer = WorkerOffer {
         id: WorkerId(id.to_owned()),
         role: crab.role.clone(),
         group: crab.colony.clone(),
@@ -391,7 +393,7 @@ fn offer(ground: &Ground, id: &str, crab: &Crab, capacity: usize) {
         lease: Some(ground.config().workers.lease()),
     };
     if let Some(reporter) = ground.reporter.get() {
-        reporter.send(Message::Joined(offer));
+        reporter.send(ReactorMessage::Joined(offer));
     }
 }
 

@@ -8,24 +8,24 @@ use sluice_api::work::{
     LARGEST_REPORT, LITERAL, LONGEST_PROGRESS, LONGEST_STDERR, LONGEST_SUMMARY, LONGEST_VALUE, LONGEST_WORD, PROTOCOL,
     StepOrder, StepPermissions, StepReport, TokenUsage,
 };
-use sluice_core::lifecycle::Permissions;
-use sluice_core::recipe::{Data, FailureKind, Prompt, Work};
-use sluice_core::run::{Job as Asked, Outcome, Perform, Report, Usage, is_folder};
+use sluice_core::lifecycle::AgentPermissions;
+use sluice_core::recipe::{Data, FailureKind, StepPrompt, StepWork};
+use sluice_core::run::{AgentUsage, AttemptReport, Perform, RunJob, StepOutcome, is_folder};
 use sluice_worker::harness::result::result;
 
 use super::task_id;
 use crate::bounds::cut;
-use crate::runs::{SeenRun, performance};
+use crate::runs::{RunSnapshot, performance};
 use crate::view_run::plain;
-use crate::workbench::{Clean, data};
+use crate::workbench::{HomeRedactor, data};
 
 /// A report as a worker sends it. Each field of what it says is named, so that one that is added is not forgotten.
-pub(crate) fn written(run_id: String, report: &Report) -> StepReport {
+pub(crate) fn written(run_id: String, report: &AttemptReport) -> StepReport {
     let (status, failure, error, outcome) = match report {
-        Report::Completed(outcome) => ("completed", None, None, outcome),
-        Report::Failed { kind, error, outcome } => ("failed", Some(failure_word(*kind)), Some(error), outcome),
+        AttemptReport::Completed(outcome) => ("completed", None, None, outcome),
+        AttemptReport::Failed { kind, error, outcome } => ("failed", Some(failure_word(*kind)), Some(error), outcome),
     };
-    let Outcome { summary, result, output, exit_code, stderr, commit, usage } = outcome;
+    let StepOutcome { summary, result, output, exit_code, stderr, commit, usage } = outcome;
     fitted(StepReport {
         protocol: Some(PROTOCOL),
         run_id,
@@ -58,8 +58,8 @@ fn fitted(report: StepReport) -> StepReport {
     StepReport { status: "failed".to_owned(), failure, error: Some(error), output, summary: None, ..shortened }
 }
 
-fn written_usage(usage: &Usage) -> TokenUsage {
-    let Usage { input, cached, output, total, cost } = *usage;
+fn written_usage(usage: &AgentUsage) -> TokenUsage {
+    let AgentUsage { input, cached, output, total, cost } = *usage;
     #[expect(clippy::cast_precision_loss, reason = "a double holds every cost below nine billion dollars exactly")]
     let dollars = |millionths: u64| millionths as f64 / 1e6;
     TokenUsage {
@@ -71,11 +71,11 @@ fn written_usage(usage: &Usage) -> TokenUsage {
     }
 }
 
-fn read_usage(usage: TokenUsage) -> Usage {
+fn read_usage(usage: TokenUsage) -> AgentUsage {
     let TokenUsage { prompt_tokens, cached_tokens, completion_tokens, total_tokens, cost_usd } = usage;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` ends at the limits of the type")]
     let millionths = |dollars: f64| (dollars * 1e6).round() as u64;
-    Usage {
+    AgentUsage {
         input: prompt_tokens,
         cached: cached_tokens,
         output: completion_tokens,
@@ -85,7 +85,7 @@ fn read_usage(usage: TokenUsage) -> Usage {
 }
 
 /// What a worker's report means to its run; no secret of it stays.
-pub(super) fn read(clean: &Clean, wanted: &StepReport) -> Result<Report, Problem> {
+pub(super) fn read(clean: &HomeRedactor, wanted: &StepReport) -> Result<AttemptReport, Problem> {
     let StepReport {
         protocol,
         run_id: _, // says which attempt, which the caller has found
@@ -113,13 +113,13 @@ pub(super) fn read(clean: &Clean, wanted: &StepReport) -> Result<Report, Problem
     let value = output.as_ref().map_or(0, |value| value.to_string().len());
     if value > LONGEST_VALUE {
         let error = format!("its output has {value} bytes, more than the {LONGEST_VALUE} that are kept");
-        return Ok(Report::Failed { kind: FailureKind::Failed, error, outcome: Outcome::default() });
+        return Ok(AttemptReport::Failed { kind: FailureKind::Failed, error, outcome: StepOutcome::default() });
     }
     let said = clean.text(summary.as_deref().unwrap_or_default());
     let is_literal = protocol.is_some_and(|version| version >= LITERAL);
     let in_summary = if is_literal { None } else { Some(result(&said)) };
     let whole = || cut(&said, LONGEST_SUMMARY);
-    let outcome = Outcome {
+    let outcome = StepOutcome {
         summary: match &in_summary {
             Some(read) if word.is_none() => cut(&read.summary, LONGEST_SUMMARY),
             Some(_) | None => whole(),
@@ -136,12 +136,12 @@ pub(super) fn read(clean: &Clean, wanted: &StepReport) -> Result<Report, Problem
         usage: token_usage.map(|usage| Box::new(read_usage(usage))),
     };
     match status.as_str() {
-        "completed" => Ok(Report::Completed(outcome)),
+        "completed" => Ok(AttemptReport::Completed(outcome)),
         "failed" => {
             let kind = failure.as_deref().map_or(Ok(FailureKind::Failed), failure_kind)?;
             let said = error.as_deref().map_or_else(whole, |error| cut(&clean.text(error), LONGEST_SUMMARY));
             let error = if said.is_empty() { "the crab says that it failed".to_owned() } else { said };
-            Ok(Report::Failed { kind, error, outcome })
+            Ok(AttemptReport::Failed { kind, error, outcome })
         }
         other => Err(Problem::bad_request(format!("`{other}` is no end of a run")).hint("completed or failed")),
     }
@@ -164,7 +164,7 @@ fn failure_kind(word: &str) -> Result<FailureKind, Problem> {
 }
 
 /// What the engine adds to a step before it hands it out.
-pub(super) struct HandOut {
+pub(super) struct StepHandOut {
     pub(super) dispatch: u64,
     pub(super) repository: Option<String>,
     pub(super) lease_ms: u64,
@@ -173,17 +173,19 @@ pub(super) struct HandOut {
 }
 
 /// What a worker is told about its step.
-pub(super) fn order(seen: &SeenRun, wanted: &Perform, hand_out: HandOut) -> StepOrder {
-    let HandOut { dispatch, repository, lease_ms, away_ms, agent_token } = hand_out;
+pub(super) fn order(seen: &RunSnapshot, wanted: &Perform, hand_out: StepHandOut) -> StepOrder {
+    let StepHandOut { dispatch, repository, lease_ms, away_ms, agent_token } = hand_out;
     let Perform { step: id, attempt, part, role, job, own_workspace, harness, permissions } = wanted;
     let step = seen.plan.recipe.step(*id);
     let none = Vec::new();
     // What an earlier version stored does not tell; the worker is not told that it stands nowhere.
     let is_told = |folder_at: &Vec<usize>| !folder_at.is_empty() || !asks_for_folder(&step.work, job);
     let (prompt, folder_at, script) = match job {
-        Asked::Agent { prompt, folder_at } | Asked::Arbiter { prompt, folder_at } => (prompt.as_str(), folder_at, None),
-        Asked::Script(script) | Asked::Gate(script) => ("", &none, Some(script)),
-        Asked::Task { summary, .. } => (summary.as_str(), &none, None),
+        RunJob::Agent { prompt, folder_at } | RunJob::Arbiter { prompt, folder_at } => {
+            (prompt.as_str(), folder_at, None)
+        }
+        RunJob::Script(script) | RunJob::Gate(script) => ("", &none, Some(script)),
+        RunJob::Task { summary, .. } => (summary.as_str(), &none, None),
     };
     StepOrder {
         protocol: Some(PROTOCOL),
@@ -199,7 +201,7 @@ pub(super) fn order(seen: &SeenRun, wanted: &Perform, hand_out: HandOut) -> Step
         worktree_at: Some(folder_at).filter(|at| is_told(at)).cloned(),
         worktree_in: Some(folder_in(&step.work)),
         kind: step.work.kind().to_owned(),
-        is_arbiter: matches!(job, Asked::Arbiter { .. }),
+        is_arbiter: matches!(job, RunJob::Arbiter { .. }),
         script: script.map(|it| it.script.clone()),
         environment: script.map(|it| it.environment.clone()),
         attempt: *attempt,
@@ -207,8 +209,8 @@ pub(super) fn order(seen: &SeenRun, wanted: &Perform, hand_out: HandOut) -> Step
         performance: performance(&seen.id, *id, *attempt, *part),
         harness: harness.clone(),
         permissions: match permissions {
-            Permissions::Full => StepPermissions::Full,
-            Permissions::Reduced => StepPermissions::Reduced,
+            AgentPermissions::Full => StepPermissions::Full,
+            AgentPermissions::Reduced => StepPermissions::Reduced,
         },
         own_workspace: *own_workspace,
         repo: repository,
@@ -220,25 +222,28 @@ pub(super) fn order(seen: &SeenRun, wanted: &Perform, hand_out: HandOut) -> Step
 }
 
 /// Whether the folder of the run stands in what an agent is told.
-fn asks_for_folder(work: &Work, job: &Asked) -> bool {
+fn asks_for_folder(work: &StepWork, job: &RunJob) -> bool {
     let prompt = match (work, job) {
-        (Work::AgentLoop { arbiter, .. }, Asked::Arbiter { .. }) => arbiter,
-        (Work::Agent { prompt } | Work::AgentLoop { prompt, .. } | Work::ParallelAgents { prompt, .. }, _) => prompt,
-        (Work::Script { .. } | Work::Gate { .. } | Work::Task(_), _) => return false,
+        (StepWork::AgentLoop { arbiter, .. }, RunJob::Arbiter { .. }) => arbiter,
+        (
+            StepWork::Agent { prompt } | StepWork::AgentLoop { prompt, .. } | StepWork::ParallelAgents { prompt, .. },
+            _,
+        ) => prompt,
+        (StepWork::Script { .. } | StepWork::Gate { .. } | StepWork::Task(_), _) => return false,
     };
-    let (Prompt::Text(text) | Prompt::File { content: Some(text), .. }) = prompt else { return false };
+    let (StepPrompt::Text(text) | StepPrompt::File { content: Some(text), .. }) = prompt else { return false };
     text.fill_telling(&|_| Some(String::new()), &is_folder).is_ok_and(|(_, at)| !at.is_empty())
 }
 
 /// The variables of a command's environment that hold the folder of the run.
-fn folder_in(work: &Work) -> Vec<String> {
-    let (Work::Script { command } | Work::Gate { command, .. }) = work else { return Vec::new() };
+fn folder_in(work: &StepWork) -> Vec<String> {
+    let (StepWork::Script { command } | StepWork::Gate { command, .. }) = work else { return Vec::new() };
     command.environment.iter().filter(|(_, path)| is_folder(path)).map(|(name, _)| name.as_str().to_owned()).collect()
 }
 
 /// The commit at which the work of a run stands. A run that an earlier version stored does not say: there it is the commit
 /// of the step that ended last.
-pub(super) fn tip(seen: &SeenRun) -> Option<&str> {
+pub(super) fn tip(seen: &RunSnapshot) -> Option<&str> {
     if let Some(work) = &seen.state.work {
         return Some(work);
     }
@@ -251,10 +256,15 @@ pub(super) fn tip(seen: &SeenRun) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn outcome() -> Outcome {
-        let usage =
-            Usage { input: Some(1200), cached: Some(800), output: Some(34), total: None, cost: Some(12_345_678_901) };
-        Outcome {
+    fn outcome() -> StepOutcome {
+        let usage = AgentUsage {
+            input: Some(1200),
+            cached: Some(800),
+            output: Some(34),
+            total: None,
+            cost: Some(12_345_678_901),
+        };
+        StepOutcome {
             summary: "Verdict: PASS\nis what the summary says".into(),
             result: Some("FAIL".into()),
             output: Data::List(vec![Data::Number("2.5".into()), Data::Null, Data::Text("x".into())]),
@@ -267,11 +277,11 @@ mod tests {
 
     #[test]
     fn a_report_of_a_worker_arrives_as_it_was_sent() {
-        let (clean, bare) = (Clean::of_nothing(), Outcome { output: Data::Null, ..Outcome::default() });
+        let (clean, bare) = (HomeRedactor::of_nothing(), StepOutcome { output: Data::Null, ..StepOutcome::default() });
         let kinds = [FailureKind::Failed, FailureKind::Timeout, FailureKind::Crashed, FailureKind::Lost];
-        let failed = |kind| Report::Failed { kind, error: "exit code 3".into(), outcome: outcome() };
-        let said = Outcome { summary: "Verdict: PASS".into(), ..bare.clone() };
-        let completed = [outcome(), bare, said].map(Report::Completed);
+        let failed = |kind| AttemptReport::Failed { kind, error: "exit code 3".into(), outcome: outcome() };
+        let said = StepOutcome { summary: "Verdict: PASS".into(), ..bare.clone() };
+        let completed = [outcome(), bare, said].map(AttemptReport::Completed);
         for report in completed.into_iter().chain(kinds.map(failed)) {
             let sent = serde_json::to_string(&written("run".into(), &report)).unwrap();
             assert_eq!(read(&clean, &serde_json::from_str(&sent).unwrap()), Ok(report));
@@ -283,7 +293,7 @@ mod tests {
         let odd = "\u{1}".repeat(LONGEST_STDERR);
         let sent = |output: &str| {
             let (output, stderr) = (Data::Text(output.to_owned()), Some(odd.clone()));
-            written("run".into(), &Report::Completed(Outcome { output, stderr, ..outcome() }))
+            written("run".into(), &AttemptReport::Completed(StepOutcome { output, stderr, ..outcome() }))
         };
         let (fits, too_large) = (sent("x"), sent(&odd.repeat(2)));
         assert!(fits.stderr.is_some_and(|text| text.contains("bytes left out")) && fits.status == "completed");
@@ -298,7 +308,9 @@ mod tests {
             summary: Some("It works.\n\nVerdict: PASS".into()),
             ..StepReport::default()
         };
-        let Ok(Report::Completed(outcome)) = read(&Clean::of_nothing(), &said) else { panic!("it is completed") };
+        let Ok(AttemptReport::Completed(outcome)) = read(&HomeRedactor::of_nothing(), &said) else {
+            panic!("it is completed")
+        };
         assert_eq!(outcome.result.as_deref(), Some("PASS"));
         assert!(matches!(outcome.output, Data::Text(_)), "{outcome:?}");
     }

@@ -8,26 +8,26 @@ use serde_json::{Value, json};
 use sluice_api::problem::Problem;
 use sluice_api::work::StepStart;
 
-use super::{Crabs, usual_name};
-use crate::ground::Ground;
+use super::{Roster, usual_name};
+use crate::ground::Home;
 
 /// What a message of a crab is about, as its envelope or its payload says.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct About<'a> {
+pub struct MessageSubject<'a> {
     /// The attempt.
     pub run: Option<&'a str>,
     /// The task.
     pub task: Option<&'a str>,
 }
 
-impl Crabs {
+impl Roster {
     /// The attempt that a crab speaks of. One that was given and has not begun begins with this.
     pub fn spoken_of(
         &self,
-        ground: &Arc<Ground>,
+        ground: &Arc<Home>,
         keeper: Option<&str>,
         crab: &str,
-        about: About<'_>,
+        about: MessageSubject<'_>,
     ) -> Result<String, Problem> {
         let held: Vec<(u64, String, Option<String>)> = {
             let inner = self.inner();
@@ -64,7 +64,7 @@ impl Crabs {
     }
 
     /// An answer to a crab's message, in the envelope that crabs know.
-    pub fn reply(&self, ground: &Ground, said: &Value, kind: &str, payload: &Value) -> Value {
+    pub fn reply(&self, ground: &Home, said: &Value, kind: &str, payload: &Value) -> Value {
         let told = |key: &str| payload[key].as_str().or_else(|| said[key].as_str()).map(str::to_owned);
         let about = ["mission_id", "task_id", "run_id"].map(told);
         let mut reply = self.enveloped(ground, about, json!({ "type": kind, "payload": payload }));

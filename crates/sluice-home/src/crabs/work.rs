@@ -3,30 +3,30 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{
-    Dispatched, HeartbeatAnswered, HeldSteps, LONGEST_PROGRESS, StepProgress, StepReport, StepStart, ToWorker,
+    HeartbeatAnswer, HeldSteps, LONGEST_PROGRESS, StepDispatch, StepProgress, StepReport, StepStart, ToWorker,
 };
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::StepId;
-use sluice_core::run::{Effect, Report, StepStatus};
-use sluice_engine::actor::Outcome as Reported;
+use sluice_core::run::{AttemptReport, RunEffect, StepStatus};
+use sluice_engine::actor::EffectOutcome;
 use sluice_engine::codec::run_effect;
-use sluice_engine::host::Clock;
-use sluice_engine::reactor::{Assignment, Message, too_late};
+use sluice_engine::host::EngineClock;
+use sluice_engine::reactor::{Assignment, ReactorMessage, too_late};
 use sluice_worker::session::SessionId;
 
 use super::merge_turn::overtaken;
-use super::protocol::{HandOut, order, read, tip};
-use super::{Crabs, Inner, Job, Over, task_id, usual_name};
+use super::protocol::{StepHandOut, order, read, tip};
+use super::{EndedAttempt, LeasedStep, Roster, RosterState, task_id, usual_name};
 use crate::bounds::cut;
 use crate::colonies;
-use crate::ground::Ground;
+use crate::ground::Home;
 use crate::hands::run::listed;
 use crate::house::{forget, note, replace, settle};
-use crate::runs::{self, SeenRun};
+use crate::runs::{self, RunSnapshot};
 use crate::service::{refused, wait};
-use crate::undone::{Unavailable, Undone, settled};
+use crate::undone::{PerformError, UnavailableReason, settled};
 use crate::workbench::token;
 
 /// Attempts that are over and still known by their names, so that what a crab says twice is understood.
@@ -35,15 +35,15 @@ const MOST_OVER: usize = 10_000;
 /// How often the progress of an attempt is written down, in milliseconds; what is said between is told by the next.
 const PROGRESS_EVERY: i64 = 1000;
 
-impl Crabs {
+impl Roster {
     /// A step was handed to a crab, by this engine or by an earlier one. Called by the engine's loop: it only notes.
     pub(crate) fn assigned(&self, assignment: &Assignment, attempt: Option<String>) -> Option<u64> {
         let Assignment { stream, effect, dispatch, worker } = assignment;
         let (Some(mission), Some(worker)) = (runs::id_of(stream), worker) else { return None };
-        let Ok(Effect::Perform(wanted)) = run_effect::read(&effect.data) else { return None };
+        let Ok(RunEffect::Perform(wanted)) = run_effect::read(&effect.data) else { return None };
         let mut inner = self.inner();
         inner.assigned += 1;
-        let job = Job {
+        let job = LeasedStep {
             crab: worker.0.clone(),
             mission: mission.to_owned(),
             stream: stream.clone(),
@@ -61,7 +61,7 @@ impl Crabs {
     }
 
     /// A step is not a crab's any more. Called by the engine's loop. Whether the crab is lost with it.
-    pub(crate) fn withdrawn(&self, ground: &Ground, dispatch: u64, is_lost: bool) -> Option<String> {
+    pub(crate) fn withdrawn(&self, ground: &Home, dispatch: u64, is_lost: bool) -> Option<String> {
         let mut inner = self.inner();
         let job = inner.jobs.remove(&dispatch)?;
         // One that lost its lease gets nothing until it comes again.
@@ -72,7 +72,7 @@ impl Crabs {
             forget(ground, &progress_of(dispatch));
         }
         if let Some(name) = &job.attempt {
-            let over = Over { name: name.clone(), crab: job.crab.clone(), counted_as: job.reports.clone() };
+            let over = EndedAttempt { name: name.clone(), crab: job.crab.clone(), counted_as: job.reports.clone() };
             inner.over.push_back(over);
             let excess = inner.over.len().saturating_sub(MOST_OVER);
             inner.over.drain(..excess);
@@ -80,69 +80,72 @@ impl Crabs {
         if let (false, Some((_, post))) =
             (job.reports.is_some(), inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()))
         {
-            post(self.envelope(ground, dispatch, &job, ToWorker::Revoked(Dispatched { dispatch })));
+            post(self.envelope(ground, dispatch, &job, ToWorker::Revoked(StepDispatch { dispatch })));
         }
         Some(job.crab)
     }
 
     /// Tells a crab that listens what it was given.
-    pub(crate) fn tell(&self, ground: &Ground, dispatch: u64) -> Result<(), Unavailable> {
+    pub(crate) fn tell(&self, ground: &Home, dispatch: u64) -> Result<(), UnavailableReason> {
         let Some(mission) = self.inner().jobs.get(&dispatch).map(|job| job.mission.clone()) else { return Ok(()) };
-        let Ok(Some(seen)) = settled(ground.tasks.load_run(&mission).map_err(Undone::from))? else { return Ok(()) };
+        let Ok(Some(seen)) = settled(ground.tasks.load_run(&mission).map_err(PerformError::from))? else {
+            return Ok(());
+        };
         let repository = colonies::repository(ground, seen.colony());
         let mut inner = self.inner();
-        let Inner { crabs, jobs, .. } = &mut *inner;
+        let RosterState { crabs, jobs, .. } = &mut *inner;
         let Some(job) = jobs.get_mut(&dispatch) else { return Ok(()) };
         let Some((_, post)) = crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()) else { return Ok(()) };
         let performance = SessionId::new(job.performance());
-        let secret = performance.map_err(Undone::from).and_then(|id| token(&id, &ground.places.attempt(id.as_str())));
+        let secret =
+            performance.map_err(PerformError::from).and_then(|id| token(&id, &ground.places.attempt(id.as_str())));
         let agent_token = settled(secret)?.ok();
         let workers = ground.config().workers.clone();
         let (lease_ms, away_ms) = (workers.lease().unsigned_abs(), workers.reconnect().unsigned_abs());
         job.started_from.get_or_insert_with(|| tip(&seen).map(str::to_owned));
-        let order = order(&seen, &job.wanted, HandOut { dispatch, repository, lease_ms, away_ms, agent_token });
+        let order = order(&seen, &job.wanted, StepHandOut { dispatch, repository, lease_ms, away_ms, agent_token });
         post(self.envelope(ground, dispatch, job, ToWorker::Assigned(Box::new(order))));
         // It may have been away when that was decided.
         if let StepStatus::Stopping(..) = seen.state.step(job.wanted.step).status {
-            post(self.envelope(ground, dispatch, job, ToWorker::Stop(Dispatched { dispatch })));
+            post(self.envelope(ground, dispatch, job, ToWorker::Stop(StepDispatch { dispatch })));
         }
         Ok(())
     }
 
     /// Tells a crab what it holds, and so what it does not, in answer to a sign that says what it is at. Told under the lock:
     /// whatever it was told before is part of it.
-    pub(super) fn tell_what_is_held(&self, ground: &Ground, crab: &str, at: &[u64], sent_ms: Option<u64>) {
+    pub(super) fn tell_what_is_held(&self, ground: &Home, crab: &str, at: &[u64], sent_ms: Option<u64>) {
         let inner = self.inner();
         let Some((_, post)) = inner.crabs.get(crab).and_then(|crab| crab.listens.as_ref()) else { return };
         let held = || inner.jobs.iter().filter(|(_, job)| job.crab == crab);
         let held = HeldSteps {
             dispatches: held().map(|(dispatch, _)| *dispatch).collect(),
             performances: held().map(|(_, job)| job.performance()).collect(),
-            answers: Some(HeartbeatAnswered { dispatches: at.to_vec(), sent_ms }),
+            answers: Some(HeartbeatAnswer { dispatches: at.to_vec(), sent_ms }),
         };
         post(self.enveloped(ground, [None, None, None], ToWorker::Held(held)));
     }
 
     /// The run wants a part of a step ended; its crab ends it and reports.
-    pub(crate) fn stop(&self, ground: &Ground, wanted: &str) {
+    pub(crate) fn stop(&self, ground: &Home, wanted: &str) {
         let inner = self.inner();
         for (dispatch, job) in &inner.jobs {
             let listens = inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref());
             if let (true, Some((_, post))) = (job.performance() == wanted, listens) {
-                post(self.envelope(ground, *dispatch, job, ToWorker::Stop(Dispatched { dispatch: *dispatch })));
+                post(self.envelope(ground, *dispatch, job, ToWorker::Stop(StepDispatch { dispatch: *dispatch })));
             }
         }
     }
 
     /// Tells a crab again everything that it holds. What cannot be read now it is told when it has given its next sign
     /// without naming it.
-    pub(super) fn tell_again(&self, ground: &Ground, crab: &str) {
+    pub(super) fn tell_again(&self, ground: &Home, crab: &str) {
         let held = self.inner().held_by(crab);
         held.into_iter().for_each(|dispatch| drop(self.tell(ground, dispatch)));
     }
 
     /// A crab begins.
-    pub fn start(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &StepStart) -> Result<Value, Problem> {
+    pub fn start(&self, ground: &Arc<Home>, keeper: Option<&str>, wanted: &StepStart) -> Result<Value, Problem> {
         self.must_see(keeper, &wanted.crab_id)?;
         self.must_keep(keeper, &wanted.crab_id)?;
         self.heard(ground, &wanted.crab_id);
@@ -165,7 +168,7 @@ impl Crabs {
         }
         let Some((dispatch, effect, begun)) = found else {
             let message = format!("task {} is not assigned to crab {}", wanted.task_id, wanted.crab_id);
-            return Err(Problem::new(Status::Conflict, RefusalCode::NotReady.as_str(), message)
+            return Err(Problem::new(ProblemStatus::Conflict, RefusalCode::NotReady.as_str(), message)
                 .hint("a crab begins with what it was assigned; GET /v1/tasks says what that is"));
         };
         let run_id = match (begun.clone(), &wanted.run_id) {
@@ -173,7 +176,7 @@ impl Crabs {
             (Some(begun), Some(wanted)) if begun == *wanted => begun,
             (Some(begun), Some(_)) => {
                 let message = format!("task {} has begun as run {begun}", wanted.task_id);
-                return Err(Problem::new(Status::Conflict, "conflict", message).hint("use that run_id"));
+                return Err(Problem::new(ProblemStatus::Conflict, "conflict", message).hint("use that run_id"));
             }
             (None, Some(wanted)) => wanted.clone(),
             (None, None) => usual_name(&seen.id, dispatch),
@@ -187,10 +190,10 @@ impl Crabs {
     }
 
     /// The handing-out of a task to a crab, its effect, and the name of the attempt if it has begun.
-    fn given(&self, seen: &SeenRun, wanted: &StepStart) -> Option<(u64, String, Option<String>)> {
+    fn given(&self, seen: &RunSnapshot, wanted: &StepStart) -> Option<(u64, String, Option<String>)> {
         let inner = self.inner();
         let mut held = inner.jobs.iter().filter(|(_, job)| job.crab == wanted.crab_id && job.mission == seen.id);
-        let is_it = |job: &Job| {
+        let is_it = |job: &LeasedStep| {
             let step = seen.plan.recipe.step(job.wanted.step).name.as_str();
             task_id(&job.mission, step, job.wanted.part) == wanted.task_id
         };
@@ -200,7 +203,7 @@ impl Crabs {
     /// Notes that a crab has begun, under the name that it gives.
     fn begin(
         &self,
-        ground: &Ground,
+        ground: &Home,
         wanted: &StepStart,
         run_id: &str,
         dispatch: u64,
@@ -216,11 +219,13 @@ impl Crabs {
         };
         if is_taken {
             let message = format!("run_id {run_id} is taken by another attempt");
-            return Err(Problem::new(Status::Conflict, "conflict", message).hint("leave it out, or choose another"));
+            return Err(
+                Problem::new(ProblemStatus::Conflict, "conflict", message).hint("leave it out, or choose another")
+            );
         }
         let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
         let (stream, name) = (runs::stream(&wanted.mission_id), run_id.to_owned());
-        let asked = reporter.ask(|token| Message::Begun { token: Some(token), stream, effect, dispatch, name });
+        let asked = reporter.ask(|token| ReactorMessage::Begun { token: Some(token), stream, effect, dispatch, name });
         wait(reporter, &asked, &wanted.task_id)?;
         if let Some(job) = self.inner().jobs.get_mut(&dispatch) {
             job.attempt = Some(run_id.to_owned());
@@ -234,7 +239,7 @@ impl Crabs {
     }
 
     /// The attempt of this name, and what is known of its end.
-    pub(super) fn attempt(&self, ground: &Ground, keeper: Option<&str>, run_id: &str) -> Result<Attempt, Problem> {
+    pub(super) fn attempt(&self, ground: &Home, keeper: Option<&str>, run_id: &str) -> Result<RemoteAttempt, Problem> {
         let found = {
             let inner = self.inner();
             let mut held = inner.jobs.iter().filter(|(_, job)| inner.sees(keeper, &job.crab));
@@ -242,11 +247,13 @@ impl Crabs {
             let over = || inner.over.iter().rev().find(|it| it.name == run_id && inner.sees(keeper, &it.crab));
             match held {
                 Some((dispatch, job)) => {
-                    Some(Attempt { crab: job.crab.clone(), held: Some(*dispatch), counted_as: None })
+                    Some(RemoteAttempt { crab: job.crab.clone(), held: Some(*dispatch), counted_as: None })
                 }
-                None => {
-                    over().map(|it| Attempt { crab: it.crab.clone(), held: None, counted_as: it.counted_as.clone() })
-                }
+                None => over().map(|it| RemoteAttempt {
+                    crab: it.crab.clone(),
+                    held: None,
+                    counted_as: it.counted_as.clone(),
+                }),
             }
         };
         if found.is_none() && is_starting(ground) {
@@ -267,7 +274,7 @@ impl Crabs {
     }
 
     /// A crab says how it is going.
-    pub fn update(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &StepProgress) -> Result<Value, Problem> {
+    pub fn update(&self, ground: &Arc<Home>, keeper: Option<&str>, wanted: &StepProgress) -> Result<Value, Problem> {
         let attempt = self.attempt(ground, keeper, &wanted.run_id)?;
         let dispatch = attempt.held.ok_or_else(late)?;
         let (mission, task) = self.about(ground, dispatch)?;
@@ -286,7 +293,7 @@ impl Crabs {
     }
 
     /// Whether the progress of an attempt is written down now, or too little time has passed since it was.
-    fn progresses(&self, ground: &Ground, dispatch: u64) -> bool {
+    fn progresses(&self, ground: &Home, dispatch: u64) -> bool {
         let now = ground.clock.now().0;
         let mut inner = self.inner();
         let Some(job) = inner.jobs.get_mut(&dispatch) else { return false };
@@ -311,7 +318,7 @@ impl Crabs {
     }
 
     /// The mission and the task of what is handed out.
-    pub(super) fn about(&self, ground: &Ground, dispatch: u64) -> Result<(String, String), Problem> {
+    pub(super) fn about(&self, ground: &Home, dispatch: u64) -> Result<(String, String), Problem> {
         let found = self.inner().jobs.get(&dispatch).map(|job| (job.mission.clone(), job.wanted.clone()));
         let (mission, wanted) = found.ok_or_else(late)?;
         let seen = crate::missions::find(ground, &mission)?;
@@ -320,7 +327,7 @@ impl Crabs {
     }
 
     /// A crab says how it ended. Said twice it is counted once.
-    pub fn complete(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &StepReport) -> Result<Value, Problem> {
+    pub fn complete(&self, ground: &Arc<Home>, keeper: Option<&str>, wanted: &StepReport) -> Result<Value, Problem> {
         let report = read(&ground.clean(), wanted)?;
         let attempt = self.attempt(ground, keeper, &wanted.run_id)?;
         let Some(dispatch) = attempt.held else {
@@ -331,7 +338,7 @@ impl Crabs {
                 Some(status) => {
                     let message =
                         format!("run {} has ended as {status}, and cannot end as {}", wanted.run_id, wanted.status);
-                    Err(Problem::new(Status::Conflict, RefusalCode::Finished.as_str(), message))
+                    Err(Problem::new(ProblemStatus::Conflict, RefusalCode::Finished.as_str(), message))
                 }
                 None => Err(late()),
             };
@@ -348,14 +355,15 @@ impl Crabs {
         if let Ok(Some(seen)) = ground.tasks.load_run(&mission) {
             let setting = seen.setting();
             report = match report {
-                Report::Completed(_) if self.is_overtaken(dispatch, wanted, &seen) => overtaken(),
-                Report::Completed(outcome) => Report::Completed(listed(&setting, &performed, outcome)),
-                failed @ Report::Failed { .. } => failed,
+                AttemptReport::Completed(_) if self.is_overtaken(dispatch, wanted, &seen) => overtaken(),
+                AttemptReport::Completed(outcome) => AttemptReport::Completed(listed(&setting, &performed, outcome)),
+                failed @ AttemptReport::Failed { .. } => failed,
             };
             crate::evidence::begin(ground, &setting, &performed).end(ground, &setting, &performed, &report);
         }
-        let outcome = Reported::Run(report);
-        let asked = reporter.ask(|token| Message::Ended { token: Some(token), stream, effect, dispatch, outcome });
+        let outcome = EffectOutcome::Run(report);
+        let asked =
+            reporter.ask(|token| ReactorMessage::Ended { token: Some(token), stream, effect, dispatch, outcome });
         if let Err(problem) = wait(reporter, &asked, &task) {
             let mut inner = self.inner();
             inner.jobs.get_mut(&dispatch).into_iter().for_each(|job| job.reports = None);
@@ -380,11 +388,11 @@ fn progress_of(dispatch: u64) -> String {
 }
 
 /// Whether what is not known may only not be known yet.
-fn is_starting(ground: &Ground) -> bool {
+fn is_starting(ground: &Home) -> bool {
     ground.reporter.get().is_none_or(|reporter| !reporter.has_taken_up())
 }
 
-pub(super) struct Attempt {
+pub(super) struct RemoteAttempt {
     pub(super) crab: String,
     /// Its handing-out, while it is under way.
     pub(super) held: Option<u64>,

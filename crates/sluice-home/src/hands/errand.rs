@@ -4,12 +4,12 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use sluice_engine::host::Clock;
+use sluice_engine::host::EngineClock;
 
-use crate::ground::Ground;
+use crate::ground::Home;
 use crate::lane::Lane;
-use crate::threads::Threads;
-use crate::undone::Unavailable;
+use crate::threads::ThreadPool;
+use crate::undone::UnavailableReason;
 
 /// The wait after the first time that something was unavailable; doubled by each further one.
 const FIRST: Duration = Duration::from_millis(100);
@@ -18,7 +18,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 
 /// Where something is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ErrandPlace {
     /// On a thread of the hands, for as long as it takes.
     Hands,
     /// Where git works: it waits for its turn, and for nobody who waits there too.
@@ -31,67 +31,67 @@ pub(crate) enum Place {
 }
 
 /// Why something is not over yet.
-pub(crate) enum NotYet {
+pub(crate) enum ErrandPending {
     /// It goes on elsewhere.
-    On(Place),
+    On(ErrandPlace),
     /// Its moment has not come.
     At(i64),
     /// It cannot be done now.
-    Unavailable(Unavailable),
+    Unavailable(UnavailableReason),
     /// It is under way, and somebody else will tell of its end.
     Told,
 }
 
-impl From<Unavailable> for NotYet {
-    fn from(why: Unavailable) -> NotYet {
-        NotYet::Unavailable(why)
+impl From<UnavailableReason> for ErrandPending {
+    fn from(why: UnavailableReason) -> ErrandPending {
+        ErrandPending::Unavailable(why)
     }
 }
 
-type Work = dyn FnMut(&Arc<Ground>, &Place) -> Result<(), NotYet> + Send;
+type ErrandWork = dyn FnMut(&Arc<Home>, &ErrandPlace) -> Result<(), ErrandPending> + Send;
 
 /// Something to be done until it is over.
 pub(crate) struct Errand {
-    ground: Weak<Ground>,
-    threads: Threads,
+    ground: Weak<Home>,
+    threads: ThreadPool,
     lane: Lane,
-    place: Place,
+    place: ErrandPlace,
     /// What it is called in the log.
     name: String,
     /// How often in a row it was unavailable.
     tries: u32,
-    work: Box<Work>,
+    work: Box<ErrandWork>,
 }
 
 impl Errand {
     /// Does something, and again when it could not be done. A home that is closed meanwhile is not waited for.
     pub(crate) fn run(
-        ground: &Arc<Ground>,
+        ground: &Arc<Home>,
         name: String,
-        work: impl FnMut(&Arc<Ground>, &Place) -> Result<(), NotYet> + Send + 'static,
+        work: impl FnMut(&Arc<Home>, &ErrandPlace) -> Result<(), ErrandPending> + Send + 'static,
     ) {
         let (threads, lane) = (ground.threads.clone(), ground.lane.clone());
         let ground = Arc::downgrade(ground);
-        Errand { ground, threads, lane, place: Place::Hands, name, tries: 0, work: Box::new(work) }.go();
+        Errand { ground, threads, lane, place: ErrandPlace::Hands, name, tries: 0, work: Box::new(work) }.go();
     }
 
     fn go(self) {
         match self.place.clone() {
-            Place::Hands => self.threads.clone().run(move || self.work()),
-            Place::Git { repository, asker } => self.lane.clone().run(&repository, &asker, move || self.work()),
+            ErrandPlace::Hands => self.threads.clone().run(move || self.work()),
+            ErrandPlace::Git { repository, asker } => self.lane.clone().run(&repository, &asker, move || self.work()),
         }
     }
 
     fn work(mut self) {
         let Some(ground) = self.ground.upgrade() else { return };
         let at = match (self.work)(&ground, &self.place) {
-            Ok(()) | Err(NotYet::Told) => return,
-            Err(NotYet::On(place)) => {
+            Ok(()) | Err(ErrandPending::Told) => return,
+            Err(ErrandPending::On(place)) => {
                 self.place = place;
                 return self.go();
             }
-            Err(NotYet::At(moment)) => moment,
-            Err(NotYet::Unavailable(Unavailable(why))) => {
+            Err(ErrandPending::At(moment)) => moment,
+            Err(ErrandPending::Unavailable(UnavailableReason(why))) => {
                 if self.tries == 0 {
                     ground.log.line(&format!("{} waits, and is tried again: {why}", self.name));
                 }

@@ -3,35 +3,35 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sluice_core::task::input::{Found, Outcome};
-use sluice_core::task::state::WorkspaceName;
-use sluice_worker::forge::{Forge, Proposal};
-use sluice_worker::git::{Git, GitError, Gone};
-use sluice_worker::passing::Passing;
+use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct};
+use sluice_core::task::state::WorktreePath;
+use sluice_worker::forge::{Forge, PullRequestProposal};
+use sluice_worker::git::{Git, GitError, RemoteBranchDeletion};
+use sluice_worker::passing::PassingError;
 use sluice_worker::taskfile;
-use sluice_worker::workspace::{Binding, task_file};
+use sluice_worker::workspace::{WorkspaceBinding, task_file};
 
-use super::Done;
+use super::EffectResult;
 use crate::files;
-use crate::ground::{Ground, pool_name};
+use crate::ground::{Home, pool_name};
 use crate::judged;
 use crate::projects::{described, shown};
-use crate::tasks::Seen;
-use crate::undone::Undone;
+use crate::tasks::TaskSnapshot;
+use crate::undone::PerformError;
 
 /// Binds a worktree and puts TASK.md into it.
-pub(super) fn acquire(ground: &Arc<Ground>, seen: &Seen, reserved: Option<&WorkspaceName>) -> Done {
+pub(super) fn acquire(ground: &Arc<Home>, seen: &TaskSnapshot, reserved: Option<&WorktreePath>) -> EffectResult {
     let (_, pool) = ground.pool_of(seen)?;
     let Some(name) = reserved.or_else(|| seen.state.workspace.bound()) else {
         return Err("all worktrees of the project are in use".into());
     };
     let number = pool_name(&name.0).ok_or_else(|| format!("`{}` is no worktree of the pool", name.0))?;
-    let binding = Binding { branch: seen.state.about.branch.clone(), task: seen.id.clone() };
+    let binding = WorkspaceBinding { branch: seen.state.about.branch.clone(), task: seen.id.clone() };
     let acquired = pool.acquire(&number, &binding, None).map_err(|error| match error {
         GitError::NoCommit { .. } => {
-            Undone::from(format!("{}; then `sluice task spawn {}` begins it", described(&error), seen.id))
+            PerformError::from(format!("{}; then `sluice task spawn {}` begins it", described(&error), seen.id))
         }
-        error => Undone::by(error),
+        error => PerformError::by(error),
     })?;
     if let Some(aside) = &acquired.set_aside {
         let was = acquired.folder.display();
@@ -40,14 +40,14 @@ pub(super) fn acquire(ground: &Arc<Ground>, seen: &Seen, reserved: Option<&Works
     let there = task_file(&acquired.folder);
     let home = files::home_file(&ground.places, &seen.state.about.project, &seen.id);
     if !there.exists() && home.exists() {
-        let bytes = taskfile::read(&home).map_err(Undone::by)?;
-        taskfile::write(&there, &bytes).map_err(Undone::by)?;
+        let bytes = taskfile::read(&home).map_err(PerformError::by)?;
+        taskfile::write(&there, &bytes).map_err(PerformError::by)?;
     }
-    Ok(Found::Workspace(WorkspaceName(acquired.folder.display().to_string())))
+    Ok(TaskEffectProduct::Workspace(WorktreePath(acquired.folder.display().to_string())))
 }
 
 /// Gives a worktree back. What is at risk is kept, and TASK.md goes to the home first.
-pub(super) fn release(ground: &Arc<Ground>, seen: &Seen, workspace: &str) -> Done {
+pub(super) fn release(ground: &Arc<Home>, seen: &TaskSnapshot, workspace: &str) -> EffectResult {
     let (_, pool) = ground.pool_of(seen)?;
     let number = pool_name(workspace).ok_or_else(|| format!("`{workspace}` is no worktree of the pool"))?;
     let there = task_file(Path::new(workspace));
@@ -56,35 +56,37 @@ pub(super) fn release(ground: &Arc<Ground>, seen: &Seen, workspace: &str) -> Don
         Ok(bytes) => {
             let home = files::home_file(&ground.places, &seen.state.about.project, &seen.id);
             let made = home.parent().map_or(Ok(()), std::fs::create_dir_all);
-            made.map_err(Undone::at("cannot make the folder of", &home))?;
-            taskfile::write(&home, &bytes).map_err(Undone::by)?;
-            ground.keep_body(seen, taskfile::TaskFile::parse(&bytes).body());
+            made.map_err(PerformError::at("cannot make the folder of", &home))?;
+            taskfile::write(&home, &bytes).map_err(PerformError::by)?;
+            ground.keep_body(seen, taskfile::ParsedTaskFile::parse(&bytes).body());
         }
-        Err(error) if error.is_passing() => return Err(Undone::by(error)),
+        Err(error) if error.is_passing() => return Err(PerformError::by(error)),
         Err(_) => {} // there is none, or none that could be read
     }
     judged::keep(ground, seen)?;
-    pool.release(&number, &seen.id).map_err(Undone::by)?;
-    Ok(Found::Nothing)
+    pool.release(&number, &seen.id).map_err(PerformError::by)?;
+    Ok(TaskEffectProduct::Nothing)
 }
 
-pub(super) fn push(ground: &Ground, seen: &Seen) -> Done {
+pub(super) fn push(ground: &Home, seen: &TaskSnapshot) -> EffectResult {
     let (_, pool) = ground.pool_of(seen)?;
-    pool.repository().push_branch(&seen.state.about.branch).map_err(Undone::by)?;
-    Ok(Found::Nothing)
+    pool.repository().push_branch(&seen.state.about.branch).map_err(PerformError::by)?;
+    Ok(TaskEffectProduct::Nothing)
 }
 
 /// Deletes the branch on the remote, if all of it is merged; what is not stays, and is told.
-pub(super) fn delete_remote_branch(ground: &Ground, seen: &Seen) -> Result<Outcome, Undone> {
+pub(super) fn delete_remote_branch(ground: &Home, seen: &TaskSnapshot) -> Result<TaskEffectOutcome, PerformError> {
     let (_, pool) = ground.pool_of(seen)?;
     let (branch, into) = (&seen.state.about.branch, pool.repository().default_branch());
     let merged = seen.state.merged.as_ref().map(|commit| commit.0.as_str());
-    let deleted = pool.repository().delete_remote_branch(branch, &seen.id, merged).map_err(Undone::by)?;
+    let deleted = pool.repository().delete_remote_branch(branch, &seen.id, merged).map_err(PerformError::by)?;
     Ok(match deleted {
-        Gone::NotThere | Gone::Deleted => Outcome::Ok(Found::Nothing),
-        Gone::Stays { remote, tip } => {
+        RemoteBranchDeletion::NotThere | RemoteBranchDeletion::Deleted => {
+            TaskEffectOutcome::Ok(TaskEffectProduct::Nothing)
+        }
+        RemoteBranchDeletion::Stays { remote, tip } => {
             let tip = tip.get(..12).unwrap_or(&tip);
-            Outcome::Skipped(format!(
+            TaskEffectOutcome::Skipped(format!(
                 "`{branch}` stays on `{remote}`: its newest commit {tip} is not in `{into}` there"
             ))
         }
@@ -92,7 +94,7 @@ pub(super) fn delete_remote_branch(ground: &Ground, seen: &Seen) -> Result<Outco
 }
 
 /// Pushes the branch and opens a pull request, or finds the one there is; its address.
-pub(crate) fn create_pr(ground: &Ground, seen: &Seen) -> Result<String, Undone> {
+pub(crate) fn create_pr(ground: &Home, seen: &TaskSnapshot) -> Result<String, PerformError> {
     let (_, pool) = ground.pool_of(seen)?;
     let about = &seen.state.about;
     let body = match ground.read_file(seen) {
@@ -101,10 +103,10 @@ pub(crate) fn create_pr(ground: &Ground, seen: &Seen) -> Result<String, Undone> 
     };
     let title = if about.summary.trim().is_empty() { about.branch.clone() } else { shown(&about.summary) };
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let forge = Forge::find(&path, Git::default()).map_err(Undone::by)?;
+    let forge = Forge::find(&path, Git::default()).map_err(PerformError::by)?;
     let body = handoff(&body);
-    let proposal = Proposal { title: &title, body: &body, branch: &about.branch, base: None };
-    let created = forge.create(pool.repository(), &proposal).map_err(Undone::by)?;
+    let proposal = PullRequestProposal { title: &title, body: &body, branch: &about.branch, base: None };
+    let created = forge.create(pool.repository(), &proposal).map_err(PerformError::by)?;
     Ok(created.url)
 }
 
@@ -114,7 +116,7 @@ fn handoff(body: &str) -> String {
 }
 
 /// The branch that is checked out in a task's worktree.
-pub(crate) fn current_branch(ground: &Ground, seen: &Seen) -> Result<String, String> {
+pub(crate) fn current_branch(ground: &Home, seen: &TaskSnapshot) -> Result<String, String> {
     let (_, pool) = ground.pool_of(seen).map_err(|problem| problem.message)?;
     let bound = seen.state.workspace.bound().ok_or("the task has no worktree, so it has no current branch")?;
     let number = pool_name(&bound.0).ok_or_else(|| format!("`{}` is no worktree of the pool", bound.0))?;

@@ -6,20 +6,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluice_core::lifecycle::{HarnessChoice, Permissions as Allowed};
+use sluice_core::lifecycle::{AgentPermissions, HarnessChoice};
 use sluice_core::task::effect::StartSession;
-use sluice_core::task::input::Found;
+use sluice_core::task::input::TaskEffectProduct;
 use sluice_worker::git::GitError;
-use sluice_worker::harness::{Mode, Permissions, Request};
-use sluice_worker::session::{End, How, Limits, Place, Spec, Standing, Typed, Window};
-use sluice_worker::workspace::Pool;
+use sluice_worker::harness::{HarnessMode, HarnessPermissions, HarnessRequest};
+use sluice_worker::session::{
+    AgentEnd, SessionEnding, SessionLimits, SessionPlace, SessionSpec, SessionStanding, SessionWindow, TypedText,
+};
+use sluice_worker::workspace::WorkspacePool;
 
-use super::Done;
+use super::EffectResult;
 use crate::files;
-use crate::ground::{Ground, pool_name, session_id, tmux_name};
+use crate::ground::{Home, pool_name, session_id, tmux_name};
 use crate::programs;
-use crate::tasks::Seen;
-use crate::undone::Undone;
+use crate::tasks::TaskSnapshot;
+use crate::undone::PerformError;
 use crate::workbench::{inherited, token};
 
 /// The size of a terminal that nobody looks at.
@@ -28,7 +30,7 @@ const COLUMNS: u16 = 200;
 /// How long after its end an agent is started again that went down with what was around it; longer each time.
 const BACKOFF: Duration = Duration::from_secs(1);
 
-pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) -> Done {
+pub(super) fn session(ground: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSession) -> EffectResult {
     let id = session_id(&seen.id, wanted.session)?;
     let name = match wanted.harness {
         HarnessChoice::Task => &seen.state.about.harness,
@@ -46,11 +48,11 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
     environment.insert("SLUICE_TOKEN".into(), token(&id, &private)?);
     let lookup = |name: &str| environment.get(name).map(OsString::from);
     let invocation = harness
-        .invocation(&Request {
-            mode: Mode::Interactive,
+        .invocation(&HarnessRequest {
+            mode: HarnessMode::Interactive,
             permissions: match wanted.permissions {
-                Allowed::Full => Permissions::Full,
-                Allowed::Reduced => Permissions::Reduced,
+                AgentPermissions::Full => HarnessPermissions::Full,
+                AgentPermissions::Reduced => HarnessPermissions::Reduced,
             },
             prompt: &files::told(&workspace, &wanted.prompt),
             workspace: &workspace,
@@ -59,24 +61,24 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
             environment: &lookup,
         })
         .map_err(|error| error.to_string())?;
-    invocation.prepare().map_err(Undone::at("cannot prepare", &private))?;
+    invocation.prepare().map_err(PerformError::at("cannot prepare", &private))?;
     for gone in &invocation.env_unset {
         environment.remove(gone);
     }
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     environment.extend(invocation.env_set.iter().map(|(name, value)| (name.clone(), text(value))));
-    let window = Window { key: seen.id.clone(), session: tmux_name(seen), name: wanted.window.clone() };
-    let spec = Spec {
+    let window = SessionWindow { key: seen.id.clone(), session: tmux_name(seen), name: wanted.window.clone() };
+    let spec = SessionSpec {
         id: id.clone(),
         arguments: invocation.argv.iter().map(text).collect(),
         environment,
         folder: workspace,
-        place: Place::Terminal { rows: ROWS, columns: COLUMNS, window: Some(window) },
-        typed: invocation.typed.clone().map(|text| Typed {
+        place: SessionPlace::Terminal { rows: ROWS, columns: COLUMNS, window: Some(window) },
+        typed: invocation.typed.clone().map(|text| TypedText {
             text,
             ready_within_ms: u64::try_from(harness.watchdogs.start_up.as_millis()).unwrap_or(u64::MAX),
         }),
-        limits: Limits::default(),
+        limits: SessionLimits::default(),
         keeper: None,
         lease: ground.lease(),
         may_leave: false,
@@ -88,22 +90,22 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
     }
     ground.remember_checkout(&id, seen);
     ground.note_program(harness, &private);
-    let started = ground.start_session(&spec).map_err(Undone::by)?;
-    if let Standing::Gone(gone) = &started.standing
-        && let How::Exited(record) = &gone.how
-        && let End::NotStarted(why) = &record.end
+    let started = ground.start_session(&spec).map_err(PerformError::by)?;
+    if let SessionStanding::Gone(gone) = &started.standing
+        && let SessionEnding::Exited(record) = &gone.how
+        && let AgentEnd::NotStarted(why) = &record.end
     {
         return Err(cannot_start(&spec, &seen.id, why).into());
     }
     ground.watch(&seen.id, wanted.session);
-    Ok(Found::Nothing)
+    Ok(TaskEffectProduct::Nothing)
 }
 
 /// An agent is started nowhere but in its own worktree. What led elsewhere there is put right, or nothing is started.
-fn must_be_its_worktree(ground: &Ground, seen: &Seen, workspace: &Path) -> Result<(), Undone> {
+fn must_be_its_worktree(ground: &Home, seen: &TaskSnapshot, workspace: &Path) -> Result<(), PerformError> {
     let gone = || {
         let (place, task) = (workspace.display(), &seen.id);
-        Undone::from(format!(
+        PerformError::from(format!(
             "{place} is not the task's worktree any more: something else stands there, or nothing; put it back, then \
              `sluice task respawn {task}`"
         ))
@@ -116,15 +118,15 @@ fn must_be_its_worktree(ground: &Ground, seen: &Seen, workspace: &Path) -> Resul
     let (Ok((_, pool)), Some(name), Some(folder)) = (ground.pool_of(seen), name, workspace.parent()) else {
         return Ok(());
     };
-    let pool = Pool::at(pool.repository().clone(), folder).map_err(Undone::by)?;
+    let pool = WorkspacePool::at(pool.repository().clone(), folder).map_err(PerformError::by)?;
     pool.mend(&name).map_err(|error| match error {
         GitError::NoWorkspace { .. } => gone(),
-        error => Undone::by(error),
+        error => PerformError::by(error),
     })
 }
 
 /// A program that is not there is no agent that crashed: nothing is started, and whoever looks is told what to do.
-fn must_be_startable(spec: &Spec, task: &str) -> Result<(), String> {
+fn must_be_startable(spec: &SessionSpec, task: &str) -> Result<(), String> {
     let path = spec.environment.get("PATH").map(String::as_str).unwrap_or_default();
     match programs::find(spec.arguments.first().map_or("", String::as_str), path.as_ref(), &spec.folder) {
         Some(_) => Ok(()),
@@ -132,7 +134,7 @@ fn must_be_startable(spec: &Spec, task: &str) -> Result<(), String> {
     }
 }
 
-fn cannot_start(spec: &Spec, task: &str, why: &str) -> String {
+fn cannot_start(spec: &SessionSpec, task: &str, why: &str) -> String {
     let program = spec.arguments.first().map_or("", String::as_str);
     format!(
         "`{program}` cannot be started: {why}. Install it, or mend its harness in config.toml (`sluice doctor` looks); \
@@ -141,7 +143,7 @@ fn cannot_start(spec: &Spec, task: &str, why: &str) -> String {
 }
 
 /// What a session of a task is told about itself.
-pub(super) fn about(ground: &Ground, seen: &Seen) -> BTreeMap<String, String> {
+pub(super) fn about(ground: &Home, seen: &TaskSnapshot) -> BTreeMap<String, String> {
     let project = ground.projects.get(&seen.state.about.project);
     [
         ("SLUICE_TASK", seen.id.clone()),

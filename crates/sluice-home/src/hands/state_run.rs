@@ -7,19 +7,19 @@ use std::time::Duration;
 use serde_json::Value;
 use sluice_api::run::StartRun;
 use sluice_core::machine::RefusalCode;
-use sluice_core::run::Input;
-use sluice_core::task::input::Found;
-use sluice_core::task::state::{Stood, WorkspaceName};
+use sluice_core::run::RunInput;
+use sluice_core::task::input::TaskEffectProduct;
+use sluice_core::task::state::{WorkSnapshot, WorktreePath};
 
-use super::Done;
+use super::EffectResult;
 use crate::clock::id_from;
-use crate::committed::Reading;
-use crate::ground::Ground;
+use crate::committed::DefinitionSite;
+use crate::ground::Home;
 use crate::runs::stream;
-use crate::service::{Started, say, start_as};
-use crate::tasks::Seen;
+use crate::service::{EngineStart, say, start_as};
+use crate::tasks::TaskSnapshot;
 use crate::triggers::chain_to;
-use crate::undone::Undone;
+use crate::undone::PerformError;
 use crate::workbench::sweep;
 
 /// How long what a cancelled run was at may take to end.
@@ -28,16 +28,16 @@ const END_WITHIN: Duration = Duration::from_secs(60);
 /// Starts the run, if that has not been done. Its id is the effect's: asked for again after a crash, the same run is
 /// found.
 pub(super) fn start(
-    ground: &Arc<Ground>,
-    seen: &Seen,
+    ground: &Arc<Home>,
+    seen: &TaskSnapshot,
     effect: &str,
     recipe: &str,
     inputs: &[(String, String)],
-    workspace: Option<&WorkspaceName>,
-) -> Done {
+    workspace: Option<&WorktreePath>,
+) -> EffectResult {
     let id = id_from(&["state", &seen.id, effect]);
     if let Some(known) = ground.tasks.load_run(&id)? {
-        return Ok(Found::Run { id, began: known.state.given.origin.began.clone() });
+        return Ok(TaskEffectProduct::Run { id, began: known.state.given.origin.began.clone() });
     }
     let about = &seen.state.about;
     let project = ground.projects.get(&about.project)?;
@@ -55,14 +55,14 @@ pub(super) fn start(
         ..StartRun::default()
     };
     // Before anything of it works there: what is committed from now on is its own, or is not judged by it.
-    let began = Stood::of(&crate::work::of(ground, seen)?);
+    let began = WorkSnapshot::of(&crate::work::of(ground, seen)?);
     // Without a worktree of the task the run has one of its own, in which the same work stands.
     let base = began.commit.as_ref().map(|commit| commit.0.clone());
     let began = Some(began);
     let workspace = workspace.map(|name| name.0.clone());
     let task = seen.id.clone();
-    let reading = Reading::Commit;
-    let started = Started {
+    let reading = DefinitionSite::Commit;
+    let started = EngineStart {
         id: Some(id.clone()),
         cause,
         task,
@@ -70,18 +70,18 @@ pub(super) fn start(
         reading,
         base,
         began: began.clone(),
-        ..Started::default()
+        ..EngineStart::default()
     };
     start_as(ground, &wanted, started)?;
-    Ok(Found::Run { id, began })
+    Ok(TaskEffectProduct::Run { id, began })
 }
 
 /// Cancels the run, if it has not ended. When this answers, nothing of it works any more.
-pub(super) fn cancel(ground: &Arc<Ground>, run: &str) -> Done {
+pub(super) fn cancel(ground: &Arc<Home>, run: &str) -> EffectResult {
     let seen = ground.tasks.load_run(run)?;
-    let Some(seen) = seen else { return Ok(Found::Nothing) };
+    let Some(seen) = seen else { return Ok(TaskEffectProduct::Nothing) };
     if seen.state.end.is_none() {
-        match say(ground, run, Input::Cancel { reason: "its task moved on".into() }) {
+        match say(ground, run, RunInput::Cancel { reason: "its task moved on".into() }) {
             Ok(_) => {}
             Err(problem) if problem.code == RefusalCode::Finished.as_str() => {}
             Err(problem) => return Err(problem.into()),
@@ -92,8 +92,8 @@ pub(super) fn cancel(ground: &Arc<Ground>, run: &str) -> Done {
         stored.is_none_or(|stored| stored.effects.is_empty()).then_some(())
     };
     let rests = ground.tasks.wait(END_WITHIN, is_at_rest).is_some();
-    match (sweep(run).map_err(Undone::by)?, rests) {
-        (0, true) => Ok(Found::Nothing),
+    match (sweep(run).map_err(PerformError::by)?, rests) {
+        (0, true) => Ok(TaskEffectProduct::Nothing),
         (0, false) => Err(format!("run {run} is cancelled, and its steps have not ended").into()),
         (left, _) => Err(format!("run {run} is cancelled, but {left} of its processes would not go").into()),
     }

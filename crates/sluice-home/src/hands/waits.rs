@@ -6,34 +6,40 @@ use std::time::{Duration, Instant};
 
 use sluice_engine::reactor::Assignment;
 
-use super::NotYet;
-use crate::tasks::{Tasks, id_of};
-use crate::undone::Unavailable;
+use super::ErrandPending;
+use crate::tasks::{ReadModel, id_of};
+use crate::undone::UnavailableReason;
 
 /// What takes less is not worth a word.
 const WORTH_A_WORD: Duration = Duration::from_secs(5);
 
 /// Why effects of tasks are not done yet, by task and effect.
 #[derive(Debug, Default)]
-pub(crate) struct Waits(Mutex<BTreeMap<(String, String), String>>);
+pub(crate) struct EffectWaits(Mutex<BTreeMap<(String, String), String>>);
 
-impl Waits {
+impl EffectWaits {
     fn known(&self) -> MutexGuard<'_, BTreeMap<(String, String), String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An effect was tried once more, and this came of it.
-    pub(super) fn note(&self, tasks: &Tasks, assignment: &Assignment, began: Instant, not_yet: Option<&NotYet>) {
+    pub(super) fn note(
+        &self,
+        tasks: &ReadModel,
+        assignment: &Assignment,
+        began: Instant,
+        not_yet: Option<&ErrandPending>,
+    ) {
         let Some(task) = id_of(&assignment.stream) else { return };
         let key = (task.to_owned(), assignment.effect.id.clone());
         match not_yet {
-            Some(NotYet::Unavailable(Unavailable(why))) if began.elapsed() >= WORTH_A_WORD => {
+            Some(ErrandPending::Unavailable(UnavailableReason(why))) if began.elapsed() >= WORTH_A_WORD => {
                 if self.known().insert(key, why.clone()).is_none() {
                     tasks.stir(); // whoever waits for it is told what it waits for
                 }
             }
-            Some(NotYet::Unavailable(_) | NotYet::On(_)) => {}
-            Some(NotYet::At(_) | NotYet::Told) | None => drop(self.known().remove(&key)),
+            Some(ErrandPending::Unavailable(_) | ErrandPending::On(_)) => {}
+            Some(ErrandPending::At(_) | ErrandPending::Told) | None => drop(self.known().remove(&key)),
         }
     }
 

@@ -3,19 +3,19 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::token::{CreateToken, Scope, Token, TokenAnswer, TokenList};
-use sluice_core::task::session::Role;
-use sluice_engine::host::Asked;
+use sluice_core::task::session::SessionRole;
+use sluice_engine::host::PendingAnswer;
 use sluice_worker::redact::redacted;
 use sluice_worker::session::SessionId;
 
 use super::who::whose;
-use super::{LOCAL, Service, Who};
+use super::{LOCAL, Requester, Service};
 use crate::crabs::Register;
-use crate::denied::Meanwhile;
+use crate::denied::DeniedBacklog;
 use crate::house::{note, note_as};
-use crate::tokens::{PREFIX, Wanted, is_expired, period};
+use crate::tokens::{PREFIX, TokenRequest, is_expired, period};
 use crate::workbench::is_secret_of;
 
 /// How long somebody who is turned away waits for that to be written down.
@@ -25,14 +25,14 @@ const STORED_WITHIN: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct Bearer {
     /// Who that is.
-    pub who: Who,
+    pub who: Requester,
     /// By what the token is known: its id, or the name of the session. Never its secret.
     pub token: String,
 }
 
 /// Somebody who is not let in.
 #[derive(Clone, Debug)]
-pub struct Denied {
+pub struct DeniedBearer {
     /// What they are told.
     pub problem: Problem,
     /// By what the token is known, if it is.
@@ -41,7 +41,7 @@ pub struct Denied {
 
 /// A request that was turned away, as it is written down.
 #[derive(Clone, Debug)]
-pub struct Turned {
+pub struct DeniedRequest {
     /// Why, as a code.
     pub reason: String,
     /// By what the token is known, if it is.
@@ -62,28 +62,28 @@ pub struct Turned {
 
 impl Service {
     /// Who shows this secret.
-    pub fn bearer(&self, secret: &str) -> Result<Bearer, Denied> {
+    pub fn bearer(&self, secret: &str) -> Result<Bearer, DeniedBearer> {
         if let Some((session, _)) = secret.strip_prefix(PREFIX).and_then(|rest| rest.split_once('~')) {
             return self.session_bearer(session, secret);
         }
         let Some(token) = self.tokens.find(secret) else { return Err(unknown()) };
-        let denied = |problem| Denied { problem, token: Some(token.id.clone()) };
+        let denied = |problem| DeniedBearer { problem, token: Some(token.id.clone()) };
         if token.revoked_at.is_some() {
-            let problem = Problem::new(Status::Unauthorized, "token_revoked", "this token has been revoked");
+            let problem = Problem::new(ProblemStatus::Unauthorized, "token_revoked", "this token has been revoked");
             return Err(denied(problem.hint("`sluice token create` makes another")));
         }
         if is_expired(&token) {
-            let problem = Problem::new(Status::Unauthorized, "token_expired", "this token has expired");
+            let problem = Problem::new(ProblemStatus::Unauthorized, "token_expired", "this token has expired");
             return Err(denied(problem.hint("`sluice token create` makes another")));
         }
         let who = match token.scope {
-            Scope::Person => Who::Person { name: token.name.clone().unwrap_or_else(|| token.id.clone()) },
-            Scope::Worker => Who::Worker { token: token.id.clone() },
-            Scope::Read => Who::Reader { token: token.id.clone() },
+            Scope::Person => Requester::Person { name: token.name.clone().unwrap_or_else(|| token.id.clone()) },
+            Scope::Worker => Requester::Worker { token: token.id.clone() },
+            Scope::Read => Requester::Reader { token: token.id.clone() },
             Scope::Agent => match &token.task {
                 Some(task) => self.agent_of(task).map_err(denied)?,
                 // It speaks for no task, so all it can do is look.
-                None => Who::Reader { token: token.id.clone() },
+                None => Requester::Reader { token: token.id.clone() },
             },
         };
         Ok(Bearer { who, token: token.id })
@@ -100,21 +100,21 @@ impl Service {
     /// A session shows the secret that it was started with. With the session the secret ends. On this machine every process
     /// of the user can read it from the session's environment: there the process says who asks, at the socket, and the
     /// secret nothing.
-    fn session_bearer(&self, session: &str, secret: &str) -> Result<Bearer, Denied> {
+    fn session_bearer(&self, session: &str, secret: &str) -> Result<Bearer, DeniedBearer> {
         let id = SessionId::new(session).map_err(|_| unknown())?;
         if !is_secret_of(&self.ground.places.attempt(id.as_str()), secret) {
             return Err(unknown());
         }
-        let denied = |problem| Denied { problem, token: Some(id.to_string()) };
+        let denied = |problem| DeniedBearer { problem, token: Some(id.to_string()) };
         if !self.ground.crabs.is_at(id.as_str()) {
             return Err(denied(match self.ground.sessions.is_living(&id) {
                 true => Problem::new(
-                    Status::Forbidden,
+                    ProblemStatus::Forbidden,
                     "wrong_door",
                     "the session of this token runs on the engine's own machine, and its token opens nothing here",
                 )
                 .hint("ask at the engine's socket: `sluice` does that where SLUICE_URL is not set"),
-                false => Problem::new(Status::Unauthorized, "session_over", "the session of this token is over"),
+                false => Problem::new(ProblemStatus::Unauthorized, "session_over", "the session of this token is over"),
             }));
         }
         let who = whose(&id).ok_or_else(|| denied(Problem::fault(format!("a session called {id}"))))?;
@@ -123,18 +123,18 @@ impl Service {
     }
 
     /// Whoever speaks for a task speaks as its living worker. What a reviewer says is said by the reviewer's own session.
-    fn agent_of(&self, task: &str) -> Result<Who, Problem> {
+    fn agent_of(&self, task: &str) -> Result<Requester, Problem> {
         let no = |why: &str, hint: String| {
             let message = format!("task {task} {why}, so nobody can speak for it");
-            Problem::new(Status::Forbidden, "no_session", message).hint(hint)
+            Problem::new(ProblemStatus::Forbidden, "no_session", message).hint(hint)
         };
         let again = || format!("`sluice task respawn {task}` starts its agent again");
         let seen = self.ground.tasks.load(task)?.ok_or_else(|| no("is gone", again()))?;
         let agent = Some(&seen.state.main).filter(|main| main.is_living()).and_then(|main| main.agent());
         let agent = agent.ok_or_else(|| no("has no living session", again()))?;
         match agent.role {
-            Role::Worker => Ok(Who::Session { task: seen.id, number: agent.id }),
-            Role::Reviewer => Err(no(
+            SessionRole::Worker => Ok(Requester::Session { task: seen.id, number: agent.id }),
+            SessionRole::Reviewer => Err(no(
                 "is being reviewed, and an agent's token speaks for its worker",
                 "wait for the review".to_owned(),
             )),
@@ -142,7 +142,7 @@ impl Service {
     }
 
     /// Makes a token; its secret is told this once.
-    pub fn create_token(&self, who: &Who, wanted: CreateToken) -> Result<TokenAnswer, Problem> {
+    pub fn create_token(&self, who: &Requester, wanted: CreateToken) -> Result<TokenAnswer, Problem> {
         who.must_be_person("making a token")?;
         let is_worker = wanted.scope == Scope::Worker;
         if !is_worker && (wanted.colony.is_some() || wanted.role.is_some()) {
@@ -170,14 +170,14 @@ impl Service {
             }
         };
         let (scope, name, role) = (wanted.scope, wanted.name, wanted.role);
-        let token = self.tokens.create(Wanted { scope, name, task, colony, role, expires })?;
+        let token = self.tokens.create(TokenRequest { scope, name, task, colony, role, expires })?;
         self.access_changed("token.created", &who.label(), &token.id, &shown(&token));
         Ok(TokenAnswer { token })
     }
 
     /// Whether a worker may register with a colony, as something. A person may.
-    pub(super) fn may_register(&self, who: &Who, wanted: &Register) -> Result<(), Problem> {
-        let Who::Worker { token } = who else { return Ok(()) };
+    pub(super) fn may_register(&self, who: &Requester, wanted: &Register) -> Result<(), Problem> {
+        let Requester::Worker { token } = who else { return Ok(()) };
         let colony = match (crate::colonies::find(&self.ground, &wanted.colony_id), self.tokens.colony_of(token)) {
             (Ok(colony), _) => colony["colony_id"].as_str().unwrap_or_default().to_owned(),
             // Whether there is another colony is not for its ears.
@@ -203,13 +203,13 @@ impl Service {
     }
 
     /// All tokens, without their secrets.
-    pub fn tokens(&self, who: &Who) -> Result<TokenList, Problem> {
+    pub fn tokens(&self, who: &Requester) -> Result<TokenList, Problem> {
         who.must_be_person("looking at the tokens")?;
         Ok(TokenList { tokens: self.tokens.list() })
     }
 
     /// Ends a token.
-    pub fn revoke_token(&self, who: &Who, id: &str) -> Result<TokenAnswer, Problem> {
+    pub fn revoke_token(&self, who: &Requester, id: &str) -> Result<TokenAnswer, Problem> {
         who.must_be_person("revoking a token")?;
         let token = self.tokens.revoke(id)?;
         self.access_changed("token.revoked", &who.label(), &token.id, &shown(&token));
@@ -220,16 +220,16 @@ impl Service {
     /// long: the next engine tells of those that are not stored then, once.
     pub fn turned_away_meanwhile(&self) {
         let deadline = Instant::now() + STORED_WITHIN;
-        while let Some(meanwhile) = Meanwhile::take(&self.ground.places) {
+        while let Some(meanwhile) = DeniedBacklog::take(&self.ground.places) {
             let noted = meanwhile
                 .turned
                 .iter()
                 .map(|(id, turned)| note_as(&self.ground, id, "access.denied", "engine", "", &described(turned)));
             let noted: Vec<_> = noted.collect();
-            let is_stored = |asked: &Option<Asked>| {
+            let is_stored = |asked: &Option<PendingAnswer>| {
                 let within = deadline.saturating_duration_since(Instant::now());
                 let answer = asked.as_ref().and_then(|asked| asked.recv_timeout(within).ok());
-                answer.is_some_and(|answer| !matches!(answer, sluice_engine::reactor::Answer::Fault(_)))
+                answer.is_some_and(|answer| !matches!(answer, sluice_engine::reactor::ReactorAnswer::Fault(_)))
             };
             if !noted.iter().all(is_stored) {
                 return;
@@ -241,7 +241,7 @@ impl Service {
     }
 
     /// Writes down that somebody was turned away, and waits until that is durable, but not for a store that is away.
-    pub fn turned_away(&self, turned: &Turned) {
+    pub fn turned_away(&self, turned: &DeniedRequest) {
         let of_token = turned.token.as_deref().unwrap_or_default();
         let stored = note(&self.ground, "access.denied", "engine", of_token, &described(turned));
         // It is stored when the store is back.
@@ -250,8 +250,8 @@ impl Service {
 }
 
 /// What an event says about one who was turned away.
-fn described(turned: &Turned) -> Value {
-    let Turned { reason, token, who, method, path, peer, unrecorded, at } = turned;
+fn described(turned: &DeniedRequest) -> Value {
+    let DeniedRequest { reason, token, who, method, path, peer, unrecorded, at } = turned;
     let mut data = json!({
         "reason": reason, "token": token, "who": who, "method": method, "path": redacted(path), "peer": peer,
     });
@@ -272,8 +272,8 @@ fn shown(token: &Token) -> Value {
     })
 }
 
-fn unknown() -> Denied {
-    let problem = Problem::new(Status::Unauthorized, "unknown_token", "nobody knows this token")
+fn unknown() -> DeniedBearer {
+    let problem = Problem::new(ProblemStatus::Unauthorized, "unknown_token", "nobody knows this token")
         .hint("`sluice token list` shows the tokens of a home, `sluice token create` makes one");
-    Denied { problem, token: None }
+    DeniedBearer { problem, token: None }
 }

@@ -1,38 +1,38 @@
 //! Changing a task: moves, spawning, cancelling, words for its agents.
 
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::task::{Branch, TaskAnswer, UpdateTask};
 use sluice_core::machine::RefusalCode;
 use sluice_core::name::StateName;
-use sluice_core::task::input::{Room, Update};
-use sluice_core::task::{Asker, Evidence, Input, decide};
-use sluice_engine::actor::{Remark, Said};
-use sluice_engine::host::Clock;
-use sluice_engine::reactor::{Message, Recorded};
+use sluice_core::task::input::{TaskUpdate, WorkspaceReservation};
+use sluice_core::task::{Evidence, TaskAsker, TaskInput, decide};
+use sluice_engine::actor::{ActorInput, Remark};
+use sluice_engine::host::EngineClock;
+use sluice_engine::reactor::{EventRange, ReactorMessage};
 use sluice_worker::git::Repository;
-use sluice_worker::session::{Delivery, Say};
+use sluice_worker::session::{SayDelivery, SayRequest};
 
-use super::{Service, Who, ask, begin, refused, room, wait};
-use crate::branches::Claimed;
+use super::{Requester, Service, ask, begin, refused, room, wait};
+use crate::branches::BranchHold;
 use crate::ground::session_id;
 use crate::hands;
 use crate::judged;
 use crate::projects::{described, git, shown};
-use crate::tasks::{Seen, stream};
+use crate::tasks::{TaskSnapshot, stream};
 
 impl Service {
     /// Moves a task, or changes what it is about.
-    pub fn update(&self, who: &Who, id: &str, wanted: UpdateTask) -> Result<TaskAnswer, Problem> {
+    pub fn update(&self, who: &Requester, id: &str, wanted: UpdateTask) -> Result<TaskAnswer, Problem> {
         let seen = self.ground.tasks.find(id)?;
         who.must_be_of(&seen.id)?;
-        let mut recorded = Recorded { after: seen.version, last: seen.version };
+        let mut recorded = EventRange { after: seen.version, last: seen.version };
         let summary = wanted.summary.map(|summary| super::create::summary(&self.ground, &summary)).transpose()?;
-        let change = |update| ask(&self.ground, &seen.id, Input::Update { by: who.to(&seen.id), update });
+        let change = |update| ask(&self.ground, &seen.id, TaskInput::Update { by: who.to(&seen.id), update });
         let branch = wanted.branch.map(|branch| self.rebranched(who, &seen, branch)).transpose()?;
         if let Some((branch, claimed)) = branch {
-            let changed = change(Update::Branch(branch));
+            let changed = change(TaskUpdate::Branch(branch));
             match &changed {
-                Err(problem) if problem.status == Status::Accepted => claimed.queue(),
+                Err(problem) if problem.status == ProblemStatus::Accepted => claimed.queue(),
                 Ok(_) => {
                     self.ground.tasks.refresh(&stream(&seen.id));
                     claimed.settle();
@@ -43,7 +43,7 @@ impl Service {
             self.ground.rename_session(&self.ground.tasks.find(&seen.id)?);
         }
         if let Some(summary) = summary {
-            recorded = change(Update::Summary(summary))?;
+            recorded = change(TaskUpdate::Summary(summary))?;
         }
         if let Some(status) = wanted.status {
             recorded = self.go(who, &seen.id, &status)?;
@@ -51,24 +51,24 @@ impl Service {
         self.settled(who, &seen.id, recorded)
     }
 
-    fn go(&self, who: &Who, id: &str, to: &str) -> Result<Recorded, Problem> {
+    fn go(&self, who: &Requester, id: &str, to: &str) -> Result<EventRange, Problem> {
         let seen = self.ground.tasks.find(id)?;
         let evidence = self.ground.evidence(&seen)?;
         let room = if seen.lifecycle.initial.first() == Some(&seen.state.status) {
             room(&self.ground, &seen)?
         } else {
-            Room::Unasked
+            WorkspaceReservation::Unasked
         };
-        if let Who::Session { .. } = who {
+        if let Requester::Session { .. } = who {
             // First, because a refusal leaves nothing behind.
-            let asked = Input::Verdict { by: who.to(id), to: StateName::new(to), evidence: evidence.clone() };
+            let asked = TaskInput::Verdict { by: who.to(id), to: StateName::new(to), evidence: evidence.clone() };
             match ask(&self.ground, id, asked) {
-                Err(problem) if problem.status != Status::Accepted => return Err(problem),
+                Err(problem) if problem.status != ProblemStatus::Accepted => return Err(problem),
                 // What is still on its way to the store comes before the move, too.
                 Ok(_) | Err(_) => {}
             }
         }
-        let input = Input::Move { by: who.to(id), to: StateName::new(to), evidence, room: room.clone() };
+        let input = TaskInput::Move { by: who.to(id), to: StateName::new(to), evidence, room: room.clone() };
         let asked = ask(&self.ground, id, input);
         self.ground.tasks.refresh(&stream(id));
         self.ground.rooms.answered(id, &room, &asked);
@@ -77,13 +77,18 @@ impl Service {
 
     /// The branch that a task is to have: the one that is checked out, an existing one, or the present one renamed.
     /// Whether the asker may is decided before anything is renamed, and the name is spoken for.
-    fn rebranched(&self, who: &Who, seen: &Seen, wanted: Branch) -> Result<(String, Claimed<'_>), Problem> {
+    fn rebranched(
+        &self,
+        who: &Requester,
+        seen: &TaskSnapshot,
+        wanted: Branch,
+    ) -> Result<(String, BranchHold<'_>), Problem> {
         let name = match &wanted {
             Branch::Current => hands::current_branch(&self.ground, seen).map_err(|why| no_branch(&why))?,
             Branch::Named(name) => name.clone(),
         };
         super::create::must_hold_no_secret(&self.ground, &name)?;
-        let input = Input::Update { by: who.to(&seen.id), update: Update::Branch(name.clone()) };
+        let input = TaskInput::Update { by: who.to(&seen.id), update: TaskUpdate::Branch(name.clone()) };
         decide(&seen.lifecycle, &seen.state, &input, self.ground.clock.now()).map_err(|refusal| refused(&refusal))?;
         let (_, pool) = self.ground.pool_of(seen)?;
         let repository = pool.repository();
@@ -111,7 +116,7 @@ impl Service {
     }
 
     /// Speaks for a branch that a task may have: it is not the default branch, nor another task's.
-    fn claim(&self, seen: &Seen, branch: &str, default: &str) -> Result<Claimed<'_>, Problem> {
+    fn claim(&self, seen: &TaskSnapshot, branch: &str, default: &str) -> Result<BranchHold<'_>, Problem> {
         if branch == default {
             return Err(not_yours(format!("Not allowed: `{branch}` is the default branch, and no task's")));
         }
@@ -120,26 +125,26 @@ impl Service {
     }
 
     /// Begins a task that waits.
-    pub fn spawn(&self, who: &Who, id: &str) -> Result<TaskAnswer, Problem> {
+    pub fn spawn(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
         let seen = self.ground.tasks.find(id)?;
         let recorded = begin(&self.ground, &seen, who.to(&seen.id))?;
         self.settled(who, &seen.id, recorded)
     }
 
     /// Starts the agent of a task's state again.
-    pub fn respawn(&self, who: &Who, id: &str) -> Result<TaskAnswer, Problem> {
+    pub fn respawn(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
         let seen = self.ground.tasks.find(id)?;
         self.until_end_is_heard(&seen.id)?;
-        let recorded = ask(&self.ground, &seen.id, Input::Respawn { by: who.to(&seen.id) })?;
+        let recorded = ask(&self.ground, &seen.id, TaskInput::Respawn { by: who.to(&seen.id) })?;
         self.settled(who, &seen.id, recorded)
     }
 
     /// Gives a task up.
-    pub fn cancel(&self, who: &Who, id: &str) -> Result<TaskAnswer, Problem> {
+    pub fn cancel(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
         let seen = self.ground.tasks.find(id)?;
         // It is given up whatever its file says, and even if nobody can read it.
         let evidence = self.ground.evidence(&seen).unwrap_or_else(|_| Evidence::default());
-        let recorded = ask(&self.ground, &seen.id, Input::Cancel { by: who.to(&seen.id), evidence })?;
+        let recorded = ask(&self.ground, &seen.id, TaskInput::Cancel { by: who.to(&seen.id), evidence })?;
         // Its agents are ended: nobody waits any longer until one has read what it was told.
         for agent in [&seen.state.main, &seen.state.beside].into_iter().filter_map(|session| session.agent()) {
             session_id(&seen.id, agent.id).iter().for_each(|id| self.ground.sessions.cut_short(id));
@@ -148,7 +153,7 @@ impl Service {
     }
 
     /// Cancels a task if it is open, deletes its branch, and removes it from every list.
-    pub fn delete(&self, who: &Who, id: &str) -> Result<TaskAnswer, Problem> {
+    pub fn delete(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
         who.must_be_person("deleting a task")?;
         let seen = self.ground.tasks.find(id)?;
         let id = seen.id.clone();
@@ -156,7 +161,7 @@ impl Service {
             let cancelled = self.cancel(who, &id)?;
             if cancelled.still_running {
                 let message = format!("task {id} is cancelled, and has not settled yet");
-                return Err(Problem::new(Status::Refused, RefusalCode::NotReady.as_str(), message)
+                return Err(Problem::new(ProblemStatus::Refused, RefusalCode::NotReady.as_str(), message)
                     .hint("delete it again in a moment"));
             }
         }
@@ -173,47 +178,47 @@ impl Service {
         Ok(TaskAnswer { task, transition: None, notes, still_running: false })
     }
 
-    fn remark(&self, id: &str, remark: Remark) -> Result<Recorded, Problem> {
+    fn remark(&self, id: &str, remark: Remark) -> Result<EventRange, Problem> {
         let Some(reporter) = self.ground.reporter.get() else {
             return Err(Problem::unavailable("the engine is starting"));
         };
-        let said = Said::Remark(remark);
-        let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(id), said });
+        let said = ActorInput::Remark(remark);
+        let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(id), said });
         wait(reporter, &answer, id)
     }
 
     /// Asks the worker for changes.
-    pub fn request_changes(&self, who: &Who, id: &str, message: String) -> Result<TaskAnswer, Problem> {
+    pub fn request_changes(&self, who: &Requester, id: &str, message: String) -> Result<TaskAnswer, Problem> {
         let seen = self.ground.tasks.find(id)?;
         if message.trim().is_empty() {
             return Err(Problem::bad_request("say what is to be changed").hint("--message TEXT"));
         }
         let evidence = self.ground.evidence(&seen)?;
-        let input = Input::RequestChanges { by: who.to(&seen.id), message, evidence };
+        let input = TaskInput::RequestChanges { by: who.to(&seen.id), message, evidence };
         let recorded = ask(&self.ground, &seen.id, input)?;
         self.settled(who, &seen.id, recorded)
     }
 
     /// There is no session to speak to or to look into; how one is started, if anything starts one.
-    pub(super) fn no_session(&self, seen: &Seen) -> Problem {
-        let (id, by) = (&seen.id, Asker::Person);
-        let may = |input: &Input| decide(&seen.lifecycle, &seen.state, input, self.ground.clock.now()).is_ok();
-        let spawn = Input::Spawn { by, evidence: Evidence::default(), room: Room::Full };
+    pub(super) fn no_session(&self, seen: &TaskSnapshot) -> Problem {
+        let (id, by) = (&seen.id, TaskAsker::Person);
+        let may = |input: &TaskInput| decide(&seen.lifecycle, &seen.state, input, self.ground.clock.now()).is_ok();
+        let spawn = TaskInput::Spawn { by, evidence: Evidence::default(), room: WorkspaceReservation::Full };
         // Where a state has only a run, that is what is started again.
         let has_agent = seen.lifecycle.state(seen.state.status).respawn_prompt.is_some();
         let hint = match may(&spawn) {
             true => format!("`sluice task spawn {id}` starts one"),
-            false if has_agent && may(&Input::Respawn { by }) => format!("`sluice task respawn {id}` starts one"),
+            false if has_agent && may(&TaskInput::Respawn { by }) => format!("`sluice task respawn {id}` starts one"),
             false => {
                 format!("`sluice task show {id}` tells where it stands: no agent is started in `{}`", seen.status())
             }
         };
         let message = format!("task {id} has no living session");
-        Problem::new(Status::Refused, RefusalCode::NotReady.as_str(), message).hint(hint)
+        Problem::new(ProblemStatus::Refused, RefusalCode::NotReady.as_str(), message).hint(hint)
     }
 
     /// Types a text into the session of a task: its worker's, else its reviewer's.
-    pub fn nudge(&self, who: &Who, id: &str, text: &str) -> Result<TaskAnswer, Problem> {
+    pub fn nudge(&self, who: &Requester, id: &str, text: &str) -> Result<TaskAnswer, Problem> {
         who.must_be_person("nudging")?;
         let seen = self.ground.tasks.find(id)?;
         let agents = [&seen.state.main, &seen.state.beside].into_iter().filter(|session| session.is_living());
@@ -223,19 +228,24 @@ impl Service {
         let session = session_id(&seen.id, agent.id).map_err(Problem::fault)?;
         let failed = |why: String| {
             let message = format!("the text did not reach the agent: {}", shown(&why));
-            Problem::new(Status::Refused, "not_delivered", message)
+            Problem::new(ProblemStatus::Refused, "not_delivered", message)
                 .hint(format!("`sluice task attach {}` shows what it is doing", seen.id))
         };
-        match self.ground.sessions.say(&session, &Say::new(text)).map_err(|failure| failed(described(&failure)))? {
-            Delivery::Delivered { .. } => self.settled(who, &seen.id, Recorded::default()),
-            Delivery::NotDelivered { reason } => Err(failed(reason)),
+        match self
+            .ground
+            .sessions
+            .say(&session, &SayRequest::new(text))
+            .map_err(|failure| failed(described(&failure)))?
+        {
+            SayDelivery::Delivered { .. } => self.settled(who, &seen.id, EventRange::default()),
+            SayDelivery::NotDelivered { reason } => Err(failed(reason)),
         }
     }
 }
 
 /// Whether a branch is a task's own: its branch renamed, or one that was made here since the task was created and that no
 /// remote has.
-fn is_its_own(repository: &Repository, branch: &str, seen: &Seen) -> Result<bool, Problem> {
+fn is_its_own(repository: &Repository, branch: &str, seen: &TaskSnapshot) -> Result<bool, Problem> {
     let is_its_own = || {
         let old = &seen.state.about.branch;
         if repository.branch_commit(old)?.is_none() && repository.is_renamed_from(branch, old)? {
@@ -249,9 +259,10 @@ fn is_its_own(repository: &Repository, branch: &str, seen: &Seen) -> Result<bool
 }
 
 fn not_yours(message: String) -> Problem {
-    Problem::new(Status::Forbidden, RefusalCode::NotYours.as_str(), message)
+    Problem::new(ProblemStatus::Forbidden, RefusalCode::NotYours.as_str(), message)
 }
 
 fn no_branch(why: &str) -> Problem {
-    Problem::new(Status::Refused, RefusalCode::NoWorkspace.as_str(), why.to_owned()).hint("name it: --branch NAME")
+    Problem::new(ProblemStatus::Refused, RefusalCode::NoWorkspace.as_str(), why.to_owned())
+        .hint("name it: --branch NAME")
 }

@@ -5,63 +5,67 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use sluice_api::Problem;
 use sluice_api::work::{AskMergeTurn, Heartbeat, MergeTurn, StepProgress, StepReport, StepStart};
-use sluice_core::run::Kind;
-use sluice_engine::host::Clock;
+use sluice_core::run::RunKind;
+use sluice_engine::host::EngineClock;
 
-use super::runs::Ended;
-use super::{Chosen, Service, Who};
+use super::runs::EndedRunsFilter;
+use super::{KeyedId, Requester, Service};
 use crate::colonies::{self, NewColony};
-use crate::crabs::{About, Connection, Post, Register};
+use crate::crabs::{MessageSubject, Register, WorkerConnection, WorkerSink};
 use crate::missions::{self, NewMission};
-use crate::runs::SeenRun;
+use crate::runs::RunSnapshot;
 
 /// The colonies of which somebody sees what is done there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum View {
+enum ControlView {
     /// All.
     All,
     /// This one, or none.
     Of(Option<String>),
 }
 
-impl View {
+impl ControlView {
     fn shows(&self, colony: &Value) -> bool {
         colony.as_str().is_some_and(|colony| self.shows_colony(colony))
     }
 
     fn shows_colony(&self, colony: &str) -> bool {
         match self {
-            View::All => true,
-            View::Of(own) => own.as_deref() == Some(colony),
+            ControlView::All => true,
+            ControlView::Of(own) => own.as_deref() == Some(colony),
         }
     }
 }
 
 impl Service {
     /// Founds a colony.
-    pub fn found_colony(&self, who: &Who, chosen: &Chosen, wanted: &NewColony) -> Result<Value, Problem> {
+    pub fn found_colony(&self, who: &Requester, chosen: &KeyedId, wanted: &NewColony) -> Result<Value, Problem> {
         who.must_be_person("founding a colony")?;
         colonies::found(&self.ground, "person", wanted, chosen.id.as_deref())
     }
 
     /// What of the colonies somebody sees: a worker its own, and of one that has none yet, which there are.
-    fn view(&self, who: &Who) -> View {
+    fn view(&self, who: &Requester) -> ControlView {
         match who {
-            Who::Worker { token } => View::Of(self.tokens.colony_of(token)),
-            Who::Person { .. } | Who::Session { .. } | Who::Step { .. } | Who::Reader { .. } | Who::Nobody => View::All,
+            Requester::Worker { token } => ControlView::Of(self.tokens.colony_of(token)),
+            Requester::Person { .. }
+            | Requester::Session { .. }
+            | Requester::Step { .. }
+            | Requester::Reader { .. }
+            | Requester::Nobody => ControlView::All,
         }
     }
 
     /// The colonies.
-    pub fn colonies(&self, who: &Who) -> Vec<Value> {
+    pub fn colonies(&self, who: &Requester) -> Vec<Value> {
         let view = self.view(who);
         let mut all = colonies::list(&self.ground);
-        all.retain(|colony| view == View::Of(None) || view.shows(&colony["colony_id"]));
+        all.retain(|colony| view == ControlView::Of(None) || view.shows(&colony["colony_id"]));
         all
     }
 
     /// A crab comes.
-    pub fn register_crab(&self, who: &Who, chosen: &Chosen, wanted: &Register) -> Result<Value, Problem> {
+    pub fn register_crab(&self, who: &Requester, chosen: &KeyedId, wanted: &Register) -> Result<Value, Problem> {
         let keeper = who.keeper("registering a crab")?;
         self.may_register(who, wanted)?;
         let crab_id = wanted.crab_id.clone().or_else(|| chosen.id.clone());
@@ -69,14 +73,14 @@ impl Service {
     }
 
     /// A crab goes.
-    pub fn unregister_crab(&self, who: &Who, id: &str) -> Result<Value, Problem> {
+    pub fn unregister_crab(&self, who: &Requester, id: &str) -> Result<Value, Problem> {
         let keeper = who.keeper("sending a crab away")?;
         self.ground.crabs.must_see(keeper, id)?;
         self.ground.crabs.unregister(&self.ground, keeper, id)
     }
 
     /// The crabs.
-    pub fn crabs(&self, who: &Who) -> Vec<Value> {
+    pub fn crabs(&self, who: &Requester) -> Vec<Value> {
         let view = self.view(who);
         let mut all = self.ground.crabs.list();
         all.retain(|crab| view.shows(&crab["colony_id"]));
@@ -84,14 +88,14 @@ impl Service {
     }
 
     /// A crab listens.
-    pub fn connect_crab(&self, who: &Who, id: &str, post: Post) -> Result<Connection, Problem> {
+    pub fn connect_crab(&self, who: &Requester, id: &str, post: WorkerSink) -> Result<WorkerConnection, Problem> {
         let keeper = who.keeper("listening as a crab")?;
         self.ground.crabs.must_see(keeper, id)?;
         self.ground.crabs.connect(&self.ground, keeper, id, post)
     }
 
     /// A crab's connection is gone.
-    pub fn disconnect_crab(&self, id: &str, connection: Connection) {
+    pub fn disconnect_crab(&self, id: &str, connection: WorkerConnection) {
         self.ground.crabs.disconnect(&self.ground, id, connection);
     }
 
@@ -106,7 +110,7 @@ impl Service {
     }
 
     /// The attempt that a crab speaks of on its connection.
-    pub fn spoken_of(&self, who: &Who, crab: &str, about: About<'_>) -> Result<String, Problem> {
+    pub fn spoken_of(&self, who: &Requester, crab: &str, about: MessageSubject<'_>) -> Result<String, Problem> {
         self.ground.crabs.spoken_of(&self.ground, who.keeper("work on a mission")?, crab, about)
     }
 
@@ -116,27 +120,27 @@ impl Service {
     }
 
     /// A crab begins with a task.
-    pub fn start_attempt(&self, who: &Who, wanted: &StepStart) -> Result<Value, Problem> {
+    pub fn start_attempt(&self, who: &Requester, wanted: &StepStart) -> Result<Value, Problem> {
         self.ground.crabs.start(&self.ground, who.keeper("work on a mission")?, wanted)
     }
 
     /// A crab says how it is going.
-    pub fn update_attempt(&self, who: &Who, wanted: &StepProgress) -> Result<Value, Problem> {
+    pub fn update_attempt(&self, who: &Requester, wanted: &StepProgress) -> Result<Value, Problem> {
         self.ground.crabs.update(&self.ground, who.keeper("work on a mission")?, wanted)
     }
 
     /// A crab asks whether it is its turn to bring work into the branch of a mission.
-    pub fn merge_turn(&self, who: &Who, wanted: &AskMergeTurn) -> Result<MergeTurn, Problem> {
+    pub fn merge_turn(&self, who: &Requester, wanted: &AskMergeTurn) -> Result<MergeTurn, Problem> {
         self.ground.crabs.turn(&self.ground, who.keeper("work on a mission")?, wanted)
     }
 
     /// A crab says how it ended.
-    pub fn complete_attempt(&self, who: &Who, wanted: &StepReport) -> Result<Value, Problem> {
+    pub fn complete_attempt(&self, who: &Requester, wanted: &StepReport) -> Result<Value, Problem> {
         self.ground.crabs.complete(&self.ground, who.keeper("work on a mission")?, wanted)
     }
 
     /// Begins a mission.
-    pub fn create_mission(&self, who: &Who, chosen: &Chosen, wanted: &NewMission) -> Result<Value, Problem> {
+    pub fn create_mission(&self, who: &Requester, chosen: &KeyedId, wanted: &NewMission) -> Result<Value, Problem> {
         who.must_be_person("beginning a mission")?;
         if let Some(seen) = self.started_before(chosen)? {
             return Ok(missions::mission(&seen));
@@ -145,7 +149,7 @@ impl Service {
     }
 
     /// Missions, oldest first.
-    pub fn missions(&self, who: &Who) -> Result<Vec<Value>, Problem> {
+    pub fn missions(&self, who: &Requester) -> Result<Vec<Value>, Problem> {
         let view = self.view(who);
         let mut all = missions::list(&self.ground, &self.newest_first(true)?);
         all.retain(|mission| view.shows(&mission["colony_id"]));
@@ -153,23 +157,23 @@ impl Service {
     }
 
     /// The runs that are missions, newest first; with `all` also those that have ended.
-    fn newest_first(&self, all: bool) -> Result<Vec<SeenRun>, Problem> {
-        let mut runs = self.runs_called(Kind::Mission, all.then_some(Ended(None)), |_| true)?;
+    fn newest_first(&self, all: bool) -> Result<Vec<RunSnapshot>, Problem> {
+        let mut runs = self.runs_called(RunKind::Mission, all.then_some(EndedRunsFilter(None)), |_| true)?;
         runs.sort_by(|one, other| (other.card.created, &other.id).cmp(&(one.card.created, &one.id)));
         Ok(runs)
     }
 
     /// A mission with its tasks.
-    pub fn mission(&self, who: &Who, id: &str) -> Result<Value, Problem> {
+    pub fn mission(&self, who: &Requester, id: &str) -> Result<Value, Problem> {
         match self.view(who) {
-            View::All => missions::show(&self.ground, id),
-            View::Of(Some(colony)) => missions::show_of(&self.ground, id, &colony),
-            View::Of(None) => Err(missions::none(id)),
+            ControlView::All => missions::show(&self.ground, id),
+            ControlView::Of(Some(colony)) => missions::show_of(&self.ground, id, &colony),
+            ControlView::Of(None) => Err(missions::none(id)),
         }
     }
 
     /// The tasks of a mission, or of all that have not ended.
-    pub fn mission_tasks(&self, who: &Who, mission: Option<&str>) -> Result<Vec<Value>, Problem> {
+    pub fn mission_tasks(&self, who: &Requester, mission: Option<&str>) -> Result<Vec<Value>, Problem> {
         match mission {
             Some(id) => match self.mission(who, id)? {
                 Value::Object(mut mission) => match mission.remove("tasks") {
@@ -193,14 +197,14 @@ impl Service {
 
     /// Waits until the scheduler has gone round, and says how many tasks it has assigned since it was last asked. It goes
     /// round by itself whenever something changes.
-    pub fn tick(&self, who: &Who) -> Result<Value, Problem> {
+    pub fn tick(&self, who: &Requester) -> Result<Value, Problem> {
         who.keeper("the scheduler")?;
         crate::house::settle(&self.ground)?;
         Ok(json!({ "ok": true, "assigned": self.ground.crabs.take_assigned() }))
     }
 
     /// What stands where, in numbers and lists.
-    pub fn status(&self, who: &Who) -> Result<Value, Problem> {
+    pub fn status(&self, who: &Requester) -> Result<Value, Problem> {
         let view = self.view(who);
         let mut runs = self.newest_first(true)?;
         runs.retain(|seen| view.shows_colony(seen.colony()));

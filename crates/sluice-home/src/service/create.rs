@@ -2,26 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::project::Project;
 use sluice_api::task::{CreateTask, TaskAnswer};
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::name::StateName;
-use sluice_core::task::input::Room;
-use sluice_core::task::state::About;
-use sluice_core::task::{Asker, Create, Evidence};
+use sluice_core::task::input::WorkspaceReservation;
+use sluice_core::task::state::TaskSubject;
+use sluice_core::task::{Evidence, NewTask, TaskAsker};
 use sluice_engine::loader::pin;
-use sluice_engine::reactor::{Message, Recorded};
+use sluice_engine::reactor::{EventRange, ReactorMessage};
 use sluice_engine::task_actor::TaskActor;
 use sluice_worker::taskfile;
 
-use super::{Chosen, Service, Who, refused, wait};
+use super::{KeyedId, Requester, Service, refused, wait};
 use crate::bounds::LONGEST_SUMMARY;
-use crate::branches::Claimed;
-use crate::committed::Reading;
-use crate::definitions::{self, Chosen as Definition};
+use crate::branches::BranchHold;
+use crate::committed::DefinitionSite;
+use crate::definitions::{self, ChosenLifecycle};
 use crate::files::home_file;
-use crate::ground::Ground;
+use crate::ground::Home;
 use crate::projects::{git, shown};
 use crate::tasks::stream;
 
@@ -34,7 +34,7 @@ const OWN_BRANCH: &str = "orange-tasks/";
 
 impl Service {
     /// Creates a task, and starts its agent unless told otherwise.
-    pub fn create(&self, who: &Who, chosen: &Chosen, wanted: &CreateTask) -> Result<TaskAnswer, Problem> {
+    pub fn create(&self, who: &Requester, chosen: &KeyedId, wanted: &CreateTask) -> Result<TaskAnswer, Problem> {
         who.must_be_person("creating a task")?;
         if let Some(there) = chosen.there()
             && self.ground.tasks.load(there)?.is_some()
@@ -42,7 +42,7 @@ impl Service {
             return self.show(there);
         }
         let id = chosen.id()?;
-        let created = create_task(&self.ground, &id, wanted, Reading::Checkout, None)?;
+        let created = create_task(&self.ground, &id, wanted, DefinitionSite::Checkout, None)?;
         self.settled(who, &id, created)
     }
 }
@@ -50,12 +50,12 @@ impl Service {
 /// Creates a task with this id. Where its lifecycle is read depends on who asks for it. With the number of a session that
 /// lives, that becomes the task's own in place of a new one.
 pub(crate) fn create_task(
-    ground: &Ground,
+    ground: &Home,
     id: &str,
     wanted: &CreateTask,
-    reading: Reading,
+    reading: DefinitionSite,
     living: Option<u32>,
-) -> Result<Recorded, Problem> {
+) -> Result<EventRange, Problem> {
     let project = project(ground, wanted.project.as_deref(), wanted.cwd.as_deref())?;
     let workflow = wanted.workflow.as_deref().or(project.workflow.as_deref()).unwrap_or(DEFAULT_WORKFLOW);
     let seen_from = wanted.cwd.as_deref().map_or_else(|| PathBuf::from(&project.path), |cwd| checkout(cwd, &project));
@@ -66,7 +66,7 @@ pub(crate) fn create_task(
     let created = recorded(ground, id, chosen, about, &project, wanted, living);
     match &created {
         // It is created when the store answers, and keeps what was reserved for it.
-        Err(problem) if problem.status == Status::Accepted => claimed.queue(),
+        Err(problem) if problem.status == ProblemStatus::Accepted => claimed.queue(),
         Ok(_) | Err(_) => {
             ground.tasks.refresh(&stream(id));
             ground.rooms.settle(id);
@@ -78,14 +78,14 @@ pub(crate) fn create_task(
 
 /// Reserves a worktree for a task, and records it.
 fn recorded(
-    ground: &Ground,
+    ground: &Home,
     id: &str,
-    chosen: Definition,
-    about: About,
+    chosen: ChosenLifecycle,
+    about: TaskSubject,
     project: &Project,
     wanted: &CreateTask,
     living: Option<u32>,
-) -> Result<Recorded, Problem> {
+) -> Result<EventRange, Problem> {
     let lifecycle = &chosen.lifecycle;
     // In a state in which no task is created, its agent works as one that has just begun.
     let can_be =
@@ -98,23 +98,29 @@ fn recorded(
         true if living.is_none()
             && ground.tasks.waiting().iter().any(|seen| seen.state.about.project == project.name) =>
         {
-            Room::Full
+            WorkspaceReservation::Full
         }
         true => {
             let pool = ground.projects.pool(project)?;
             ground.rooms.reserve(ground, &pool, project.pool_size, id)
         }
-        false => Room::Unasked,
+        false => WorkspaceReservation::Unasked,
     };
     let evidence = Evidence { body: body.clone(), ..Evidence::default() };
     let sessions = living.map_or(0, |number| number.saturating_sub(1));
-    let create = Create { status, about, spawn, evidence, room, by: Asker::Person, sessions };
+    let create = NewTask { status, about, spawn, evidence, room, by: TaskAsker::Person, sessions };
     record(ground, id, chosen, &create, &body)
 }
 
 /// Writes the body, then records the task. The body is there before anybody can want it.
-fn record(ground: &Ground, id: &str, chosen: Definition, create: &Create, body: &str) -> Result<Recorded, Problem> {
-    let Definition { lifecycle, pinned } = chosen;
+fn record(
+    ground: &Home,
+    id: &str,
+    chosen: ChosenLifecycle,
+    create: &NewTask,
+    body: &str,
+) -> Result<EventRange, Problem> {
+    let ChosenLifecycle { lifecycle, pinned } = chosen;
     let file = home_file(&ground.places, &create.about.project, id);
     let digest = pin(&pinned);
     let now = ground.clock.next();
@@ -128,12 +134,13 @@ fn record(ground: &Ground, id: &str, chosen: Definition, create: &Create, body: 
     taskfile::write(&file, body.as_bytes()).map_err(|error| unwritable(error.to_string()))?;
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
     let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
-    let answer = reporter.ask(|token| Message::Create { token: Some(token), stream: stream(id), actor, change, blobs });
+    let answer =
+        reporter.ask(|token| ReactorMessage::Create { token: Some(token), stream: stream(id), actor, change, blobs });
     wait(reporter, &answer, id)
 }
 
 /// The project that is meant.
-pub(super) fn project(ground: &Ground, name: Option<&str>, cwd: Option<&str>) -> Result<Project, Problem> {
+pub(super) fn project(ground: &Home, name: Option<&str>, cwd: Option<&str>) -> Result<Project, Problem> {
     if let Some(name) = name {
         return ground.projects.get(name);
     }
@@ -145,14 +152,14 @@ pub(super) fn project(ground: &Ground, name: Option<&str>, cwd: Option<&str>) ->
 }
 
 /// The harness that reviews where nobody names one, whoever works.
-pub(crate) fn usual_reviewer(ground: &Ground) -> String {
+pub(crate) fn usual_reviewer(ground: &Home) -> String {
     let config = ground.config();
     let usual = config.defaults.review_harness.as_ref().or(config.defaults.harness.as_ref());
     usual.cloned().unwrap_or_else(|| DEFAULT_HARNESS.into())
 }
 
 /// What a new task is about, and who works on it.
-fn about(ground: &Ground, project: &Project, wanted: &CreateTask, id: &str) -> Result<About, Problem> {
+fn about(ground: &Home, project: &Project, wanted: &CreateTask, id: &str) -> Result<TaskSubject, Problem> {
     let (config, harnesses) = (ground.config(), ground.harnesses());
     let defaults = &config.defaults;
     let harness = wanted.harness.as_ref().or(defaults.harness.as_ref());
@@ -173,31 +180,31 @@ fn about(ground: &Ground, project: &Project, wanted: &CreateTask, id: &str) -> R
             pool.repository().check_branch(branch).map_err(|error| git(&error))?;
             if branch == pool.repository().default_branch() {
                 let message = format!("`{branch}` is the default branch, and no task's");
-                let problem = Problem::new(Status::Refused, "default_branch", message);
+                let problem = Problem::new(ProblemStatus::Refused, "default_branch", message);
                 return Err(problem.hint("name another branch; merging brings it there"));
             }
             branch.clone()
         }
         None => format!("{OWN_BRANCH}{id}"),
     };
-    Ok(About { summary, project: project.name.clone(), branch, harness, review_harness })
+    Ok(TaskSubject { summary, project: project.name.clone(), branch, harness, review_harness })
 }
 
 /// What a task is about, as it is stored: not longer than a summary is, and without secrets.
-pub(super) fn summary(ground: &Ground, said: &str) -> Result<String, Problem> {
+pub(super) fn summary(ground: &Home, said: &str) -> Result<String, Problem> {
     if said.contains('\0') {
         return Err(Problem::bad_request("a summary cannot hold a NUL"));
     }
     if said.len() > LONGEST_SUMMARY {
         let message = format!("the summary has {} bytes, and a summary has at most {LONGEST_SUMMARY}", said.len());
-        return Err(Problem::new(Status::TooLarge, "too_large", message)
+        return Err(Problem::new(ProblemStatus::TooLarge, "too_large", message)
             .hint("say it in a few words; what is longer belongs into the context, in TASK.md"));
     }
     Ok(ground.clean().text(said))
 }
 
 /// A secret in the name of a branch cannot be left out, and git tells it to everybody.
-pub(super) fn must_hold_no_secret(ground: &Ground, branch: &str) -> Result<(), Problem> {
+pub(super) fn must_hold_no_secret(ground: &Home, branch: &str) -> Result<(), Problem> {
     if ground.clean().text(branch) == branch {
         return Ok(());
     }
@@ -206,7 +213,7 @@ pub(super) fn must_hold_no_secret(ground: &Ground, branch: &str) -> Result<(), P
 }
 
 /// A task whose lifecycle starts runs is not begun where one of them could not be started.
-fn runs_must_be_startable(ground: &Ground, project: &Project, lifecycle: &Lifecycle) -> Result<(), Problem> {
+fn runs_must_be_startable(ground: &Home, project: &Project, lifecycle: &Lifecycle) -> Result<(), Problem> {
     for state in &lifecycle.states {
         let Some(run) = &state.run else { continue };
         super::startable(ground, Path::new(&project.path), run).map_err(|problem| Problem {
@@ -215,7 +222,11 @@ fn runs_must_be_startable(ground: &Ground, project: &Project, lifecycle: &Lifecy
                 lifecycle.name, run.recipe, state.name, problem.message
             ),
             code: "unusable_workflow".into(),
-            status: if problem.status == Status::NotFound { Status::NotFound } else { Status::Refused },
+            status: if problem.status == ProblemStatus::NotFound {
+                ProblemStatus::NotFound
+            } else {
+                ProblemStatus::Refused
+            },
             ..problem
         })?;
     }
@@ -223,10 +234,10 @@ fn runs_must_be_startable(ground: &Ground, project: &Project, lifecycle: &Lifecy
 }
 
 /// Two tasks cannot have one branch.
-fn claim<'a>(ground: &'a Ground, about: &About, id: &str) -> Result<Claimed<'a>, Problem> {
+fn claim<'a>(ground: &'a Home, about: &TaskSubject, id: &str) -> Result<BranchHold<'a>, Problem> {
     ground.branches.claim(ground, &about.project, &about.branch, id).map_err(|other| {
         let message = format!("the branch `{}` is task {other}'s", shown(&about.branch));
-        Problem::new(Status::Refused, "branch_taken", message).hint("choose another branch")
+        Problem::new(ProblemStatus::Refused, "branch_taken", message).hint("choose another branch")
     })
 }
 

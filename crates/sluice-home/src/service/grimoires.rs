@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::{AnswerQuestion, StartRun};
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::{Recipe, Trigger};
-use sluice_core::run::{End, Kind};
-use sluice_dialect::catalogue::{Catalogue, Places};
+use sluice_core::run::{RunConclusion, RunKind};
+use sluice_dialect::catalogue::{Catalogue, CataloguePlaces};
 use sluice_dialect::{Definition, Sources};
 
-use super::runs::Ended;
-use super::{Chosen, Service, Started, Who, start_as};
-use crate::runs::SeenRun;
+use super::runs::EndedRunsFilter;
+use super::{EngineStart, KeyedId, Requester, Service, start_as};
+use crate::runs::RunSnapshot;
 use crate::view_run;
 
 /// A workflow that is wanted.
@@ -45,7 +45,7 @@ impl Service {
     /// The grimoires that can be started, by name.
     pub fn grimoires(&self, project: Option<&str>) -> Result<Vec<Value>, Problem> {
         let home = Some(self.ground.places.home().to_owned());
-        let catalogue = Catalogue::gather(&Places { repository: Some(self.root_of(project)?), home });
+        let catalogue = Catalogue::gather(&CataloguePlaces { repository: Some(self.root_of(project)?), home });
         let mut found: Vec<Value> = Vec::new();
         for entry in &catalogue.entries {
             let is_nearest = catalogue.find(entry.name()).is_some_and(|it| std::ptr::eq(it, entry));
@@ -67,7 +67,7 @@ impl Service {
     }
 
     /// Starts a grimoire.
-    pub fn start_grimoire(&self, who: &Who, chosen: &Chosen, wanted: StartGrimoire) -> Result<Value, Problem> {
+    pub fn start_grimoire(&self, who: &Requester, chosen: &KeyedId, wanted: StartGrimoire) -> Result<Value, Problem> {
         who.must_be_person("starting a workflow")?;
         if let Some(seen) = self.started_before(chosen)? {
             return Ok(started(&seen));
@@ -79,13 +79,14 @@ impl Service {
         }
         let inputs = wanted.input.into_iter().collect();
         let run = StartRun { recipe: wanted.grimoire, cwd, inputs, ..StartRun::default() };
-        let as_workflow = Started { id: chosen.id.clone(), kind: Some(Kind::Workflow), ..Started::default() };
+        let as_workflow =
+            EngineStart { id: chosen.id.clone(), kind: Some(RunKind::Workflow), ..EngineStart::default() };
         start_as(&self.ground, &run, as_workflow).map(|seen| started(&seen))
     }
 
     /// All workflows, newest first.
     pub fn workflows(&self) -> Result<Vec<Value>, Problem> {
-        let mut runs = self.runs_called(Kind::Workflow, Some(Ended(None)), |_| true)?;
+        let mut runs = self.runs_called(RunKind::Workflow, Some(EndedRunsFilter(None)), |_| true)?;
         runs.sort_by(|one, other| (other.card.created, &other.id).cmp(&(one.card.created, &one.id)));
         Ok(runs.iter().map(workflow).collect())
     }
@@ -96,37 +97,37 @@ impl Service {
     }
 
     /// Ends a workflow with everything it has started.
-    pub fn cancel_workflow(&self, who: &Who, id: &str) -> Result<Value, Problem> {
+    pub fn cancel_workflow(&self, who: &Requester, id: &str) -> Result<Value, Problem> {
         let seen = self.workflow_run(id)?;
         self.cancel_run(who, &seen.id, String::new()).map(|seen| workflow(&seen))
     }
 
     /// Decides about a workflow that is blocked.
-    pub fn intervene(&self, who: &Who, id: &str, wanted: Intervention) -> Result<Value, Problem> {
+    pub fn intervene(&self, who: &Requester, id: &str, wanted: Intervention) -> Result<Value, Problem> {
         let seen = self.workflow_run(id)?;
         if seen.state.question().is_none() {
             let code = if seen.state.end.is_some() { RefusalCode::Finished } else { RefusalCode::NotReady };
             let message = format!("workflow {} is {}, and waits for nobody", seen.id, word(seen.state.status()));
             let hint = "a workflow that is `blocked` waits for an intervention";
-            return Err(Problem::new(Status::Refused, code.as_str(), message).hint(hint));
+            return Err(Problem::new(ProblemStatus::Refused, code.as_str(), message).hint(hint));
         }
         let Intervention { option, message } = wanted;
         self.answer(who, &seen.id, AnswerQuestion { option, message }).map(|seen| workflow(&seen))
     }
 
-    fn workflow_run(&self, id: &str) -> Result<SeenRun, Problem> {
+    fn workflow_run(&self, id: &str) -> Result<RunSnapshot, Problem> {
         let none = || Problem::not_found(format!("there is no workflow `{id}`")).hint("GET /workflows lists all");
         match self.run(id) {
             Ok(seen) if is_workflow(&seen) => Ok(seen),
             Ok(_) => Err(none()),
-            Err(problem) if problem.status == Status::NotFound => Err(none()),
+            Err(problem) if problem.status == ProblemStatus::NotFound => Err(none()),
             Err(problem) => Err(problem),
         }
     }
 }
 
-fn is_workflow(seen: &SeenRun) -> bool {
-    seen.state.given.origin.kind == Kind::Workflow
+fn is_workflow(seen: &RunSnapshot) -> bool {
+    seen.state.given.origin.kind == RunKind::Workflow
 }
 
 fn grimoire(recipe: &Recipe, origin: &str) -> Value {
@@ -156,14 +157,14 @@ fn word(status: &str) -> &str {
     }
 }
 
-fn workflow(seen: &SeenRun) -> Value {
+fn workflow(seen: &RunSnapshot) -> Value {
     let mut run = view_run::run(seen);
     for step in run["steps"].as_array_mut().into_iter().flatten() {
         step["status"] = word(step["status"].as_str().unwrap_or_default()).into();
     }
     let failed = run["steps"].as_array().into_iter().flatten().filter(|step| !step["error"].is_null());
     let mut errors: Vec<Value> = failed.map(|step| json!({ "step": step["id"], "error": step["error"] })).collect();
-    if let (Some(End::Failed { error }), true) = (&seen.state.end, errors.is_empty()) {
+    if let (Some(RunConclusion::Failed { error }), true) = (&seen.state.end, errors.is_empty()) {
         errors.push(json!({ "step": null, "error": error }));
     }
     let actions: Vec<String> = match (&seen.state.end, seen.state.question()) {
@@ -189,6 +190,6 @@ fn workflow(seen: &SeenRun) -> Value {
 }
 
 /// A workflow that was started, as whoever started it is told.
-fn started(seen: &SeenRun) -> Value {
+fn started(seen: &RunSnapshot) -> Value {
     json!({ "workflow_id": seen.id, "grimoire": seen.plan.recipe.name.as_str(), "status": word(seen.state.status()) })
 }

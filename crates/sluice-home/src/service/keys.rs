@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sluice_api::problem::{Problem, Status};
-use sluice_engine::host::Clock;
-use sluice_engine::reactor::Message;
-use sluice_engine::record::Record;
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_engine::host::EngineClock;
+use sluice_engine::reactor::ReactorMessage;
+use sluice_engine::record::RecordActor;
 use sluice_store::{Event, Order, Query, StreamId};
 
 use super::{Service, wait};
 use crate::clock::{id_from, new_id};
-use crate::ground::Ground;
+use crate::ground::Home;
 use crate::tasks::unread;
 
 /// The kind of stream that a key is kept in.
@@ -35,14 +35,14 @@ const LONGEST_ANSWER: usize = 64 << 10;
 
 /// What a new thing is called, if somebody has a key for it.
 #[derive(Clone, Debug, Default)]
-pub struct Chosen {
+pub struct KeyedId {
     /// Its id; a new one unless given.
     pub id: Option<String>,
     /// It may be there already.
     pub again: bool,
 }
 
-impl Chosen {
+impl KeyedId {
     /// The id to use.
     pub(super) fn id(&self) -> Result<String, Problem> {
         self.id.clone().map_or_else(|| new_id().map_err(Problem::fault), Ok)
@@ -56,7 +56,7 @@ impl Chosen {
 
 /// What is known of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum KeyStatus {
     /// Nothing.
     New,
     /// It was used for something else.
@@ -77,13 +77,13 @@ pub enum Known {
 
 /// A key of somebody.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key(String);
+pub struct IdempotencyKey(String);
 
-impl Key {
+impl IdempotencyKey {
     /// The key that somebody chose for a route. What others choose is theirs.
-    pub fn new(who: &str, route: &str, chosen: &str) -> Key {
+    pub fn new(who: &str, route: &str, chosen: &str) -> IdempotencyKey {
         // Two sums, so that no two keys meet.
-        Key(format!("{}{}", id_from(&["key", who, route, chosen]), id_from(&["again", chosen, route, who])))
+        IdempotencyKey(format!("{}{}", id_from(&["key", who, route, chosen]), id_from(&["again", chosen, route, who])))
     }
 
     fn begun(&self) -> StreamId {
@@ -96,14 +96,14 @@ impl Key {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Begun {
+struct KeyReservation {
     /// What was asked, as a digest.
     asked: String,
     id: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Answered {
+struct KeyAnswer {
     status: u16,
     body: Option<String>,
 }
@@ -115,14 +115,14 @@ fn digest(body: &[u8]) -> String {
 
 impl Service {
     /// What is known of a key that somebody shows with this request.
-    pub fn key(&self, key: &Key, body: &[u8]) -> Result<Known, Problem> {
-        let Some(begun) = self.kept::<Begun>(&key.begun())? else { return Ok(Known::New) };
+    pub fn key(&self, key: &IdempotencyKey, body: &[u8]) -> Result<KeyStatus, Problem> {
+        let Some(begun) = self.kept::<KeyReservation>(&key.begun())? else { return Ok(KeyStatus::New) };
         if begun.asked != digest(body) {
-            return Ok(Known::Other);
+            return Ok(KeyStatus::Other);
         }
-        Ok(match self.kept::<Answered>(&key.answered())? {
-            Some(Answered { status, body: Some(body) }) => Known::Answered { status, body },
-            Some(Answered { body: None, .. }) | None => Known::Begun { id: begun.id },
+        Ok(match self.kept::<KeyAnswer>(&key.answered())? {
+            Some(KeyAnswer { status, body: Some(body) }) => KeyStatus::Answered { status, body },
+            Some(KeyAnswer { body: None, .. }) | None => KeyStatus::Begun { id: begun.id },
         })
     }
 
@@ -141,9 +141,9 @@ impl Service {
     }
 
     /// Stores what the thing will be called that is made under a key.
-    pub fn begin_key(&self, key: &Key, body: &[u8]) -> Result<String, Problem> {
+    pub fn begin_key(&self, key: &IdempotencyKey, body: &[u8]) -> Result<String, Problem> {
         let id = new_id().map_err(Problem::fault)?;
-        self.keep(&key.begun(), "request.begun", &Begun { asked: digest(body), id: id.clone() })?;
+        self.keep(&key.begun(), "request.begun", &KeyReservation { asked: digest(body), id: id.clone() })?;
         static NEW: AtomicUsize = AtomicUsize::new(0);
         if NEW.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOK_AFTER) {
             sweep(&self.ground);
@@ -152,13 +152,13 @@ impl Service {
     }
 
     /// Stores what was answered under a key.
-    pub fn answer_key(&self, key: &Key, status: u16, body: &str) -> Result<(), Problem> {
+    pub fn answer_key(&self, key: &IdempotencyKey, status: u16, body: &str) -> Result<(), Problem> {
         let body = Some(body.to_owned()).filter(|body| body.len() <= LONGEST_ANSWER);
-        self.keep(&key.answered(), "request.answered", &Answered { status, body })
+        self.keep(&key.answered(), "request.answered", &KeyAnswer { status, body })
     }
 
     /// Nothing was made under a key: it can be used again.
-    pub fn drop_key(&self, key: &Key) {
+    pub fn drop_key(&self, key: &IdempotencyKey) {
         self.forget_keys(vec![key.begun(), key.answered()]);
     }
 
@@ -180,12 +180,12 @@ impl Service {
             data: json!({ "key": stream.as_str() }).to_string().into_bytes(),
         };
         let data = serde_json::to_vec(what).map_err(|error| Problem::fault(error.to_string()))?;
-        let (actor, change) = Record::holding(KIND, event, data);
+        let (actor, change) = RecordActor::holding(KIND, event, data);
         let (actor, stream) = (Box::new(actor), stream.clone());
-        let create = |token| Message::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
+        let create = |token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
         match wait(reporter, &reporter.ask(create), "the key") {
             // The key is not yet stored, so nothing is made under it.
-            Err(problem) if problem.status == Status::Accepted => {
+            Err(problem) if problem.status == ProblemStatus::Accepted => {
                 Err(Problem::unavailable("the store does not answer").hint("ask again with the same key"))
             }
             stored => stored.map(drop),
@@ -198,7 +198,7 @@ fn milliseconds(time: Duration) -> i64 {
 }
 
 /// Forgets keys that are too old, or too many.
-pub(crate) fn sweep(ground: &Ground) {
+pub(crate) fn sweep(ground: &Home) {
     let Some(reporter) = ground.reporter.get() else { return };
     let line = ground.clock.now().0.saturating_sub(milliseconds(KEPT));
     let (mut old, mut young) = (Vec::new(), Vec::new());

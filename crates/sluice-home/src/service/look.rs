@@ -4,26 +4,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::task::{Attach, History, Task, TaskAnswer, TaskList};
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::RefusalCode;
-use sluice_core::task::session::Session;
-use sluice_dialect::catalogue::{Catalogue, Places};
+use sluice_core::task::session::TaskSession;
+use sluice_dialect::catalogue::{Catalogue, CataloguePlaces};
 use sluice_dialect::{Definition, Sources};
 use sluice_engine::task_actor::TaskActor;
-use sluice_store::{Cursor, LARGEST_PAGE, Logged, Query};
+use sluice_store::{Cursor, LARGEST_PAGE, LoggedEvent, Query};
 use sluice_worker::redact::shown_of;
-use sluice_worker::session::Stream;
+use sluice_worker::session::SessionStream;
 
-use super::page::Wanted;
-use super::{Service, Who};
+use super::page::PageQuery;
+use super::{Requester, Service};
 use crate::files::holds;
 use crate::ground::session_id;
 use crate::projects::{described, shown};
 use crate::runs;
-use crate::tasks::{Seen, id_of, stream};
-use crate::view::{self, Subject};
+use crate::tasks::{TaskSnapshot, id_of, stream};
+use crate::view::{self, EventSubject};
 
 /// So many cards are read together.
 const AT_A_TIME: usize = 1000;
@@ -61,13 +61,15 @@ pub struct Census {
 
 impl Service {
     /// The tasks, oldest first; with `all` those that have ended as well.
-    pub fn list(&self, wanted: &TaskFilter<'_>, part: &Wanted) -> Result<TaskList, Problem> {
+    pub fn list(&self, wanted: &TaskFilter<'_>, part: &PageQuery) -> Result<TaskList, Problem> {
         let TaskFilter { status, project, all } = wanted;
-        let of_project = |seen: &Seen| project.is_none_or(|project| seen.state.about.project == project);
-        let fits = |seen: &Seen| status.is_none_or(|status| seen.status() == status) && of_project(seen);
+        let of_project = |seen: &TaskSnapshot| project.is_none_or(|project| seen.state.about.project == project);
+        let fits = |seen: &TaskSnapshot| status.is_none_or(|status| seen.status() == status) && of_project(seen);
         let (mut tasks, mut next) = (Vec::new(), None);
         if part.after.is_none() {
-            tasks.extend(self.ground.tasks.open().iter().filter(|seen| fits(seen)).map(|seen| Seen::clone(seen)));
+            tasks.extend(
+                self.ground.tasks.open().iter().filter(|seen| fits(seen)).map(|seen| TaskSnapshot::clone(seen)),
+            );
         }
         if *all || status.is_some() {
             let status = status.map(str::to_owned);
@@ -102,7 +104,7 @@ impl Service {
         self.ground.tasks.open().iter().for_each(|seen| learn(&seen.lifecycle));
         let roots = self.ground.projects.list().into_iter().map(|project| Some(PathBuf::from(project.path)));
         for repository in roots.chain([None]) {
-            let catalogue = Catalogue::gather(&Places { repository, home: Some(home.to_owned()) });
+            let catalogue = Catalogue::gather(&CataloguePlaces { repository, home: Some(home.to_owned()) });
             for entry in &catalogue.entries {
                 if let Some(Definition::Lifecycle(lifecycle)) = &entry.load(&mut Sources::new()).definition {
                     learn(lifecycle);
@@ -145,15 +147,15 @@ impl Service {
     }
 
     /// The end of what the agent printed that died and was not started again.
-    fn last_lines(&self, seen: &Seen) -> Vec<String> {
+    fn last_lines(&self, seen: &TaskSnapshot) -> Vec<String> {
         let dead = [&seen.state.beside, &seen.state.main].into_iter().find_map(|session| match session {
-            Session::Dead(agent, _) => Some(agent.id),
-            Session::Absent | Session::Starting(_) | Session::Alive(_) | Session::Ending(_) => None,
+            TaskSession::Dead(agent, _) => Some(agent.id),
+            TaskSession::Absent | TaskSession::Starting(_) | TaskSession::Alive(_) | TaskSession::Ending(_) => None,
         });
         let Some(session) = dead.and_then(|number| session_id(&seen.id, number).ok()) else { return Vec::new() };
         let tail = |stream| self.ground.sessions.output_tail(&session, stream, LAST_BYTES).map(|chunk| chunk.bytes);
-        let mut printed = tail(Stream::Output).unwrap_or_default();
-        printed.extend(tail(Stream::Errors).unwrap_or_default());
+        let mut printed = tail(SessionStream::Output).unwrap_or_default();
+        printed.extend(tail(SessionStream::Errors).unwrap_or_default());
         let printed = shown_of(&printed);
         let lines: Vec<&str> = printed.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
         lines[lines.len().saturating_sub(LAST_LINES)..].iter().map(|line| (*line).to_owned()).collect()
@@ -175,18 +177,18 @@ impl Service {
         let of_task = stream(&seen.id);
         let shown = events.into_iter().map(|(number, event)| {
             view::event(
-                &Logged { cursor: Cursor(number), stream: of_task.clone(), number, event },
-                Subject::Task(&seen),
+                &LoggedEvent { cursor: Cursor(number), stream: of_task.clone(), number, event },
+                EventSubject::Task(&seen),
             )
         });
         Ok(History { events: shown.collect() })
     }
 
     /// How to attach to a task's session. What is typed there is told to its agent, and that is for a person.
-    pub fn attach(&self, who: &Who, id: &str) -> Result<Attach, Problem> {
+    pub fn attach(&self, who: &Requester, id: &str) -> Result<Attach, Problem> {
         who.must_be_person("attaching to a session")?;
         let seen = self.ground.tasks.find(id)?;
-        let no = |why: String| Problem::new(Status::Refused, RefusalCode::NotReady.as_str(), why);
+        let no = |why: String| Problem::new(ProblemStatus::Refused, RefusalCode::NotReady.as_str(), why);
         // The reviewer first: it is the one that is at work.
         let agents = [&seen.state.beside, &seen.state.main].into_iter();
         let mut alive = agents.filter(|session| session.is_living()).filter_map(|session| session.agent());
@@ -207,13 +209,13 @@ impl Service {
     pub fn events(&self, after: Cursor, limit: usize) -> Result<Vec<(Cursor, Value)>, Problem> {
         let logged = self.ground.tasks.log(after, limit)?;
         let mut shown = Vec::with_capacity(logged.len());
-        let mut task: Option<Seen> = None;
+        let mut task: Option<TaskSnapshot> = None;
         for entry in &logged {
             if let Some(id) = id_of(&entry.stream) {
                 if task.as_ref().is_none_or(|seen| seen.id != id) {
                     task = self.ground.tasks.load(id).ok().flatten();
                 }
-                let subject = task.as_ref().map_or(Subject::Unknown, Subject::Task);
+                let subject = task.as_ref().map_or(EventSubject::Unknown, EventSubject::Task);
                 shown.push((entry.cursor, view::event(entry, subject)));
             } else {
                 shown.push((entry.cursor, self.run_event(entry)));
@@ -223,12 +225,12 @@ impl Service {
     }
 
     /// An event of a run. Where all its steps stand is read for its end only: whoever follows a long run asks often.
-    fn run_event(&self, entry: &Logged) -> Value {
+    fn run_event(&self, entry: &LoggedEvent) -> Value {
         let id = runs::id_of(&entry.stream).unwrap_or_default();
-        let Ok(Some(setting)) = self.ground.tasks.setting(id) else { return view::event(entry, Subject::Unknown) };
+        let Ok(Some(setting)) = self.ground.tasks.setting(id) else { return view::event(entry, EventSubject::Unknown) };
         let is_end = entry.event.kind == "run.completed";
         let ended = if is_end { self.ground.tasks.load_run(id).ok().flatten() } else { None };
-        view::event(entry, Subject::Run(&setting, ended.as_ref()))
+        view::event(entry, EventSubject::Run(&setting, ended.as_ref()))
     }
 
     /// Events of one run with a number above `after`, as they are shown: at most `limit`, fewer where they are large, and
@@ -242,7 +244,7 @@ impl Service {
             for (number, event) in page {
                 bytes += event.data.len();
                 last = number;
-                let entry = Logged { cursor: Cursor(number), stream: stream.clone(), number, event };
+                let entry = LoggedEvent { cursor: Cursor(number), stream: stream.clone(), number, event };
                 shown.push((number, self.run_event(&entry)));
             }
             if is_all {

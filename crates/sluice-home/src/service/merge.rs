@@ -3,26 +3,26 @@
 use std::path::Path;
 use std::sync::PoisonError;
 
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::task::{MergeTask, TaskAnswer};
 use sluice_core::machine::RefusalCode;
-use sluice_core::task::input::Update;
-use sluice_core::task::state::Commit;
-use sluice_core::task::{Asker, Evidence, Input};
-use sluice_engine::reactor::Recorded;
+use sluice_core::task::input::TaskUpdate;
+use sluice_core::task::state::CommitId;
+use sluice_core::task::{Evidence, TaskAsker, TaskInput};
+use sluice_engine::reactor::EventRange;
 use sluice_worker::git::GitError;
-use sluice_worker::merge::{How, Merged, Pushed, left};
+use sluice_worker::merge::{CompletedMerge, MergeMethod, MergePush, left};
 
-use super::{Service, Who, ask};
+use super::{Requester, Service, ask};
 use crate::hands;
-use crate::merges::{self, Intent};
+use crate::merges::{self, MergeIntent};
 use crate::projects::described;
-use crate::tasks::Seen;
+use crate::tasks::TaskSnapshot;
 
 impl Service {
     /// Merges the commit of a task's branch that was judged into the default branch, and closes the task. What is to
     /// be merged is written down first: an engine that is killed meanwhile is followed by one that finishes it.
-    pub fn merge(&self, who: &Who, id: &str, wanted: &MergeTask) -> Result<TaskAnswer, Problem> {
+    pub fn merge(&self, who: &Requester, id: &str, wanted: &MergeTask) -> Result<TaskAnswer, Problem> {
         who.must_be_person("merging")?;
         let seen = self.ground.tasks.find(id)?;
         merges::strategy(wanted.strategy.as_deref())?;
@@ -36,7 +36,7 @@ impl Service {
             }
             let now = self.ground.tasks.find(&seen.id)?;
             if now.state.merged.is_some() {
-                return self.settled(who, &seen.id, Recorded::default());
+                return self.settled(who, &seen.id, EventRange::default());
             }
         }
         let seen = self.ground.tasks.find(&seen.id)?;
@@ -51,7 +51,7 @@ impl Service {
         let made = standing.clone().filter(|commit| before.as_ref() != Some(commit));
         let told = |problem: Problem| match &made {
             None => problem,
-            Some(Commit(commit)) => {
+            Some(CommitId(commit)) => {
                 let message = format!("{}; what lay in the workspace is committed now, as {commit}", problem.message);
                 Problem { message, ..problem }
             }
@@ -59,8 +59,8 @@ impl Service {
         let checked = seen.state.checked.as_ref().map(|checked| &checked.work);
         let judged = seen.state.judged.as_ref().map(|judged| &judged.work).or(checked);
         let judged = judged.and_then(|work| work.commit.clone());
-        ask(&self.ground, &seen.id, Input::Merge { by, force: wanted.force, evidence }).map_err(told)?;
-        let intent = Intent {
+        ask(&self.ground, &seen.id, TaskInput::Merge { by, force: wanted.force, evidence }).map_err(told)?;
+        let intent = MergeIntent {
             commit: standing.or(judged).map(|commit| commit.0),
             strategy: wanted.strategy.clone(),
             local: wanted.local,
@@ -74,12 +74,12 @@ impl Service {
     }
 
     /// Commits what lies in a task's worktree, if the task could be merged then. What it looks like afterwards.
-    fn committed(&self, seen: &Seen, by: Asker, evidence: Evidence) -> Result<Evidence, Problem> {
+    fn committed(&self, seen: &TaskSnapshot, by: TaskAsker, evidence: Evidence) -> Result<Evidence, Problem> {
         if evidence.work.standing().is_none_or(|standing| standing.dirty.is_empty()) {
             return Ok(evidence);
         }
         // Nothing is committed for somebody who may not merge, or on another branch.
-        ask(&self.ground, &seen.id, Input::Merge { by, force: true, evidence: evidence.clone() })?;
+        ask(&self.ground, &seen.id, TaskInput::Merge { by, force: true, evidence: evidence.clone() })?;
         let Some(bound) = seen.state.workspace.bound() else { return Ok(evidence) };
         let (_, pool) = self.ground.pool_of(seen)?;
         let about = &seen.state.about;
@@ -88,7 +88,7 @@ impl Service {
         done.map_err(|error| match error {
             GitError::Unresolved { .. } => {
                 let message = format!("Merge not allowed: {}", described(&error));
-                Problem::new(Status::Refused, RefusalCode::Uncommitted.as_str(), message)
+                Problem::new(ProblemStatus::Refused, RefusalCode::Uncommitted.as_str(), message)
             }
             error => Problem::fault(described(&error)),
         })?;
@@ -96,20 +96,26 @@ impl Service {
     }
 
     /// The answer to a merge that stands.
-    fn told(&self, who: &Who, id: &str, merged: Merged, recorded: Recorded) -> Result<TaskAnswer, Problem> {
+    fn told(
+        &self,
+        who: &Requester,
+        id: &str,
+        merged: CompletedMerge,
+        recorded: EventRange,
+    ) -> Result<TaskAnswer, Problem> {
         let mut answer = self.settled(who, id, recorded)?;
         let kept = std::mem::take(&mut answer.notes);
         answer.notes.push(match &merged.how {
-            How::Already => format!("the branch was merged already, at {}", merged.commit),
-            How::PullRequest(found) => format!("merged by {}", found.url),
-            How::FastForward => format!("fast-forward to {}", merged.commit),
-            How::MergeCommit => format!("merge commit {}", merged.commit),
-            How::Squash => format!("one commit with all of it: {}", merged.commit),
-            How::Rebase => format!("its commits were made anew, up to {}", merged.commit),
+            MergeMethod::Already => format!("the branch was merged already, at {}", merged.commit),
+            MergeMethod::PullRequest(found) => format!("merged by {}", found.url),
+            MergeMethod::FastForward => format!("fast-forward to {}", merged.commit),
+            MergeMethod::MergeCommit => format!("merge commit {}", merged.commit),
+            MergeMethod::Squash => format!("one commit with all of it: {}", merged.commit),
+            MergeMethod::Rebase => format!("its commits were made anew, up to {}", merged.commit),
         });
         match &merged.pushed {
-            Pushed::Failed(why) => answer.notes.push(format!("merged, not pushed: {why}")),
-            Pushed::NoRemote | Pushed::Done => {}
+            MergePush::Failed(why) => answer.notes.push(format!("merged, not pushed: {why}")),
+            MergePush::NoRemote | MergePush::Done => {}
         }
         answer.notes.extend(merged.notes);
         answer.notes.extend(self.left(id, merged.work.as_deref()));
@@ -125,12 +131,12 @@ impl Service {
     }
 
     /// Pushes a task's branch and opens a pull request, or finds the one there is.
-    pub fn create_pr(&self, who: &Who, id: &str) -> Result<TaskAnswer, Problem> {
+    pub fn create_pr(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
         who.must_be_person("opening a pull request")?;
         let seen = self.ground.tasks.find(id)?;
         let url = hands::create_pr(&self.ground, &seen).map_err(|undone| undone.refusal("no_pull_request"))?;
-        let update = Update::PullRequest(url);
-        let recorded = ask(&self.ground, &seen.id, Input::Update { by: who.to(&seen.id), update })?;
+        let update = TaskUpdate::PullRequest(url);
+        let recorded = ask(&self.ground, &seen.id, TaskInput::Update { by: who.to(&seen.id), update })?;
         self.settled(who, &seen.id, recorded)
     }
 }

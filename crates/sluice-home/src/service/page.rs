@@ -2,9 +2,9 @@
 //! it, as much as is wanted, and the answer says where to go on.
 
 use sluice_api::Problem;
-use sluice_store::{PageKey, Query, StreamId, Summary};
+use sluice_store::{PageKey, Query, StreamId, StreamSummary};
 
-use crate::tasks::Tasks;
+use crate::tasks::ReadModel;
 
 /// How much of what has ended a list shows, unless more or less is wanted.
 const USUAL: usize = 1000;
@@ -13,7 +13,7 @@ const MOST: usize = 10_000;
 
 /// Which part of a list.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct PageQuery {
     /// At most so many of those that have ended; 1,000 unless given.
     pub limit: Option<usize>,
     /// Those that come after, as `next` of the list before says; without those that are open.
@@ -22,14 +22,14 @@ pub struct Wanted {
 
 /// A part of a list.
 #[derive(Clone, Debug)]
-pub struct Part<T> {
+pub struct ListPage<T> {
     /// What is in it.
     pub items: Vec<T>,
     /// Where to go on, if there is more.
     pub next: Option<String>,
 }
 
-impl Wanted {
+impl PageQuery {
     fn limit(&self) -> Result<usize, Problem> {
         match self.limit {
             None => Ok(USUAL),
@@ -47,10 +47,10 @@ impl Wanted {
     /// one of both is asked for.
     pub(super) fn gather<T>(
         &self,
-        tasks: &Tasks,
+        tasks: &ReadModel,
         query: &Query,
-        mut fits: impl FnMut(&Summary) -> Result<Option<T>, Problem>,
-    ) -> Result<Part<T>, Problem> {
+        mut fits: impl FnMut(&StreamSummary) -> Result<Option<T>, Problem>,
+    ) -> Result<ListPage<T>, Problem> {
         let (limit, place) = (self.limit()?, self.place()?);
         let mut items = Vec::new();
         if query.open != Some(false) && place.is_none() {
@@ -60,7 +60,7 @@ impl Wanted {
             })?;
         }
         if query.open == Some(true) {
-            return Ok(Part { items, next: None });
+            return Ok(ListPage { items, next: None });
         }
         let mut left = limit;
         let ended = Query { open: Some(false), limit: limit.min(USUAL), after: place, ..query.clone() };
@@ -71,20 +71,20 @@ impl Wanted {
             }
             Ok(left > 0)
         })?;
-        Ok(Part { items, next: stopped.map(|key| written(&key)) })
+        Ok(ListPage { items, next: stopped.map(|key| written(&key)) })
     }
 }
 
 /// The newest that have ended, of all of these queries together, in no order.
 pub(super) fn newest<T>(
-    tasks: &Tasks,
+    tasks: &ReadModel,
     queries: impl IntoIterator<Item = Query>,
-    mut fits: impl FnMut(&Summary) -> Result<Option<T>, Problem>,
+    mut fits: impl FnMut(&StreamSummary) -> Result<Option<T>, Problem>,
     when: impl Fn(&T) -> (i64, String),
 ) -> Result<Vec<T>, Problem> {
     let mut found = Vec::new();
     for query in queries {
-        found.extend(Wanted::default().gather(tasks, &Query { open: Some(false), ..query }, &mut fits)?.items);
+        found.extend(PageQuery::default().gather(tasks, &Query { open: Some(false), ..query }, &mut fits)?.items);
     }
     found.sort_by_cached_key(|item| std::cmp::Reverse(when(item)));
     found.truncate(USUAL);
@@ -106,34 +106,34 @@ mod tests {
     use std::time::Duration;
 
     use sluice_api::run::StartRun;
-    use sluice_core::run::Kind;
+    use sluice_core::run::RunKind;
     use sluice_store::Store;
 
-    use super::super::{Service, Started, Who, start_as};
-    use crate::log::Log;
-    use crate::places::Places;
+    use super::super::{EngineStart, Requester, Service, start_as};
+    use crate::log::HomeLog;
+    use crate::places::HomePaths;
 
     #[test]
     fn a_list_reads_the_runs_that_are_in_it_and_no_others() {
         let folder = tempfile::tempdir().expect("a folder");
         let recipe = "name: by-hand\nsteps:\n  - {name: a, type: script, command: 'true'}\n";
         std::fs::write(folder.path().join("by-hand.yml"), recipe).expect("written");
-        let places = Places::new(folder.path().join("home"));
+        let places = HomePaths::new(folder.path().join("home"));
         std::fs::create_dir_all(places.home()).expect("a home");
-        let log = Arc::new(Log::open(&places.log()));
+        let log = Arc::new(HomeLog::open(&places.log()));
         let program = std::env::current_exe().expect("this test");
         let open = || Service::open(places.clone(), None, program.clone(), log.clone()).expect("a home");
         let service = open();
         let cwd = folder.path().display().to_string();
         let wanted = StartRun { recipe: "by-hand.yml".into(), cwd, by_hand: true, ..StartRun::default() };
-        let one = |kind: Kind| {
-            let started = Started { kind: Some(kind), ..Started::default() };
+        let one = |kind: RunKind| {
+            let started = EngineStart { kind: Some(kind), ..EngineStart::default() };
             let seen = start_as(service.ground(), &wanted, started).expect("started");
-            service.cancel_run(&Who::person("somebody"), &seen.id, String::new()).expect("ended");
+            service.cancel_run(&Requester::person("somebody"), &seen.id, String::new()).expect("ended");
         };
-        (0..60).for_each(|_| one(Kind::Run));
-        (0..3).for_each(|_| one(Kind::Workflow));
-        one(Kind::Mission);
+        (0..60).for_each(|_| one(RunKind::Run));
+        (0..3).for_each(|_| one(RunKind::Workflow));
+        one(RunKind::Mission);
         service.close().expect("closed");
         drop(service);
         // Nothing is remembered of before. The follower of the log finds nothing to read, and no evidence whose run it looks at.
@@ -147,7 +147,7 @@ mod tests {
         let service = open();
         let lists = (
             service.workflows().expect("a list").len(),
-            service.missions(&Who::person("somebody")).expect("a list").len(),
+            service.missions(&Requester::person("somebody")).expect("a list").len(),
             service.list_processes(true).expect("a list").len(),
             service.inbox().expect("a list").len(),
         );

@@ -6,30 +6,32 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::{AnswerQuestion, StartRun, StepSays};
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::{Data, FailureKind, StepId};
-use sluice_core::run::{Ask, ByHand, End, Input, Kind, Outcome, Report, Speaker, StepState};
-use sluice_core::task::Input as TaskInput;
-use sluice_engine::actor::Said;
-use sluice_engine::reactor::{Message, Recorded};
+use sluice_core::run::{
+    AttemptReport, ManualStepInput, QuestionRequest, RunConclusion, RunInput, RunKind, Speaker, StepOutcome, StepState,
+};
+use sluice_core::task::TaskInput;
+use sluice_engine::actor::ActorInput;
+use sluice_engine::reactor::{EventRange, ReactorMessage};
 use sluice_engine::run_actor::RunActor;
-use sluice_store::{Query, Summary};
-use sluice_worker::session::Stream;
+use sluice_store::{Query, StreamSummary};
+use sluice_worker::session::SessionStream;
 
-use super::page::{Part, Wanted, newest};
-use super::{ANSWER_WITHIN, Chosen, Service, Started, Who, ask, start_as, wait};
+use super::page::{ListPage, PageQuery, newest};
+use super::{ANSWER_WITHIN, EngineStart, KeyedId, Requester, Service, ask, start_as, wait};
 use crate::bounds::{LONGEST_SUMMARY, cut};
-use crate::ground::Ground;
+use crate::ground::Home;
 use crate::projects::described;
-use crate::runs::{SeenRun, id_of, stream};
+use crate::runs::{RunSnapshot, id_of, stream};
 use crate::tasks;
 use crate::view_run;
 use crate::workbench::{data, sweep};
 
 /// Runs that have ended are wanted too: all of them, or only those with this status.
-pub(super) struct Ended(pub(super) Option<&'static str>);
+pub(super) struct EndedRunsFilter(pub(super) Option<&'static str>);
 
 /// What the status of a run can be.
 const STATUSES: [&str; 5] = ["running", "held", "completed", "failed", "cancelled"];
@@ -40,21 +42,21 @@ const LONGEST_LOG: usize = 1 << 20;
 
 impl Service {
     /// Starts a recipe.
-    pub fn start(&self, who: &Who, chosen: &Chosen, wanted: &StartRun) -> Result<SeenRun, Problem> {
+    pub fn start(&self, who: &Requester, chosen: &KeyedId, wanted: &StartRun) -> Result<RunSnapshot, Problem> {
         who.must_be_person("starting a run")?;
         match self.started_before(chosen)? {
             Some(seen) => Ok(seen),
-            None => start_as(&self.ground, wanted, Started { id: chosen.id.clone(), ..Started::default() }),
+            None => start_as(&self.ground, wanted, EngineStart { id: chosen.id.clone(), ..EngineStart::default() }),
         }
     }
 
     /// The run that was started before, if this asks for it again.
-    pub(super) fn started_before(&self, chosen: &Chosen) -> Result<Option<SeenRun>, Problem> {
+    pub(super) fn started_before(&self, chosen: &KeyedId) -> Result<Option<RunSnapshot>, Problem> {
         chosen.there().map_or(Ok(None), |id| self.ground.tasks.load_run(id))
     }
 
     /// The run that is meant. Whoever sees its end also finds the files about it.
-    pub fn run(&self, id: &str) -> Result<SeenRun, Problem> {
+    pub fn run(&self, id: &str) -> Result<RunSnapshot, Problem> {
         let seen = self.ground.tasks.find_run(id)?;
         self.ground.mirrors.write_as(&self.ground, &seen);
         crate::evidence::conclude(&self.ground, &seen);
@@ -62,14 +64,19 @@ impl Service {
     }
 
     /// Runs, the open ones first, each newest first; without `all` only those that have not ended.
-    pub fn list_runs(&self, status: Option<&str>, all: bool, wanted: &Wanted) -> Result<Part<SeenRun>, Problem> {
+    pub fn list_runs(
+        &self,
+        status: Option<&str>,
+        all: bool,
+        wanted: &PageQuery,
+    ) -> Result<ListPage<RunSnapshot>, Problem> {
         if let Some(status) = status.filter(|status| !STATUSES.contains(status)) {
             let message = format!("`{status}` is no status of a run");
             return Err(Problem::bad_request(message).hint(format!("one of: {}", STATUSES.join(", "))));
         }
         let query = Query { status: status.map(str::to_owned), ..of_runs(all || status.is_some()) };
         wanted.gather(&self.ground.tasks, &query, |summary| {
-            let discarded = |seen: &SeenRun| view_run::is_process(seen) && !is_listed(seen, true);
+            let discarded = |seen: &RunSnapshot| view_run::is_process(seen) && !is_listed(seen, true);
             Ok(self.summed_up(summary)?.filter(|seen| !discarded(seen)))
         })
     }
@@ -78,47 +85,49 @@ impl Service {
     /// only those with a status. What this costs depends on how many are called so, not on how many others have ended.
     pub(super) fn runs_called(
         &self,
-        kind: Kind,
-        ended: Option<Ended>,
-        is_so: impl Fn(&SeenRun) -> bool,
-    ) -> Result<Vec<SeenRun>, Problem> {
-        let look = |summary: &Summary| {
+        kind: RunKind,
+        ended: Option<EndedRunsFilter>,
+        is_so: impl Fn(&RunSnapshot) -> bool,
+    ) -> Result<Vec<RunSnapshot>, Problem> {
+        let look = |summary: &StreamSummary| {
             let known = RunActor::kind_of(&summary.card);
             if known.is_some_and(|known| known != kind) {
                 return Ok(None);
             }
             Ok(self.summed_up(summary)?.filter(|seen| seen.state.given.origin.kind == kind && is_so(seen)))
         };
-        let mut runs = Wanted::default().gather(&self.ground.tasks, &of_runs(false), look)?.items;
-        let Some(Ended(status)) = ended else { return Ok(runs) };
+        let mut runs = PageQuery::default().gather(&self.ground.tasks, &of_runs(false), look)?.items;
+        let Some(EndedRunsFilter(status)) = ended else { return Ok(runs) };
         let colonies = crate::colonies::ids(&self.ground).into_iter();
         // Those that an earlier Sluice stored last do not say what they are called, and have to be looked at.
         let groups = colonies.flat_map(|colony| [RunActor::belongs(&colony, kind), colony]);
         let status = status.map(str::to_owned);
         let queries = groups.map(|group| Query { group: Some(group), status: status.clone(), ..Query::default() });
-        let when = |seen: &SeenRun| (seen.card.created, seen.id.clone());
+        let when = |seen: &RunSnapshot| (seen.card.created, seen.id.clone());
         runs.extend(newest(&self.ground.tasks, queries, look, when)?);
         Ok(runs)
     }
 
     /// The run that a card is about. One that cannot be read does not hide the others.
-    fn summed_up(&self, summary: &Summary) -> Result<Option<SeenRun>, Problem> {
+    fn summed_up(&self, summary: &StreamSummary) -> Result<Option<RunSnapshot>, Problem> {
         let Some(id) = id_of(&summary.stream) else { return Ok(None) };
         self.ground.tasks.unless_damaged(&summary.stream, self.ground.tasks.run_of(id, summary))
     }
 
     /// The processes that are active, oldest first; with `all` also those that were completed. What was cancelled is gone
     /// from every list.
-    pub fn list_processes(&self, all: bool) -> Result<Vec<SeenRun>, Problem> {
+    pub fn list_processes(&self, all: bool) -> Result<Vec<RunSnapshot>, Problem> {
         // Without `all`, of those that have ended only those that failed are wanted.
         let mut runs =
-            self.runs_called(Kind::Process, Some(Ended((!all).then_some("failed"))), |seen| is_listed(seen, all))?;
+            self.runs_called(RunKind::Process, Some(EndedRunsFilter((!all).then_some("failed"))), |seen| {
+                is_listed(seen, all)
+            })?;
         runs.sort_by(|one, other| (one.card.created, &one.id).cmp(&(other.card.created, &other.id)));
         Ok(runs)
     }
 
     /// The process that is meant.
-    pub fn process(&self, id: &str) -> Result<SeenRun, Problem> {
+    pub fn process(&self, id: &str) -> Result<RunSnapshot, Problem> {
         let seen = self.run(id)?;
         match view_run::is_process(&seen) && is_listed(&seen, true) {
             true => Ok(seen),
@@ -130,12 +139,12 @@ impl Service {
 
     /// The questions that wait for a person, oldest first.
     pub fn inbox(&self) -> Result<Vec<Value>, Problem> {
-        let asking = Wanted::default().gather(&self.ground.tasks, &of_runs(false), |summary| {
+        let asking = PageQuery::default().gather(&self.ground.tasks, &of_runs(false), |summary| {
             Ok(self.summed_up(summary)?.filter(|seen| seen.state.question().is_some()))
         });
         let mut runs = asking?.items;
         runs.reverse();
-        let questions = |seen: &SeenRun| -> Vec<Value> {
+        let questions = |seen: &RunSnapshot| -> Vec<Value> {
             seen.state.questions().map(|(step, it)| view_run::question(seen, step, it)).collect()
         };
         Ok(runs.iter().flat_map(questions).collect())
@@ -166,12 +175,12 @@ impl Service {
     }
 
     /// What a step has printed: its agents' own streams, else what the run keeps of it.
-    fn printed(&self, seen: &SeenRun, step: StepId, state: &StepState) -> String {
+    fn printed(&self, seen: &RunSnapshot, step: StepId, state: &StepState) -> String {
         let begins = format!("{}.{}.", seen.id, step.0);
         let sessions = self.ground.sessions.list().unwrap_or_default();
         let mut text = String::new();
         for session in sessions.iter().filter(|id| id.as_str().starts_with(&begins)) {
-            if let Ok(chunk) = self.ground.sessions.output_tail(session, Stream::Output, LONGEST_LOG) {
+            if let Ok(chunk) = self.ground.sessions.output_tail(session, SessionStream::Output, LONGEST_LOG) {
                 text.push_str(&String::from_utf8_lossy(&chunk.bytes));
             }
         }
@@ -199,25 +208,25 @@ impl Service {
     }
 
     /// An agent or script says how its step went, or asks a person; for an ask, the answer if there is one.
-    pub fn step_says(&self, who: &Who, said: StepSays) -> Result<Value, Problem> {
-        let Who::Step { run, speaker } = who else {
+    pub fn step_says(&self, who: &Requester, said: StepSays) -> Result<Value, Problem> {
+        let Requester::Step { run, speaker } = who else {
             let message = "Not allowed: only the agent of a step may speak for it";
-            return Err(Problem::new(Status::Forbidden, "not_yours", message)
+            return Err(Problem::new(ProblemStatus::Forbidden, "not_yours", message)
                 .hint("`sluice answer` and `sluice run` are for people"));
         };
         let StepSays { verb, summary, result, output, text, options } = said;
         // A secret that is cut is not known any more.
         let summary = summary.map(|summary| cut(&self.ground.clean().text(&summary), LONGEST_SUMMARY));
-        let outcome = Outcome {
+        let outcome = StepOutcome {
             summary: summary.clone().unwrap_or_default(),
             result,
             output: output.as_ref().map(data).unwrap_or_default(),
-            ..Outcome::default()
+            ..StepOutcome::default()
         };
         let by = *speaker;
         match verb.as_str() {
             "complete" => {
-                say(&self.ground, run, Input::Said { by, report: Report::Completed(outcome) })?;
+                say(&self.ground, run, RunInput::Said { by, report: AttemptReport::Completed(outcome) })?;
                 Ok(json!({ "said": true }))
             }
             "fail" => {
@@ -225,21 +234,25 @@ impl Service {
                 say(
                     &self.ground,
                     run,
-                    Input::Said { by, report: Report::Failed { kind: FailureKind::Failed, error, outcome } },
+                    RunInput::Said { by, report: AttemptReport::Failed { kind: FailureKind::Failed, error, outcome } },
                 )?;
                 Ok(json!({ "said": true }))
             }
-            "ask" => self.asks(run, by, Ask { text: text.unwrap_or_default(), options, default: None, wait: None }),
+            "ask" => self.asks(
+                run,
+                by,
+                QuestionRequest { text: text.unwrap_or_default(), options, default: None, wait: None },
+            ),
             other => Err(Problem::bad_request(format!("a step cannot `{other}`"))),
         }
     }
 
     /// Asks a person, and waits for the answer as long as the command may wait; asked again in the same words it waits
     /// for the same answer.
-    fn asks(&self, run: &str, by: Speaker, ask: Ask) -> Result<Value, Problem> {
+    fn asks(&self, run: &str, by: Speaker, ask: QuestionRequest) -> Result<Value, Problem> {
         // As it is stored: by its words it is found again.
         let ask = self.ground.clean().ask(ask);
-        say(&self.ground, run, Input::Ask { by, ask: ask.clone() })?;
+        say(&self.ground, run, RunInput::Ask { by, ask: ask.clone() })?;
         let answered = self.ground.tasks.wait(ANSWER_WITHIN, || {
             let seen = self.ground.tasks.load_run(run).ok().flatten()?;
             let asked = seen.state.step(by.step).asked(by.part, &ask)?;
@@ -252,8 +265,8 @@ impl Service {
     }
 
     /// Says something to a run, for a person.
-    fn tell_run(&self, who: &Who, run: &str, input: Input) -> Result<SeenRun, Problem> {
-        say(&self.ground, run, Input::By { asker: who.to_run(run), input: Box::new(input) })?;
+    fn tell_run(&self, who: &Requester, run: &str, input: RunInput) -> Result<RunSnapshot, Problem> {
+        say(&self.ground, run, RunInput::By { asker: who.to_run(run), input: Box::new(input) })?;
         let seen = self.ground.tasks.load_run(run)?;
         let seen = seen.ok_or_else(|| Problem::fault(format!("run {run} is gone")))?;
         self.ground.mirrors.write_as(&self.ground, &seen);
@@ -263,12 +276,12 @@ impl Service {
 
     /// Ends a run with everything it has started; of a patrol that rests, what would come next. When this answers, nothing
     /// of the run lives any more.
-    pub fn cancel_run(&self, who: &Who, id: &str, reason: String) -> Result<SeenRun, Problem> {
+    pub fn cancel_run(&self, who: &Requester, id: &str, reason: String) -> Result<RunSnapshot, Problem> {
         let seen = self.run(id)?;
         if who.is_person() && crate::patrols::end(&self.ground, &seen)?.is_some() {
             return Ok(seen);
         }
-        let seen = self.tell_run(who, &seen.id, Input::Cancel { reason })?;
+        let seen = self.tell_run(who, &seen.id, RunInput::Cancel { reason })?;
         let seen = self.until_ended(seen)?;
         if seen.state.end.is_none() {
             return Ok(seen); // the steps that always run take longer; it ends when they have
@@ -282,7 +295,7 @@ impl Service {
     }
 
     /// A run that is being ended, when it has, or when a command need not wait any longer.
-    fn until_ended(&self, seen: SeenRun) -> Result<SeenRun, Problem> {
+    fn until_ended(&self, seen: RunSnapshot) -> Result<RunSnapshot, Problem> {
         let now = || self.ground.tasks.load_run(&seen.id).ok().flatten();
         self.ground.tasks.wait(SETTLED_WITHIN, || now().filter(|now| now.state.ending.is_none()).map(drop));
         let now = self.ground.tasks.load_run(&seen.id)?;
@@ -292,14 +305,14 @@ impl Service {
     /// Tries a failed step again.
     pub fn retry_run(
         &self,
-        who: &Who,
+        who: &Requester,
         id: &str,
         step: Option<&str>,
         guidance: Option<String>,
-    ) -> Result<SeenRun, Problem> {
+    ) -> Result<RunSnapshot, Problem> {
         let seen = self.run(id)?;
         let step = step.map(|name| seen.step(name)).transpose()?;
-        let seen = self.tell_run(who, &seen.id, Input::Retry { step, guidance })?;
+        let seen = self.tell_run(who, &seen.id, RunInput::Retry { step, guidance })?;
         let task = &seen.state.given.origin.task;
         if !task.is_empty() {
             // So that it does not look for a person any more when this is answered. A task that cannot be told now
@@ -311,7 +324,7 @@ impl Service {
     }
 
     /// Answers a question: `RUN` if it has one, or `RUN/NUMBER`.
-    pub fn answer(&self, who: &Who, question: &str, wanted: AnswerQuestion) -> Result<SeenRun, Problem> {
+    pub fn answer(&self, who: &Requester, question: &str, wanted: AnswerQuestion) -> Result<RunSnapshot, Problem> {
         let (run, number) = match question.split_once('/') {
             Some((run, number)) => (run, Some(number)),
             None => (question, None),
@@ -326,7 +339,7 @@ impl Service {
                         Some(number) => format!("the question {}/{number} has been answered or withdrawn", seen.id),
                         None => format!("run {} has no open question: each has been answered or withdrawn", seen.id),
                     };
-                    Problem::new(Status::Refused, RefusalCode::NotReady.as_str(), message)
+                    Problem::new(ProblemStatus::Refused, RefusalCode::NotReady.as_str(), message)
                 }
                 Ok(_) | Err(_) => Problem::not_found(format!("run {} has no such question", seen.id)),
             };
@@ -334,18 +347,24 @@ impl Service {
         };
         let AnswerQuestion { option, message } = wanted;
         let question = open.id;
-        self.tell_run(who, &seen.id, Input::Answer { question, option, message })
+        self.tell_run(who, &seen.id, RunInput::Answer { question, option, message })
     }
 
     /// Reports about a step that is done by hand.
-    pub fn by_hand(&self, who: &Who, seen: &SeenRun, step: &str, what: ByHand) -> Result<SeenRun, Problem> {
+    pub fn by_hand(
+        &self,
+        who: &Requester,
+        seen: &RunSnapshot,
+        step: &str,
+        what: ManualStepInput,
+    ) -> Result<RunSnapshot, Problem> {
         let step = seen.step(step)?;
-        self.tell_run(who, &seen.id, Input::ByHand { step, what })
+        self.tell_run(who, &seen.id, RunInput::ByHand { step, what })
     }
 
     /// Closes a run that is done by hand.
-    pub fn close_run(&self, who: &Who, id: &str, summary: String) -> Result<SeenRun, Problem> {
-        self.tell_run(who, id, Input::Close { summary })
+    pub fn close_run(&self, who: &Requester, id: &str, summary: String) -> Result<RunSnapshot, Problem> {
+        self.tell_run(who, id, RunInput::Close { summary })
     }
 }
 
@@ -373,12 +392,12 @@ fn last_of(path: &Path) -> String {
 }
 
 /// Whether a process is in a list. One that failed stays active, for its supervisor.
-fn is_listed(seen: &SeenRun, all: bool) -> bool {
+fn is_listed(seen: &RunSnapshot, all: bool) -> bool {
     match &seen.state.end {
-        None | Some(End::Failed { .. }) => true,
+        None | Some(RunConclusion::Failed { .. }) => true,
         // A patrol that rests goes on.
-        Some(End::Completed { .. }) => all || seen.next_turn.is_some(),
-        Some(End::Cancelled { .. }) => false,
+        Some(RunConclusion::Completed { .. }) => all || seen.next_turn.is_some(),
+        Some(RunConclusion::Cancelled { .. }) => false,
     }
 }
 
@@ -388,21 +407,21 @@ fn of_runs(all: bool) -> Query {
 }
 
 /// Says something to a run and waits until it is durable. No secret in it is stored.
-pub(crate) fn say(ground: &Ground, run: &str, input: Input) -> Result<Recorded, Problem> {
+pub(crate) fn say(ground: &Home, run: &str, input: RunInput) -> Result<EventRange, Problem> {
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
-    let said = Said::Run(ground.clean().input(input));
-    let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(run), said });
+    let said = ActorInput::Run(ground.clean().input(input));
+    let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(run), said });
     wait(reporter, &answer, run)
 }
 
 /// What is said about a step by hand.
-pub fn by_hand(verb: &str, summary: Option<String>, result: Option<String>) -> Option<ByHand> {
-    let outcome = Outcome { summary: summary.clone().unwrap_or_default(), result, ..Outcome::default() };
+pub fn by_hand(verb: &str, summary: Option<String>, result: Option<String>) -> Option<ManualStepInput> {
+    let outcome = StepOutcome { summary: summary.clone().unwrap_or_default(), result, ..StepOutcome::default() };
     match verb {
-        "start" => Some(ByHand::Start),
-        "complete" => Some(ByHand::Complete(outcome)),
-        "fail" => Some(ByHand::Fail(summary.unwrap_or_else(|| "it was said to have failed".into()))),
-        "skip" => Some(ByHand::Skip),
+        "start" => Some(ManualStepInput::Start),
+        "complete" => Some(ManualStepInput::Complete(outcome)),
+        "fail" => Some(ManualStepInput::Fail(summary.unwrap_or_else(|| "it was said to have failed".into()))),
+        "skip" => Some(ManualStepInput::Skip),
         _ => None,
     }
 }

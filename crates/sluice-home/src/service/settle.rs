@@ -5,15 +5,15 @@ use std::time::Duration;
 use sluice_api::problem::Problem;
 use sluice_api::task::{EffectReport, TaskAnswer, Transition};
 use sluice_core::task::EffectKey;
-use sluice_core::task::event::{Event, Settlement};
+use sluice_core::task::event::{Settlement, TaskEvent};
 use sluice_engine::codec::task_event;
-use sluice_engine::reactor::Recorded;
-use sluice_worker::workspace::Kept;
+use sluice_engine::reactor::EventRange;
+use sluice_worker::workspace::KeepRef;
 
 use super::workspaces::word;
-use super::{Service, Who};
+use super::{Requester, Service};
 use crate::judged;
-use crate::tasks::Seen;
+use crate::tasks::TaskSnapshot;
 
 /// How long a person waits for what follows from a command.
 const SETTLE_WITHIN: Duration = Duration::from_secs(60);
@@ -25,13 +25,13 @@ const WRITE_WITHIN: Duration = Duration::from_secs(2);
 impl Service {
     /// The answer to a command that changed a task: for a person when everything has settled, for a session at once,
     /// because it may be what the change ends. Either finds the change in TASK.md, and may write there again.
-    pub(super) fn settled(&self, who: &Who, id: &str, recorded: Recorded) -> Result<TaskAnswer, Problem> {
+    pub(super) fn settled(&self, who: &Requester, id: &str, recorded: EventRange) -> Result<TaskAnswer, Problem> {
         let gone = || Problem::not_found(format!("there is no task `{id}`"));
         let load = || self.ground.tasks.load(id)?.ok_or_else(gone);
         let turns = load()?.state.turns_taken;
         if who.is_person() {
             // What is tried again and again may last; unless others come behind it, for then it is given up.
-            let waits = |seen: &Seen| seen.state.turns.len() == 1 && self.ground.waits.of(id).is_some();
+            let waits = |seen: &TaskSnapshot| seen.state.turns.len() == 1 && self.ground.waits.of(id).is_some();
             self.wait_until(SETTLE_WITHIN, || load().map(|seen| !is_under_way(&seen, turns) || waits(&seen)))?;
         }
         let writings = open_writings(&load()?);
@@ -53,7 +53,7 @@ impl Service {
     }
 
     /// The commits of a task that nobody merged.
-    fn unmerged(&self, seen: &Seen) -> Option<String> {
+    fn unmerged(&self, seen: &TaskSnapshot) -> Option<String> {
         let (_, pool) = self.ground.pool_of(seen).ok().filter(|_| seen.state.merged.is_none())?;
         let branch = &seen.state.about.branch;
         match pool.repository().unmerged(branch).ok()? {
@@ -64,10 +64,10 @@ impl Service {
     }
 
     /// What was put away of a task's work, and how to get it back.
-    pub(super) fn put_away(&self, seen: &Seen) -> Vec<String> {
+    pub(super) fn put_away(&self, seen: &TaskSnapshot) -> Vec<String> {
         let id = &seen.id;
         let kept = self.ground.pool_of(seen).ok().and_then(|(_, pool)| pool.kept().ok()).unwrap_or_default();
-        let line = |keep: Kept| {
+        let line = |keep: KeepRef| {
             let what: Vec<&str> = keep.what.iter().map(|kind| word(*kind)).collect();
             let which = format!("{id} --number {}", keep.number);
             format!("kept: {}; `sluice workspace restore {which} --into FOLDER` brings it back", what.join(", "))
@@ -92,18 +92,18 @@ impl Service {
     }
 
     /// The change of status that was recorded, and what has become of its hooks.
-    fn transition(&self, seen: &Seen, recorded: Recorded) -> Result<Option<Transition>, Problem> {
+    fn transition(&self, seen: &TaskSnapshot, recorded: EventRange) -> Result<Option<Transition>, Problem> {
         if recorded.last == recorded.after {
             return Ok(None);
         }
         let limit = usize::try_from(seen.version.saturating_sub(recorded.after)).unwrap_or(usize::MAX >> 1);
         let history = self.ground.tasks.history(&seen.id, recorded.after, limit)?;
-        let events: Vec<(u64, Event)> = history
+        let events: Vec<(u64, TaskEvent)> = history
             .iter()
             .filter_map(|(number, event)| Some((*number, task_event::read(event.version, &event.data).ok()?)))
             .collect();
         let moved = events.iter().find_map(|(number, event)| match event {
-            Event::Moved(moved) if *number <= recorded.last => Some(moved),
+            TaskEvent::Moved(moved) if *number <= recorded.last => Some(moved),
             _ => None,
         });
         let Some(moved) = moved else { return Ok(None) };
@@ -119,23 +119,23 @@ fn not_kept(problem: &Problem) -> String {
 }
 
 /// Whether something that was set going by then is not done.
-fn is_under_way(seen: &Seen, turns: u32) -> bool {
+fn is_under_way(seen: &TaskSnapshot, turns: u32) -> bool {
     seen.state.turns.iter().any(|turn| turn.number <= turns)
 }
 
 /// The writings of TASK.md that are not done.
-fn open_writings(seen: &Seen) -> Vec<String> {
+fn open_writings(seen: &TaskSnapshot) -> Vec<String> {
     let is_writing = |id: &&String| matches!(EffectKey::read(id), Some(EffectKey::Write { .. }));
     seen.open_effects.iter().filter(is_writing).cloned().collect()
 }
 
 /// What has become of the hooks of a turn.
-fn reports(events: &[(u64, Event)], of: u32) -> Vec<EffectReport> {
+fn reports(events: &[(u64, TaskEvent)], of: u32) -> Vec<EffectReport> {
     let mut reports: Vec<EffectReport> = Vec::new();
     for (_, event) in events {
         let (step, action, status, error) = match event {
-            Event::HookAsked { turn, step, action } if *turn == of => (step, action, "running", None),
-            Event::HookSettled { turn, step, action, settlement } if *turn == of => match settlement {
+            TaskEvent::HookAsked { turn, step, action } if *turn == of => (step, action, "running", None),
+            TaskEvent::HookSettled { turn, step, action, settlement } if *turn == of => match settlement {
                 Settlement::Done => (step, action, "done", None),
                 Settlement::Idle => (step, action, "idle", None),
                 Settlement::Skipped(why) => (step, action, "skipped", Some(why.clone())),

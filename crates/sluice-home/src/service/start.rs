@@ -3,31 +3,31 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::StartRun;
 use sluice_core::lifecycle::StateRun;
-use sluice_core::recipe::{Data, Dialect, InputKind, Recipe};
-use sluice_core::run::{Given, Kind, Mode, Origin, Plan};
-use sluice_core::task::state::Stood;
+use sluice_core::recipe::{Data, Recipe, RecipeDialect, RecipeInputKind};
+use sluice_core::run::{RunKind, RunMode, RunOrigin, RunParameters, RunPlan};
+use sluice_core::task::state::WorkSnapshot;
 use sluice_dialect::catalogue::load_path;
-use sluice_dialect::pin::Pinned;
-use sluice_dialect::{Definition, Loaded, Source, Sources};
-use sluice_engine::host::Clock;
+use sluice_dialect::pin::DefinitionPin;
+use sluice_dialect::{Definition, DefinitionFile, LoadedDefinition, Sources};
+use sluice_engine::host::EngineClock;
 use sluice_engine::loader::pin;
-use sluice_engine::reactor::Message;
+use sluice_engine::reactor::ReactorMessage;
 use sluice_engine::run_actor::RunActor;
 
 use serde_json::Value;
 
 use super::wait;
 use crate::clock::{id_from, new_id};
-use crate::committed::{self, Reading};
+use crate::committed::{self, DefinitionSite};
 use crate::definitions;
-use crate::ground::Ground;
-use crate::hands::run::{Planned, plan_worktree};
+use crate::ground::Home;
+use crate::hands::run::{PlannedWorktree, plan_worktree};
 use crate::lists;
 use crate::patrols;
-use crate::runs::{SeenRun, stream};
+use crate::runs::{RunSnapshot, stream};
 use crate::triggers::chain;
 use crate::workbench::data;
 
@@ -36,7 +36,7 @@ pub(crate) const LOCAL: &str = "local";
 
 /// As what a run is started that no person asked for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Started {
+pub(crate) struct EngineStart {
     /// Its id: always the same, so that it is started once. A new one unless given.
     pub(crate) id: Option<String>,
     /// The recipes that led to it.
@@ -44,21 +44,21 @@ pub(crate) struct Started {
     /// The colony whose crabs do it; this machine's own hands unless given.
     pub(crate) colony: Option<String>,
     /// What it is called; as its file says unless given.
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<RunKind>,
     /// The task whose state starts it.
     pub(crate) task: String,
     /// The worktree that it is lent, and does not own; one of its own unless given.
     pub(crate) workspace: Option<String>,
     /// Where its recipe is read.
-    pub(crate) reading: Reading,
+    pub(crate) reading: DefinitionSite,
     /// The commit that a worktree of its own starts from; as for any run unless given.
     pub(crate) base: Option<String>,
     /// The work of that task now.
-    pub(crate) began: Option<Stood>,
+    pub(crate) began: Option<WorkSnapshot>,
 }
 
 /// Starts a recipe that a person, a run or an event asks for.
-pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started) -> Result<SeenRun, Problem> {
+pub(crate) fn start_as(ground: &Arc<Home>, wanted: &StartRun, started: EngineStart) -> Result<RunSnapshot, Problem> {
     let root = checkout(Path::new(&wanted.cwd));
     let found = find(ground, &wanted.recipe, &root, Path::new(&wanted.cwd), started.reading)?;
     let recipe = &found.plan.recipe;
@@ -67,11 +67,11 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
     let kind = match (started.kind, wanted.by_hand) {
         (Some(kind), _) => kind,
         // Whoever does the steps by hand follows a process, whatever the file was written as.
-        (None, true) => Kind::Process,
+        (None, true) => RunKind::Process,
         (None, false) => kind(recipe, &found.path),
     };
     let elsewhere = started.colony.as_deref().filter(|colony| *colony != LOCAL);
-    let mode = if wanted.by_hand { Mode::ByHand } else { Mode::Engine };
+    let mode = if wanted.by_hand { RunMode::ByHand } else { RunMode::Engine };
     let harness = wanted.harness.clone().unwrap_or_default();
     if !harness.is_empty() && elsewhere.is_none() {
         ground.harnesses().get(&harness).map_err(|error| Problem::bad_request(error.to_string()))?;
@@ -79,22 +79,22 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
     for named in recipe.steps.iter().filter_map(|step| step.harness.as_ref()).filter(|_| elsewhere.is_none()) {
         ground.harnesses().get(named).map_err(|error| unusable(&wanted.recipe, &error.to_string()))?;
     }
-    let without = |folder: String| Planned { folder, base: String::new() };
-    let Planned { folder: workspace, base } = match (mode, elsewhere, started.workspace) {
-        (Mode::ByHand, ..) => without(String::new()),
-        (Mode::Engine, Some(_), _) => without(burrow(&id)),
-        (Mode::Engine, None, Some(lent)) => without(lent),
-        (Mode::Engine, None, None) => plan_worktree(ground, &root, &id, started.base.or(found.commit))?,
+    let without = |folder: String| PlannedWorktree { folder, base: String::new() };
+    let PlannedWorktree { folder: workspace, base } = match (mode, elsewhere, started.workspace) {
+        (RunMode::ByHand, ..) => without(String::new()),
+        (RunMode::Engine, Some(_), _) => without(burrow(&id)),
+        (RunMode::Engine, None, Some(lent)) => without(lent),
+        (RunMode::Engine, None, None) => plan_worktree(ground, &root, &id, started.base.or(found.commit))?,
     };
     let root = root.display().to_string();
-    let given = Given {
+    let given = RunParameters {
         id: id.clone(),
         mode,
         inputs,
         prompt: ground.clean().text(wanted.prompt.as_deref().unwrap_or_default()),
         workspace,
         work_order: wanted.work_order.clone().unwrap_or_default(),
-        origin: Origin {
+        origin: RunOrigin {
             kind,
             root,
             base,
@@ -115,8 +115,8 @@ pub(crate) fn burrow(mission: &str) -> String {
 
 /// Whether a recipe can be started for a task in this repository, and takes what it is given. What each input is worth is
 /// known only then.
-pub(crate) fn startable(ground: &Ground, root: &Path, run: &StateRun) -> Result<(), Problem> {
-    let found = find(ground, &run.recipe, root, root, Reading::Commit)?;
+pub(crate) fn startable(ground: &Home, root: &Path, run: &StateRun) -> Result<(), Problem> {
+    let found = find(ground, &run.recipe, root, root, DefinitionSite::Commit)?;
     let recipe = &found.plan.recipe;
     if recipe.repeat.is_some() {
         return Err(unusable(&run.recipe, "it repeats by itself, and a task waits for its end"));
@@ -136,27 +136,27 @@ pub(crate) fn startable(ground: &Ground, root: &Path, run: &StateRun) -> Result<
 
 /// Records a run that starts now, for this group of workers.
 fn begin(
-    ground: &Arc<Ground>,
-    plan: &Arc<Plan>,
+    ground: &Arc<Home>,
+    plan: &Arc<RunPlan>,
     pinned: Vec<u8>,
-    given: Given,
+    given: RunParameters,
     group: &str,
-) -> Result<SeenRun, Problem> {
+) -> Result<RunSnapshot, Problem> {
     let id = given.id.clone();
     let digest = pin(&pinned);
     let (actor, change) = RunActor::create(plan.clone(), digest.to_string(), group.into(), given, ground.clock.now());
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
     let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
     let answer =
-        reporter.ask(|token| Message::Create { token: Some(token), stream: stream(&id), actor, change, blobs });
+        reporter.ask(|token| ReactorMessage::Create { token: Some(token), stream: stream(&id), actor, change, blobs });
     wait(reporter, &answer, &id)?;
     ground.mirrors.write(ground, &id);
     ground.tasks.load_run(&id)?.ok_or_else(|| Problem::fault(format!("run {id} is gone as soon as it began")))
 }
 
 /// A recipe that is about to be started.
-struct Found {
-    plan: Arc<Plan>,
+struct FoundRecipe {
+    plan: Arc<RunPlan>,
     pinned: Vec<u8>,
     path: PathBuf,
     told: String,
@@ -164,23 +164,30 @@ struct Found {
 }
 
 /// The recipe of this name or in this file. It must be usable now, prompt files included.
-fn find(ground: &Ground, wanted: &str, root: &Path, cwd: &Path, reading: Reading) -> Result<Found, Problem> {
+fn find(ground: &Home, wanted: &str, root: &Path, cwd: &Path, reading: DefinitionSite) -> Result<FoundRecipe, Problem> {
     let file = cwd.join(wanted);
-    let found = match reading == Reading::Checkout && file.is_file() {
+    let found = match reading == DefinitionSite::Checkout && file.is_file() {
         true => {
             let loaded = load_path(&file, &mut Sources::new());
-            definitions::Found { bytes: std::fs::read(&file), path: file, loaded, told: String::new(), commit: None }
+            definitions::FoundDefinition {
+                bytes: std::fs::read(&file),
+                path: file,
+                loaded,
+                told: String::new(),
+                commit: None,
+            }
         }
         false => definitions::find(ground, "recipe or file", wanted, root, reading)?,
     };
-    let definitions::Found { path, bytes, loaded, told, commit } = found;
+    let definitions::FoundDefinition { path, bytes, loaded, told, commit } = found;
     let bytes = bytes.map_err(|error| unusable(wanted, &error.to_string()))?;
     let shown = path.display().to_string();
     usable(wanted, &loaded).map_err(|problem| problem.hint(format!("`sluice check {shown}` shows every problem")))?;
-    let pinned = Pinned::of(&Source { path: &shown, bytes: &bytes }, &loaded).map(|pinned| pinned.to_bytes());
+    let pinned =
+        DefinitionPin::of(&DefinitionFile { path: &shown, bytes: &bytes }, &loaded).map(|pinned| pinned.to_bytes());
     match (loaded.definition, pinned) {
         (Some(Definition::Recipe(recipe)), Some(pinned)) => {
-            Ok(Found { plan: Arc::new(Plan::new(recipe)), pinned, path, told, commit })
+            Ok(FoundRecipe { plan: Arc::new(RunPlan::new(recipe)), pinned, path, told, commit })
         }
         (Some(Definition::Lifecycle(_)), _) => {
             Err(unusable(wanted, "it is a lifecycle, for tasks; a run needs a recipe")
@@ -191,11 +198,11 @@ fn find(ground: &Ground, wanted: &str, root: &Path, cwd: &Path, reading: Reading
 }
 
 fn unusable(wanted: &str, why: &str) -> Problem {
-    Problem::new(Status::Refused, "unusable_recipe", format!("`{wanted}` cannot be started: {why}"))
+    Problem::new(ProblemStatus::Refused, "unusable_recipe", format!("`{wanted}` cannot be started: {why}"))
 }
 
 /// Whether a file may be started: no errors, and every prompt file is there.
-fn usable(wanted: &str, loaded: &Loaded) -> Result<(), Problem> {
+fn usable(wanted: &str, loaded: &LoadedDefinition) -> Result<(), Problem> {
     use sluice_core::problem::{Code, Severity};
     let missing = loaded.problems.iter().find(|problem| problem.code == Code::PromptFileMissing);
     if loaded.is_usable() && missing.is_none() {
@@ -212,14 +219,14 @@ fn checkout(cwd: &Path) -> PathBuf {
 }
 
 /// What a run is called: by its format, and a grimoire by where it lies.
-fn kind(recipe: &Recipe, path: &Path) -> Kind {
+fn kind(recipe: &Recipe, path: &Path) -> RunKind {
     match recipe.dialect {
-        Dialect::Manifest => Kind::Mission,
-        Dialect::Template => Kind::Process,
-        Dialect::Grimoire => {
+        RecipeDialect::Manifest => RunKind::Mission,
+        RecipeDialect::Template => RunKind::Process,
+        RecipeDialect::Grimoire => {
             let in_folder = path.parent().and_then(Path::file_name).is_some_and(|folder| folder == "grimoires");
             let is_built_in = path.parent() == Some(Path::new(""));
-            if in_folder || is_built_in { Kind::Workflow } else { Kind::Run }
+            if in_folder || is_built_in { RunKind::Workflow } else { RunKind::Run }
         }
     }
 }
@@ -240,7 +247,7 @@ fn inputs(recipe: &Recipe, given: &[(String, serde_json::Value)]) -> Result<Vec<
         let name = input.name.as_str();
         let value = given.iter().rev().find(|(other, _)| other == name).map(|(_, value)| value);
         match (value, &input.default) {
-            (Some(value), _) if input.kind == InputKind::Any => {
+            (Some(value), _) if input.kind == RecipeInputKind::Any => {
                 found.push((name.to_owned(), lists::input(recipe, name, data(value))));
             }
             (Some(value), _) => found.push((name.to_owned(), typed(name, input.kind, value)?)),
@@ -256,18 +263,18 @@ fn inputs(recipe: &Recipe, given: &[(String, serde_json::Value)]) -> Result<Vec<
 }
 
 /// A value of this kind. A text from the command line is read as what is asked for.
-fn typed(name: &str, kind: InputKind, value: &serde_json::Value) -> Result<Data, Problem> {
+fn typed(name: &str, kind: RecipeInputKind, value: &serde_json::Value) -> Result<Data, Problem> {
     let read = value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let of =
         |fits: fn(&Value) -> bool| [Some(value), read.as_ref()].into_iter().flatten().find(|it| fits(it)).map(data);
     let found = match kind {
-        InputKind::Any => Some(data(value)),
-        InputKind::Text => value.as_str().map(|text| Data::Text(text.to_owned())),
-        InputKind::Number => of(Value::is_number),
-        InputKind::Integer => of(|it| it.is_i64() || it.is_u64()),
-        InputKind::Boolean => of(Value::is_boolean),
-        InputKind::Array => of(Value::is_array),
-        InputKind::Object => of(Value::is_object),
+        RecipeInputKind::Any => Some(data(value)),
+        RecipeInputKind::Text => value.as_str().map(|text| Data::Text(text.to_owned())),
+        RecipeInputKind::Number => of(Value::is_number),
+        RecipeInputKind::Integer => of(|it| it.is_i64() || it.is_u64()),
+        RecipeInputKind::Boolean => of(Value::is_boolean),
+        RecipeInputKind::Array => of(Value::is_array),
+        RecipeInputKind::Object => of(Value::is_object),
     };
     found.ok_or_else(|| {
         let shown: String = value.to_string().chars().take(60).collect();
@@ -276,7 +283,7 @@ fn typed(name: &str, kind: InputKind, value: &serde_json::Value) -> Result<Data,
 }
 
 /// Starts another recipe at the end of a run. Asked for again after a crash, it finds the one that was started.
-pub(crate) fn start_again(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, recipe: &str) -> Result<(), Problem> {
+pub(crate) fn start_again(ground: &Arc<Home>, seen: &RunSnapshot, effect: &str, recipe: &str) -> Result<(), Problem> {
     let id = id_from(&["start", &seen.id, effect]);
     if ground.tasks.load_run(&id)?.is_some() {
         return Ok(());
@@ -290,13 +297,14 @@ pub(crate) fn start_again(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, re
         harness: Some(given.origin.harness.clone()).filter(|name| !name.is_empty()),
         ..StartRun::default()
     };
-    let started = Started { id: Some(id), cause: chain(seen), reading: Reading::Commit, ..Started::default() };
+    let started =
+        EngineStart { id: Some(id), cause: chain(seen), reading: DefinitionSite::Commit, ..EngineStart::default() };
     start_as(ground, &wanted, started).map(drop)
 }
 
 /// Starts the same recipe once more, as it was pinned and with what it was given, if that is still wanted. Asked for again
 /// after a crash, it finds the one that was started.
-pub(crate) fn repeat(ground: &Arc<Ground>, seen: &SeenRun) -> Result<(), Problem> {
+pub(crate) fn repeat(ground: &Arc<Home>, seen: &RunSnapshot) -> Result<(), Problem> {
     if patrols::wish(ground, &seen.id)?.is_none() {
         return Ok(());
     }

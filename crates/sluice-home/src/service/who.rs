@@ -7,15 +7,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::machine::RefusalCode;
-use sluice_core::run::{Asker as RunAsker, Speaker};
-use sluice_core::task::Asker;
-use sluice_core::task::session::SessionId as Number;
+use sluice_core::run::{RunAsker, Speaker};
+use sluice_core::task::TaskAsker;
+use sluice_core::task::session::SessionNumber;
 use sluice_engine::host::in_the_name_of;
 use sluice_engine::run_actor::performed;
-use sluice_worker::process::Identity;
-use sluice_worker::session::{Asker as Process, SessionId};
+use sluice_worker::process::ProcessIdentity;
+use sluice_worker::session::{ProcessAsker, SessionId};
 
 use super::Service;
 use crate::ground::session_of;
@@ -26,7 +26,7 @@ const NOBODY_HINT: &str = "ask from a shell that Sluice did not start; a script 
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum Requester {
     /// A person, or a program that a person trusts.
     Person {
         /// What they are called: the name of their user, or of their token.
@@ -37,7 +37,7 @@ pub enum Who {
         /// Of this task.
         task: String,
         /// Its number there.
-        number: Number,
+        number: SessionNumber,
     },
     /// The agent or script of a step.
     Step {
@@ -62,95 +62,107 @@ pub enum Who {
 
 /// What somebody asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wants {
+pub enum RequestAccess {
     /// To be told something.
     Look,
     /// That something is done.
     Change,
 }
 
-impl Who {
+impl Requester {
     /// A person of this name.
-    pub fn person(name: impl Into<String>) -> Who {
-        Who::Person { name: name.into() }
+    pub fn person(name: impl Into<String>) -> Requester {
+        Requester::Person { name: name.into() }
     }
 
     /// Whether that is a person.
     pub fn is_person(&self) -> bool {
-        matches!(self, Who::Person { .. })
+        matches!(self, Requester::Person { .. })
     }
 
     /// Who that is to a task.
-    pub(super) fn to(&self, task: &str) -> Asker {
+    pub(super) fn to(&self, task: &str) -> TaskAsker {
         match self {
-            Who::Person { .. } => Asker::Person,
-            Who::Session { task: own, number } if own == task => Asker::Session(*number),
-            Who::Session { .. } | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } | Who::Nobody => {
-                Asker::Stranger
-            }
+            Requester::Person { .. } => TaskAsker::Person,
+            Requester::Session { task: own, number } if own == task => TaskAsker::Session(*number),
+            Requester::Session { .. }
+            | Requester::Step { .. }
+            | Requester::Worker { .. }
+            | Requester::Reader { .. }
+            | Requester::Nobody => TaskAsker::Stranger,
         }
     }
 
     /// Who that is to a run.
     pub(super) fn to_run(&self, run: &str) -> RunAsker {
         match self {
-            Who::Person { .. } => RunAsker::Person,
-            Who::Step { run: own, speaker } if own == run => RunAsker::Agent(*speaker),
-            Who::Session { .. } | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } | Who::Nobody => {
-                RunAsker::Stranger
-            }
+            Requester::Person { .. } => RunAsker::Person,
+            Requester::Step { run: own, speaker } if own == run => RunAsker::Agent(*speaker),
+            Requester::Session { .. }
+            | Requester::Step { .. }
+            | Requester::Worker { .. }
+            | Requester::Reader { .. }
+            | Requester::Nobody => RunAsker::Stranger,
         }
     }
 
     /// Asks something in their name: what comes of it says who it was.
     pub fn asking<T>(&self, ask: impl FnOnce() -> T) -> T {
         match self {
-            Who::Person { name } => in_the_name_of(name, ask),
-            Who::Session { .. } | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } | Who::Nobody => ask(),
+            Requester::Person { name } => in_the_name_of(name, ask),
+            Requester::Session { .. }
+            | Requester::Step { .. }
+            | Requester::Worker { .. }
+            | Requester::Reader { .. }
+            | Requester::Nobody => ask(),
         }
     }
 
     /// By what they are known in the record of what happened.
     pub fn label(&self) -> String {
         match self {
-            Who::Person { name } => format!("person:{name}"),
-            Who::Session { task, number } => format!("session:{task}.{}", number.0),
-            Who::Step { run, speaker } => format!("step:{run}.{}.{}", speaker.step.0, speaker.attempt),
-            Who::Worker { token } => format!("worker:{token}"),
-            Who::Reader { token } => format!("reader:{token}"),
-            Who::Nobody => "nobody".to_owned(),
+            Requester::Person { name } => format!("person:{name}"),
+            Requester::Session { task, number } => format!("session:{task}.{}", number.0),
+            Requester::Step { run, speaker } => format!("step:{run}.{}.{}", speaker.step.0, speaker.attempt),
+            Requester::Worker { token } => format!("worker:{token}"),
+            Requester::Reader { token } => format!("reader:{token}"),
+            Requester::Nobody => "nobody".to_owned(),
         }
     }
 
     /// Only a person or a worker may do this. The token that a worker has; a person needs none.
     pub(super) fn keeper(&self, what: &str) -> Result<Option<&str>, Problem> {
         self.must_be_worker(what)?;
-        Ok(if let Who::Worker { token } = self { Some(token) } else { None })
+        Ok(if let Requester::Worker { token } = self { Some(token) } else { None })
     }
 
     /// Only a person may do this.
     pub fn must_be_person(&self, what: &str) -> Result<(), Problem> {
         match self {
-            Who::Person { .. } => Ok(()),
-            Who::Session { .. } | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } | Who::Nobody => {
-                Err(self.is_not_for(what, "a person"))
-            }
+            Requester::Person { .. } => Ok(()),
+            Requester::Session { .. }
+            | Requester::Step { .. }
+            | Requester::Worker { .. }
+            | Requester::Reader { .. }
+            | Requester::Nobody => Err(self.is_not_for(what, "a person")),
         }
     }
 
     /// Only a person may do this, or a session of the task. Asked before anything is done.
     pub(super) fn must_be_of(&self, task: &str) -> Result<(), Problem> {
         match self.to(task) {
-            Asker::Person | Asker::Engine | Asker::Session(_) => Ok(()),
-            Asker::Stranger => Err(self.is_not_for(&format!("changing task {task}"), "a person or its own session")),
+            TaskAsker::Person | TaskAsker::Engine | TaskAsker::Session(_) => Ok(()),
+            TaskAsker::Stranger => {
+                Err(self.is_not_for(&format!("changing task {task}"), "a person or its own session"))
+            }
         }
     }
 
     /// Only a worker may do this, or a person, who may do all.
     pub fn must_be_worker(&self, what: &str) -> Result<(), Problem> {
         match self {
-            Who::Person { .. } | Who::Worker { .. } => Ok(()),
-            Who::Session { .. } | Who::Step { .. } | Who::Reader { .. } | Who::Nobody => {
+            Requester::Person { .. } | Requester::Worker { .. } => Ok(()),
+            Requester::Session { .. } | Requester::Step { .. } | Requester::Reader { .. } | Requester::Nobody => {
                 Err(self.is_not_for(what, "a worker"))
             }
         }
@@ -164,45 +176,45 @@ impl Who {
             return Problem::unavailable(message).hint("ask again in a moment; `sluice doctor` shows its open files");
         }
         let message = "whoever asked is gone or cannot be looked at, and cannot be recognised";
-        Problem::new(Status::Forbidden, "unknown_asker", message)
+        Problem::new(ProblemStatus::Forbidden, "unknown_asker", message)
     }
 
     fn is_not_for(&self, what: &str, whom: &str) -> Problem {
         let other = match self {
-            Who::Person { .. } => "a person",
-            Who::Session { .. } | Who::Step { .. } => "a session",
-            Who::Worker { .. } => "a worker",
-            Who::Reader { .. } => "somebody who may only read",
-            Who::Nobody => "a process that Sluice started",
+            Requester::Person { .. } => "a person",
+            Requester::Session { .. } | Requester::Step { .. } => "a session",
+            Requester::Worker { .. } => "a worker",
+            Requester::Reader { .. } => "somebody who may only read",
+            Requester::Nobody => "a process that Sluice started",
         };
         let message = format!("Not allowed: {what} is for {whom}, not for {other}");
-        let problem = Problem::new(Status::Forbidden, RefusalCode::NotYours.as_str(), message);
-        if *self == Who::Nobody { problem.hint(NOBODY_HINT) } else { problem }
+        let problem = Problem::new(ProblemStatus::Forbidden, RefusalCode::NotYours.as_str(), message);
+        if *self == Requester::Nobody { problem.hint(NOBODY_HINT) } else { problem }
     }
 }
 
 impl Service {
     /// Who a process on this machine is, of the user with this number. One that cannot be looked at any more is not taken
     /// for a person. Sessions inherit from a person who asks for a change.
-    pub fn who(&self, process: &Identity, user: u32, wants: Wants) -> Result<Who, Problem> {
+    pub fn who(&self, process: &ProcessIdentity, user: u32, wants: RequestAccess) -> Result<Requester, Problem> {
         match self.ground.sessions.asker(process, &self.ground.within) {
-            Process::Outside => {
-                if wants == Wants::Change {
+            ProcessAsker::Outside => {
+                if wants == RequestAccess::Change {
                     self.ground.surroundings.follow(process, &self.ground.config().env);
                 }
-                Ok(Who::Person { name: user_name(user) })
+                Ok(Requester::Person { name: user_name(user) })
             }
-            Process::Session(id) => {
+            ProcessAsker::Session(id) => {
                 let who = whose(&id).ok_or_else(|| Problem::fault(format!("a session called {id}")))?;
                 self.ground.asks(id, process.clone());
                 Ok(who)
             }
-            Process::Script(name) => {
+            ProcessAsker::Script(name) => {
                 let id = SessionId::new(&name).map_err(Problem::fault)?;
-                self.acting(whose(&id).unwrap_or(Who::Nobody))
+                self.acting(whose(&id).unwrap_or(Requester::Nobody))
             }
-            Process::Started => Ok(Who::Nobody),
-            Process::Gone => Err(Who::unknown()),
+            ProcessAsker::Started => Ok(Requester::Nobody),
+            ProcessAsker::Gone => Err(Requester::unknown()),
         }
     }
 
@@ -212,24 +224,24 @@ impl Service {
     }
 
     /// A step that acts for a person does so under its own name. Anybody else is who they are.
-    pub(super) fn acting(&self, who: Who) -> Result<Who, Problem> {
-        let Who::Step { run, speaker } = &who else { return Ok(who) };
+    pub(super) fn acting(&self, who: Requester) -> Result<Requester, Problem> {
+        let Requester::Step { run, speaker } = &who else { return Ok(who) };
         let Some(setting) = self.ground.tasks.setting(run)? else { return Ok(who) };
         match setting.plan.recipe.steps.get(speaker.step.0 as usize) {
-            Some(step) if step.acts_as_person => Ok(Who::Person { name: format!("{run}/{}", step.name) }),
+            Some(step) if step.acts_as_person => Ok(Requester::Person { name: format!("{run}/{}", step.name) }),
             Some(_) | None => Ok(who),
         }
     }
 }
 
 /// Whose session that is, by its name.
-pub(super) fn whose(id: &SessionId) -> Option<Who> {
+pub(super) fn whose(id: &SessionId) -> Option<Requester> {
     if let Some((task, number)) = session_of(id) {
-        return Some(Who::Session { task, number });
+        return Some(Requester::Session { task, number });
     }
     let (run, rest) = id.as_str().split_once('.')?;
     let (step, attempt, part) = performed(rest)?;
-    Some(Who::Step { run: run.to_owned(), speaker: Speaker { step, attempt, part } })
+    Some(Requester::Step { run: run.to_owned(), speaker: Speaker { step, attempt, part } })
 }
 
 /// What the system calls a user; the number where it has no name for it.

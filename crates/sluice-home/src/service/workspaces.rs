@@ -7,9 +7,9 @@ use sluice_api::problem::Problem;
 use sluice_api::project::{Project, ProjectChange};
 use sluice_api::task::TaskAnswer;
 use sluice_api::workspace::{AdoptStray, Kept, Restore, Workspace, WorkspaceList};
-use sluice_worker::workspace::{Head, Kept as Keep, Kind, Pool, Target, WorkspaceName};
+use sluice_worker::workspace::{KeepKind, KeepRef, RestoreTarget, WorkspaceHead, WorkspaceName, WorkspacePool};
 
-use super::{Service, Who};
+use super::{Requester, Service};
 use crate::clock::written;
 use crate::projects::{described, git};
 use crate::rooms::had;
@@ -44,7 +44,7 @@ impl Service {
         }
     }
 
-    fn list_pool(&self, project: &Project, pool: &Pool, list: &mut WorkspaceList) -> Result<(), Problem> {
+    fn list_pool(&self, project: &Project, pool: &WorkspacePool, list: &mut WorkspaceList) -> Result<(), Problem> {
         let open = self.ground.tasks.open();
         let numbered = (1..=u32::try_from(project.pool_size).unwrap_or(u32::MAX)).map(WorkspaceName::numbered);
         let mut names: Vec<WorkspaceName> = numbered.collect();
@@ -58,8 +58,8 @@ impl Service {
             };
             let task = open.iter().find(|seen| had(&seen.state.workspace) == Some(&path)).map(|seen| seen.id.clone());
             let branch = state.as_ref().and_then(|state| match &state.head {
-                Head::Branch(branch) | Head::Rebasing(branch) => Some(branch.clone()),
-                Head::Detached => None,
+                WorkspaceHead::Branch(branch) | WorkspaceHead::Rebasing(branch) => Some(branch.clone()),
+                WorkspaceHead::Detached => None,
             });
             let doubt = unseen.or_else(|| match &state {
                 Some(state) => strays::doubt(&self.ground, state, task.as_deref()),
@@ -96,7 +96,7 @@ impl Service {
     /// Makes all worktrees of a project.
     pub fn init_workspaces(
         &self,
-        who: &Who,
+        who: &Requester,
         project: Option<&str>,
         cwd: Option<&str>,
     ) -> Result<WorkspaceList, Problem> {
@@ -110,7 +110,7 @@ impl Service {
     }
 
     /// Removes worktrees that no task has. What is in them is kept first.
-    pub fn collect_workspaces(&self, who: &Who, project: Option<&str>) -> Result<WorkspaceList, Problem> {
+    pub fn collect_workspaces(&self, who: &Requester, project: Option<&str>) -> Result<WorkspaceList, Problem> {
         who.must_be_person("clearing worktrees")?;
         let mut failed = None;
         for project in self.some_projects(project)? {
@@ -128,7 +128,7 @@ impl Service {
     }
 
     /// Ends a living session that nobody knows. Its worktree is free then, and what is in it is kept when it is lent.
-    pub fn end_stray(&self, who: &Who, session: &str) -> Result<WorkspaceList, Problem> {
+    pub fn end_stray(&self, who: &Requester, session: &str) -> Result<WorkspaceList, Problem> {
         who.must_be_person("ending a session")?;
         strays::end(&self.ground, session)?;
         self.ground.tasks.stir();
@@ -136,14 +136,14 @@ impl Service {
     }
 
     /// Gives a living session that nobody knows a task: the one that it was.
-    pub fn adopt_stray(&self, who: &Who, wanted: &AdoptStray) -> Result<TaskAnswer, Problem> {
+    pub fn adopt_stray(&self, who: &Requester, wanted: &AdoptStray) -> Result<TaskAnswer, Problem> {
         who.must_be_person("adopting a session")?;
         let (task, recorded) = strays::adopt(&self.ground, wanted)?;
         self.settled(who, &task, recorded)
     }
 
     /// Brings back work that was put away, into a new folder.
-    pub fn restore_work(&self, who: &Who, wanted: &Restore) -> Result<PathBuf, Problem> {
+    pub fn restore_work(&self, who: &Requester, wanted: &Restore) -> Result<PathBuf, Problem> {
         who.must_be_person("restoring work")?;
         let mut known = Vec::new();
         for project in self.ground.projects.list() {
@@ -151,19 +151,19 @@ impl Service {
             let kept = pool.kept().map_err(|error| git(&error))?;
             known.extend(kept.into_iter().filter(|it| it.task.starts_with(&wanted.task)).map(|it| (pool.clone(), it)));
         }
-        let fits = |kept: &Keep| wanted.number.is_none_or(|number| kept.number == number);
+        let fits = |kept: &KeepRef| wanted.number.is_none_or(|number| kept.number == number);
         let newest = known.into_iter().filter(|(_, kept)| fits(kept)).max_by_key(|(_, kept)| (kept.time, kept.number));
         let Some((pool, kept)) = newest else {
             return Err(Problem::not_found(format!("nothing is kept for `{}`", wanted.task))
                 .hint("`sluice workspace list` shows what is"));
         };
-        let target = Target::Folder(PathBuf::from(&wanted.into));
+        let target = RestoreTarget::Folder(PathBuf::from(&wanted.into));
         let restored = pool.restore(&kept.task, kept.number, &target).map_err(|error| git(&error))?;
         Ok(restored.folder.unwrap_or_else(|| PathBuf::from(&wanted.into)))
     }
 
     /// Adds a project.
-    pub fn add_project(&self, who: &Who, wanted: ProjectChange) -> Result<Project, Problem> {
+    pub fn add_project(&self, who: &Requester, wanted: ProjectChange) -> Result<Project, Problem> {
         who.must_be_person("adding a project")?;
         let project = self.ground.projects.add(wanted)?;
         self.project_changed(who, "project.added", &project);
@@ -171,7 +171,7 @@ impl Service {
     }
 
     /// Changes a project. Its name stays while it has open tasks, which know it by that.
-    pub fn update_project(&self, who: &Who, name: &str, wanted: ProjectChange) -> Result<Project, Problem> {
+    pub fn update_project(&self, who: &Requester, name: &str, wanted: ProjectChange) -> Result<Project, Problem> {
         who.must_be_person("changing a project")?;
         if wanted.name.as_deref().is_some_and(|new| new != name) || wanted.path.is_some() {
             self.must_have_no_tasks(name)?;
@@ -183,7 +183,7 @@ impl Service {
     }
 
     /// Forgets a project without open tasks.
-    pub fn remove_project(&self, who: &Who, name: &str) -> Result<Project, Problem> {
+    pub fn remove_project(&self, who: &Requester, name: &str) -> Result<Project, Problem> {
         who.must_be_person("removing a project")?;
         self.must_have_no_tasks(name)?;
         let project = self.ground.projects.remove(name)?;
@@ -192,14 +192,14 @@ impl Service {
     }
 
     /// Takes over a projects.json.
-    pub fn import_projects(&self, who: &Who, document: &serde_json::Value) -> Result<Vec<Project>, Problem> {
+    pub fn import_projects(&self, who: &Requester, document: &serde_json::Value) -> Result<Vec<Project>, Problem> {
         who.must_be_person("importing projects")?;
         let projects = self.ground.projects.import(document)?;
         projects.iter().for_each(|project| self.project_changed(who, "project.added", project));
         Ok(projects)
     }
 
-    fn project_changed(&self, who: &Who, kind: &str, project: &Project) {
+    fn project_changed(&self, who: &Requester, kind: &str, project: &Project) {
         let data = serde_json::to_value(project).unwrap_or_default();
         self.access_changed(kind, &who.label(), &project.name, &data);
     }
@@ -212,11 +212,12 @@ impl Service {
             return Ok(());
         }
         let message = format!("the project has open tasks: {}", ids.join(", "));
-        Err(Problem::new(sluice_api::problem::Status::Refused, "has_tasks", message).hint("merge or cancel them first"))
+        Err(Problem::new(sluice_api::problem::ProblemStatus::Refused, "has_tasks", message)
+            .hint("merge or cancel them first"))
     }
 }
 
-fn shown(project: &Project, kept: &Keep) -> Kept {
+fn shown(project: &Project, kept: &KeepRef) -> Kept {
     let since = kept.time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let what: Vec<&str> = kept.what.iter().map(|kind| word(*kind)).collect();
     Kept {
@@ -229,15 +230,15 @@ fn shown(project: &Project, kept: &Keep) -> Kept {
     }
 }
 
-pub(super) fn word(kind: Kind) -> &'static str {
+pub(super) fn word(kind: KeepKind) -> &'static str {
     match kind {
-        Kind::Staged => "staged changes",
-        Kind::Unstaged => "changes",
-        Kind::Untracked => "new files",
-        Kind::Conflict => "conflicts",
-        Kind::Commits => "commits",
-        Kind::Repository => "a repository inside",
-        Kind::Branch => "a branch",
-        Kind::Ignored => "ignored files",
+        KeepKind::Staged => "staged changes",
+        KeepKind::Unstaged => "changes",
+        KeepKind::Untracked => "new files",
+        KeepKind::Conflict => "conflicts",
+        KeepKind::Commits => "commits",
+        KeepKind::Repository => "a repository inside",
+        KeepKind::Branch => "a branch",
+        KeepKind::Ignored => "ignored files",
     }
 }

@@ -4,29 +4,29 @@
 
 use serde_json::Value;
 use sluice_core::recipe::Data;
-use sluice_core::run::{Ask, ByHand, Input, Outcome, Report};
-use sluice_core::task::Input as TaskInput;
-use sluice_core::task::input::Update;
+use sluice_core::run::{AttemptReport, ManualStepInput, QuestionRequest, RunInput, StepOutcome};
+use sluice_core::task::TaskInput;
+use sluice_core::task::input::TaskUpdate;
 use sluice_worker::redact::Redactor;
 
-use super::Workbench;
+use super::PerformContext;
 
 /// Takes out what the processes here know as secrets, and what looks like one.
-pub(crate) struct Clean(Redactor);
+pub(crate) struct HomeRedactor(Redactor);
 
-impl Workbench {
+impl PerformContext {
     /// What is stored goes through this.
-    pub(crate) fn clean(&self) -> Clean {
+    pub(crate) fn clean(&self) -> HomeRedactor {
         let known = self.surroundings.secrets();
-        Clean(Redactor::of(known.iter().map(|(name, value)| (name.as_str(), value.as_str()))))
+        HomeRedactor(Redactor::of(known.iter().map(|(name, value)| (name.as_str(), value.as_str()))))
     }
 }
 
-impl Clean {
+impl HomeRedactor {
     /// Knows no secret.
     #[cfg(test)]
-    pub(crate) fn of_nothing() -> Clean {
-        Clean(Redactor::of([]))
+    pub(crate) fn of_nothing() -> HomeRedactor {
+        HomeRedactor(Redactor::of([]))
     }
 
     pub(crate) fn text(&self, text: &str) -> String {
@@ -42,40 +42,40 @@ impl Clean {
         }
     }
 
-    pub(crate) fn report(&self, report: Report) -> Report {
+    pub(crate) fn report(&self, report: AttemptReport) -> AttemptReport {
         match report {
-            Report::Completed(outcome) => Report::Completed(self.outcome(outcome)),
-            Report::Failed { kind, error, outcome } => {
-                Report::Failed { kind, error: self.text(&error), outcome: self.outcome(outcome) }
+            AttemptReport::Completed(outcome) => AttemptReport::Completed(self.outcome(outcome)),
+            AttemptReport::Failed { kind, error, outcome } => {
+                AttemptReport::Failed { kind, error: self.text(&error), outcome: self.outcome(outcome) }
             }
         }
     }
 
     /// What is said to a run.
-    pub(crate) fn input(&self, input: Input) -> Input {
+    pub(crate) fn input(&self, input: RunInput) -> RunInput {
         match input {
-            Input::By { asker, input } => Input::By { asker, input: Box::new(self.input(*input)) },
-            Input::Ask { by, ask } => Input::Ask { by, ask: self.ask(ask) },
-            Input::Said { by, report } => Input::Said { by, report: self.report(report) },
-            Input::Ended { step, attempt, part, report } => {
-                Input::Ended { step, attempt, part, report: self.report(report) }
+            RunInput::By { asker, input } => RunInput::By { asker, input: Box::new(self.input(*input)) },
+            RunInput::Ask { by, ask } => RunInput::Ask { by, ask: self.ask(ask) },
+            RunInput::Said { by, report } => RunInput::Said { by, report: self.report(report) },
+            RunInput::Ended { step, attempt, part, report } => {
+                RunInput::Ended { step, attempt, part, report: self.report(report) }
             }
-            Input::ByHand { step, what } => Input::ByHand { step, what: self.by_hand(what) },
-            Input::Close { summary } => Input::Close { summary: self.text(&summary) },
-            Input::Answer { question, option, message } => {
-                Input::Answer { question, option, message: message.map(|it| self.text(&it)) }
+            RunInput::ByHand { step, what } => RunInput::ByHand { step, what: self.by_hand(what) },
+            RunInput::Close { summary } => RunInput::Close { summary: self.text(&summary) },
+            RunInput::Answer { question, option, message } => {
+                RunInput::Answer { question, option, message: message.map(|it| self.text(&it)) }
             }
-            Input::Retry { step, guidance } => Input::Retry { step, guidance: guidance.map(|it| self.text(&it)) },
-            Input::Cancel { reason } => Input::Cancel { reason: self.text(&reason) },
-            said @ (Input::Lost { .. } | Input::Timer(_)) => said,
+            RunInput::Retry { step, guidance } => RunInput::Retry { step, guidance: guidance.map(|it| self.text(&it)) },
+            RunInput::Cancel { reason } => RunInput::Cancel { reason: self.text(&reason) },
+            said @ (RunInput::Lost { .. } | RunInput::Timer(_)) => said,
         }
     }
 
     /// What is said to a task.
     pub(crate) fn task_input(&self, input: TaskInput) -> TaskInput {
         match input {
-            TaskInput::Update { by, update: Update::Summary(summary) } => {
-                TaskInput::Update { by, update: Update::Summary(self.text(&summary)) }
+            TaskInput::Update { by, update: TaskUpdate::Summary(summary) } => {
+                TaskInput::Update { by, update: TaskUpdate::Summary(self.text(&summary)) }
             }
             TaskInput::RequestChanges { by, message, evidence } => {
                 TaskInput::RequestChanges { by, message: self.text(&message), evidence }
@@ -87,7 +87,7 @@ impl Clean {
             | TaskInput::Merge { .. }
             | TaskInput::Merged { .. }
             | TaskInput::Respawn { .. }
-            | TaskInput::Update { update: Update::Branch(_) | Update::PullRequest(_), .. }
+            | TaskInput::Update { update: TaskUpdate::Branch(_) | TaskUpdate::PullRequest(_), .. }
             | TaskInput::ClearAttention { .. }
             | TaskInput::SessionExited { .. }
             | TaskInput::SessionAdopted { .. }
@@ -97,24 +97,24 @@ impl Clean {
         }
     }
 
-    pub(crate) fn ask(&self, ask: Ask) -> Ask {
-        let Ask { text, options, default, wait } = ask;
+    pub(crate) fn ask(&self, ask: QuestionRequest) -> QuestionRequest {
+        let QuestionRequest { text, options, default, wait } = ask;
         let options = options.iter().map(|option| self.text(option)).collect();
-        Ask { text: self.text(&text), options, default: default.map(|it| self.text(&it)), wait }
+        QuestionRequest { text: self.text(&text), options, default: default.map(|it| self.text(&it)), wait }
     }
 
-    fn by_hand(&self, what: ByHand) -> ByHand {
+    fn by_hand(&self, what: ManualStepInput) -> ManualStepInput {
         match what {
-            ByHand::Start => ByHand::Start,
-            ByHand::Complete(outcome) => ByHand::Complete(self.outcome(outcome)),
-            ByHand::Fail(error) => ByHand::Fail(self.text(&error)),
-            ByHand::Skip => ByHand::Skip,
+            ManualStepInput::Start => ManualStepInput::Start,
+            ManualStepInput::Complete(outcome) => ManualStepInput::Complete(self.outcome(outcome)),
+            ManualStepInput::Fail(error) => ManualStepInput::Fail(self.text(&error)),
+            ManualStepInput::Skip => ManualStepInput::Skip,
         }
     }
 
-    fn outcome(&self, outcome: Outcome) -> Outcome {
-        let Outcome { summary, result, output, exit_code, stderr, commit, usage } = outcome;
-        Outcome {
+    fn outcome(&self, outcome: StepOutcome) -> StepOutcome {
+        let StepOutcome { summary, result, output, exit_code, stderr, commit, usage } = outcome;
+        StepOutcome {
             summary: self.text(&summary),
             result: result.map(|result| self.text(&result)),
             output: self.data(output),

@@ -9,14 +9,14 @@ use std::sync::{Mutex, PoisonError};
 
 use sluice_engine::loader::pin;
 use sluice_worker::git::is_local;
-use sluice_worker::process::{Identity, environment_of, has_terminal};
+use sluice_worker::process::{ProcessIdentity, environment_of, has_terminal};
 use sluice_worker::redact::is_secret;
 use sluice_worker::session::SessionId;
 
-use super::{Order, Voice, Workbench};
-use crate::config::Env;
+use super::{LocalOrder, PerformContext, StepIdentity};
+use crate::config::EnvConfig;
 use crate::tokens;
-use crate::undone::Undone;
+use crate::undone::PerformError;
 
 /// The variables that every session inherits.
 #[rustfmt::skip]
@@ -50,31 +50,34 @@ const DIGESTS: &str = "token.sha256";
 
 /// What sessions and scripts inherit from. It follows the last command with which a person changed something: an engine
 /// lives for weeks, and what a person sets in a shell is meant for the agents that they start from there.
-pub(crate) struct Surroundings(Mutex<Inheritance>);
+pub(crate) struct InheritedEnvironment(Mutex<InheritedVariables>);
 
 #[derive(Default)]
-struct Inheritance {
+struct InheritedVariables {
     /// What stays whatever a person's shell has: nothing, unless a person gave the engine an environment of its own.
-    stays: Variables,
+    stays: EnvironmentVariables,
     /// What the last command had; at first what the engine was started with.
-    last: Variables,
+    last: EnvironmentVariables,
     /// The secrets of what is passed on, now and before, whatever a person's shell has by now: those that have them still
     /// run.
     secrets: VecDeque<(String, String)>,
 }
 
-type Variables = BTreeMap<String, String>;
+type EnvironmentVariables = BTreeMap<String, String>;
 
-impl Surroundings {
+impl InheritedEnvironment {
     /// What this process was started with.
-    pub(crate) fn own(set: &Env) -> Surroundings {
-        let own = Surroundings(Mutex::new(Inheritance { last: own_variables(), ..Inheritance::default() }));
+    pub(crate) fn own(set: &EnvConfig) -> InheritedEnvironment {
+        let own = InheritedEnvironment(Mutex::new(InheritedVariables {
+            last: own_variables(),
+            ..InheritedVariables::default()
+        }));
         own.with(|inheritance| inheritance.note(set));
         own
     }
 
     /// What this process was started with stays; commands add to it and change it.
-    pub(crate) fn stay(&self, set: &Env) {
+    pub(crate) fn stay(&self, set: &EnvConfig) {
         self.with(|inheritance| {
             inheritance.stays = own_variables();
             inheritance.note(set);
@@ -83,8 +86,8 @@ impl Surroundings {
 
     /// A person asked with this process for a change. At a terminal what is not set any more is gone. Elsewhere (cron, a
     /// bare `ssh`, a program) little may be set at all, so it adds and changes, and takes nothing away.
-    pub(crate) fn follow(&self, process: &Identity, set: &Env) {
-        let variables: Variables = environment_of(process).into_iter().collect();
+    pub(crate) fn follow(&self, process: &ProcessIdentity, set: &EnvConfig) {
+        let variables: EnvironmentVariables = environment_of(process).into_iter().collect();
         self.with(|inheritance| {
             inheritance.last = match has_terminal(process) {
                 true => variables,
@@ -95,26 +98,26 @@ impl Surroundings {
     }
 
     /// What processes are given.
-    fn given(&self, set: &Env) -> Variables {
+    fn given(&self, set: &EnvConfig) -> EnvironmentVariables {
         self.with(|inheritance| inheritance.note(set))
     }
 
     /// The secrets that processes were or would be given, each with its variable.
     pub(super) fn secrets(&self) -> Vec<(String, String)> {
-        self.with(|Inheritance { secrets, .. }| secrets.iter().cloned().collect())
+        self.with(|InheritedVariables { secrets, .. }| secrets.iter().cloned().collect())
     }
 
-    fn with<T>(&self, then: impl FnOnce(&mut Inheritance) -> T) -> T {
+    fn with<T>(&self, then: impl FnOnce(&mut InheritedVariables) -> T) -> T {
         then(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Inheritance {
+impl InheritedVariables {
     /// What is passed on, with its secrets written down.
-    fn note(&mut self, set: &Env) -> Variables {
-        let Inheritance { stays, last, secrets } = self;
+    fn note(&mut self, set: &EnvConfig) -> EnvironmentVariables {
+        let InheritedVariables { stays, last, secrets } = self;
         let both = stays.iter().chain(last.iter()).filter(|(name, _)| passes(set, name));
-        let passed: Variables = both.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let passed: EnvironmentVariables = both.map(|(name, value)| (name.clone(), value.clone())).collect();
         for (name, value) in passed.iter().filter(|(name, value)| is_secret(name, value)) {
             secrets.retain(|(_, known)| known != value);
             secrets.push_back((name.clone(), value.clone()));
@@ -126,7 +129,7 @@ impl Inheritance {
 }
 
 /// These and those; those count. Programs are looked for where both say.
-fn added(mut these: Variables, those: Variables) -> Variables {
+fn added(mut these: EnvironmentVariables, those: EnvironmentVariables) -> EnvironmentVariables {
     let before = these.get("PATH").cloned().unwrap_or_default();
     these.extend(those);
     if let Some(path) = these.get_mut("PATH") {
@@ -137,7 +140,7 @@ fn added(mut these: Variables, those: Variables) -> Variables {
     these
 }
 
-fn own_variables() -> Variables {
+fn own_variables() -> EnvironmentVariables {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
@@ -145,7 +148,7 @@ fn own_variables() -> Variables {
 
 /// What a session inherits of a person's environment: who and where one is, how the network is reached, what agents and
 /// the tools of programmers are set up with, and what a person allows besides; never what is Sluice's own.
-pub(crate) fn inherited(bench: &Workbench) -> BTreeMap<String, String> {
+pub(crate) fn inherited(bench: &PerformContext) -> BTreeMap<String, String> {
     let config = bench.config();
     let mut environment = bench.surroundings.given(&config.env);
     let programs = bench.places.programs().display().to_string();
@@ -169,7 +172,7 @@ const PLAIN_GIT: [(&str, &str); 5] = [
 ];
 
 /// Whether a variable is passed on. What ties a git to the repository in which a person called is of no use in a worktree.
-fn passes(set: &Env, name: &str) -> bool {
+fn passes(set: &EnvConfig, name: &str) -> bool {
     let fits = |pattern: &str| match pattern.strip_suffix('*') {
         Some(begins) => name.starts_with(begins),
         None => name == pattern,
@@ -180,7 +183,7 @@ fn passes(set: &Env, name: &str) -> bool {
 }
 
 /// What a step of a run is told about itself.
-pub(super) fn about(bench: &Workbench, order: &Order) -> BTreeMap<String, String> {
+pub(super) fn about(bench: &PerformContext, order: &LocalOrder) -> BTreeMap<String, String> {
     let mut told = BTreeMap::from([
         ("SLUICE_RUN".to_owned(), order.run.clone()),
         ("SLUICE_STEP".to_owned(), order.step.clone()),
@@ -188,7 +191,7 @@ pub(super) fn about(bench: &Workbench, order: &Order) -> BTreeMap<String, String
         ("SLUICE_ROLE".to_owned(), order.role.clone()),
         ("SLUICE_BIN".to_owned(), bench.program.display().to_string()),
     ]);
-    if let Voice::Elsewhere { environment } = &order.voice {
+    if let StepIdentity::Elsewhere { environment } = &order.voice {
         told.extend(environment.iter().cloned());
     }
     told
@@ -198,14 +201,14 @@ pub(super) fn about(bench: &Workbench, order: &Order) -> BTreeMap<String, String
 /// and needs none; over the network the secret says who asks. It names its session, so that nobody has to search.
 ///
 /// A session that is adopted has the secret it was started with: digests are added, never replaced.
-pub(crate) fn token(session: &SessionId, private: &Path) -> Result<String, Undone> {
+pub(crate) fn token(session: &SessionId, private: &Path) -> Result<String, PerformError> {
     let secret = tokens::secret(&format!("{session}~"))?;
     let digest = format!("{}\n", pin(secret.as_bytes()));
     let written = std::fs::create_dir_all(private).and_then(|()| {
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(private.join(DIGESTS));
         file?.write_all(digest.as_bytes())
     });
-    written.map_err(Undone::at("cannot prepare", private))?;
+    written.map_err(PerformError::at("cannot prepare", private))?;
     Ok(secret)
 }
 
@@ -222,7 +225,7 @@ mod tests {
 
     #[test]
     fn who_has_little_takes_nothing_away() {
-        let set = |pairs: &[(&str, &str)]| -> Variables {
+        let set = |pairs: &[(&str, &str)]| -> EnvironmentVariables {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
         let rich = set(&[("PATH", "/mine:/bin"), ("OPENAI_API_KEY", "a"), ("LANG", "C")]);
@@ -232,7 +235,7 @@ mod tests {
 
     #[test]
     fn what_is_usual_and_what_a_person_allows_is_passed_on() {
-        let env = |allow: &[&str], deny: &[&str]| Env {
+        let env = |allow: &[&str], deny: &[&str]| EnvConfig {
             allow: allow.iter().map(|it| (*it).to_owned()).collect(),
             deny: deny.iter().map(|it| (*it).to_owned()).collect(),
         };
@@ -270,12 +273,12 @@ mod tests {
 
     #[test]
     fn a_secret_that_was_given_stays_known_when_a_command_comes_from_another_shell() {
-        let surroundings = Surroundings(Mutex::default());
-        let none = Env::default();
+        let surroundings = InheritedEnvironment(Mutex::default());
+        let none = EnvConfig::default();
         let shell = |value: &str| {
             let (token, other) = (("GH_TOKEN".into(), value.into()), ("OTHER_TOKEN".into(), "not-passed-on".into()));
             surroundings.with(|inheritance| {
-                inheritance.last = Variables::from([token, other]);
+                inheritance.last = EnvironmentVariables::from([token, other]);
                 inheritance.note(&none);
             });
         };

@@ -8,15 +8,20 @@ use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
 use sluice_core::recipe::{Data, FailureKind};
-use sluice_core::run::Outcome;
-use sluice_core::run::effect::Script as Wanted;
+use sluice_core::run::StepOutcome;
+use sluice_core::run::effect::RunScript;
 use sluice_worker::harness::result::result;
-use sluice_worker::process::{Cancel, Captured, Ending, Program, Script, kill_leftover};
-use sluice_worker::session::{Cause, End, How, Keeper, Limits, Place, SessionId, Spec, Stream};
+use sluice_worker::process::{
+    CapturedOutput, ProcessEnding, ProcessScript, ScriptCancel, ScriptProgram, kill_leftover,
+};
+use sluice_worker::session::{
+    AgentEnd, AgentEndCause, SessionEnding, SessionId, SessionKeeper, SessionLimits, SessionPlace, SessionSpec,
+    SessionStream,
+};
 
 use super::environment::{about, inherited};
-use super::{GRACE, Order, Performed, SIGNALLED, Workbench};
-use crate::undone::{Failed, Undone};
+use super::{GRACE, LocalOrder, PerformContext, PerformResult, SIGNALLED};
+use crate::undone::{PerformError, PerformFailure};
 
 /// Bytes of what a command prints that are kept in the run; all of a longer output's beginning and end.
 const KEPT: usize = 1 << 20;
@@ -26,61 +31,61 @@ const TERMINATED: i32 = 15;
 const SUMMARY: usize = 2000;
 
 /// A command that has ended.
-struct Ended {
-    ending: Ending,
+struct EndedCommand {
+    ending: ProcessEnding,
     stdout: String,
     stderr: String,
 }
 
 /// Runs the command of an order.
-pub(super) fn run(bench: &Workbench, order: &Order, script: &Wanted) -> Performed {
+pub(super) fn run(bench: &PerformContext, order: &LocalOrder, script: &RunScript) -> PerformResult {
     let mut environment = inherited(bench);
     environment.extend(about(bench, order));
     environment.extend(script.environment.iter().cloned());
     let text = script.script.clone();
-    let Ended { ending, stdout, stderr } = match &order.keeper {
+    let EndedCommand { ending, stdout, stderr } = match &order.keeper {
         None => here(bench, order, text, environment)?,
         Some(keeper) => kept(bench, order, text, environment, keeper)?,
     };
     let found = result(&stdout);
     let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
     let last = last.map(|line| format!(": {}", line.trim())).unwrap_or_default();
-    let outcome = Outcome {
+    let outcome = StepOutcome {
         summary: stdout.trim().chars().take(SUMMARY).collect(),
         result: found.result,
         output: Data::Text(stdout.strip_suffix('\n').unwrap_or(&stdout).to_owned()),
         exit_code: Some(match ending {
-            Ending::Code(code) => code,
-            Ending::Signal(signal) => SIGNALLED + signal,
-            Ending::TimedOut | Ending::Cancelled => SIGNALLED + TERMINATED,
+            ProcessEnding::Code(code) => code,
+            ProcessEnding::Signal(signal) => SIGNALLED + signal,
+            ProcessEnding::TimedOut | ProcessEnding::Cancelled => SIGNALLED + TERMINATED,
         }),
         stderr: Some(stderr),
-        ..Outcome::default()
+        ..StepOutcome::default()
     };
     let (kind, what) = match ending {
-        Ending::Code(0) => return Ok(outcome),
-        Ending::Code(code) => (FailureKind::Failed, format!("it ended with exit code {code}")),
-        Ending::Signal(signal) => (FailureKind::Crashed, format!("signal {signal} ended it")),
-        Ending::TimedOut => (FailureKind::Timeout, "its time was over".into()),
-        Ending::Cancelled => (FailureKind::Failed, "it was ended".into()),
+        ProcessEnding::Code(0) => return Ok(outcome),
+        ProcessEnding::Code(code) => (FailureKind::Failed, format!("it ended with exit code {code}")),
+        ProcessEnding::Signal(signal) => (FailureKind::Crashed, format!("signal {signal} ended it")),
+        ProcessEnding::TimedOut => (FailureKind::Timeout, "its time was over".into()),
+        ProcessEnding::Cancelled => (FailureKind::Failed, "it was ended".into()),
     };
-    Err(Failed { kind, error: format!("{what}{last}"), outcome: Box::new(outcome) }.into())
+    Err(PerformFailure { kind, error: format!("{what}{last}"), outcome: Box::new(outcome) }.into())
 }
 
 /// As a child of ours. One that an earlier process left running is ended first.
 fn here(
-    bench: &Workbench,
-    order: &Order,
+    bench: &PerformContext,
+    order: &LocalOrder,
     text: String,
     environment: BTreeMap<String, String>,
-) -> Result<Ended, Undone> {
+) -> Result<EndedCommand, PerformError> {
     let name = &order.name;
     let record = bench.record(name, "step");
-    kill_leftover(&record).map_err(Undone::by)?;
-    let cancel = Cancel::new().map_err(Undone::by)?;
+    kill_leftover(&record).map_err(PerformError::by)?;
+    let cancel = ScriptCancel::new().map_err(PerformError::by)?;
     let _running = bench.performs(name, cancel.clone());
-    let script = Script {
-        program: Program::Shell(text),
+    let script = ProcessScript {
+        program: ScriptProgram::Shell(text),
         environment,
         folder: order.folder.clone(),
         input: Vec::new(),
@@ -92,68 +97,71 @@ fn here(
         speaks_for: Some(name.clone()),
         ward: None,
     };
-    let ended = bench.run_script(&script, &cancel).map_err(Undone::by)?;
-    Ok(Ended { ending: ended.ending, stdout: ended.stdout.text(), stderr: ended.stderr.text() })
+    let ended = bench.run_script(&script, &cancel).map_err(PerformError::by)?;
+    Ok(EndedCommand { ending: ended.ending, stdout: ended.stdout.text(), stderr: ended.stderr.text() })
 }
 
 /// As a session. One that an earlier process started is adopted.
 fn kept(
-    bench: &Workbench,
-    order: &Order,
+    bench: &PerformContext,
+    order: &LocalOrder,
     text: String,
     environment: BTreeMap<String, String>,
-    keeper: &Keeper,
-) -> Result<Ended, Undone> {
+    keeper: &SessionKeeper,
+) -> Result<EndedCommand, PerformError> {
     let id = SessionId::new(&order.name)?;
-    let spec = Spec {
+    let spec = SessionSpec {
         id: id.clone(),
         arguments: vec!["/bin/sh".to_owned(), "-c".to_owned(), text],
         environment,
         folder: order.folder.clone(),
-        place: Place::Headless { input: None },
+        place: SessionPlace::Headless { input: None },
         typed: None,
-        limits: Limits::default(),
+        limits: SessionLimits::default(),
         keeper: Some(keeper.clone()),
         lease: None,
         may_leave: true,
     };
-    bench.sessions.start(&spec).map_err(Undone::by)?;
+    bench.sessions.start(&spec).map_err(PerformError::by)?;
     let (over, ended) = channel();
-    bench.sessions.watch(&id, move |_, gone| drop(over.send(gone))).map_err(Undone::by)?;
-    let gone = ended.recv().map_err(|_| Failed::because("nobody saw how it ended"))?.map_err(Undone::by)?;
-    let lost = |error: String| Failed { kind: FailureKind::Lost, error, outcome: Box::default() };
+    bench.sessions.watch(&id, move |_, gone| drop(over.send(gone))).map_err(PerformError::by)?;
+    let gone =
+        ended.recv().map_err(|_| PerformFailure::because("nobody saw how it ended"))?.map_err(PerformError::by)?;
+    let lost = |error: String| PerformFailure { kind: FailureKind::Lost, error, outcome: Box::default() };
     let ending = match gone.how {
-        How::Lost { why } => return Err(lost(why).into()),
-        How::Exited(record) => match (record.end, record.cause) {
-            (End::Code(_) | End::Signal(_) | End::NotStarted(_), Cause::Unkept) => {
+        SessionEnding::Lost { why } => return Err(lost(why).into()),
+        SessionEnding::Exited(record) => match (record.end, record.cause) {
+            (AgentEnd::Code(_) | AgentEnd::Signal(_) | AgentEnd::NotStarted(_), AgentEndCause::Unkept) => {
                 return Err(lost("its worker was away for too long".to_owned()).into());
             }
-            (End::NotStarted(why), _) => return Err(format!("it could not be started: {why}").into()),
-            (End::Code(_) | End::Signal(_), Cause::Asked) => Ending::Cancelled,
-            (End::Code(_) | End::Signal(_), Cause::TimeLimit) => Ending::TimedOut,
-            (End::Code(code), Cause::Itself | Cause::TerminalGone) => Ending::Code(code),
-            (End::Signal(signal), Cause::Itself | Cause::TerminalGone) => Ending::Signal(signal),
+            (AgentEnd::NotStarted(why), _) => return Err(format!("it could not be started: {why}").into()),
+            (AgentEnd::Code(_) | AgentEnd::Signal(_), AgentEndCause::Asked) => ProcessEnding::Cancelled,
+            (AgentEnd::Code(_) | AgentEnd::Signal(_), AgentEndCause::TimeLimit) => ProcessEnding::TimedOut,
+            (AgentEnd::Code(code), AgentEndCause::Itself | AgentEndCause::TerminalGone) => ProcessEnding::Code(code),
+            (AgentEnd::Signal(signal), AgentEndCause::Itself | AgentEndCause::TerminalGone) => {
+                ProcessEnding::Signal(signal)
+            }
         },
     };
     let said = |stream| said(bench, &id, stream).map(|said| said.text());
-    Ok(Ended { ending, stdout: said(Stream::Output)?, stderr: said(Stream::Errors)? })
+    Ok(EndedCommand { ending, stdout: said(SessionStream::Output)?, stderr: said(SessionStream::Errors)? })
 }
 
 /// What a session printed, as far as a run keeps it.
-fn said(bench: &Workbench, id: &SessionId, stream: Stream) -> Result<Captured, Undone> {
-    let mut head = bench.sessions.output_from(id, stream, 0, KEPT / 2).map_err(Undone::by)?;
-    let tail = bench.sessions.output_tail(id, stream, KEPT / 2).map_err(Undone::by)?;
+fn said(bench: &PerformContext, id: &SessionId, stream: SessionStream) -> Result<CapturedOutput, PerformError> {
+    let mut head = bench.sessions.output_from(id, stream, 0, KEPT / 2).map_err(PerformError::by)?;
+    let tail = bench.sessions.output_tail(id, stream, KEPT / 2).map_err(PerformError::by)?;
     let both = usize::try_from(head.next().saturating_sub(tail.start)).unwrap_or(usize::MAX);
     let omitted = tail.start.saturating_sub(head.next());
     if omitted > 0 {
-        return Ok(Captured { head: head.bytes, omitted, tail: tail.bytes });
+        return Ok(CapturedOutput { head: head.bytes, omitted, tail: tail.bytes });
     }
     head.bytes.extend(tail.bytes.iter().skip(both));
-    Ok(Captured { head: head.bytes, ..Captured::default() })
+    Ok(CapturedOutput { head: head.bytes, ..CapturedOutput::default() })
 }
 
 /// Where the output of a script goes that is longer than a run keeps.
-fn printed(bench: &Workbench, name: &str) -> Option<PathBuf> {
+fn printed(bench: &PerformContext, name: &str) -> Option<PathBuf> {
     let folder = bench.places.printed();
     std::fs::create_dir_all(&folder).ok()?;
     // Its last part is put in place of an ending, so the name gets one.

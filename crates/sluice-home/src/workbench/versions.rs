@@ -16,9 +16,9 @@ const FILE: &str = "harness.json";
 
 /// What programs have said.
 #[derive(Clone, Default)]
-pub(super) struct Versions(Arc<Mutex<BTreeMap<Vec<String>, Option<String>>>>);
+pub(super) struct ProgramVersions(Arc<Mutex<BTreeMap<Vec<String>, Option<String>>>>);
 
-impl Versions {
+impl ProgramVersions {
     /// Notes which program an attempt is made with. What cannot be noted fails nothing.
     pub(super) fn note(&self, harness: &Harness, sluice: &Path, private: &Path) {
         let sluice = sluice.display().to_string();

@@ -10,27 +10,27 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_api::Problem;
 use sluice_api::work::{NO_MERGE_TURN, StepOrder, StepPermissions, StepReport, StepStart};
-use sluice_core::lifecycle::Permissions;
+use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::recipe::FailureKind;
-use sluice_core::run::effect::Script;
-use sluice_core::run::{Outcome, Part, Report};
+use sluice_core::run::effect::RunScript;
+use sluice_core::run::{AttemptPart, AttemptReport, StepOutcome};
 use sluice_worker::git::GitError;
-use sluice_worker::passing::Passing;
-use sluice_worker::session::{Failure, Keeper, SessionId, boot_ms};
+use sluice_worker::passing::PassingError;
+use sluice_worker::session::{SessionFailure, SessionId, SessionKeeper, boot_ms};
 
 use super::worktrees::RemoteWorktrees;
-use super::{FIRST_PAUSE, LONGEST_PAUSE, Worker, is_passing};
+use super::{FIRST_PAUSE, LONGEST_PAUSE, WorkerRuntime, is_passing};
 use crate::crabs::protocol::written;
-use crate::perform::{Access, perform};
+use crate::perform::{WorktreeAccess, perform};
 use crate::projects::described;
 use crate::service::burrow;
 use crate::spans;
-use crate::undone::{Failed, Unavailable, Undone};
-use crate::workbench::{Order, Performed, Voice, Work, Workbench, reported};
+use crate::undone::{PerformError, PerformFailure, UnavailableReason};
+use crate::workbench::{LocalOrder, OrderWork, PerformContext, PerformResult, StepIdentity, reported};
 
 /// A step that was assigned.
-pub(super) struct Job {
-    pub(super) order: Order,
+pub(super) struct WorkerAssignment {
+    pub(super) order: LocalOrder,
     pub(super) mission: String,
     pub(super) task: String,
     pub(super) title: String,
@@ -39,11 +39,11 @@ pub(super) struct Job {
     pub(super) repository: Option<String>,
     pub(super) commit: Option<String>,
     /// Where the engine's name for the worktree stands, and has to be made the folder that it has here.
-    named: Named,
+    named: WorktreeAlias,
     /// How it uses the work of its run.
-    pub(super) access: Access,
+    pub(super) access: WorktreeAccess,
     /// Who keeps what runs, and for how long after a sign that was answered.
-    keeper: Keeper,
+    keeper: SessionKeeper,
     /// Until when it is this worker's for sure.
     until_ms: AtomicU64,
     /// It is not this worker's any more.
@@ -54,9 +54,9 @@ pub(super) struct Job {
     told: Mutex<String>,
 }
 
-impl Job {
+impl WorkerAssignment {
     /// The step of an order. Each field is named, so that one that is added is not forgotten here.
-    pub(super) fn of(order: StepOrder, url: &str, keeper: Keeper) -> Job {
+    pub(super) fn of(order: StepOrder, url: &str, keeper: SessionKeeper) -> WorkerAssignment {
         let StepOrder {
             protocol: _, // an engine that speaks another version was refused when this worker registered
             dispatch,
@@ -87,16 +87,16 @@ impl Job {
             agent_token,
         } = order;
         let work = match script {
-            Some(script) => Work::Script(Script { script, environment: environment.unwrap_or_default() }),
-            None => Work::Agent { prompt },
+            Some(script) => OrderWork::Script(RunScript { script, environment: environment.unwrap_or_default() }),
+            None => OrderWork::Agent { prompt },
         };
         let permissions = allowed(permissions, is_arbiter);
         let access = match &work {
-            Work::Script(_) => Access::Shared,
-            Work::Agent { .. } if is_arbiter => Access::Looks,
-            Work::Agent { .. } => Access::of_agent(part_called(&part), own_workspace, permissions),
+            OrderWork::Script(_) => WorktreeAccess::Shared,
+            OrderWork::Agent { .. } if is_arbiter => WorktreeAccess::Looks,
+            OrderWork::Agent { .. } => WorktreeAccess::of_agent(part_called(&part), own_workspace, permissions),
         };
-        let order = Order {
+        let order = LocalOrder {
             name: performance,
             run: mission_id.clone(),
             step: step_id,
@@ -109,7 +109,7 @@ impl Job {
             keeper: None,
             work,
         };
-        Job {
+        WorkerAssignment {
             order,
             mission: mission_id,
             task: task_id,
@@ -117,7 +117,7 @@ impl Job {
             dispatch,
             repository: repo,
             commit,
-            named: Named { name: worktree_path, at: worktree_at, variables: worktree_in },
+            named: WorktreeAlias { name: worktree_path, at: worktree_at, variables: worktree_in },
             access,
             keeper,
             until_ms: AtomicU64::new(0),
@@ -133,13 +133,13 @@ impl Job {
     }
 
     /// It is not this worker's any more: what runs is ended, and nothing is reported.
-    pub(super) fn give_back(&self, bench: &Workbench) {
+    pub(super) fn give_back(&self, bench: &PerformContext) {
         self.is_given_back.store(true, Ordering::Relaxed);
         self.stop(bench);
     }
 
     /// Its run wants it ended: what runs is ended, and that is reported.
-    pub(super) fn stop(&self, bench: &Workbench) {
+    pub(super) fn stop(&self, bench: &PerformContext) {
         self.is_stopped.store(true, Ordering::Relaxed);
         if let Err(why) = bench.stop(&self.order.name) {
             bench.log.line(&format!("{} cannot be ended: {why}", self.order.name));
@@ -153,12 +153,12 @@ impl Job {
 
     /// The engine has answered a sign that was sent then: until half of the time is over in which it waits for another, the
     /// step is this worker's, whatever happens to the connection.
-    pub(super) fn keep(&self, bench: &Workbench, sent_ms: u64) {
+    pub(super) fn keep(&self, bench: &PerformContext, sent_ms: u64) {
         let until_ms = sent_ms.saturating_add(self.keeper.away_ms);
         let before = self.until_ms.fetch_max(until_ms, Ordering::Relaxed);
         let Ok(id) = SessionId::new(&self.order.name) else { return };
         match bench.sessions.keep(&id, until_ms.max(before)) {
-            Ok(()) | Err(Failure::Unknown(_)) => {}
+            Ok(()) | Err(SessionFailure::Unknown(_)) => {}
             Err(failure) => bench.log.line(&format!("{id} is not kept: {}", described(&failure))),
         }
     }
@@ -185,9 +185,9 @@ impl Job {
     }
 }
 
-impl Worker {
+impl WorkerRuntime {
     /// Carries a step out and reports. Whatever keeps it from being done fails the step, and not the worker.
-    pub(super) fn carry_out(&self, job: &Job) {
+    pub(super) fn carry_out(&self, job: &WorkerAssignment) {
         let run_id = job.run_id(&self.crab);
         let begin = StepStart {
             run_id: Some(run_id.clone()),
@@ -204,8 +204,9 @@ impl Worker {
         if job.is_given_back() || self.is_leaving() {
             return;
         }
-        let failed = |error| Report::Failed { kind: FailureKind::Failed, error, outcome: Outcome::default() };
-        let report = report.unwrap_or_else(|Unavailable(why)| failed(why));
+        let failed =
+            |error| AttemptReport::Failed { kind: FailureKind::Failed, error, outcome: StepOutcome::default() };
+        let report = report.unwrap_or_else(|UnavailableReason(why)| failed(why));
         let mut said = StepReport { onto: trees.merged_with(), ..written(run_id.clone(), &report) };
         loop {
             match self.insist(job, "/v1/runs/complete", &said) {
@@ -222,24 +223,32 @@ impl Worker {
     }
 
     /// The report with its work merged once more, or that this failed.
-    fn merged_again(&self, trees: &RemoteWorktrees<'_>, run_id: String, report: &Report) -> StepReport {
-        let (Report::Completed(outcome) | Report::Failed { outcome, .. }) = report;
+    fn merged_again(&self, trees: &RemoteWorktrees<'_>, run_id: String, report: &AttemptReport) -> StepReport {
+        let (AttemptReport::Completed(outcome) | AttemptReport::Failed { outcome, .. }) = report;
         let outcome = outcome.clone();
         let report = match trees.merge_again() {
-            Ok(commit) => Report::Completed(Outcome { commit, ..outcome }),
-            Err(Undone::Failed(Failed { kind, error, .. })) => Report::Failed { kind, error, outcome },
-            Err(Undone::Unavailable(Unavailable(error))) => Report::Failed { kind: FailureKind::Lost, error, outcome },
+            Ok(commit) => AttemptReport::Completed(StepOutcome { commit, ..outcome }),
+            Err(PerformError::Failed(PerformFailure { kind, error, .. })) => {
+                AttemptReport::Failed { kind, error, outcome }
+            }
+            Err(PerformError::Unavailable(UnavailableReason(error))) => {
+                AttemptReport::Failed { kind: FailureKind::Lost, error, outcome }
+            }
         };
         StepReport { onto: trees.merged_with(), ..written(run_id, &self.bench.clean().report(report)) }
     }
 
     /// What came of a step, with the commit at which the work stands now.
-    fn report_of(&self, trees: &RemoteWorktrees<'_>, job: &Job) -> Result<Report, Unavailable> {
-        let Order { run, step, attempt, .. } = &job.order;
+    fn report_of(
+        &self,
+        trees: &RemoteWorktrees<'_>,
+        job: &WorkerAssignment,
+    ) -> Result<AttemptReport, UnavailableReason> {
+        let LocalOrder { run, step, attempt, .. } = &job.order;
         let kind = match &job.order.work {
-            Work::Script(_) => "script",
-            Work::Agent { .. } if job.access == Access::Looks => "arbiter",
-            Work::Agent { .. } => "agent",
+            OrderWork::Script(_) => "script",
+            OrderWork::Agent { .. } if job.access == WorktreeAccess::Looks => "arbiter",
+            OrderWork::Agent { .. } => "agent",
         };
         let span = spans::step(run, step, *attempt, kind);
         let performed = perform(trees, job.access, |folder| {
@@ -247,9 +256,9 @@ impl Worker {
             if job.is_given_back() {
                 return Err(not_ours().into());
             }
-            let keeper = Keeper { until_ms: job.until_ms.load(Ordering::Relaxed), ..job.keeper.clone() };
+            let keeper = SessionKeeper { until_ms: job.until_ms.load(Ordering::Relaxed), ..job.keeper.clone() };
             let work = job.named.made(&job.order.work, &folder.display().to_string());
-            let order = Order { folder: folder.to_owned(), keeper: Some(keeper), work, ..job.order.clone() };
+            let order = LocalOrder { folder: folder.to_owned(), keeper: Some(keeper), work, ..job.order.clone() };
             let performed = self.performed(job, &order);
             if job.is_given_back() || self.is_leaving() {
                 return Err(not_ours().into());
@@ -262,15 +271,19 @@ impl Worker {
     }
 
     /// Waits until the step is this worker's for sure: nothing is begun that would be paused at once.
-    fn until_kept(&self, job: &Job) {
+    fn until_kept(&self, job: &WorkerAssignment) {
         let inner = self.inner();
-        let waits = |_: &mut super::Inner| !job.is_kept() && !job.is_given_back() && !self.is_leaving();
+        let waits = |_: &mut super::WorkerRuntimeState| !job.is_kept() && !job.is_given_back() && !self.is_leaving();
         drop(self.changed.wait_while(inner, waits));
     }
 
     /// Tries again for a while: a remote may be away for a moment, and the git of a worker that was killed may still be at
     /// the same mirror. What the machine is short of is waited for as long as the step is this worker's.
-    pub(super) fn patiently<T>(&self, job: &Job, act: impl Fn() -> Result<T, GitError>) -> Result<T, GitError> {
+    pub(super) fn patiently<T>(
+        &self,
+        job: &WorkerAssignment,
+        act: impl Fn() -> Result<T, GitError>,
+    ) -> Result<T, GitError> {
         let mut wait = FIRST_PAUSE;
         loop {
             match act() {
@@ -286,14 +299,14 @@ impl Worker {
     }
 
     /// Carries an order out. What cannot be begun now is tried again, for as long as the step is this worker's.
-    fn performed(&self, job: &Job, order: &Order) -> Performed {
+    fn performed(&self, job: &WorkerAssignment, order: &LocalOrder) -> PerformResult {
         let mut wait = FIRST_PAUSE;
         let performed = loop {
             match self.bench.perform(order) {
-                Err(Undone::Unavailable(_)) if job.is_given_back() || self.is_leaving() => {
+                Err(PerformError::Unavailable(_)) if job.is_given_back() || self.is_leaving() => {
                     return Err(not_ours().into());
                 }
-                Err(Undone::Unavailable(Unavailable(why))) => {
+                Err(PerformError::Unavailable(UnavailableReason(why))) => {
                     self.bench.log.line(&format!("{} is tried again: {why}", job.task));
                 }
                 performed => break performed,
@@ -306,14 +319,14 @@ impl Worker {
     }
 
     /// Asks until somebody answers. An answer that says no is an answer.
-    fn insist(&self, job: &Job, path: &str, body: &impl Serialize) -> Result<(), Problem> {
+    fn insist(&self, job: &WorkerAssignment, path: &str, body: &impl Serialize) -> Result<(), Problem> {
         self.insist_on::<Value>(job, path, body).map(drop)
     }
 
     /// The same, with the answer.
     pub(super) fn insist_on<T: DeserializeOwned>(
         &self,
-        job: &Job,
+        job: &WorkerAssignment,
         path: &str,
         body: &impl Serialize,
     ) -> Result<T, Problem> {
@@ -331,10 +344,10 @@ impl Worker {
 }
 
 /// What the agent of a step may do. One that judges may only look.
-fn allowed(permissions: StepPermissions, is_arbiter: bool) -> Permissions {
+fn allowed(permissions: StepPermissions, is_arbiter: bool) -> AgentPermissions {
     match (permissions, is_arbiter) {
-        (StepPermissions::Full, false) => Permissions::Full,
-        (StepPermissions::Full | StepPermissions::Reduced, _) => Permissions::Reduced,
+        (StepPermissions::Full, false) => AgentPermissions::Full,
+        (StepPermissions::Full | StepPermissions::Reduced, _) => AgentPermissions::Reduced,
     }
 }
 
@@ -345,26 +358,26 @@ fn harness_of(named: Option<String>) -> Option<String> {
 }
 
 /// How a session speaks to an engine elsewhere.
-fn voice(url: &str, agent_token: Option<String>) -> Voice {
+fn voice(url: &str, agent_token: Option<String>) -> StepIdentity {
     let mut environment = vec![("SLUICE_URL".to_owned(), url.to_owned())];
     environment.extend(agent_token.map(|token| ("SLUICE_TOKEN".to_owned(), token)));
     environment.extend(std::env::var("SLUICE_CA").ok().map(|file| ("SLUICE_CA".to_owned(), file)));
-    Voice::Elsewhere { environment }
+    StepIdentity::Elsewhere { environment }
 }
 
 /// A part, by its name. One that this build does not know is none that writes beside others.
-fn part_called(name: &str) -> Part {
-    Part::parse(name).unwrap_or(Part::Whole)
+fn part_called(name: &str) -> AttemptPart {
+    AttemptPart::parse(name).unwrap_or(AttemptPart::Whole)
 }
 
 /// Why nothing is done or said about a step that is not this worker's any more.
-pub(super) fn not_ours() -> Unavailable {
-    Unavailable("it is not this worker's any more".to_owned())
+pub(super) fn not_ours() -> UnavailableReason {
+    UnavailableReason("it is not this worker's any more".to_owned())
 }
 
 /// The engine's name for a run's worktree, and where it stands in what is to be done.
 #[derive(Default)]
-struct Named {
+struct WorktreeAlias {
     name: String,
     /// Where it begins in the prompt, in bytes. `None`: the engine does not tell, so it may stand anywhere.
     at: Option<Vec<usize>>,
@@ -372,17 +385,17 @@ struct Named {
     variables: Option<Vec<String>>,
 }
 
-impl Named {
+impl WorktreeAlias {
     /// What is to be done, with this folder in the place of the name. Whatever else looks like the name stays, unless an
     /// engine, or what it stored, is of a version that did not tell the places: `{{worktree_path}}` must be the folder.
-    fn made(&self, work: &Work, folder: &str) -> Work {
+    fn made(&self, work: &OrderWork, folder: &str) -> OrderWork {
         let anywhere = |text: &str| match self.name.is_empty() {
             true => text.to_owned(),
             false => text.replace(&self.name, folder),
         };
         match work {
-            Work::Agent { prompt } => {
-                let Some(places) = &self.at else { return Work::Agent { prompt: anywhere(prompt) } };
+            OrderWork::Agent { prompt } => {
+                let Some(places) = &self.at else { return OrderWork::Agent { prompt: anywhere(prompt) } };
                 let (mut made, mut done) = (String::with_capacity(prompt.len()), 0);
                 for at in places {
                     let Some(before) = prompt.get(done..*at) else { continue };
@@ -393,9 +406,9 @@ impl Named {
                     }
                 }
                 made.push_str(&prompt[done..]);
-                Work::Agent { prompt: made }
+                OrderWork::Agent { prompt: made }
             }
-            Work::Script(Script { script, environment }) => {
+            OrderWork::Script(RunScript { script, environment }) => {
                 let here = |(key, value): &(String, String)| {
                     let value = match &self.variables {
                         None => anywhere(value),
@@ -405,7 +418,7 @@ impl Named {
                     (key.clone(), value)
                 };
                 let environment = environment.iter().map(here).collect();
-                Work::Script(Script { script: script.clone(), environment })
+                OrderWork::Script(RunScript { script: script.clone(), environment })
             }
         }
     }
@@ -419,11 +432,11 @@ mod tests {
     fn only_where_the_engine_put_its_name_for_the_worktree_the_folder_stands() {
         let prompt = "In burrows/mission-m/ as /ann/burrows/mission-m/ says: burrows/mission-m/.";
         let name = "burrows/mission-m/".to_owned();
-        let named = |at| Named { name: name.clone(), at, variables: Some(vec!["A".into(), "B".into()]) };
-        let earlier = Named { name: name.clone(), ..Named::default() };
-        let told = |at| match named(at).made(&Work::Agent { prompt: prompt.into() }, "/bob/m") {
-            Work::Agent { prompt } => prompt,
-            Work::Script(_) => String::new(),
+        let named = |at| WorktreeAlias { name: name.clone(), at, variables: Some(vec!["A".into(), "B".into()]) };
+        let earlier = WorktreeAlias { name: name.clone(), ..WorktreeAlias::default() };
+        let told = |at| match named(at).made(&OrderWork::Agent { prompt: prompt.into() }, "/bob/m") {
+            OrderWork::Agent { prompt } => prompt,
+            OrderWork::Script(_) => String::new(),
         };
         let last = prompt.rfind("burrows").unwrap_or_default();
         assert_eq!(told(Some(vec![3, last])), "In /bob/m as /ann/burrows/mission-m/ says: /bob/m.");
@@ -435,11 +448,11 @@ mod tests {
         assert_eq!(told(None), "In /bob/m as /ann//bob/m says: /bob/m.");
         let pairs = [("A", "burrows/mission-m/"), ("B", "burrows/mission-m/x"), ("C", "burrows/mission-m/")];
         let environment = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let script = Work::Script(Script { script: "true".into(), environment });
-        let Work::Script(made) = named(None).made(&script, "/bob/m") else { panic!("it is a script") };
+        let script = OrderWork::Script(RunScript { script: "true".into(), environment });
+        let OrderWork::Script(made) = named(None).made(&script, "/bob/m") else { panic!("it is a script") };
         let values: Vec<&str> = made.environment.iter().map(|(_, value)| value.as_str()).collect();
         assert_eq!(values, ["/bob/m", "burrows/mission-m/x", "burrows/mission-m/"]);
-        let Work::Script(made) = earlier.made(&script, "/bob/m") else { panic!("it is a script") };
+        let OrderWork::Script(made) = earlier.made(&script, "/bob/m") else { panic!("it is a script") };
         let values: Vec<&str> = made.environment.iter().map(|(_, value)| value.as_str()).collect();
         assert_eq!(values, ["/bob/m", "/bob/mx", "/bob/m"]);
     }

@@ -7,24 +7,24 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use sluice_api::work::{HeartbeatAnswered, HeldSteps};
+use sluice_api::work::{HeartbeatAnswer, HeldSteps};
 use sluice_worker::burrow;
 use sluice_worker::git::Git;
 use sluice_worker::session::{SessionId, boot_ms};
 
-use super::Worker;
+use super::WorkerRuntime;
 use crate::perform::own_name;
 
 /// What nobody has touched for so long is removed.
 const OLD: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-impl Worker {
+impl WorkerRuntime {
     /// Compares what it is at with what the engine says that it holds: keeps that, and ends the rest.
     pub(super) fn compare(&self, held: HeldSteps) {
         let HeldSteps { dispatches, performances, answers } = held;
         // An engine that does not say which sign it answers has heard all, and just now.
-        let HeartbeatAnswered { dispatches: signed, sent_ms } =
-            answers.unwrap_or_else(|| HeartbeatAnswered { dispatches: dispatches.clone(), sent_ms: None });
+        let HeartbeatAnswer { dispatches: signed, sent_ms } =
+            answers.unwrap_or_else(|| HeartbeatAnswer { dispatches: dispatches.clone(), sent_ms: None });
         let sent_ms = sent_ms.unwrap_or_else(boot_ms);
         let (lost, kept, own, has_tidied) = {
             let mut inner = self.inner();

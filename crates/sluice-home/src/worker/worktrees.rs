@@ -10,38 +10,38 @@ use serde_json::Value;
 use sluice_api::Problem;
 use sluice_api::work::{AskMergeTurn, MERGES, MergeTurn, StepProgress};
 use sluice_core::recipe::FailureKind;
-use sluice_worker::burrow::{Burrow, Wanted};
+use sluice_worker::burrow::{RemoteWorktree, RemoteWorktreeRequest};
 use sluice_worker::git::{Git, GitError};
-use sluice_worker::session::{Failure, SessionId};
+use sluice_worker::session::{SessionFailure, SessionId};
 
-use super::job::{Job, not_ours};
-use super::{FIRST_PAUSE, Worker};
+use super::job::{WorkerAssignment, not_ours};
+use super::{FIRST_PAUSE, WorkerRuntime};
 use crate::hands::run::workspace_branch;
-use crate::perform::{Access, Worktrees, in_conflict, own_name};
+use crate::perform::{StepWorktrees, WorktreeAccess, in_conflict, own_name};
 use crate::projects::described;
-use crate::undone::{Failed, Unavailable, Undone};
+use crate::undone::{PerformError, PerformFailure, UnavailableReason};
 
 /// How long it is waited at most before the turn is asked for again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The worktrees for one step.
 pub(super) struct RemoteWorktrees<'a> {
-    worker: &'a Worker,
-    job: &'a Job,
+    worker: &'a WorkerRuntime,
+    job: &'a WorkerAssignment,
     /// What was brought in, until the engine has taken the report: its worktree stays for as long.
-    brought: RefCell<Option<Brought>>,
+    brought: RefCell<Option<BroughtWork>>,
 }
 
 /// Work that was brought into the branch of the run.
-struct Brought {
-    lent: Burrow,
+struct BroughtWork {
+    lent: RemoteWorktree,
     commit: String,
     /// The commit with which it was merged.
     onto: Option<String>,
 }
 
 impl<'a> RemoteWorktrees<'a> {
-    pub(super) fn new(worker: &'a Worker, job: &'a Job) -> RemoteWorktrees<'a> {
+    pub(super) fn new(worker: &'a WorkerRuntime, job: &'a WorkerAssignment) -> RemoteWorktrees<'a> {
         RemoteWorktrees { worker, job, brought: RefCell::default() }
     }
 
@@ -51,16 +51,16 @@ impl<'a> RemoteWorktrees<'a> {
     }
 
     /// Brings in again what was brought in, because the work of the run has moved on since.
-    pub(super) fn merge_again(&self) -> Result<Option<String>, Undone> {
+    pub(super) fn merge_again(&self) -> Result<Option<String>, PerformError> {
         match self.brought.take() {
-            Some(Brought { lent, commit, .. }) => self.bring_in(lent, commit),
+            Some(BroughtWork { lent, commit, .. }) => self.bring_in(lent, commit),
             None => Ok(None),
         }
     }
 
     /// The engine has taken the report: the worktree is not needed any more.
     pub(super) fn finish(&self) {
-        let Some(Brought { lent, .. }) = self.brought.take() else { return };
+        let Some(BroughtWork { lent, .. }) = self.brought.take() else { return };
         if let Err(error) = lent.discard() {
             self.worker.bench.log.line(&format!("the worktree of {} stays: {}", self.job.task, described(&error)));
         }
@@ -68,7 +68,7 @@ impl<'a> RemoteWorktrees<'a> {
 
     /// Brings a commit of a worktree into the branch of the run, when it is its turn. Where the run has moved on before it was
     /// pushed, it is merged with that.
-    fn bring_in(&self, lent: Burrow, commit: String) -> Result<Option<String>, Undone> {
+    fn bring_in(&self, lent: RemoteWorktree, commit: String) -> Result<Option<String>, PerformError> {
         let message = self.message();
         loop {
             let onto = self.wait_for_turn(&lent, &commit)?;
@@ -84,7 +84,7 @@ impl<'a> RemoteWorktrees<'a> {
                 });
             match pushed {
                 Ok(Some(new)) => {
-                    *self.brought.borrow_mut() = Some(Brought { lent, commit, onto });
+                    *self.brought.borrow_mut() = Some(BroughtWork { lent, commit, onto });
                     return Ok(new);
                 }
                 Ok(None) if self.job.is_given_back() => return Err(not_ours().into()),
@@ -99,7 +99,7 @@ impl<'a> RemoteWorktrees<'a> {
     }
 
     /// Work that cannot be brought in is on a branch of its own, if it can be brought there.
-    fn left_apart(&self, lent: &Burrow, commit: &str, why: &str) -> Undone {
+    fn left_apart(&self, lent: &RemoteWorktree, commit: &str, why: &str) -> PerformError {
         if self.job.is_given_back() {
             return not_ours().into();
         }
@@ -115,7 +115,7 @@ impl<'a> RemoteWorktrees<'a> {
 
     /// Waits until it is this step's turn. The commit at which the work of the run stands then. An engine of an earlier
     /// version knows of no turns.
-    fn wait_for_turn(&self, lent: &Burrow, commit: &str) -> Result<Option<String>, Undone> {
+    fn wait_for_turn(&self, lent: &RemoteWorktree, commit: &str) -> Result<Option<String>, PerformError> {
         if self.worker.engine_speaks.load(Ordering::Relaxed) < MERGES {
             return Ok(None);
         }
@@ -133,9 +133,9 @@ impl<'a> RemoteWorktrees<'a> {
         }
     }
 
-    fn ask_turn(&self) -> Result<MergeTurn, Unavailable> {
+    fn ask_turn(&self) -> Result<MergeTurn, UnavailableReason> {
         let asked = AskMergeTurn { run_id: self.job.run_id(&self.worker.crab) };
-        let no = |problem: Problem| Unavailable(format!("it is not brought in: {}", problem.message));
+        let no = |problem: Problem| UnavailableReason(format!("it is not brought in: {}", problem.message));
         self.worker.insist_on(self.job, "/v1/runs/merge-turn", &asked).map_err(no)
     }
 
@@ -148,64 +148,68 @@ impl<'a> RemoteWorktrees<'a> {
         self.ask_turn().is_ok_and(|turn| turn.ready && turn.commit.as_ref() == onto)
     }
 
-    fn failed(&self, error: &GitError) -> Undone {
+    fn failed(&self, error: &GitError) -> PerformError {
         match self.job.is_given_back() {
             true => not_ours().into(),
             false => format!("its work cannot be handed on: {}", described(error)).into(),
         }
     }
 
-    fn commit(&self, burrow: &Burrow) -> Result<Option<String>, GitError> {
+    fn commit(&self, burrow: &RemoteWorktree) -> Result<Option<String>, GitError> {
         self.worker.patiently(self.job, || burrow.commit(&self.message()))
     }
 
     /// What is not the run's is brought to a branch of its own.
-    fn put_apart(&self, burrow: &Burrow, commit: &str) -> Result<Option<String>, GitError> {
+    fn put_apart(&self, burrow: &RemoteWorktree, commit: &str) -> Result<Option<String>, GitError> {
         self.worker.patiently(self.job, || burrow.put_apart(commit))
     }
 }
 
-impl Worktrees for RemoteWorktrees<'_> {
-    type Lent = Burrow;
+impl StepWorktrees for RemoteWorktrees<'_> {
+    type Lent = RemoteWorktree;
 
-    fn open(&self, access: Access) -> Result<Burrow, Undone> {
+    fn open(&self, access: WorktreeAccess) -> Result<RemoteWorktree, PerformError> {
         let (worker, job) = (self.worker, self.job);
         let id = SessionId::new(&job.order.name)?;
-        let goes_on = !matches!(worker.bench.sessions.adopt(&id), Err(Failure::Unknown(_)));
+        let goes_on = !matches!(worker.bench.sessions.adopt(&id), Err(SessionFailure::Unknown(_)));
         let (branch, own) = (workspace_branch(&job.mission), own_name(&job.order.name));
-        let wanted = Wanted {
+        let wanted = RemoteWorktreeRequest {
             root: worker.bench.places.home(),
             run: &job.mission,
             branch: &branch,
             own: &own,
-            is_own: access != Access::Shared && job.repository.is_some(),
+            is_own: access != WorktreeAccess::Shared && job.repository.is_some(),
             remote: job.repository.as_deref(),
             commit: job.commit.as_deref(),
             goes_on,
         };
         // What its agent has done was there: an empty one in its place would be taken for its work.
-        if goes_on && wanted.is_own && !Burrow::place(&wanted).is_dir() {
-            return Err(Failed { kind: FailureKind::Lost, ..Failed::because("its worktree is gone") }.into());
+        if goes_on && wanted.is_own && !RemoteWorktree::place(&wanted).is_dir() {
+            return Err(
+                PerformFailure { kind: FailureKind::Lost, ..PerformFailure::because("its worktree is gone") }.into()
+            );
         }
-        worker.patiently(job, || Burrow::open(&Git::default(), &wanted)).map_err(|error| match job.is_given_back() {
-            true => not_ours().into(),
-            false => Undone::from(described(&error)),
+        worker.patiently(job, || RemoteWorktree::open(&Git::default(), &wanted)).map_err(|error| {
+            match job.is_given_back() {
+                true => not_ours().into(),
+                false => PerformError::from(described(&error)),
+            }
         })
     }
 
-    fn folder<'a>(&self, lent: &'a Burrow) -> &'a Path {
+    fn folder<'a>(&self, lent: &'a RemoteWorktree) -> &'a Path {
         &lent.folder
     }
 
-    fn merge(&self, lent: Burrow) -> Result<Option<String>, Undone> {
+    fn merge(&self, lent: RemoteWorktree) -> Result<Option<String>, PerformError> {
         match self.commit(&lent).map_err(|error| self.failed(&error))? {
             Some(commit) => self.bring_in(lent, commit),
             None => Ok(None),
         }
     }
 
-    fn discard(&self, lent: Burrow) -> Result<Option<String>, Undone> {
-        if self.job.access == Access::Looks {
+    fn discard(&self, lent: RemoteWorktree) -> Result<Option<String>, PerformError> {
+        if self.job.access == WorktreeAccess::Looks {
             // What an arbiter changed is not where the next step starts.
             let _ = lent.discard();
             return Ok(None);

@@ -1,23 +1,23 @@
 //! What people do with tasks: they create and begin them, move, cancel and merge them, ask for changes, start agents
 //! again, and in the end see to everything that waits for them.
 
-use sluice_core::lifecycle::Transition;
-use sluice_core::task::input::{Room, Update};
-use sluice_core::task::state::{About, Stood};
-use sluice_core::task::{Asker, Create, Evidence, Input};
-use sluice_engine::reactor::{Message, Token};
+use sluice_core::lifecycle::LifecycleTransition;
+use sluice_core::task::input::{TaskUpdate, WorkspaceReservation};
+use sluice_core::task::state::{TaskSubject, WorkSnapshot};
+use sluice_core::task::{Evidence, NewTask, TaskAsker, TaskInput};
+use sluice_engine::reactor::{ReactorMessage, ReactorToken};
 use sluice_engine::task_actor::TaskActor;
 use sluice_store::StreamId;
 
 use crate::definitions;
-use crate::world::{Asked, Life};
+use crate::world::{SimLife, SimRequest};
 
 /// How often a person tries to help a task on before giving it up.
 const PATIENCE: u32 = 5;
 /// How often a person says that a task is given up.
 const INSISTENCE: u32 = 4;
 
-impl Life {
+impl SimLife {
     pub(crate) fn person_with_tasks(&mut self) {
         let tasks = self.watch.promised_tasks();
         if tasks.is_empty() || self.chance.percent(35) {
@@ -34,62 +34,62 @@ impl Life {
         // The odd ones are the last.
         let odd = usize::from(self.chance.percent(40));
         let known = self.chance.pick(&definitions::lifecycles()[2 * odd..2 + 2 * odd]);
-        let about = About {
+        let about = TaskSubject {
             summary: if self.chance.percent(10) { String::new() } else { "Fix it".into() },
             project: "sim".into(),
             branch: id.clone(),
-            ..About::default()
+            ..TaskSubject::default()
         };
         let initial: Vec<_> =
             known.lifecycle.initial.iter().map(|it| known.lifecycle.state(*it).name.clone()).collect();
         let status = if self.chance.percent(10) { Some(self.chance.pick(&initial).clone()) } else { None };
         let spawn = self.chance.percent(70);
-        let (room, kept) = if spawn { self.room() } else { (Room::Unasked, None) };
+        let (room, kept) = if spawn { self.room() } else { (WorkspaceReservation::Unasked, None) };
         self.note(&format!("{id}: a task on {}, with {room:?}", known.lifecycle.name));
         let wanted =
-            Create { status, about, by: Asker::Person, spawn, evidence: Evidence::default(), room, sessions: 0 };
+            NewTask { status, about, by: TaskAsker::Person, spawn, evidence: Evidence::default(), room, sessions: 0 };
         let now = self.moment();
         let (lifecycle, digest) = (known.lifecycle.clone(), known.digest.to_string());
         let created = TaskActor::create(lifecycle, digest, id.clone(), &wanted, now);
         let Ok((actor, change)) = created else {
             return self.engine().kept.retain(|name| Some(name) != kept.as_ref());
         };
-        let (token, stream) = (Token(number), StreamId::new(id));
-        self.waits_for(token, Asked::Begins(stream.clone(), kept));
+        let (token, stream) = (ReactorToken(number), StreamId::new(id));
+        self.waits_for(token, SimRequest::Begins(stream.clone(), kept));
         let blobs = vec![(known.digest, b"pinned".to_vec())];
         self.ground.sheet(&stream).branch = stream.as_str().to_owned();
         self.ground.sheet(&stream).is_cursed = self.chance.percent(15);
         // What is decided at the creation is decided for a person.
-        self.watch.asks(&stream, Asker::Person);
-        self.hear(Message::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs });
+        self.watch.asks(&stream, TaskAsker::Person);
+        self.hear(ReactorMessage::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs });
     }
 
     /// A person asks something of a task, sensible or not.
     fn asks_something(&mut self, stream: &StreamId) {
-        let by = Asker::Person;
+        let by = TaskAsker::Person;
         let evidence = self.ground.sheet(stream).evidence();
         let mut asked = None;
         let input = match self.chance.below(20) {
-            0 => Input::Cancel { by, evidence },
-            1..=3 => Input::Respawn { by },
-            4..=5 => Input::RequestChanges { by, message: "more".into(), evidence },
+            0 => TaskInput::Cancel { by, evidence },
+            1..=3 => TaskInput::Respawn { by },
+            4..=5 => TaskInput::RequestChanges { by, message: "more".into(), evidence },
             6..=8 => {
                 let force = self.chance.percent(50);
                 let judge = self.ground.checks.get(stream).filter(|_| !force).cloned();
-                let unforced = judge.map(|run| (run, Stood::of(&evidence.work)));
-                asked = Some(Asked::MayMerge(stream.clone(), unforced));
-                Input::Merge { by, force, evidence }
+                let unforced = judge.map(|run| (run, WorkSnapshot::of(&evidence.work)));
+                asked = Some(SimRequest::MayMerge(stream.clone(), unforced));
+                TaskInput::Merge { by, force, evidence }
             }
-            9 => Input::ClearAttention { by },
-            10 => Input::Update { by, update: Update::Summary(format!("at {}", self.now)) },
+            9 => TaskInput::ClearAttention { by },
+            10 => TaskInput::Update { by, update: TaskUpdate::Summary(format!("at {}", self.now)) },
             11..=13 => {
                 let (room, kept) = self.room();
-                asked = Some(Asked::Goes(kept));
-                Input::Spawn { by, evidence, room }
+                asked = Some(SimRequest::Goes(kept));
+                TaskInput::Spawn { by, evidence, room }
             }
             _ => {
                 let (room, kept) = self.room();
-                asked = Some(Asked::Goes(kept));
+                asked = Some(SimRequest::Goes(kept));
                 return self.goes(stream, room, asked);
             }
         };
@@ -99,12 +99,13 @@ impl Life {
     }
 
     /// A person moves a task along one of its ways, and perhaps writes what that asks for.
-    fn goes(&mut self, stream: &StreamId, room: Room, asked: Option<Asked>) {
+    fn goes(&mut self, stream: &StreamId, room: WorkspaceReservation, asked: Option<SimRequest>) {
         let Some(task) = self.watch.tasks.get(stream) else { return };
         let (lifecycle, status) = (task.lifecycle.clone(), task.state.status);
         let anywhere = self.chance.percent(10);
-        let is_way = |edge: &&Transition| anywhere || edge.from == status && !lifecycle.state(edge.to).terminal;
-        let ways: Vec<&Transition> = lifecycle.transitions.iter().filter(is_way).collect();
+        let is_way =
+            |edge: &&LifecycleTransition| anywhere || edge.from == status && !lifecycle.state(edge.to).terminal;
+        let ways: Vec<&LifecycleTransition> = lifecycle.transitions.iter().filter(is_way).collect();
         let way = match ways.is_empty() {
             true => self.chance.pick(&lifecycle.transitions),
             false => *self.chance.pick(&ways),
@@ -115,7 +116,7 @@ impl Life {
         let to = lifecycle.state(way.to).name.clone();
         self.note(&format!("{stream}: a person moves it to {}", to.as_str()));
         let evidence = self.ground.sheet(stream).evidence();
-        self.say(stream, asked, Input::Move { by: Asker::Person, to, evidence, room });
+        self.say(stream, asked, TaskInput::Move { by: TaskAsker::Person, to, evidence, room });
         self.speak_to(stream);
     }
 
@@ -127,7 +128,7 @@ impl Life {
         self.say(
             &stream,
             None,
-            Input::Merged { by: Asker::Person, commit: None, forced: false, push_failed, evidence },
+            TaskInput::Merged { by: TaskAsker::Person, commit: None, forced: false, push_failed, evidence },
         );
     }
 
@@ -142,7 +143,7 @@ impl Life {
             times if times > PATIENCE => {
                 self.note(&format!("{stream}: a person gives it up"));
                 let evidence = self.ground.sheet(&stream).evidence();
-                self.say(&stream, None, Input::Cancel { by: Asker::Person, evidence });
+                self.say(&stream, None, TaskInput::Cancel { by: TaskAsker::Person, evidence });
             }
             _ => self.asks_something(&stream),
         }

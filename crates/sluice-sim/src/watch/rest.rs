@@ -1,18 +1,18 @@
 //! What is promised of tasks when everything has settled: nothing lives that nobody knows of, nothing is kept that
 //! nobody needs, and nothing waits without being seen to.
 
-use sluice_core::lifecycle::{FieldValue, Reaction};
-use sluice_core::task::Asker;
-use sluice_core::task::session::{Place, Session};
-use sluice_core::task::state::Workspace;
+use sluice_core::lifecycle::{ExitReaction, FieldValue};
+use sluice_core::task::TaskAsker;
+use sluice_core::task::session::{TaskSession, TaskSessionPlace};
+use sluice_core::task::state::TaskWorkspace;
 use sluice_store::StreamId;
 
-use super::{TaskWatch, Watch};
-use crate::ground::Ground;
+use super::{SimWatch, TaskWatch};
+use crate::ground::SimTaskWorld;
 
-impl Watch {
+impl SimWatch {
     /// Nothing is under way any more, neither in the engine nor in the world.
-    pub(crate) fn at_rest(&self, ground: &Ground) -> Result<(), String> {
+    pub(crate) fn at_rest(&self, ground: &SimTaskWorld) -> Result<(), String> {
         for (stream, task) in &self.tasks {
             let status = task.status();
             let wrong = |what: String| Err(format!("{stream} in `{status}`: {what}"));
@@ -33,7 +33,7 @@ impl Watch {
 
 impl TaskWatch {
     /// A task that is over has no process and no worktree, unless the world withstood.
-    fn left_nothing(&self, stream: &StreamId, ground: &Ground) -> Result<(), String> {
+    fn left_nothing(&self, stream: &StreamId, ground: &SimTaskWorld) -> Result<(), String> {
         for id in ground.living(stream) {
             if !ground.processes.get(&(stream.clone(), id)).is_some_and(|process| process.withstood) {
                 return Err(format!("it is over, and {id} lives on"));
@@ -46,18 +46,20 @@ impl TaskWatch {
             return Err(format!("it is over, and {} is still its", name.0));
         }
         match &self.state.workspace {
-            Workspace::Unbound => Ok(()),
-            Workspace::Reserved(name) | Workspace::Bound(name) => Err(format!("it is over, and keeps {}", name.0)),
+            TaskWorkspace::Unbound => Ok(()),
+            TaskWorkspace::Reserved(name) | TaskWorkspace::Bound(name) => {
+                Err(format!("it is over, and keeps {}", name.0))
+            }
         }
     }
 
     /// The processes that live are those that the task knows of, and the other way round.
-    fn knows_who_lives(&self, stream: &StreamId, ground: &Ground) -> Result<(), String> {
-        let known = |place: Place| {
+    fn knows_who_lives(&self, stream: &StreamId, ground: &SimTaskWorld) -> Result<(), String> {
+        let known = |place: TaskSessionPlace| {
             let session = self.state.session(place);
             session.agent().filter(|_| session.is_living()).map(|agent| agent.id)
         };
-        let known = [known(Place::Main), known(Place::Beside)];
+        let known = [known(TaskSessionPlace::Main), known(TaskSessionPlace::Beside)];
         for id in ground.living(stream) {
             if !known.contains(&Some(id)) {
                 return Err(format!("{id} lives, and the task does not know of it"));
@@ -75,38 +77,40 @@ impl TaskWatch {
             }
         }
         match (&self.state.workspace, ground.bound_to(stream)) {
-            (Workspace::Bound(name), Some(bound)) if name == bound => Ok(()),
-            (Workspace::Unbound, None) => Ok(()),
+            (TaskWorkspace::Bound(name), Some(bound)) if name == bound => Ok(()),
+            (TaskWorkspace::Unbound, None) => Ok(()),
             (known, bound) => Err(format!("it has {known:?}, and the disk says {bound:?}")),
         }
     }
 
     /// Either an agent is at it, or a person can see that none is.
-    fn is_seen_to(&self, stream: &StreamId, ground: &Ground) -> Result<(), String> {
+    fn is_seen_to(&self, stream: &StreamId, ground: &SimTaskWorld) -> Result<(), String> {
         let driven = self.lifecycle.exits.rules.iter().filter(|rule| rule.state == self.state.status).any(|rule| {
             match rule.reaction {
-                Reaction::Advance(_) | Reaction::Choose(_) | Reaction::Crash { .. } => true,
-                Reaction::MarkDead => false,
+                ExitReaction::Advance(_) | ExitReaction::Choose(_) | ExitReaction::Crash { .. } => true,
+                ExitReaction::MarkDead => false,
             }
         });
         // One that could not be ended may have moved the task past the one that waits.
         let is_haunted = match self.state.visit.by {
-            Asker::Session(id) => ground.processes.get(&(stream.clone(), id)).is_some_and(|it| it.withstood),
-            Asker::Person | Asker::Engine | Asker::Stranger => false,
+            TaskAsker::Session(id) => ground.processes.get(&(stream.clone(), id)).is_some_and(|it| it.withstood),
+            TaskAsker::Person | TaskAsker::Engine | TaskAsker::Stranger => false,
         };
         let silent = driven && self.state.attention.is_none() && !self.is_looked_at && !is_haunted;
         match self.state.session(self.state.visit.watch) {
-            Session::Absent if silent => Err("no agent is at it, and nobody is told".into()),
+            TaskSession::Absent if silent => Err("no agent is at it, and nobody is told".into()),
             // Everything rests, so it waits for a word that did not reach it.
-            Session::Alive(agent) if silent => Err(format!("{} waits, and nobody is told", agent.id)),
-            Session::Ending(agent) if silent => Err(format!("{} should have been ended, and nobody is told", agent.id)),
-            Session::Starting(agent) => Err(format!("{} starts for ever", agent.id)),
-            Session::Absent | Session::Ending(_) | Session::Alive(_) | Session::Dead(..) => Ok(()),
+            TaskSession::Alive(agent) if silent => Err(format!("{} waits, and nobody is told", agent.id)),
+            TaskSession::Ending(agent) if silent => {
+                Err(format!("{} should have been ended, and nobody is told", agent.id))
+            }
+            TaskSession::Starting(agent) => Err(format!("{} starts for ever", agent.id)),
+            TaskSession::Absent | TaskSession::Ending(_) | TaskSession::Alive(_) | TaskSession::Dead(..) => Ok(()),
         }
     }
 
     /// TASK.md says where the task is.
-    fn is_written(&self, stream: &StreamId, ground: &Ground) -> Result<(), String> {
+    fn is_written(&self, stream: &StreamId, ground: &SimTaskWorld) -> Result<(), String> {
         let Some(sheet) = ground.sheets.get(stream).filter(|sheet| !sheet.is_behind) else { return Ok(()) };
         match sheet.frontmatter.get("status") {
             Some(FieldValue::Text(text)) if text == self.status() => Ok(()),

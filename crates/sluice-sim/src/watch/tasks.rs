@@ -7,18 +7,20 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use sluice_core::artifact::Verdict;
-use sluice_core::lifecycle::{Hook, Lifecycle, Reaction, STUCK, StateId, Transition};
-use sluice_core::task::event::Moved;
-use sluice_core::task::session::{Change, Death, Exit, Place, Role, Session, SessionId};
-use sluice_core::task::state::{Job, Phase, Workspace, WorkspaceName};
-use sluice_core::task::{Asker, Event, TaskState};
+use sluice_core::lifecycle::{ExitReaction, Lifecycle, LifecycleTransition, STUCK, StateId, TransitionHook};
+use sluice_core::task::event::TaskMove;
+use sluice_core::task::session::{
+    SessionChange, SessionDeath, SessionExit, SessionNumber, SessionRole, TaskSession, TaskSessionPlace,
+};
+use sluice_core::task::state::{TaskJob, TaskPhase, TaskWorkspace, WorktreePath};
+use sluice_core::task::{TaskAsker, TaskEvent, TaskState};
 use sluice_engine::codec::remark::Remarks;
-use sluice_engine::codec::task_state::Kept;
+use sluice_engine::codec::task_state::TaskHeader;
 use sluice_engine::codec::{outbox, task_event, task_state};
 use sluice_engine::task_actor::TaskActor;
-use sluice_store::{Append, Stored, StreamId};
+use sluice_store::{Append, StoredStream, StreamId};
 
-use super::Watch;
+use super::SimWatch;
 use crate::definitions;
 
 /// The most agents that may be started for a task by itself: before a person, or an agent that is stuck, asks for more.
@@ -40,27 +42,27 @@ pub(crate) struct TaskWatch {
     version: u64,
     /// The newest hook that settled.
     settled: (u32, u32),
-    roles: BTreeMap<SessionId, Role>,
+    roles: BTreeMap<SessionNumber, SessionRole>,
     /// Agents since somebody last asked for more.
     agents: u32,
     /// Crashes of this stay.
     crashes: u32,
     /// The verdict that a reviewer was last refused here, in the world's own book: by whom, in which stay.
-    refused: Option<(u32, SessionId, Verdict)>,
+    refused: Option<(u32, SessionNumber, Verdict)>,
     /// A person has seen what there was to see, and has let it be.
     pub(super) is_looked_at: bool,
 }
 
-impl Watch {
+impl SimWatch {
     /// Somebody asks something of a task that may move it.
-    pub(crate) fn asks(&mut self, stream: &StreamId, by: Asker) {
+    pub(crate) fn asks(&mut self, stream: &StreamId, by: TaskAsker) {
         *self.asked.entry((stream.clone(), format!("{by:?}"))).or_default() += 1;
     }
 
     /// A reviewer asked for a verdict, and was told no; or it asks again, and has not been answered.
-    pub(crate) fn refused_verdict(&mut self, stream: &StreamId, session: SessionId, verdict: Option<Verdict>) {
+    pub(crate) fn refused_verdict(&mut self, stream: &StreamId, session: SessionNumber, verdict: Option<Verdict>) {
         let Some(task) = self.tasks.get_mut(stream) else { return };
-        let is_reviewer = task.roles.get(&session) == Some(&Role::Reviewer);
+        let is_reviewer = task.roles.get(&session) == Some(&SessionRole::Reviewer);
         task.refused = verdict.filter(|_| is_reviewer).map(|verdict| (task.state.visit.turn, session, verdict));
     }
 
@@ -81,19 +83,19 @@ impl Watch {
         self.has_its_own_workspace(stream)
     }
 
-    fn task_event(&mut self, stream: &StreamId, append: &Append, event: &Event) -> Result<(), String> {
+    fn task_event(&mut self, stream: &StreamId, append: &Append, event: &TaskEvent) -> Result<(), String> {
         match (self.tasks.get_mut(stream), event) {
-            (None, Event::Created(created)) => {
+            (None, TaskEvent::Created(created)) => {
                 let task = TaskWatch::new(append, TaskState::created(created))?;
                 self.tasks.insert(stream.clone(), task);
                 Ok(())
             }
-            (Some(_), Event::Created(_)) => Err("it is created twice".into()),
+            (Some(_), TaskEvent::Created(_)) => Err("it is created twice".into()),
             (None, _) => Err("it is not created first".into()),
             (Some(task), event) => {
                 task.happens(event)?;
-                let Event::Moved(moved) = event else { return Ok(()) };
-                if moved.by == Asker::Engine {
+                let TaskEvent::Moved(moved) = event else { return Ok(()) };
+                if moved.by == TaskAsker::Engine {
                     return Ok(());
                 }
                 let asked = self.asked.get_mut(&(stream.clone(), format!("{:?}", moved.by)));
@@ -116,7 +118,7 @@ impl Watch {
     }
 
     /// The workspaces that tasks on the disk have, or that are kept for them.
-    pub(crate) fn workspaces(&self) -> BTreeSet<WorkspaceName> {
+    pub(crate) fn workspaces(&self) -> BTreeSet<WorktreePath> {
         self.tasks.values().filter_map(TaskWatch::workspace).cloned().collect()
     }
 
@@ -166,10 +168,10 @@ impl TaskWatch {
         self.doing.remove(&place);
     }
 
-    fn workspace(&self) -> Option<&WorkspaceName> {
+    fn workspace(&self) -> Option<&WorktreePath> {
         match &self.state.workspace {
-            Workspace::Unbound => None,
-            Workspace::Reserved(name) | Workspace::Bound(name) => Some(name),
+            TaskWorkspace::Unbound => None,
+            TaskWorkspace::Reserved(name) | TaskWorkspace::Bound(name) => Some(name),
         }
     }
 
@@ -178,13 +180,13 @@ impl TaskWatch {
     }
 
     pub(crate) fn is_finished(&self) -> bool {
-        self.state.phase(&self.lifecycle) == Phase::Finished
+        self.state.phase(&self.lifecycle) == TaskPhase::Finished
     }
 
     /// Whether the run that is being started judges the work.
     pub(crate) fn starts_a_check(&self) -> bool {
         let job = self.state.turns.front().and_then(|turn| turn.jobs.front());
-        matches!(job, Some(Job::StartRun(state)) if self.lifecycle.judges(*state))
+        matches!(job, Some(TaskJob::StartRun(state)) if self.lifecycle.judges(*state))
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -195,18 +197,18 @@ impl TaskWatch {
         self.line.iter().map(String::as_str).collect()
     }
 
-    fn happens(&mut self, event: &Event) -> Result<(), String> {
+    fn happens(&mut self, event: &TaskEvent) -> Result<(), String> {
         match event {
-            Event::Moved(moved) => self.may_move(moved)?,
-            Event::HookSettled { turn, step, .. } => {
+            TaskEvent::Moved(moved) => self.may_move(moved)?,
+            TaskEvent::HookSettled { turn, step, .. } => {
                 if self.settled >= (*turn, *step) {
                     return Err(format!("hook {turn}/{step} settles after {:?}", self.settled));
                 }
                 self.settled = (*turn, *step);
             }
-            Event::Advanced { session, to } => self.has_judged(*session, *to)?,
-            Event::Respawning { by: Asker::Person, .. } => self.agents = 0,
-            Event::Session { place, change: Change::Asked(agent), .. } => {
+            TaskEvent::Advanced { session, to } => self.has_judged(*session, *to)?,
+            TaskEvent::Respawning { by: TaskAsker::Person, .. } => self.agents = 0,
+            TaskEvent::Session { place, change: SessionChange::Asked(agent), .. } => {
                 if self.state.session(*place).is_living() {
                     return Err(format!("{} is asked for where another lives", agent.id));
                 }
@@ -217,14 +219,14 @@ impl TaskWatch {
                 self.agents += 1;
                 self.is_looked_at = false;
             }
-            Event::Crashed { session, .. } => {
+            TaskEvent::Crashed { session, .. } => {
                 if self.ends_soon() {
                     return Err(format!("{session} was to be ended, and its end counts as a crash"));
                 }
                 self.crashes += 1;
             }
-            Event::AttentionCleared => self.is_looked_at = true,
-            Event::AttentionSet(_) => self.is_looked_at = false,
+            TaskEvent::AttentionCleared => self.is_looked_at = true,
+            TaskEvent::AttentionSet(_) => self.is_looked_at = false,
             _ => {}
         }
         self.state.apply(&self.lifecycle, event);
@@ -233,8 +235,8 @@ impl TaskWatch {
 
     /// A verdict counts at the end of a reviewer that came to its own end, and not of one that was killed; and never one that
     /// is not the last that a reviewer asked for here.
-    fn has_judged(&self, session: SessionId, to: StateId) -> Result<(), String> {
-        let here = |edge: &&Transition| edge.from == self.state.status && edge.to == to;
+    fn has_judged(&self, session: SessionNumber, to: StateId) -> Result<(), String> {
+        let here = |edge: &&LifecycleTransition| edge.from == self.state.status && edge.to == to;
         let mut gates = self.lifecycle.transitions.iter().filter(here).filter_map(|edge| edge.gate.as_ref());
         let verdict = gates.find_map(|gate| gate.verdict).map(|test| test.wanted);
         let is_verdict = verdict.is_some();
@@ -244,13 +246,15 @@ impl TaskWatch {
         {
             return Err(format!("{} counts, and {asker} was refused {}", taken.word(), asked.word()));
         }
-        let ended =
-            [Place::Main, Place::Beside].map(|place| self.state.session(place)).into_iter().find_map(|it| match it {
-                Session::Dead(agent, Death::Exited(exit)) if agent.id == session => Some(*exit),
+        let ended = [TaskSessionPlace::Main, TaskSessionPlace::Beside]
+            .map(|place| self.state.session(place))
+            .into_iter()
+            .find_map(|it| match it {
+                TaskSession::Dead(agent, SessionDeath::Exited(exit)) if agent.id == session => Some(*exit),
                 _ => None,
             });
         match ended {
-            Some(Exit::Code(_)) => Ok(()),
+            Some(SessionExit::Code(_)) => Ok(()),
             exit if is_verdict => Err(format!("the verdict of {session} counts, which ended with {exit:?}")),
             _ => Ok(()),
         }
@@ -260,26 +264,27 @@ impl TaskWatch {
     fn ends_soon(&self) -> bool {
         let jobs = self.state.turns.iter().flat_map(|turn| &turn.jobs).skip(1);
         let hooks = jobs.filter_map(|job| match job {
-            Job::Hook { edge, hook } => self.lifecycle.transitions.get(edge.0 as usize)?.hooks.get(*hook as usize),
-            Job::Acquire | Job::Start(_) | Job::StartRun(_) | Job::CancelRun => None,
+            TaskJob::Hook { edge, hook } => self.lifecycle.transitions.get(edge.0 as usize)?.hooks.get(*hook as usize),
+            TaskJob::Acquire | TaskJob::Start(_) | TaskJob::StartRun(_) | TaskJob::CancelRun => None,
         });
-        hooks.into_iter().any(|hook| *hook == Hook::KillSession)
+        hooks.into_iter().any(|hook| *hook == TransitionHook::KillSession)
     }
 
     /// A session moves its own task only, and the worker gives no verdict.
-    fn may_move(&mut self, moved: &Moved) -> Result<(), String> {
+    fn may_move(&mut self, moved: &TaskMove) -> Result<(), String> {
         let stuck = self.lifecycle.find(STUCK) == Some(moved.from);
         match moved.by {
-            Asker::Person => self.agents = 0,
-            Asker::Engine => {}
-            Asker::Stranger => return Err("a session of another task moves it".into()),
-            Asker::Session(id) => {
-                let places = [Place::Main, Place::Beside];
-                let is_here = |place: &Place| self.state.session(*place).agent().is_some_and(|agent| agent.id == id);
+            TaskAsker::Person => self.agents = 0,
+            TaskAsker::Engine => {}
+            TaskAsker::Stranger => return Err("a session of another task moves it".into()),
+            TaskAsker::Session(id) => {
+                let places = [TaskSessionPlace::Main, TaskSessionPlace::Beside];
+                let is_here =
+                    |place: &TaskSessionPlace| self.state.session(*place).agent().is_some_and(|agent| agent.id == id);
                 if !places.iter().any(is_here) {
                     return Err(format!("{id} moves it, and is no session of it"));
                 }
-                if moved.judged.is_some() && self.roles.get(&id) != Some(&Role::Reviewer) {
+                if moved.judged.is_some() && self.roles.get(&id) != Some(&SessionRole::Reviewer) {
                     return Err(format!("{id} gives the verdict on its own work"));
                 }
                 if stuck {
@@ -289,7 +294,7 @@ impl TaskWatch {
         }
         self.crashes = 0;
         // Who moves it by hand sees what becomes of it.
-        self.is_looked_at = moved.by == Asker::Person;
+        self.is_looked_at = moved.by == TaskAsker::Person;
         Ok(())
     }
 
@@ -303,8 +308,8 @@ impl TaskWatch {
         }
         let rules = self.lifecycle.exits.rules.iter().filter(|rule| rule.state == self.state.status);
         let limit = rules.filter_map(|rule| match rule.reaction {
-            Reaction::Crash { stuck_after, .. } => stuck_after,
-            Reaction::Advance(_) | Reaction::Choose(_) | Reaction::MarkDead => None,
+            ExitReaction::Crash { stuck_after, .. } => stuck_after,
+            ExitReaction::Advance(_) | ExitReaction::Choose(_) | ExitReaction::MarkDead => None,
         });
         match limit.max() {
             Some(limit) if self.crashes > limit => Err(format!("{} crashes in `{}`", self.crashes, self.status())),
@@ -337,7 +342,7 @@ impl TaskWatch {
             }
             self.line.push_back(effect.id.clone());
         }
-        let kept = Kept {
+        let kept = TaskHeader {
             id: append.stream.to_string(),
             definition: self.definition.clone(),
             state: self.state.clone(),
@@ -350,14 +355,14 @@ impl TaskWatch {
         }
     }
 
-    /// Whether the whole log adds up to what is stored, and to what was seen of it as it was written.
+    /// Whether the whole log adds up to what is stored, and to what was seen of it was written.
     pub(super) fn adds_up(
         &self,
-        stored: &Stored,
+        stored: &StoredStream,
         log: impl Iterator<Item = sluice_store::Event>,
     ) -> Result<bool, String> {
         let read = |event: sluice_store::Event| task_event::read(event.version, &event.data);
-        let events = log.map(read).collect::<Result<Vec<Event>, _>>().map_err(|error| error.to_string())?;
+        let events = log.map(read).collect::<Result<Vec<TaskEvent>, _>>().map_err(|error| error.to_string())?;
         let actor = TaskActor::restore(self.lifecycle.clone(), stored).map_err(|error| error.to_string())?;
         let folded = TaskState::fold(&self.lifecycle, &events);
         Ok(folded.as_ref() == Some(actor.state())

@@ -2,11 +2,11 @@
 //! as one process has seen to them; and none is left when its run has ended.
 
 use sluice_core::recipe::FailureKind;
-use sluice_core::run::{Event, Failure};
+use sluice_core::run::{RunEvent, StepFailure};
 use sluice_engine::codec::run_event;
 use sluice_store::Append;
 
-use super::{By, Watch};
+use super::{SimCommitSource, SimWatch};
 
 /// A timer may come so much earlier, in milliseconds: what is decided takes a while to be stored.
 const EARLY: i64 = 1_000;
@@ -14,15 +14,15 @@ const EARLY: i64 = 1_000;
 const LATE: i64 = 150_000;
 
 /// A timer that is set.
-pub(super) struct Timer {
+pub(super) struct SimTimer {
     /// When its time has gone by.
     due: i64,
     /// The process that has set it.
     epoch: u64,
 }
 
-impl Watch {
-    pub(super) fn timers_stored(&mut self, append: &Append, by: By) -> Result<(), String> {
+impl SimWatch {
+    pub(super) fn timers_stored(&mut self, append: &Append, by: SimCommitSource) -> Result<(), String> {
         let stream = &append.stream;
         let timers = self.timers.entry(stream.clone()).or_default();
         for event in &append.events {
@@ -30,7 +30,8 @@ impl Watch {
                 continue;
             }
             let event = run_event::read(event.version, &event.data).map_err(|error| error.to_string())?;
-            let Event::StepStopping { step, failure: Failure::Attempt { kind: FailureKind::Timeout, .. } } = event
+            let RunEvent::StepStopping { step, failure: StepFailure::Attempt { kind: FailureKind::Timeout, .. } } =
+                event
             else {
                 continue;
             };
@@ -42,7 +43,7 @@ impl Watch {
         }
         for (key, due) in &append.timers {
             let before = match due {
-                Some(due) => timers.insert(key.clone(), Timer { due: due - by.ahead, epoch: by.epoch }),
+                Some(due) => timers.insert(key.clone(), SimTimer { due: due - by.ahead, epoch: by.epoch }),
                 None => timers.remove(key),
             };
             if before.is_some_and(|timer| timer.epoch == by.epoch && timer.due + LATE < by.now) {

@@ -6,12 +6,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::Moment;
-use sluice_core::run::{Given, Mode, Origin, Plan};
-use sluice_engine::host::{Clock, Host, Parts, Unobserved};
+use sluice_core::run::{RunMode, RunOrigin, RunParameters, RunPlan};
+use sluice_engine::host::{EngineClock, Host, HostParts, NoObserver};
 use sluice_engine::loader::{Definitions, pin};
-use sluice_engine::reactor::{Answer, Message};
+use sluice_engine::reactor::{ReactorAnswer, ReactorMessage};
 use sluice_engine::run_actor::RunActor;
-use sluice_engine::workers::{Offer, WorkerId};
+use sluice_engine::workers::{WorkerId, WorkerOffer};
 use sluice_store::{Store, StreamId};
 
 use crate::hands::Hands;
@@ -20,17 +20,17 @@ use crate::{PINNED_RECIPE, lifecycle, plan};
 
 pub(crate) struct WallClock;
 
-impl Clock for WallClock {
+impl EngineClock for WallClock {
     fn now(&self) -> Moment {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Moment(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 }
 
-struct Both(Arc<Plan>, Arc<Lifecycle>);
+struct Both(Arc<RunPlan>, Arc<Lifecycle>);
 
 impl Definitions for Both {
-    fn plan(&self, _: &[u8]) -> Result<Arc<Plan>, String> {
+    fn plan(&self, _: &[u8]) -> Result<Arc<RunPlan>, String> {
         Ok(self.0.clone())
     }
 
@@ -51,18 +51,19 @@ pub(crate) fn live(address: &str) {
     let mut person = Person::new(Store::open(address).unwrap().reader().unwrap(), lifecycle.clone());
     // Before the engine runs: what it starts itself is not lost.
     let lost = person.sessions();
-    let host = Host::start(Parts {
+    let host = Host::start(HostParts {
         store: Store::open(address).unwrap(),
         owner: "crash".into(),
         clock: Arc::new(WallClock),
         executor: Box::new(Hands::new()),
         definitions: Arc::new(Both(plan.clone(), lifecycle)),
-        observer: Box::new(Unobserved),
+        observer: Box::new(NoObserver),
         keep: None,
     })
     .unwrap();
-    let offer = Offer { id: WorkerId("own".into()), role: "any".into(), group: "g".into(), capacity: 50, lease: None };
-    host.reporter().send(Message::Joined(offer));
+    let offer =
+        WorkerOffer { id: WorkerId("own".into()), role: "any".into(), group: "g".into(), capacity: 50, lease: None };
+    host.reporter().send(ReactorMessage::Joined(offer));
     say("ready");
     person.reports(&host, lost);
     let to_the_end = std::env::var("SLUICE_CRASH_TO_THE_END").is_ok_and(|text| !text.is_empty());
@@ -84,28 +85,28 @@ pub(crate) fn live(address: &str) {
     let _ = std::io::stdin().read_line(&mut line);
 }
 
-fn start_run(host: &Host, plan: &Arc<Plan>, number: usize) {
+fn start_run(host: &Host, plan: &Arc<RunPlan>, number: usize) {
     let id = format!("run-{}-{number}", std::process::id());
-    let given = Given {
+    let given = RunParameters {
         id: id.clone(),
-        mode: Mode::Engine,
+        mode: RunMode::Engine,
         inputs: Vec::new(),
         prompt: String::new(),
         workspace: String::new(),
         work_order: String::new(),
-        origin: Origin::default(),
+        origin: RunOrigin::default(),
     };
     let (actor, change) =
         RunActor::create(plan.clone(), pin(PINNED_RECIPE).to_string(), "g".into(), given, WallClock.now());
     let stream = StreamId::new(id);
-    let answer = host.ask(|token| Message::Create {
+    let answer = host.ask(|token| ReactorMessage::Create {
         token: Some(token),
         stream: stream.clone(),
         actor: Box::new(actor),
         change,
         blobs: vec![(pin(PINNED_RECIPE), PINNED_RECIPE.to_vec())],
     });
-    if matches!(answer.recv(), Ok(Answer::Done(_))) {
+    if matches!(answer.recv(), Ok(ReactorAnswer::Done(_))) {
         say(&format!("promised {stream}"));
     }
 }

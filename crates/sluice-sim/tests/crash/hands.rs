@@ -5,14 +5,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use sluice_core::name::StateName;
-use sluice_core::run::{Outcome, Report};
-use sluice_core::task::input::{Found, Outcome as Ended, Room};
-use sluice_core::task::session::{Exit, Role, SessionId};
-use sluice_core::task::{Asker, Evidence, Input, Instruction};
-use sluice_engine::actor::{Outcome as Done, Said};
+use sluice_core::run::{AttemptReport, StepOutcome};
+use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct, WorkspaceReservation};
+use sluice_core::task::session::{SessionExit, SessionNumber, SessionRole};
+use sluice_core::task::{Evidence, Instruction, TaskAsker, TaskInput};
+use sluice_engine::actor::{ActorInput, EffectOutcome};
 use sluice_engine::codec::task_effect;
-use sluice_engine::host::{Executor, Reporter};
-use sluice_engine::reactor::{Assignment, Message};
+use sluice_engine::host::{EngineHandle, Executor};
+use sluice_engine::reactor::{Assignment, ReactorMessage};
 use sluice_store::StreamId;
 
 use crate::child::say;
@@ -20,7 +20,7 @@ use crate::is_task;
 
 /// Performs everything on a thread of its own, a little later.
 pub(crate) struct Hands {
-    work: Sender<(Assignment, Reporter)>,
+    work: Sender<(Assignment, EngineHandle)>,
 }
 
 impl Hands {
@@ -32,21 +32,21 @@ impl Hands {
 }
 
 impl Executor for Hands {
-    fn perform(&mut self, assignment: Assignment, report: &Reporter) {
+    fn perform(&mut self, assignment: Assignment, report: &EngineHandle) {
         let _ = self.work.send((assignment, report.clone()));
     }
 }
 
 enum Due {
     Performed(Box<Assignment>),
-    Agent(StreamId, SessionId, Role),
+    Agent(StreamId, SessionNumber, SessionRole),
 }
 
 struct World {
     number: u64,
-    held: Vec<(Instant, Due, Reporter)>,
+    held: Vec<(Instant, Due, EngineHandle)>,
     /// The agent of each task that lives in this process.
-    alive: BTreeMap<StreamId, SessionId>,
+    alive: BTreeMap<StreamId, SessionNumber>,
 }
 
 impl World {
@@ -61,12 +61,12 @@ impl World {
         self.number % limit
     }
 
-    fn hold(&mut self, micros: u64, due: Due, reporter: Reporter) {
+    fn hold(&mut self, micros: u64, due: Due, reporter: EngineHandle) {
         let wait = Duration::from_micros(self.below(micros));
         self.held.push((Instant::now() + wait, due, reporter));
     }
 
-    fn go(mut self, inbox: &Receiver<(Assignment, Reporter)>) {
+    fn go(mut self, inbox: &Receiver<(Assignment, EngineHandle)>) {
         loop {
             let wait = self.held.iter().map(|(at, _, _)| at.saturating_duration_since(Instant::now())).min();
             match inbox.recv_timeout(wait.unwrap_or(Duration::from_secs(60))) {
@@ -86,30 +86,37 @@ impl World {
         }
     }
 
-    fn performed(&mut self, it: Assignment, reporter: &Reporter) {
+    fn performed(&mut self, it: Assignment, reporter: &EngineHandle) {
         let outcome = match it.effect.kind.as_str() {
             "perform" => {
                 let result = if self.below(3) == 0 { "FAIL" } else { "PASS" };
-                Done::Run(Report::Completed(Outcome { result: Some(result.into()), ..Outcome::default() }))
+                EffectOutcome::Run(AttemptReport::Completed(StepOutcome {
+                    result: Some(result.into()),
+                    ..StepOutcome::default()
+                }))
             }
-            _ if is_task(&it.stream) => Done::Task(self.carries_out(&it, reporter)),
-            _ => Done::Done,
+            _ if is_task(&it.stream) => EffectOutcome::Task(self.carries_out(&it, reporter)),
+            _ => EffectOutcome::Done,
         };
         say(&format!("end {} {}", it.stream, it.effect.id));
         let (stream, effect) = (it.stream, it.effect.id);
-        reporter.send(Message::Ended { token: None, stream, effect, dispatch: it.dispatch, outcome });
+        reporter.send(ReactorMessage::Ended { token: None, stream, effect, dispatch: it.dispatch, outcome });
     }
 
-    fn carries_out(&mut self, it: &Assignment, reporter: &Reporter) -> Ended {
+    fn carries_out(&mut self, it: &Assignment, reporter: &EngineHandle) -> TaskEffectOutcome {
         let effect = task_effect::read(&it.effect.id, &it.effect.data).unwrap();
         // A task that is over keeps what could not be ended or released, and the person here looks at open ones only.
         let must = matches!(effect.instruction, Instruction::EndSession { .. } | Instruction::ReleaseWorkspace { .. });
         if !must && self.below(40) == 0 {
-            return Ended::Failed("no luck".into());
+            return TaskEffectOutcome::Failed("no luck".into());
         }
         match effect.instruction {
-            Instruction::AcquireWorkspace { reserved: Some(name) } => return Ended::Ok(Found::Workspace(name)),
-            Instruction::AcquireWorkspace { reserved: None } => return Ended::Failed("none was kept free".into()),
+            Instruction::AcquireWorkspace { reserved: Some(name) } => {
+                return TaskEffectOutcome::Ok(TaskEffectProduct::Workspace(name));
+            }
+            Instruction::AcquireWorkspace { reserved: None } => {
+                return TaskEffectOutcome::Failed("none was kept free".into());
+            }
             Instruction::ReleaseWorkspace { .. } => {
                 if let Some(id) = self.alive.get(&it.stream) {
                     say(&format!("wrong {}: released while {id} works in it", it.stream));
@@ -126,7 +133,7 @@ impl World {
                     self.alive.remove(&it.stream);
                 }
             }
-            Instruction::StartRun { .. } => return Ended::Failed("no run is started here".into()),
+            Instruction::StartRun { .. } => return TaskEffectOutcome::Failed("no run is started here".into()),
             Instruction::TypeToWorker { .. }
             | Instruction::SpawnNext
             | Instruction::PushBranch
@@ -137,45 +144,54 @@ impl World {
             | Instruction::RunCommand { .. }
             | Instruction::WriteArtifact { .. } => {}
         }
-        Ended::Ok(Found::Nothing)
+        TaskEffectOutcome::Ok(TaskEffectProduct::Nothing)
     }
 
     /// An agent does the one thing that it is there for: it asks for the next status, or it ends, with its artifact or
     /// without.
-    fn agent(&mut self, stream: StreamId, session: SessionId, role: Role, reporter: &Reporter) {
+    fn agent(&mut self, stream: StreamId, session: SessionNumber, role: SessionRole, reporter: &EngineHandle) {
         if self.alive.get(&stream) != Some(&session) {
             return;
         }
         let passes = self.below(2) == 0;
         let text = format!("{} {}", std::process::id(), self.number);
         let body = match (role, passes) {
-            (Role::Worker, _) => format!("## Handoff\nDONE: {text}\n"),
-            (Role::Reviewer, true) => format!("## Review\nVerdict: PASS\n{text}\n"),
-            (Role::Reviewer, false) => format!("## Review\nVerdict: FAIL\n{text}\n"),
+            (SessionRole::Worker, _) => format!("## Handoff\nDONE: {text}\n"),
+            (SessionRole::Reviewer, true) => format!("## Review\nVerdict: PASS\n{text}\n"),
+            (SessionRole::Reviewer, false) => format!("## Review\nVerdict: FAIL\n{text}\n"),
         };
         let evidence = |body: String| Evidence { body, ..Evidence::default() };
-        let tell = |input: Input| {
-            reporter.send(Message::Say { token: None, stream: stream.clone(), said: Said::Task(input) });
+        let tell = |input: TaskInput| {
+            reporter.send(ReactorMessage::Say { token: None, stream: stream.clone(), said: ActorInput::Task(input) });
         };
         match self.below(6) {
             0 => {
                 self.alive.remove(&stream);
-                tell(Input::SessionExited { session, exit: Exit::Code(1), evidence: evidence(String::new()) });
+                tell(TaskInput::SessionExited {
+                    session,
+                    exit: SessionExit::Code(1),
+                    evidence: evidence(String::new()),
+                });
             }
             1 => {
                 self.alive.remove(&stream);
-                tell(Input::SessionExited { session, exit: Exit::Code(0), evidence: evidence(body) });
+                tell(TaskInput::SessionExited { session, exit: SessionExit::Code(0), evidence: evidence(body) });
             }
             _ => {
                 let ways: &[&str] = match (role, passes) {
-                    (Role::Worker, _) => &["reviewing", "agent-review"],
-                    (Role::Reviewer, true) => &["reviewing"],
+                    (SessionRole::Worker, _) => &["reviewing", "agent-review"],
+                    (SessionRole::Reviewer, true) => &["reviewing"],
                     // The round decides which of them is refused.
-                    (Role::Reviewer, false) => &["working", "stuck"],
+                    (SessionRole::Reviewer, false) => &["working", "stuck"],
                 };
                 for to in ways {
-                    let (by, to) = (Asker::Session(session), StateName::new(*to));
-                    tell(Input::Move { by, to, evidence: evidence(body.clone()), room: Room::Unasked });
+                    let (by, to) = (TaskAsker::Session(session), StateName::new(*to));
+                    tell(TaskInput::Move {
+                        by,
+                        to,
+                        evidence: evidence(body.clone()),
+                        room: WorkspaceReservation::Unasked,
+                    });
                 }
                 self.hold(30_000, Due::Agent(stream.clone(), session, role), reporter.clone());
             }

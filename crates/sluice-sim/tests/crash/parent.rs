@@ -8,20 +8,20 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use sluice_core::lifecycle::Lifecycle;
-use sluice_core::run::{Event, Plan, RunState, StepStatus};
-use sluice_core::task::session::{Change, Role, SessionId};
-use sluice_core::task::state::{Workspace, WorkspaceName};
-use sluice_core::task::{Asker, EffectKey, Event as TaskEvent, TaskState};
+use sluice_core::run::{RunEvent, RunPlan, RunState, StepStatus};
+use sluice_core::task::session::{SessionChange, SessionNumber, SessionRole};
+use sluice_core::task::state::{TaskWorkspace, WorktreePath};
+use sluice_core::task::{EffectKey, TaskAsker, TaskEvent, TaskState};
 use sluice_engine::codec::{outbox, run_event, run_state, task_event};
 use sluice_engine::task_actor::TaskActor;
-use sluice_store::{Event as StoredEvent, Query, Reader, Store, Stored, StreamId};
+use sluice_store::{Event, Query, Reader, Store, StoredStream, StreamId};
 
 use crate::{KILLS, is_task, lifecycle, plan};
 
 struct Parent {
     address: String,
     store: Store,
-    plan: Arc<Plan>,
+    plan: Arc<RunPlan>,
     lifecycle: Arc<Lifecycle>,
     promised: BTreeSet<StreamId>,
     /// Tasks that were merged or given up, as somebody was told.
@@ -39,7 +39,7 @@ struct Seen {
     effects: usize,
     /// Effects whose result is stored.
     done: Vec<String>,
-    workspace: Option<WorkspaceName>,
+    workspace: Option<WorktreePath>,
 }
 
 /// What the child has said in one life.
@@ -148,20 +148,20 @@ impl Parent {
         let (stored, log) = at_rest(reader, &stream);
         let numbers: Vec<u64> = log.iter().map(|(number, _)| *number).collect();
         assert_eq!(numbers, (1..=stored.version).collect::<Vec<_>>(), "{stream}: events are lost or doubled");
-        let is_note = |event: &StoredEvent| outbox::read(&event.kind, event.version, &event.data).unwrap().is_some();
-        let log: Vec<StoredEvent> = log.into_iter().map(|(_, event)| event).filter(|event| !is_note(event)).collect();
+        let is_note = |event: &Event| outbox::read(&event.kind, event.version, &event.data).unwrap().is_some();
+        let log: Vec<Event> = log.into_iter().map(|(_, event)| event).filter(|event| !is_note(event)).collect();
         match is_task(&stream) {
             true => self.look_at_task(stream, &stored, &log),
             false => self.look_at_run(stream, &stored, &log),
         }
     }
 
-    fn look_at_run(&self, stream: StreamId, stored: &Stored, log: &[StoredEvent]) -> Seen {
+    fn look_at_run(&self, stream: StreamId, stored: &StoredStream, log: &[Event]) -> Seen {
         let state = run_state::read(&self.plan, &stored.header.data, &stored.rows).unwrap();
         let mut folded: Option<RunState> = None;
         for event in log {
             let event = run_event::read(event.version, &event.data).unwrap();
-            if let Event::Started { given, at } = &event {
+            if let RunEvent::Started { given, at } = &event {
                 folded = Some(RunState::new(&self.plan, (**given).clone(), *at));
             }
             folded.iter_mut().for_each(|state| state.apply(&self.plan, &event));
@@ -178,7 +178,7 @@ impl Parent {
         }
     }
 
-    fn look_at_task(&self, stream: StreamId, stored: &Stored, log: &[StoredEvent]) -> Seen {
+    fn look_at_task(&self, stream: StreamId, stored: &StoredStream, log: &[Event]) -> Seen {
         let events: Vec<TaskEvent> =
             log.iter().map(|event| task_event::read(event.version, &event.data).unwrap()).collect();
         let actor = TaskActor::restore(self.lifecycle.clone(), stored).unwrap();
@@ -195,8 +195,8 @@ impl Parent {
             effects: stored.effects.len(),
             status: stored.header.card.status.clone(),
             workspace: match &state.workspace {
-                Workspace::Unbound => None,
-                Workspace::Reserved(name) | Workspace::Bound(name) => Some(name.clone()),
+                TaskWorkspace::Unbound => None,
+                TaskWorkspace::Reserved(name) | TaskWorkspace::Bound(name) => Some(name.clone()),
             },
             stream,
         }
@@ -215,16 +215,16 @@ impl Parent {
 /// The worker gave no verdict, each session was asked for once, and each hook settled in turn. Says which effects were
 /// asked for.
 fn verdicts_are_the_reviewers(stream: &StreamId, events: &[TaskEvent]) -> Vec<String> {
-    let mut roles: BTreeMap<SessionId, Role> = BTreeMap::new();
+    let mut roles: BTreeMap<SessionNumber, SessionRole> = BTreeMap::new();
     let (mut asked, mut settled) = (Vec::new(), (0, 0));
     for event in events {
         match event {
-            TaskEvent::Session { change: Change::Asked(agent), .. } => {
+            TaskEvent::Session { change: SessionChange::Asked(agent), .. } => {
                 assert_eq!(roles.insert(agent.id, agent.role), None, "{stream}: {} is asked for twice", agent.id);
             }
             TaskEvent::Moved(moved) => {
-                if let (Asker::Session(id), Some(_)) = (moved.by, &moved.judged) {
-                    assert_eq!(roles.get(&id), Some(&Role::Reviewer), "{stream}: {id} judges its own work");
+                if let (TaskAsker::Session(id), Some(_)) = (moved.by, &moved.judged) {
+                    assert_eq!(roles.get(&id), Some(&SessionRole::Reviewer), "{stream}: {id} judges its own work");
                 }
             }
             TaskEvent::HookAsked { turn, step, action } => {
@@ -241,7 +241,7 @@ fn verdicts_are_the_reviewers(stream: &StreamId, events: &[TaskEvent]) -> Vec<St
 }
 
 /// A stream and its log. The database may still be storing the last batch of a client that is dead.
-fn at_rest(reader: &mut dyn Reader, stream: &StreamId) -> (Stored, Vec<(u64, StoredEvent)>) {
+fn at_rest(reader: &mut dyn Reader, stream: &StreamId) -> (StoredStream, Vec<(u64, Event)>) {
     loop {
         let stored = reader.load(stream).unwrap().unwrap();
         let log = reader.history(stream, 0, 1_000_000).unwrap();

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sluice_core::lifecycle::Lifecycle;
-use sluice_core::task::input::Room;
-use sluice_core::task::session::{Exit, Session, SessionId};
-use sluice_core::task::state::{About, Workspace, WorkspaceName};
-use sluice_core::task::{Asker, Create, Evidence, Input, TaskState};
-use sluice_engine::actor::Said;
+use sluice_core::task::input::WorkspaceReservation;
+use sluice_core::task::session::{SessionExit, SessionNumber, TaskSession};
+use sluice_core::task::state::{TaskSubject, TaskWorkspace, WorktreePath};
+use sluice_core::task::{Evidence, NewTask, TaskAsker, TaskInput, TaskState};
+use sluice_engine::actor::ActorInput;
 use sluice_engine::codec::task_state;
-use sluice_engine::host::{Clock, Host};
+use sluice_engine::host::{EngineClock, Host};
 use sluice_engine::loader::pin;
-use sluice_engine::reactor::{Answer, Message};
+use sluice_engine::reactor::{ReactorAnswer, ReactorMessage};
 use sluice_engine::task_actor::TaskActor;
 use sluice_store::{Reader, StreamId};
 
@@ -26,7 +26,7 @@ pub(crate) struct Person {
     reader: Box<dyn Reader>,
     lifecycle: Arc<Lifecycle>,
     /// Given away by this process. They are not given away again before it is clear from the store that they are free.
-    given: BTreeSet<WorkspaceName>,
+    given: BTreeSet<WorktreePath>,
 }
 
 impl Person {
@@ -50,19 +50,19 @@ impl Person {
         self.given = tasks
             .iter()
             .filter_map(|(_, state)| match &state.workspace {
-                Workspace::Unbound => None,
-                Workspace::Reserved(name) | Workspace::Bound(name) => Some(name.clone()),
+                TaskWorkspace::Unbound => None,
+                TaskWorkspace::Reserved(name) | TaskWorkspace::Bound(name) => Some(name.clone()),
             })
             .collect();
         tasks
     }
 
     /// The sessions that are stored as living. Their processes ended with the engine that started them.
-    pub(crate) fn sessions(&mut self) -> Vec<(StreamId, SessionId)> {
-        let living = |session: &Session| match session {
-            Session::Alive(agent) | Session::Ending(agent) => Some(agent.id),
+    pub(crate) fn sessions(&mut self) -> Vec<(StreamId, SessionNumber)> {
+        let living = |session: &TaskSession| match session {
+            TaskSession::Alive(agent) | TaskSession::Ending(agent) => Some(agent.id),
             // The start is still to be performed, or it is performed again.
-            Session::Starting(_) | Session::Absent | Session::Dead(..) => None,
+            TaskSession::Starting(_) | TaskSession::Absent | TaskSession::Dead(..) => None,
         };
         let of_task = |(stream, state): (StreamId, TaskState)| {
             let ids = [living(&state.main), living(&state.beside)];
@@ -72,32 +72,32 @@ impl Person {
     }
 
     /// Reports the sessions that were found gone.
-    pub(crate) fn reports(&self, host: &Host, lost: Vec<(StreamId, SessionId)>) {
+    pub(crate) fn reports(&self, host: &Host, lost: Vec<(StreamId, SessionNumber)>) {
         for (stream, session) in lost {
-            let input = Input::SessionExited { session, exit: Exit::Lost, evidence: Evidence::default() };
-            host.reporter().send(Message::Say { token: None, stream, said: Said::Task(input) });
+            let input = TaskInput::SessionExited { session, exit: SessionExit::Lost, evidence: Evidence::default() };
+            host.reporter().send(ReactorMessage::Say { token: None, stream, said: ActorInput::Task(input) });
         }
     }
 
-    fn room(&mut self) -> Room {
-        let mut names = (1..=POOL).map(|number| WorkspaceName(format!("w{number}")));
+    fn room(&mut self) -> WorkspaceReservation {
+        let mut names = (1..=POOL).map(|number| WorktreePath(format!("w{number}")));
         match names.find(|name| !self.given.contains(name)) {
             Some(name) => {
                 self.given.insert(name.clone());
-                Room::Reserved(name)
+                WorkspaceReservation::Reserved(name)
             }
-            None => Room::Full,
+            None => WorkspaceReservation::Full,
         }
     }
 
     pub(crate) fn creates(&mut self, host: &Host, number: usize) {
         let id = format!("task-{}-{number}", std::process::id());
-        let about = About { summary: "Fix it".into(), project: "g".into(), ..About::default() };
+        let about = TaskSubject { summary: "Fix it".into(), project: "g".into(), ..TaskSubject::default() };
         let room = self.room();
-        let wanted = Create {
+        let wanted = NewTask {
             status: None,
             about,
-            by: Asker::Person,
+            by: TaskAsker::Person,
             spawn: true,
             evidence: Evidence::default(),
             room,
@@ -107,14 +107,14 @@ impl Person {
         let created = TaskActor::create(self.lifecycle.clone(), digest, id.clone(), &wanted, WallClock.now());
         let (actor, change) = created.unwrap();
         let stream = StreamId::new(id);
-        let answer = host.ask(|token| Message::Create {
+        let answer = host.ask(|token| ReactorMessage::Create {
             token: Some(token),
             stream: stream.clone(),
             actor: Box::new(actor),
             change,
             blobs: vec![(pin(PINNED_LIFECYCLE), PINNED_LIFECYCLE.to_vec())],
         });
-        if matches!(answer.recv(), Ok(Answer::Done(_))) {
+        if matches!(answer.recv(), Ok(ReactorAnswer::Done(_))) {
             say(&format!("promised {stream}"));
         }
     }
@@ -123,18 +123,21 @@ impl Person {
     pub(crate) fn sees_to_everything(&mut self, host: &Host) -> bool {
         for (stream, state) in self.tasks() {
             let Some(input) = self.help(&state) else { continue };
-            let closes = matches!(input, Input::Cancel { .. } | Input::Merged { .. });
-            let answer =
-                host.ask(|token| Message::Say { token: Some(token), stream: stream.clone(), said: Said::Task(input) });
-            if matches!(answer.recv(), Ok(Answer::Done(_))) && closes {
+            let closes = matches!(input, TaskInput::Cancel { .. } | TaskInput::Merged { .. });
+            let answer = host.ask(|token| ReactorMessage::Say {
+                token: Some(token),
+                stream: stream.clone(),
+                said: ActorInput::Task(input),
+            });
+            if matches!(answer.recv(), Ok(ReactorAnswer::Done(_))) && closes {
                 say(&format!("closed {stream}"));
             }
         }
         !self.open().is_empty()
     }
 
-    fn help(&mut self, state: &TaskState) -> Option<Input> {
-        let by = Asker::Person;
+    fn help(&mut self, state: &TaskState) -> Option<TaskInput> {
+        let by = TaskAsker::Person;
         let evidence = Evidence::default();
         if !state.turns.is_empty() {
             return None;
@@ -143,14 +146,16 @@ impl Person {
         match (self.lifecycle.state_name(state.status), &state.main) {
             ("pending", _) => {
                 let room = self.room();
-                (room != Room::Full).then_some(Input::Spawn { by, evidence, room })
+                (room != WorkspaceReservation::Full).then_some(TaskInput::Spawn { by, evidence, room })
             }
-            ("reviewing", _) => Some(Input::Merged { by, commit: None, forced: false, push_failed: None, evidence }),
-            ("working" | "agent-review", Session::Alive(_) | Session::Starting(_)) => None,
-            ("working" | "agent-review", Session::Dead(..) | Session::Absent) if has_workspace => {
-                Some(Input::Respawn { by })
+            ("reviewing", _) => {
+                Some(TaskInput::Merged { by, commit: None, forced: false, push_failed: None, evidence })
             }
-            _ => Some(Input::Cancel { by, evidence }),
+            ("working" | "agent-review", TaskSession::Alive(_) | TaskSession::Starting(_)) => None,
+            ("working" | "agent-review", TaskSession::Dead(..) | TaskSession::Absent) if has_workspace => {
+                Some(TaskInput::Respawn { by })
+            }
+            _ => Some(TaskInput::Cancel { by, evidence }),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Checks of what an append does. Never of what a list or the log makes of it.
 
-use super::{Place, digest, effect, event, id, last, one, owner};
+use super::{StoreOpener, digest, effect, event, id, last, one, owner};
 use crate::{Conflict, Cursor, Lease, RowKey, StoreError};
 
 /// A stream comes to be with its first append, and grows.
-pub fn a_stream_is_created_and_appended_to(place: Place<'_>) {
+pub fn a_stream_is_created_and_appended_to(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     assert_eq!(reader.load(&id("s")).unwrap(), None);
     let mut first = one("s", 0);
@@ -21,7 +21,7 @@ pub fn a_stream_is_created_and_appended_to(place: Place<'_>) {
 }
 
 /// Too many, too few, not there, there already.
-pub fn a_conflict_says_what_was_found(place: Place<'_>) {
+pub fn a_conflict_says_what_was_found(place: StoreOpener<'_>) {
     let (mut writer, _) = owner(place);
     let conflict = |stream: &str, expected, found| Err(Conflict { stream: id(stream), expected, found });
     assert_eq!(writer.append(vec![one("s", 0)]).unwrap(), [Ok(1)]);
@@ -31,7 +31,7 @@ pub fn a_conflict_says_what_was_found(place: Place<'_>) {
 }
 
 /// What conflicts leaves no trace, and its neighbours are stored.
-pub fn a_conflict_spoils_no_other(place: Place<'_>) {
+pub fn a_conflict_spoils_no_other(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     writer.append(vec![one("s", 0)]).unwrap();
     let mut bad = last("s", 7);
@@ -50,7 +50,7 @@ pub fn a_conflict_spoils_no_other(place: Place<'_>) {
 }
 
 /// Later appends of a batch see the earlier ones of the same stream, also after a conflict.
-pub fn appends_of_a_batch_build_on_each_other(place: Place<'_>) {
+pub fn appends_of_a_batch_build_on_each_other(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let mut batch = vec![one("s", 0), one("s", 1), one("s", 1), one("s", 2), one("t", 1), one("t", 0)];
     batch[0].rows = vec![(RowKey(1, 0), Some(vec![1])), (RowKey(2, 0), Some(vec![2]))];
@@ -73,7 +73,7 @@ pub fn appends_of_a_batch_build_on_each_other(place: Place<'_>) {
 }
 
 /// Rows come back by key; removing what is not there does nothing.
-pub fn rows_are_written_and_removed(place: Place<'_>) {
+pub fn rows_are_written_and_removed(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let mut first = one("s", 0);
     first.rows = [(2, 0), (1, u32::MAX), (1, 3), (u32::MAX, 0)]
@@ -90,7 +90,7 @@ pub fn rows_are_written_and_removed(place: Place<'_>) {
 }
 
 /// The outbox: in, held, freed, replaced, out. Each stream has its own.
-pub fn effects_are_settled_and_held(place: Place<'_>) {
+pub fn effects_are_settled_and_held(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let (mut first, mut other) = (one("s", 0), one("t", 0));
     first.effects = vec![effect("b"), effect("a"), effect("c")];
@@ -122,7 +122,7 @@ pub fn effects_are_settled_and_held(place: Place<'_>) {
 }
 
 /// Timers are set, moved and cleared.
-pub fn timers_are_set_and_cleared(place: Place<'_>) {
+pub fn timers_are_set_and_cleared(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let mut first = one("s", 0);
     first.timers = vec![("b".to_owned(), Some(i64::MAX)), ("a".to_owned(), Some(-1)), ("x".to_owned(), None)];
@@ -136,7 +136,7 @@ pub fn timers_are_set_and_cleared(place: Place<'_>) {
 }
 
 /// A body that is there already is kept.
-pub fn blobs_are_kept_once(place: Place<'_>) {
+pub fn blobs_are_kept_once(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let (mut first, mut second) = (one("s", 0), one("t", 0));
     first.blobs = vec![(digest(1), b"one".to_vec()), (digest(2), Vec::new())];
@@ -150,7 +150,7 @@ pub fn blobs_are_kept_once(place: Place<'_>) {
 }
 
 /// Another opening of the store finds everything, and goes on.
-pub fn everything_survives_reopening(place: Place<'_>) {
+pub fn everything_survives_reopening(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let mut first = one("s", 0);
     first.rows = vec![(RowKey(1, 2), Some(b"row".to_vec()))];
@@ -170,7 +170,7 @@ pub fn everything_survives_reopening(place: Place<'_>) {
 }
 
 /// Five megabytes, in every place that takes bytes.
-pub fn large_payloads_survive(place: Place<'_>) {
+pub fn large_payloads_survive(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let large: Vec<u8> = (0..5 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let mut append = one("s", 0);
@@ -190,7 +190,7 @@ pub fn large_payloads_survive(place: Place<'_>) {
 }
 
 /// Texts come back as they were: any script, quotes, line ends, the empty one.
-pub fn any_text_survives(place: Place<'_>) {
+pub fn any_text_survives(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let texts = ["", "größe", "任务-🚰", "it's \"quoted\" \\ {a,b} %", "two\r\nlines\t", "\u{202e}rtl\u{feff}"];
     for (created, text) in (0..).zip(texts) {
@@ -222,7 +222,7 @@ pub fn any_text_survives(place: Place<'_>) {
 }
 
 /// Nothing to store is stored at once.
-pub fn an_empty_batch_is_nothing(place: Place<'_>) {
+pub fn an_empty_batch_is_nothing(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     assert_eq!(writer.append(Vec::new()).unwrap(), []);
     assert_eq!(writer.forget(&[]).unwrap(), 0);
@@ -230,7 +230,7 @@ pub fn an_empty_batch_is_nothing(place: Place<'_>) {
 }
 
 /// A mistake of the program is refused before anything is written.
-pub fn a_wrong_batch_is_refused_whole(place: Place<'_>) {
+pub fn a_wrong_batch_is_refused_whole(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let wrong: [fn(&mut crate::Append); 4] = [
         |it| it.events.clear(),

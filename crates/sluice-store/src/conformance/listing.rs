@@ -1,7 +1,7 @@
 //! Checks of lists, of what recovery finds, and of forgetting.
 
-use super::{Numbers, Place, digest, effect, id, last, one, owner};
-use crate::{Append, Cursor, Order, PageKey, Query, Reader, RowKey, StreamId, Summary};
+use super::{SeededNumbers, StoreOpener, digest, effect, id, last, one, owner};
+use crate::{Append, Cursor, Order, PageKey, Query, Reader, RowKey, StreamId, StreamSummary};
 
 fn open_in_pages(reader: &mut dyn Reader, size: usize) -> Vec<StreamId> {
     let mut found: Vec<StreamId> = Vec::new();
@@ -14,7 +14,7 @@ fn open_in_pages(reader: &mut dyn Reader, size: usize) -> Vec<StreamId> {
     }
 }
 
-fn list_in_pages(reader: &mut dyn Reader, query: &Query) -> Vec<Summary> {
+fn list_in_pages(reader: &mut dyn Reader, query: &Query) -> Vec<StreamSummary> {
     let (mut found, mut query) = (Vec::new(), query.clone());
     loop {
         let page = reader.list(&query).unwrap();
@@ -28,7 +28,7 @@ fn list_in_pages(reader: &mut dyn Reader, query: &Query) -> Vec<Summary> {
 }
 
 /// By name, ended ones too; letters that a pattern would take for something else are letters.
-pub fn streams_are_found_by_how_they_begin(place: Place<'_>) {
+pub fn streams_are_found_by_how_they_begin(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let names = ["ab", "abc", "abd", "ac", "a%c", "a_c", "b", "é"];
     for name in names {
@@ -49,7 +49,7 @@ pub fn streams_are_found_by_how_they_begin(place: Place<'_>) {
 }
 
 /// By name, whatever the size of the page.
-pub fn open_streams_come_in_pages(place: Place<'_>) {
+pub fn open_streams_come_in_pages(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let names: Vec<String> = (0..23).map(|at| format!("s{:02}", at * 7 % 23)).collect();
     let batch = names.iter().map(|name| if name.ends_with('3') { last(name, 0) } else { one(name, 0) });
@@ -62,7 +62,7 @@ pub fn open_streams_come_in_pages(place: Place<'_>) {
 }
 
 /// An effect or a timer that is left keeps an ended stream in sight.
-pub fn ended_streams_stay_open_until_nothing_is_left(place: Place<'_>) {
+pub fn ended_streams_stay_open_until_nothing_is_left(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let (mut first, mut second) = (last("s", 0), one("t", 0));
     first.effects = vec![effect("e")];
@@ -91,7 +91,7 @@ pub fn ended_streams_stay_open_until_nothing_is_left(place: Place<'_>) {
 
 /// Streams of two kinds, three groups, several statuses, created in no order.
 fn assorted() -> Vec<Append> {
-    let mut numbers = Numbers(7);
+    let mut numbers = SeededNumbers(7);
     let assort = |at: u64| {
         let mut append = one(&format!("s{at:03}"), 0);
         let card = &mut append.header.card;
@@ -106,7 +106,7 @@ fn assorted() -> Vec<Append> {
 }
 
 /// Every combination of filters, in both orders.
-pub fn lists_are_filtered(place: Place<'_>) {
+pub fn lists_are_filtered(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let appends = assorted();
     writer.append(appends.clone()).unwrap();
@@ -137,8 +137,8 @@ fn assert_list(reader: &mut dyn Reader, appends: &[Append], query: &Query) {
             && is(&query.group, &card.group)
             && query.open.is_none_or(|open| open == card.open)
     });
-    let summary = |it: &Append| Summary { stream: it.stream.clone(), version: 1, card: it.header.card.clone() };
-    let mut expected: Vec<Summary> = matching.map(summary).collect();
+    let summary = |it: &Append| StreamSummary { stream: it.stream.clone(), version: 1, card: it.header.card.clone() };
+    let mut expected: Vec<StreamSummary> = matching.map(summary).collect();
     expected.sort_by_key(|it| PageKey { created: it.card.created, stream: it.stream.clone() });
     if query.order == Order::Newest {
         expected.reverse();
@@ -147,7 +147,7 @@ fn assert_list(reader: &mut dyn Reader, appends: &[Append], query: &Query) {
 }
 
 /// Pages join without gap or overlap, also where streams were created at the same time or change in between.
-pub fn lists_come_in_pages(place: Place<'_>) {
+pub fn lists_come_in_pages(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let appends = assorted();
     writer.append(appends.clone()).unwrap();
@@ -167,7 +167,7 @@ pub fn lists_come_in_pages(place: Place<'_>) {
 }
 
 /// Events, rows, header, card: nothing is left, and the name is free.
-pub fn forgetting_takes_everything(place: Place<'_>) {
+pub fn forgetting_takes_everything(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let mut first = one("s", 0);
     first.rows = vec![(RowKey(1, 1), Some(vec![1]))];
@@ -186,7 +186,7 @@ pub fn forgetting_takes_everything(place: Place<'_>) {
 }
 
 /// Open streams, and ended ones with something left, stay.
-pub fn what_is_open_is_not_forgotten(place: Place<'_>) {
+pub fn what_is_open_is_not_forgotten(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let mut left = last("t", 0);
     left.timers = vec![("t".to_owned(), Some(1))];
@@ -197,7 +197,7 @@ pub fn what_is_open_is_not_forgotten(place: Place<'_>) {
 }
 
 /// A body that two streams brought goes with the second of them.
-pub fn blobs_go_with_their_last_stream(place: Place<'_>) {
+pub fn blobs_go_with_their_last_stream(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let (mut first, mut second) = (last("s", 0), last("t", 0));
     first.blobs = vec![(digest(1), b"shared".to_vec()), (digest(2), b"own".to_vec())];
@@ -211,7 +211,7 @@ pub fn blobs_go_with_their_last_stream(place: Place<'_>) {
 }
 
 /// Many streams, most of them ended.
-pub fn ten_thousand_streams(place: Place<'_>) {
+pub fn ten_thousand_streams(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let names: Vec<String> = (0..10_000).map(|at| format!("run-{at:05}")).collect();
     for (chunk, names) in (0..).zip(names.chunks(500)) {

@@ -2,7 +2,7 @@
 //!
 //! Everything comes from the seed, which a failure names.
 
-use super::{Numbers, Place, card, digest, event, id, owner};
+use super::{SeededNumbers, StoreOpener, card, digest, event, id, owner};
 use crate::memory::Memory;
 use crate::{Append, Cursor, Effect, Event, Header, Lease, Order, Query, Reader, RowKey, Store, StreamId};
 
@@ -11,9 +11,9 @@ const ROUNDS: u64 = 25;
 const STREAMS: u64 = 9;
 
 /// Random batches with conflicts, reopening, forgetting and changes of owner.
-pub fn random_batches_agree_with_the_model(place: Place<'_>) {
+pub fn random_batches_agree_with_the_model(place: StoreOpener<'_>) {
     for seed in 1..=SEEDS {
-        let mut numbers = Numbers(seed);
+        let mut numbers = SeededNumbers(seed);
         let memory = Store::from(Memory::new());
         let model = || memory.clone();
         let (mut expected, mut expected_reader) = owner(&model);
@@ -69,7 +69,7 @@ fn compare(reader: &mut dyn Reader, expected: &mut dyn Reader, seed: u64, name: 
     assert_eq!(open, expected.open_streams(None, 10_000).unwrap(), "{what}");
 }
 
-fn batch(numbers: &mut Numbers, model: &mut dyn Reader, name: &dyn Fn(u64) -> String) -> Vec<Append> {
+fn batch(numbers: &mut SeededNumbers, model: &mut dyn Reader, name: &dyn Fn(u64) -> String) -> Vec<Append> {
     let mut batch: Vec<Append> = Vec::new();
     for _ in 0..numbers.below(12) {
         let stream = id(&name(numbers.below(STREAMS)));
@@ -81,7 +81,7 @@ fn batch(numbers: &mut Numbers, model: &mut dyn Reader, name: &dyn Fn(u64) -> St
     batch
 }
 
-fn append(numbers: &mut Numbers, stream: StreamId, expected: u64) -> Append {
+fn append(numbers: &mut SeededNumbers, stream: StreamId, expected: u64) -> Append {
     let seed: u8 = stream.0[5..7].parse().unwrap();
     let events = (0..1 + numbers.below(3)).map(|_| Event { data: bytes(numbers), ..event("random") }).collect();
     let mut card = card(i64::from(seed) * 1_000 + (expected / 4) as i64);
@@ -115,11 +115,11 @@ fn append(numbers: &mut Numbers, stream: StreamId, expected: u64) -> Append {
 }
 
 /// One of few names, so that the same ones meet again.
-fn some(numbers: &mut Numbers) -> String {
+fn some(numbers: &mut SeededNumbers) -> String {
     format!("n{}", numbers.below(4))
 }
 
-fn bytes(numbers: &mut Numbers) -> Vec<u8> {
+fn bytes(numbers: &mut SeededNumbers) -> Vec<u8> {
     let length = if numbers.one_in(20) { 9_000 } else { numbers.below(40) };
     (0..length).map(|_| numbers.next() as u8).collect()
 }

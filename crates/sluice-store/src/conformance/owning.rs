@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{LONG, Place, id, one};
+use super::{LONG, StoreOpener, id, one};
 use crate::StoreError;
 
 /// Nobody writes without owning.
-pub fn a_writer_must_own(place: Place<'_>) {
+pub fn a_writer_must_own(place: StoreOpener<'_>) {
     let mut writer = place().writer().unwrap();
     assert!(matches!(writer.append(vec![one("s", 0)]), Err(StoreError::LostOwnership)));
     assert!(matches!(writer.forget(&[id("s")]), Err(StoreError::LostOwnership)));
@@ -15,7 +15,7 @@ pub fn a_writer_must_own(place: Place<'_>) {
 }
 
 /// The epoch grows, the old owner is refused, and what the new one wrote stays.
-pub fn owners_change_and_the_old_one_is_refused(place: Place<'_>) {
+pub fn owners_change_and_the_old_one_is_refused(place: StoreOpener<'_>) {
     let store = place();
     let (mut first, mut second) = (store.writer().unwrap(), store.writer().unwrap());
     let before = first.own("first", Duration::ZERO).unwrap();
@@ -38,7 +38,7 @@ pub fn owners_change_and_the_old_one_is_refused(place: Place<'_>) {
 }
 
 /// Owning again is keeping, even after the time was up, as long as nobody else took it.
-pub fn an_owner_keeps_its_epoch(place: Place<'_>) {
+pub fn an_owner_keeps_its_epoch(place: StoreOpener<'_>) {
     let mut writer = place().writer().unwrap();
     let first = writer.own("a", Duration::ZERO).unwrap();
     assert_eq!(writer.append(vec![one("s", 0)]).unwrap(), [Ok(1)]);
@@ -48,7 +48,7 @@ pub fn an_owner_keeps_its_epoch(place: Place<'_>) {
 }
 
 /// A program that was started again does not wait for itself, and shuts its former self out.
-pub fn the_same_name_takes_over_at_once(place: Place<'_>) {
+pub fn the_same_name_takes_over_at_once(place: StoreOpener<'_>) {
     let store = place();
     let (mut first, mut second) = (store.writer().unwrap(), store.writer().unwrap());
     let before = first.own("a", LONG).unwrap();
@@ -58,7 +58,7 @@ pub fn the_same_name_takes_over_at_once(place: Place<'_>) {
 }
 
 /// Whoever asks while another owns it is told whom to ask, and changes nothing.
-pub fn a_store_is_not_taken_from_its_owner(place: Place<'_>) {
+pub fn a_store_is_not_taken_from_its_owner(place: StoreOpener<'_>) {
     let store = place();
     let (mut first, mut second) = (store.writer().unwrap(), store.writer().unwrap());
     first.own("first", LONG).unwrap();
@@ -74,7 +74,7 @@ pub fn a_store_is_not_taken_from_its_owner(place: Place<'_>) {
 }
 
 /// A released store is free for anyone, at once.
-pub fn a_released_store_is_free(place: Place<'_>) {
+pub fn a_released_store_is_free(place: StoreOpener<'_>) {
     let store = place();
     let (mut first, mut second) = (store.writer().unwrap(), store.writer().unwrap());
     let before = first.own("first", LONG).unwrap();

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Place, event, id, last, one, owner};
-use crate::{Append, Cursor, Event, LARGEST_PAGE, Logged, Query};
+use super::{StoreOpener, event, id, last, one, owner};
+use crate::{Append, Cursor, Event, LARGEST_PAGE, LoggedEvent, Query};
 
 /// An append of several events, each telling its number.
 fn several(stream: &str, expected: u64, count: u64) -> Append {
@@ -17,7 +17,7 @@ fn told(number: u64) -> Event {
 }
 
 /// Any page size, starting inside an append or beyond the end.
-pub fn history_comes_in_pages(place: Place<'_>) {
+pub fn history_comes_in_pages(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     writer.append(vec![several("s", 0, 3), several("t", 0, 5), several("s", 3, 1), several("s", 4, 6)]).unwrap();
     let whole: Vec<(u64, Event)> = (1..=10).map(|number| (number, told(number))).collect();
@@ -43,7 +43,7 @@ pub fn history_comes_in_pages(place: Place<'_>) {
 
 /// A history is whole however long it is and wherever one starts: a store may find old events in another way than the
 /// latest, and the way must not show. Another writer takes over in between, and a stream of the middle is forgotten.
-pub fn long_histories_are_whole(place: Place<'_>) {
+pub fn long_histories_are_whole(place: StoreOpener<'_>) {
     const APPENDS: u64 = 300;
     let (mut writer, mut reader) = owner(place);
     let mut versions = [0_u64; 3];
@@ -74,13 +74,13 @@ pub fn long_histories_are_whole(place: Place<'_>) {
 }
 
 /// The order of the log is that of the batches and of the appends in them.
-pub fn the_log_comes_in_pages_and_in_order(place: Place<'_>) {
+pub fn the_log_comes_in_pages_and_in_order(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     writer.append(vec![several("b", 0, 2), several("a", 0, 1)]).unwrap();
     writer.append(vec![several("a", 1, 3), several("a", 0, 9), several("b", 2, 1)]).unwrap();
     let expected = [("b", 1), ("b", 2), ("a", 1), ("a", 2), ("a", 3), ("a", 4), ("b", 3)];
     for size in 1..=8 {
-        let mut read: Vec<Logged> = Vec::new();
+        let mut read: Vec<LoggedEvent> = Vec::new();
         loop {
             let page = reader.log(read.last().map_or(Cursor(0), |it| it.cursor), size).unwrap();
             assert!(page.len() <= size);
@@ -99,7 +99,7 @@ pub fn the_log_comes_in_pages_and_in_order(place: Place<'_>) {
 }
 
 /// A page ends early where its events are large, and never before it has one.
-pub fn a_page_of_the_log_is_bounded_in_bytes(place: Place<'_>) {
+pub fn a_page_of_the_log_is_bounded_in_bytes(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let large = |stream: &str| {
         let mut append = last(stream, 0);
@@ -109,7 +109,7 @@ pub fn a_page_of_the_log_is_bounded_in_bytes(place: Place<'_>) {
     writer.append(vec![large("a"), last("gone", 0), large("b"), one("c", 0), large("d")]).unwrap();
     // Where something was forgotten a page begins with a row that was read before.
     writer.forget(&[id("gone")]).unwrap();
-    let mut read: Vec<Logged> = Vec::new();
+    let mut read: Vec<LoggedEvent> = Vec::new();
     loop {
         let page = reader.log(read.last().map_or(Cursor(0), |it| it.cursor), 9).unwrap();
         if page.is_empty() {
@@ -123,7 +123,7 @@ pub fn a_page_of_the_log_is_bounded_in_bytes(place: Place<'_>) {
 }
 
 /// Readers that follow the log while it grows see every event once and in order.
-pub fn the_log_has_no_gaps_while_it_grows(place: Place<'_>) {
+pub fn the_log_has_no_gaps_while_it_grows(place: StoreOpener<'_>) {
     const BATCHES: u64 = 60;
     let (mut writer, _) = owner(place);
     let done = AtomicBool::new(false);
@@ -132,7 +132,7 @@ pub fn the_log_has_no_gaps_while_it_grows(place: Place<'_>) {
             .map(|follower| {
                 let (done, mut reader) = (&done, place().reader().unwrap());
                 scope.spawn(move || {
-                    let mut read: Vec<Logged> = Vec::new();
+                    let mut read: Vec<LoggedEvent> = Vec::new();
                     loop {
                         let finished = done.load(Ordering::SeqCst);
                         let page = reader.log(read.last().map_or(Cursor(0), |it| it.cursor), 7 * follower).unwrap();
@@ -162,7 +162,7 @@ pub fn the_log_has_no_gaps_while_it_grows(place: Place<'_>) {
 }
 
 /// A cursor stays good when the end of the log is forgotten: what comes next comes after it.
-pub fn places_in_the_log_are_never_given_twice(place: Place<'_>) {
+pub fn places_in_the_log_are_never_given_twice(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     writer.append(vec![one("a", 0), last("b", 0)]).unwrap();
     let end = reader.log(Cursor(0), 9).unwrap().last().unwrap().cursor;
@@ -175,7 +175,7 @@ pub fn places_in_the_log_are_never_given_twice(place: Place<'_>) {
 }
 
 /// A store with nothing in it.
-pub fn empty_stores_answer(place: Place<'_>) {
+pub fn empty_stores_answer(place: StoreOpener<'_>) {
     let mut reader = place().reader().unwrap();
     assert_eq!(reader.load(&id("s")).unwrap(), None);
     assert_eq!(reader.summary(&id("s")).unwrap(), None);

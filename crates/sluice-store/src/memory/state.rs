@@ -6,28 +6,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
 
-use crate::ownership::Owner;
+use crate::ownership::StoreOwner;
 use crate::{
-    Append, Conflict, Cursor, Digest, Effect, Event, Header, LARGEST_PAGE, Lease, Logged, OpenEffect, Order, Ownership,
-    Page, PageKey, Query, RowKey, StoreError, Stored, StreamId, Summary,
+    Append, Conflict, Cursor, Digest, Effect, Event, Header, LARGEST_PAGE, Lease, LoggedEvent, OpenEffect, Order,
+    Ownership, Page, PageKey, Query, RowKey, StoreError, StoredStream, StreamId, StreamSummary,
 };
 
 #[derive(Clone, Default)]
-pub(super) struct State {
-    streams: BTreeMap<StreamId, Stream>,
+pub(super) struct MemoryState {
+    streams: BTreeMap<StreamId, MemoryStream>,
     /// Where in its stream each event of the log stands.
     log: BTreeMap<u64, (StreamId, u64)>,
     /// The last place in the log that was given away; it outlives what is forgotten.
     last: u64,
     /// Each body, and the streams that brought it.
     blobs: BTreeMap<Digest, (Vec<u8>, BTreeSet<StreamId>)>,
-    owner: Owner,
+    owner: StoreOwner,
     /// How far the log has been acted upon.
     pub(super) followed: Option<Cursor>,
 }
 
 #[derive(Clone)]
-struct Stream {
+struct MemoryStream {
     events: Vec<Event>,
     header: Header,
     rows: BTreeMap<RowKey, Vec<u8>>,
@@ -35,7 +35,7 @@ struct Stream {
     timers: BTreeMap<String, i64>,
 }
 
-impl Stream {
+impl MemoryStream {
     fn is_live(&self) -> bool {
         self.header.card.open || !self.effects.is_empty() || !self.timers.is_empty()
     }
@@ -69,7 +69,7 @@ impl Stream {
     }
 }
 
-impl State {
+impl MemoryState {
     pub(super) fn epoch(&self) -> u64 {
         self.owner.epoch
     }
@@ -106,7 +106,7 @@ impl State {
             let (_, users) = self.blobs.entry(*digest).or_insert_with(|| (body.clone(), BTreeSet::new()));
             users.insert(append.stream.clone());
         }
-        let empty = || Stream {
+        let empty = || MemoryStream {
             events: Vec::new(),
             header: append.header.clone(),
             rows: BTreeMap::new(),
@@ -133,10 +133,10 @@ impl State {
         gone.len()
     }
 
-    pub(super) fn load(&self, stream: &StreamId) -> Option<Stored> {
+    pub(super) fn load(&self, stream: &StreamId) -> Option<StoredStream> {
         let it = self.streams.get(stream)?;
         let effects = it.effects.values();
-        Some(Stored {
+        Some(StoredStream {
             version: it.events.len() as u64,
             header: it.header.clone(),
             rows: it.rows.iter().map(|(key, row)| (*key, row.clone())).collect(),
@@ -145,9 +145,9 @@ impl State {
         })
     }
 
-    pub(super) fn summary(&self, stream: &StreamId) -> Option<Summary> {
+    pub(super) fn summary(&self, stream: &StreamId) -> Option<StreamSummary> {
         let it = self.streams.get(stream)?;
-        Some(Summary { stream: stream.clone(), version: it.events.len() as u64, card: it.header.card.clone() })
+        Some(StreamSummary { stream: stream.clone(), version: it.events.len() as u64, card: it.header.card.clone() })
     }
 
     pub(super) fn history(&self, stream: &StreamId, after: u64, limit: usize) -> Vec<(u64, Event)> {
@@ -156,11 +156,11 @@ impl State {
         numbered.take(limit).map(|(number, event)| (number, event.clone())).collect()
     }
 
-    pub(super) fn log(&self, after: Cursor, limit: usize) -> Vec<Logged> {
+    pub(super) fn log(&self, after: Cursor, limit: usize) -> Vec<LoggedEvent> {
         let places = self.log.range((Bound::Excluded(after.0), Bound::Unbounded));
         let found = places.filter_map(|(place, (stream, number))| {
             let event = self.streams.get(stream)?.events.get(usize::try_from(*number - 1).ok()?)?.clone();
-            Some(Logged { cursor: Cursor(*place), stream: stream.clone(), number: *number, event })
+            Some(LoggedEvent { cursor: Cursor(*place), stream: stream.clone(), number: *number, event })
         });
         let mut bytes = 0;
         let fits = found.take_while(|logged| {
@@ -188,7 +188,7 @@ impl State {
 
     pub(super) fn list(&self, query: &Query) -> Page {
         let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
-        let mut found: BTreeMap<PageKey, Summary> = BTreeMap::new();
+        let mut found: BTreeMap<PageKey, StreamSummary> = BTreeMap::new();
         for (stream, it) in &self.streams {
             let card = &it.header.card;
             let matches = is(&query.kind, &card.kind)
@@ -196,12 +196,13 @@ impl State {
                 && is(&query.group, &card.group)
                 && query.open.is_none_or(|open| open == card.open);
             if matches {
-                let summary = Summary { stream: stream.clone(), version: it.events.len() as u64, card: card.clone() };
+                let summary =
+                    StreamSummary { stream: stream.clone(), version: it.events.len() as u64, card: card.clone() };
                 found.insert(PageKey { created: card.created, stream: stream.clone() }, summary);
             }
         }
         let after = query.after.as_ref();
-        let items: Vec<Summary> = match query.order {
+        let items: Vec<StreamSummary> = match query.order {
             Order::Oldest => {
                 let start = after.map_or(Bound::Unbounded, Bound::Excluded);
                 found.range((start, Bound::Unbounded)).map(|(_, it)| it.clone()).take(query.limit).collect()

@@ -5,7 +5,7 @@
 
 use tokio_postgres::types::ToSql;
 
-use super::plan::{Outbox, Plan};
+use super::plan::{BatchPlan, OutboxChange};
 use super::schema::part;
 use crate::{Append, Lease, codec};
 
@@ -71,7 +71,7 @@ AND NOT EXISTS (SELECT 1 FROM timer WHERE timer.stream = stream.id)";
 const END: &str = "UPDATE owner SET position = $1";
 
 /// The statements that do a plan, in the order in which they must run. `last` is the end of the log.
-pub(super) fn writes<'a>(plan: &Plan<'a>, epoch: i64, last: i64) -> Vec<Write<'a>> {
+pub(super) fn writes<'a>(plan: &BatchPlan<'a>, epoch: i64, last: i64) -> Vec<Write<'a>> {
     if plan.stored.is_empty() {
         return Vec::new();
     }
@@ -96,7 +96,7 @@ pub(super) fn writes<'a>(plan: &Plan<'a>, epoch: i64, last: i64) -> Vec<Write<'a
     writes
 }
 
-fn streams<'a>(plan: &Plan<'a>) -> Write<'a> {
+fn streams<'a>(plan: &BatchPlan<'a>) -> Write<'a> {
     let appends: Vec<&'a Append> = plan.streams.values().copied().collect();
     let texts = |of: fn(&Append) -> &str| appends.iter().map(|it| of(it)).collect::<Vec<&str>>();
     let numbers = |of: fn(&Append) -> i64| appends.iter().map(|it| of(it)).collect::<Vec<i64>>();
@@ -117,7 +117,7 @@ fn streams<'a>(plan: &Plan<'a>) -> Write<'a> {
 }
 
 /// The rows of the log, and where it ends then.
-fn log<'a>(plan: &Plan<'a>, epoch: i64, last: i64) -> (Write<'a>, i64) {
+fn log<'a>(plan: &BatchPlan<'a>, epoch: i64, last: i64) -> (Write<'a>, i64) {
     let mut end = last;
     let place = |append: &&Append| {
         let first = end + 1;
@@ -137,7 +137,7 @@ fn log<'a>(plan: &Plan<'a>, epoch: i64, last: i64) -> (Write<'a>, i64) {
     (write, end)
 }
 
-fn rows<'a>(plan: &Plan<'a>, writes: &mut Vec<Write<'a>>) {
+fn rows<'a>(plan: &BatchPlan<'a>, writes: &mut Vec<Write<'a>>) {
     let (mut put, mut drop) = ((vec![], vec![], vec![], vec![]), (vec![], vec![], vec![]));
     for ((stream, key), row) in &plan.rows {
         let (major, minor) = (i64::from(key.0), i64::from(key.1));
@@ -163,17 +163,17 @@ fn rows<'a>(plan: &Plan<'a>, writes: &mut Vec<Write<'a>>) {
     }
 }
 
-fn effects<'a>(plan: &Plan<'a>, writes: &mut Vec<Write<'a>>) {
+fn effects<'a>(plan: &BatchPlan<'a>, writes: &mut Vec<Write<'a>>) {
     let split = |lease: &Option<&'a Lease>| (lease.map(|it| it.holder.as_str()), lease.map(|it| it.until));
     let (mut gone, mut held) = ((vec![], vec![]), (vec![], vec![], vec![], vec![]));
     let mut put = (vec![], vec![], vec![], vec![], vec![], vec![]);
     for ((stream, id), outbox) in &plan.effects {
         match outbox {
-            Outbox::Gone => {
+            OutboxChange::Gone => {
                 gone.0.push(*stream);
                 gone.1.push(*id);
             }
-            Outbox::Put(effect, lease) => {
+            OutboxChange::Put(effect, lease) => {
                 let (holder, until) = split(lease);
                 put.0.push(*stream);
                 put.1.push(*id);
@@ -182,7 +182,7 @@ fn effects<'a>(plan: &Plan<'a>, writes: &mut Vec<Write<'a>>) {
                 put.4.push(holder);
                 put.5.push(until);
             }
-            Outbox::Held(lease) => {
+            OutboxChange::Held(lease) => {
                 let (holder, until) = split(lease);
                 held.0.push(*stream);
                 held.1.push(*id);
@@ -202,7 +202,7 @@ fn effects<'a>(plan: &Plan<'a>, writes: &mut Vec<Write<'a>>) {
     }
 }
 
-fn timers<'a>(plan: &Plan<'a>, writes: &mut Vec<Write<'a>>) {
+fn timers<'a>(plan: &BatchPlan<'a>, writes: &mut Vec<Write<'a>>) {
     let (mut put, mut drop) = ((vec![], vec![], vec![]), (vec![], vec![]));
     for ((stream, key), due) in &plan.timers {
         match due {

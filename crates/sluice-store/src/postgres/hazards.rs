@@ -2,7 +2,7 @@
 //!
 //! Nothing here changes them: they are the server's, and others may have a reason for them.
 
-use super::link::{Link, Trouble};
+use super::link::{PostgresLink, PostgresTrouble};
 use crate::StoreError;
 
 /// A setting that can lose commits.
@@ -17,7 +17,7 @@ pub struct Hazard {
 }
 
 /// What a server says about itself.
-struct Settings {
+struct PostgresSettings {
     fsync: String,
     full_page_writes: String,
     /// As it is for whoever does not ask for more.
@@ -27,14 +27,14 @@ struct Settings {
 }
 
 /// Asks a server.
-pub(super) fn hazards(link: &mut Link) -> Result<Vec<Hazard>, StoreError> {
+pub(super) fn hazards(link: &mut PostgresLink) -> Result<Vec<Hazard>, StoreError> {
     let sql = "SELECT current_setting('fsync'), current_setting('full_page_writes'),
         (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
         current_setting('synchronous_standby_names'),
         (SELECT count(*) FROM pg_stat_replication)";
     let settings = link.run(async |session| {
-        let row = session.client.query_one(sql, &[]).await.map_err(Trouble::from)?;
-        Ok(Settings {
+        let row = session.client.query_one(sql, &[]).await.map_err(PostgresTrouble::from)?;
+        Ok(PostgresSettings {
             fsync: row.get(0),
             full_page_writes: row.get(1),
             synchronous_commit: row.get::<_, Option<String>>(2).unwrap_or_default(),
@@ -45,7 +45,7 @@ pub(super) fn hazards(link: &mut Link) -> Result<Vec<Hazard>, StoreError> {
     Ok(found(&settings))
 }
 
-fn found(settings: &Settings) -> Vec<Hazard> {
+fn found(settings: &PostgresSettings) -> Vec<Hazard> {
     let mut found = Vec::new();
     let mut add = |setting: String, means, remedy| found.push(Hazard { setting, means, remedy });
     if settings.fsync == "off" {
@@ -84,24 +84,35 @@ fn found(settings: &Settings) -> Vec<Hazard> {
 mod tests {
     use super::*;
 
-    fn settings() -> Settings {
+    fn settings() -> PostgresSettings {
         let on = || "on".to_owned();
         let (fsync, full_page_writes, synchronous_commit) = (on(), on(), on());
-        Settings { fsync, full_page_writes, synchronous_commit, synchronous_standby_names: String::new(), standbys: 0 }
+        PostgresSettings {
+            fsync,
+            full_page_writes,
+            synchronous_commit,
+            synchronous_standby_names: String::new(),
+            standbys: 0,
+        }
     }
 
     #[test]
     fn each_setting_that_loses_commits_is_named() {
-        let names = |settings: Settings| found(&settings).into_iter().map(|it| it.setting).collect::<Vec<_>>();
+        let names = |settings: PostgresSettings| found(&settings).into_iter().map(|it| it.setting).collect::<Vec<_>>();
         assert!(names(settings()).is_empty());
-        assert_eq!(names(Settings { fsync: "off".into(), ..settings() }), ["fsync = off"]);
-        assert_eq!(names(Settings { full_page_writes: "off".into(), ..settings() }), ["full_page_writes = off"]);
+        assert_eq!(names(PostgresSettings { fsync: "off".into(), ..settings() }), ["fsync = off"]);
+        assert_eq!(
+            names(PostgresSettings { full_page_writes: "off".into(), ..settings() }),
+            ["full_page_writes = off"]
+        );
         for weak in ["off", "local"] {
-            let found = names(Settings { synchronous_commit: weak.into(), ..settings() });
+            let found = names(PostgresSettings { synchronous_commit: weak.into(), ..settings() });
             assert_eq!(found, [format!("synchronous_commit = {weak}")]);
         }
         let asynchronous = "synchronous_standby_names is empty while 1 standby follows asynchronously";
-        assert_eq!(names(Settings { standbys: 1, ..settings() }), [asynchronous]);
-        assert!(names(Settings { standbys: 1, synchronous_standby_names: "*".into(), ..settings() }).is_empty());
+        assert_eq!(names(PostgresSettings { standbys: 1, ..settings() }), [asynchronous]);
+        assert!(
+            names(PostgresSettings { standbys: 1, synchronous_standby_names: "*".into(), ..settings() }).is_empty()
+        );
     }
 }

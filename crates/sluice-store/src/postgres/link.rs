@@ -49,37 +49,37 @@ SELECT set_config('synchronous_commit', 'on', false)
 /// What is the matter with a server to which there is no connection.
 const GONE: &str = "cannot be reached";
 
-pub(super) struct Link {
+pub(super) struct PostgresLink {
     runtime: Runtime,
     config: Config,
     place: String,
-    session: Option<Session>,
+    session: Option<PostgresSession>,
     failures: u32,
     /// Until when the server is taken for one that does not answer.
     silent_until: Option<Instant>,
 }
 
 /// A connection with the statements it has prepared.
-pub(super) struct Session {
+pub(super) struct PostgresSession {
     pub(super) client: Client,
     statements: HashMap<String, Statement>,
 }
 
 /// Why some work on a connection did not come to its end.
-pub(super) enum Trouble {
+pub(super) enum PostgresTrouble {
     /// PostgreSQL, or the way to it.
     Sql(Error),
     /// Ours; the connection is as it should be.
     Store(StoreError),
 }
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Trouble {
-        Trouble::Sql(error)
+impl From<Error> for PostgresTrouble {
+    fn from(error: Error) -> PostgresTrouble {
+        PostgresTrouble::Sql(error)
     }
 }
 
-impl Session {
+impl PostgresSession {
     /// The statement, prepared at its first use on this connection.
     pub(super) async fn prepare(&mut self, sql: &str) -> Result<Statement, Error> {
         if let Some(statement) = self.statements.get(sql) {
@@ -91,15 +91,15 @@ impl Session {
     }
 }
 
-impl Link {
-    pub(super) fn new(mut config: Config, place: String) -> Result<Link, StoreError> {
+impl PostgresLink {
+    pub(super) fn new(mut config: Config, place: String) -> Result<PostgresLink, StoreError> {
         config.connect_timeout(SHORT).tcp_user_timeout(PATIENCE);
         if config.get_application_name().is_none() {
             config.application_name("sluice");
         }
         let runtime = Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = runtime.map_err(|error| StoreError::Failed { place: place.clone(), source: error.into() })?;
-        Ok(Link { runtime, config, place, session: None, failures: 0, silent_until: None })
+        Ok(PostgresLink { runtime, config, place, session: None, failures: 0, silent_until: None })
     }
 
     pub(super) fn place(&self) -> &str {
@@ -112,7 +112,10 @@ impl Link {
 
     /// Asks something that changes nothing. A connection that broke while nobody used it is made again at once: what
     /// only reads may be asked twice.
-    pub(super) fn read<T>(&mut self, work: impl AsyncFn(&mut Session) -> Result<T, Trouble>) -> Result<T, StoreError> {
+    pub(super) fn read<T>(
+        &mut self,
+        work: impl AsyncFn(&mut PostgresSession) -> Result<T, PostgresTrouble>,
+    ) -> Result<T, StoreError> {
         if self.silent_until.is_some_and(|until| Instant::now() < until) {
             let elapsed = std::io::Error::from(std::io::ErrorKind::TimedOut);
             return Err(self.unavailable("does not answer", elapsed.into()));
@@ -129,7 +132,7 @@ impl Link {
     /// Does some work on the connection.
     pub(super) fn run<T>(
         &mut self,
-        work: impl AsyncFnOnce(&mut Session) -> Result<T, Trouble>,
+        work: impl AsyncFnOnce(&mut PostgresSession) -> Result<T, PostgresTrouble>,
     ) -> Result<T, StoreError> {
         self.within(PATIENCE, work)
     }
@@ -137,9 +140,9 @@ impl Link {
     fn within<T>(
         &mut self,
         patience: Duration,
-        work: impl AsyncFnOnce(&mut Session) -> Result<T, Trouble>,
+        work: impl AsyncFnOnce(&mut PostgresSession) -> Result<T, PostgresTrouble>,
     ) -> Result<T, StoreError> {
-        let Link { runtime, config, session, .. } = self;
+        let PostgresLink { runtime, config, session, .. } = self;
         let done = runtime.block_on(async {
             let work = async {
                 let session = match session {
@@ -155,8 +158,8 @@ impl Link {
                 (self.failures, self.silent_until) = (0, None);
                 Ok(answer)
             }
-            Ok(Err(Trouble::Store(error))) => Err(error),
-            Ok(Err(Trouble::Sql(error))) => {
+            Ok(Err(PostgresTrouble::Store(error))) => Err(error),
+            Ok(Err(PostgresTrouble::Sql(error))) => {
                 self.session = None;
                 Err(self.fault(error))
             }
@@ -168,7 +171,7 @@ impl Link {
         }
     }
 
-    fn unavailable(&mut self, why: &'static str, source: crate::error::Cause) -> StoreError {
+    fn unavailable(&mut self, why: &'static str, source: crate::error::StoreErrorCause) -> StoreError {
         let retry_after = LAST_RETRY.min(FIRST_RETRY * 2_u32.pow(self.failures.min(10)));
         self.failures = self.failures.saturating_add(1);
         StoreError::Unavailable { place: self.place.clone(), why, retry_after, source }
@@ -203,10 +206,10 @@ impl Link {
     }
 }
 
-async fn connect(config: &Config) -> Result<Session, Error> {
+async fn connect(config: &Config) -> Result<PostgresSession, Error> {
     let (client, connection) = config.connect(NoTls).await?;
     // What breaks the connection also fails whatever is asked on it, so nobody needs this task's answer.
     drop(tokio::spawn(connection));
     client.batch_execute(SETTINGS).await?;
-    Ok(Session { client, statements: HashMap::new() })
+    Ok(PostgresSession { client, statements: HashMap::new() })
 }

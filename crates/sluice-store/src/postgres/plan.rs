@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{Append, Conflict, Digest, Effect, Lease, RowKey};
 
 /// What becomes of an effect.
-pub(super) enum Outbox<'a> {
+pub(super) enum OutboxChange<'a> {
     /// It leaves, if it is there.
     Gone,
     /// It is there, as given.
@@ -19,7 +19,7 @@ pub(super) enum Outbox<'a> {
 
 /// What will be different after a batch.
 #[derive(Default)]
-pub(super) struct Plan<'a> {
+pub(super) struct BatchPlan<'a> {
     /// What each append is answered.
     pub(super) answers: Vec<Result<u64, Conflict>>,
     /// The appends that are stored, in order.
@@ -27,20 +27,20 @@ pub(super) struct Plan<'a> {
     /// The last append of each stream: its header is the one that stays.
     pub(super) streams: BTreeMap<&'a str, &'a Append>,
     pub(super) rows: BTreeMap<(&'a str, RowKey), Option<&'a [u8]>>,
-    pub(super) effects: BTreeMap<(&'a str, &'a str), Outbox<'a>>,
+    pub(super) effects: BTreeMap<(&'a str, &'a str), OutboxChange<'a>>,
     pub(super) timers: BTreeMap<(&'a str, &'a str), Option<i64>>,
     pub(super) blobs: BTreeMap<Digest, &'a [u8]>,
     pub(super) uses: BTreeSet<(&'a str, Digest)>,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> BatchPlan<'a> {
     /// Plays a batch. `versions` knows the streams that exist; `settled` answers appends that are stored already.
     pub(super) fn of(
         batch: &'a [Append],
         mut versions: BTreeMap<String, u64>,
         mut settled: impl FnMut(&Append) -> Option<u64>,
-    ) -> Plan<'a> {
-        let mut plan = Plan::default();
+    ) -> BatchPlan<'a> {
+        let mut plan = BatchPlan::default();
         for append in batch {
             if let Some(version) = settled(append) {
                 plan.answers.push(Ok(version));
@@ -67,16 +67,16 @@ impl<'a> Plan<'a> {
             self.rows.insert((stream, *key), row.as_deref());
         }
         for id in &append.settled {
-            self.effects.insert((stream, id), Outbox::Gone);
+            self.effects.insert((stream, id), OutboxChange::Gone);
         }
         for effect in &append.effects {
-            self.effects.insert((stream, &effect.id), Outbox::Put(effect, None));
+            self.effects.insert((stream, &effect.id), OutboxChange::Put(effect, None));
         }
         for (id, lease) in &append.leases {
-            let state = self.effects.entry((stream, id)).or_insert(Outbox::Held(None));
+            let state = self.effects.entry((stream, id)).or_insert(OutboxChange::Held(None));
             match state {
-                Outbox::Gone => {}
-                Outbox::Put(_, held) | Outbox::Held(held) => *held = lease.as_ref(),
+                OutboxChange::Gone => {}
+                OutboxChange::Put(_, held) | OutboxChange::Held(held) => *held = lease.as_ref(),
             }
         }
         for (key, due) in &append.timers {

@@ -6,11 +6,11 @@ use futures_util::future::join5;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::link::{Link, Session, Trouble};
+use super::link::{PostgresLink, PostgresSession, PostgresTrouble};
 use crate::record::beyond;
 use crate::{
-    Card, Cursor, Digest, Effect, Event, Header, LARGEST_PAGE, Lease, Logged, OpenEffect, Order, Page, Query, Reader,
-    RowKey, StoreError, Stored, StreamId, Summary, codec,
+    Card, Cursor, Digest, Effect, Event, Header, LARGEST_PAGE, Lease, LoggedEvent, OpenEffect, Order, Page, Query,
+    Reader, RowKey, StoreError, StoredStream, StreamId, StreamSummary, codec,
 };
 
 /// The columns that make a card, in the order in which [`card`] takes them.
@@ -30,11 +30,11 @@ fn card(row: &Row, from: usize) -> Card {
 
 /// The reading side of a [`super::Postgres`].
 pub struct PostgresReader {
-    link: Link,
+    link: PostgresLink,
 }
 
 impl PostgresReader {
-    pub(super) fn new(link: Link) -> PostgresReader {
+    pub(super) fn new(link: PostgresLink) -> PostgresReader {
         PostgresReader { link }
     }
 
@@ -52,11 +52,11 @@ fn number(value: impl TryInto<i64>) -> i64 {
 }
 
 impl Reader for PostgresReader {
-    fn load(&mut self, stream: &StreamId) -> Result<Option<Stored>, StoreError> {
+    fn load(&mut self, stream: &StreamId) -> Result<Option<StoredStream>, StoreError> {
         self.link.read(async |session| load(session, stream).await)
     }
 
-    fn summary(&mut self, stream: &StreamId) -> Result<Option<Summary>, StoreError> {
+    fn summary(&mut self, stream: &StreamId) -> Result<Option<StreamSummary>, StoreError> {
         let found = self.rows(&format!("SELECT id, version, {CARD} FROM stream WHERE id = $1"), &[&stream.as_str()])?;
         Ok(found.first().map(summary))
     }
@@ -82,7 +82,7 @@ impl Reader for PostgresReader {
         Ok(history)
     }
 
-    fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<Logged>, StoreError> {
+    fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<LoggedEvent>, StoreError> {
         let sql = "SELECT position, stream, first, events FROM (
                 SELECT *, sum(octet_length(events)) OVER (ORDER BY position) - octet_length(events) AS before,
                     row_number() OVER (ORDER BY position) AS place FROM (
@@ -98,13 +98,13 @@ impl Reader for PostgresReader {
                 // It is named, and whoever reads goes on behind it.
                 Err(why) => {
                     let (place, stream) = (Cursor(row.get::<_, i64>(0) as u64), Some(StreamId(row.get(1))));
-                    let damaged = Logged::damaged(place, stream, row.get::<_, i64>(2) as u64, &why);
+                    let damaged = LoggedEvent::damaged(place, stream, row.get::<_, i64>(2) as u64, &why);
                     log.extend(Some(damaged).filter(|_| place > after));
                     continue;
                 }
             };
             let places = (row.get::<_, i64>(0) as u64..).zip(row.get::<_, i64>(2) as u64..).zip(events);
-            log.extend(places.filter(|((place, _), _)| *place > after.0).map(|((place, number), event)| Logged {
+            log.extend(places.filter(|((place, _), _)| *place > after.0).map(|((place, number), event)| LoggedEvent {
                 cursor: Cursor(place),
                 stream: StreamId(row.get(1)),
                 number,
@@ -187,11 +187,11 @@ impl Reader for PostgresReader {
 }
 
 /// A stream in a list, from its id, its version and its card.
-fn summary(row: &Row) -> Summary {
-    Summary { stream: StreamId(row.get(0)), version: row.get::<_, i64>(1) as u64, card: card(row, 2) }
+fn summary(row: &Row) -> StreamSummary {
+    StreamSummary { stream: StreamId(row.get(0)), version: row.get::<_, i64>(1) as u64, card: card(row, 2) }
 }
 
-async fn load(session: &mut Session, stream: &StreamId) -> Result<Option<Stored>, Trouble> {
+async fn load(session: &mut PostgresSession, stream: &StreamId) -> Result<Option<StoredStream>, PostgresTrouble> {
     let head = session.prepare(&format!("SELECT version, {CARD}, data FROM stream WHERE id = $1")).await?;
     let rows = "SELECT major, minor, data FROM piece WHERE stream = $1 ORDER BY major, minor";
     let rows = session.prepare(rows).await?;
@@ -221,7 +221,7 @@ async fn load(session: &mut Session, stream: &StreamId) -> Result<Option<Stored>
         }
     };
     let piece = |row: &Row| (RowKey(row.get::<_, i64>(0) as u32, row.get::<_, i64>(1) as u32), row.get(2));
-    Ok(Some(Stored {
+    Ok(Some(StoredStream {
         version: head.get::<_, i64>(0) as u64,
         header: Header { card: card(&head, 1), data: head.get(8) },
         rows: rows.iter().map(piece).collect(),

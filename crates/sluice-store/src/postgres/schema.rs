@@ -2,7 +2,7 @@
 //!
 //! A version that has been shipped is never edited; a change is a new step. Tables of a newer version are refused.
 
-use super::link::{Link, Session, Trouble};
+use super::link::{PostgresLink, PostgresSession, PostgresTrouble};
 use crate::StoreError;
 
 /// The steps; the stored version says how many are behind.
@@ -106,12 +106,12 @@ CREATE INDEX blob_use_digest ON blob_use (digest);
 const VERSION_2: &str = "ALTER TABLE owner ADD COLUMN followed bigint";
 
 /// Brings the tables up to date, or says why they cannot be used.
-pub(super) fn update(link: &mut Link) -> Result<(), StoreError> {
+pub(super) fn update(link: &mut PostgresLink) -> Result<(), StoreError> {
     let place = link.place().to_owned();
     let known = STEPS.len() as u32;
     let check = |found: u32| {
         let too_new = StoreError::TooNew { place: place.clone(), found, known };
-        if found > known { Err(Trouble::Store(too_new)) } else { Ok(found) }
+        if found > known { Err(PostgresTrouble::Store(too_new)) } else { Ok(found) }
     };
     // Asked first without changing anything: an engine may run as a role that must not make tables.
     if link.run(async |session| check(version(session).await?))? == known {
@@ -143,7 +143,7 @@ pub(super) fn update(link: &mut Link) -> Result<(), StoreError> {
 }
 
 /// The version of the tables; 0 if there are none.
-async fn version(session: &Session) -> Result<u32, Trouble> {
+async fn version(session: &PostgresSession) -> Result<u32, PostgresTrouble> {
     let there = "SELECT to_regclass('sluice.schema_version') IS NOT NULL";
     if !session.client.query_one(there, &[]).await?.get::<_, bool>(0) {
         return Ok(0);

@@ -10,9 +10,9 @@ use std::time::Duration;
 use futures_util::future::{join, join_all, join3};
 
 use super::columns::{Write, writes};
-use super::link::{Link, Session, Trouble};
-use super::plan::Plan;
-use crate::ownership::Owner;
+use super::link::{PostgresLink, PostgresSession, PostgresTrouble};
+use super::plan::BatchPlan;
+use crate::ownership::StoreOwner;
 use crate::{Append, Conflict, Cursor, Event, Ownership, StoreError, StreamId, Writer, admit};
 
 /// Read committed, said aloud: the server may have another default, and the versions must be read after the lock.
@@ -21,26 +21,26 @@ const LOCK_OWNER: &str = "SELECT position FROM owner WHERE epoch = $1 FOR UPDATE
 
 /// The writing side of a [`super::Postgres`].
 pub struct PostgresWriter {
-    link: Link,
+    link: PostgresLink,
     epoch: Option<u64>,
-    doubt: Option<Doubt>,
-    kept: Kept,
+    doubt: Option<CommitDoubt>,
+    kept: UnreportedAppends,
 }
 
 /// A batch whose commit was sent and not answered.
-struct Doubt {
+struct CommitDoubt {
     /// Where its first row of the log stands, if it is stored.
     position: i64,
     epoch: i64,
-    stored: Kept,
+    stored: UnreportedAppends,
 }
 
 /// Appends that are stored though nobody was told, by stream and expected version, with their events.
-type Kept = BTreeMap<(StreamId, u64), Vec<Event>>;
+type UnreportedAppends = BTreeMap<(StreamId, u64), Vec<Event>>;
 
 impl PostgresWriter {
-    pub(super) fn new(link: Link) -> PostgresWriter {
-        PostgresWriter { link, epoch: None, doubt: None, kept: Kept::new() }
+    pub(super) fn new(link: PostgresLink) -> PostgresWriter {
+        PostgresWriter { link, epoch: None, doubt: None, kept: UnreportedAppends::new() }
     }
 
     fn mine(&self) -> Result<i64, StoreError> {
@@ -76,11 +76,11 @@ impl Writer for PostgresWriter {
             session.client.batch_execute(BEGIN).await?;
             let answer = own(session, mine, owner, ttl).await?;
             session.client.batch_execute(if answer.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
-            answer.map_err(Trouble::Store)
+            answer.map_err(PostgresTrouble::Store)
         })?;
         if mine.is_none() {
             // Whatever was in doubt belongs to another time: the new owner loads everything anyway.
-            (self.doubt, self.kept) = (None, Kept::new());
+            (self.doubt, self.kept) = (None, UnreportedAppends::new());
         }
         self.epoch = Some(ownership.epoch);
         Ok(ownership)
@@ -102,15 +102,15 @@ impl Writer for PostgresWriter {
         let answers = link.run(async |session| {
             let Some((last, versions)) = begin(session, epoch, &batch).await? else {
                 session.client.batch_execute("ROLLBACK").await?;
-                return Err(Trouble::Store(StoreError::LostOwnership));
+                return Err(PostgresTrouble::Store(StoreError::LostOwnership));
             };
             let stored_before = |append: &Append| {
                 let events = kept.get(&(append.stream.clone(), append.expected))?;
                 (*events == append.events).then(|| append.version())
             };
-            let plan = Plan::of(&batch, versions, stored_before);
+            let plan = BatchPlan::of(&batch, versions, stored_before);
             let stored = plan.stored.iter().map(|it| ((it.stream.clone(), it.expected), it.events.clone()));
-            *doubt = Some(Doubt { position: last + 1, epoch, stored: stored.collect() });
+            *doubt = Some(CommitDoubt { position: last + 1, epoch, stored: stored.collect() });
             send_and_commit(session, &writes(&plan, epoch, last)).await?;
             *doubt = None;
             Ok(plan.answers)
@@ -138,7 +138,7 @@ impl Writer for PostgresWriter {
             session.client.batch_execute(BEGIN).await?;
             if session.client.query_opt(LOCK_OWNER, &[&epoch]).await?.is_none() {
                 session.client.batch_execute("ROLLBACK").await?;
-                return Err(Trouble::Store(StoreError::LostOwnership));
+                return Err(PostgresTrouble::Store(StoreError::LostOwnership));
             }
             let gone = forget(session, &names).await?;
             session.client.batch_execute("COMMIT").await?;
@@ -148,15 +148,15 @@ impl Writer for PostgresWriter {
 }
 
 async fn own(
-    session: &Session,
+    session: &PostgresSession,
     mine: Option<u64>,
     owner: &str,
     ttl: Duration,
-) -> Result<Result<Ownership, StoreError>, Trouble> {
+) -> Result<Result<Ownership, StoreError>, PostgresTrouble> {
     // The time of the database: engines on several machines need not agree on the hour.
     let sql = "SELECT epoch, name, until, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM owner FOR UPDATE";
     let row = session.client.query_one(sql, &[]).await?;
-    let mut stored = Owner { epoch: row.get::<_, i64>(0) as u64, name: row.get(1), until: row.get(2) };
+    let mut stored = StoreOwner { epoch: row.get::<_, i64>(0) as u64, name: row.get(1), until: row.get(2) };
     let ownership = match stored.take(mine, owner, row.get(3), ttl) {
         Ok(ownership) => ownership,
         Err(refusal) => return Ok(Err(refusal)),
@@ -168,10 +168,10 @@ async fn own(
 
 /// Begins a batch: the end of the log and the versions of the streams, or nothing if the epoch is another.
 async fn begin(
-    session: &mut Session,
+    session: &mut PostgresSession,
     epoch: i64,
     batch: &[Append],
-) -> Result<Option<(i64, BTreeMap<String, u64>)>, Trouble> {
+) -> Result<Option<(i64, BTreeMap<String, u64>)>, PostgresTrouble> {
     let lock = session.prepare(LOCK_OWNER).await?;
     let versions = session.prepare("SELECT id, version FROM stream WHERE id = ANY ($1::text[])").await?;
     let names: Vec<&str> = batch.iter().map(|append| append.stream.as_str()).collect();
@@ -188,7 +188,7 @@ async fn begin(
 
 /// Sends all statements and the commit together: one round trip. The first that failed is the one that matters; the
 /// commit behind it is then a rollback.
-async fn send_and_commit(session: &mut Session, writes: &[Write<'_>]) -> Result<(), Trouble> {
+async fn send_and_commit(session: &mut PostgresSession, writes: &[Write<'_>]) -> Result<(), PostgresTrouble> {
     let mut statements = Vec::with_capacity(writes.len());
     for write in writes {
         let values: Vec<_> =
@@ -206,7 +206,7 @@ async fn send_and_commit(session: &mut Session, writes: &[Write<'_>]) -> Result<
     Ok(committed?)
 }
 
-async fn forget(session: &Session, names: &[&str]) -> Result<usize, Trouble> {
+async fn forget(session: &PostgresSession, names: &[&str]) -> Result<usize, PostgresTrouble> {
     let client = &session.client;
     let sql = "DELETE FROM stream WHERE id = ANY ($1::text[]) AND NOT live RETURNING id";
     let gone: Vec<String> = client.query(sql, &[&names]).await?.into_iter().map(|row| row.get(0)).collect();
@@ -244,9 +244,9 @@ mod tests {
     }
 
     /// The doubt that a cut-off commit of these appends, at the beginning of the log, would leave.
-    fn doubt(appends: &[Append]) -> Option<Doubt> {
+    fn doubt(appends: &[Append]) -> Option<CommitDoubt> {
         let stored = appends.iter().map(|it| ((it.stream.clone(), it.expected), it.events.clone())).collect();
-        Some(Doubt { position: 1, epoch: 1, stored })
+        Some(CommitDoubt { position: 1, epoch: 1, stored })
     }
 
     #[test]

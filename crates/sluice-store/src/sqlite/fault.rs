@@ -18,17 +18,17 @@ const UNREADABLE: [i32; 4] =
 
 /// The file that messages name.
 #[derive(Clone, Debug)]
-pub(super) struct Place(PathBuf);
+pub(super) struct SqlitePath(PathBuf);
 
-impl fmt::Display for Place {
+impl fmt::Display for SqlitePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0.display())
     }
 }
 
-impl Place {
-    pub(super) fn new(path: &Path) -> Place {
-        Place(path.to_owned())
+impl SqlitePath {
+    pub(super) fn new(path: &Path) -> SqlitePath {
+        SqlitePath(path.to_owned())
     }
 
     pub(super) fn corrupt(&self, detail: impl Into<String>) -> StoreError {

@@ -18,40 +18,40 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags, open, statx};
 
-use super::fault::Place;
+use super::fault::SqlitePath;
 use super::schema;
 use crate::StoreError;
 
 /// Which file has a name, and how long it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Named {
+pub(super) struct SqliteFileId {
     id: (u32, u32, u64),
     bytes: u64,
     /// How many names the file has, in any folder.
     names: u32,
 }
 
-impl Named {
-    fn at(path: &Path) -> io::Result<Named> {
-        Ok(Named::of(statx(CWD, path, AtFlags::empty(), Named::ASKED)?))
+impl SqliteFileId {
+    fn at(path: &Path) -> io::Result<SqliteFileId> {
+        Ok(SqliteFileId::of(statx(CWD, path, AtFlags::empty(), SqliteFileId::ASKED)?))
     }
 
     /// The same of a file that is held: no path is walked, which is most of what asking costs.
-    fn held(file: &OwnedFd) -> io::Result<Named> {
-        Ok(Named::of(statx(file, "", AtFlags::EMPTY_PATH, Named::ASKED)?))
+    fn held(file: &OwnedFd) -> io::Result<SqliteFileId> {
+        Ok(SqliteFileId::of(statx(file, "", AtFlags::EMPTY_PATH, SqliteFileId::ASKED)?))
     }
 
     /// Asked for nothing else: a kernel that tells the time of a file's last change makes the next change of it a new time,
     /// and the sync after it a third longer.
     const ASKED: StatxFlags = StatxFlags::INO.union(StatxFlags::SIZE).union(StatxFlags::NLINK);
 
-    fn of(about: Statx) -> Named {
+    fn of(about: Statx) -> SqliteFileId {
         let id = (about.stx_dev_major, about.stx_dev_minor, about.stx_ino);
-        Named { id, bytes: about.stx_size, names: about.stx_nlink }
+        SqliteFileId { id, bytes: about.stx_size, names: about.stx_nlink }
     }
 
-    fn is_at(&self, path: &Path) -> Option<Named> {
-        Named::at(path).ok().filter(|now| now.id == self.id)
+    fn is_at(&self, path: &Path) -> Option<SqliteFileId> {
+        SqliteFileId::at(path).ok().filter(|now| now.id == self.id)
     }
 }
 
@@ -62,16 +62,16 @@ const FRAMES: usize = 4;
 
 /// The log that a writer writes to, held open by itself: a name that is taken away is seen in the file.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct SqliteWal {
     file: OwnedFd,
-    noted: Named,
+    noted: SqliteFileId,
 }
 
-impl Log {
-    fn open(path: &Path) -> io::Result<Log> {
+impl SqliteWal {
+    fn open(path: &Path) -> io::Result<SqliteWal> {
         let file = hold(path)?;
-        let noted = Named::held(&file)?;
-        Ok(Log { file, noted })
+        let noted = SqliteFileId::held(&file)?;
+        Ok(SqliteWal { file, noted })
     }
 }
 
@@ -93,9 +93,9 @@ pub(super) fn has_log(path: &Path) -> bool {
 /// What is known of the file. A caller locks this for a moment and never for as long as a copy takes: doors that wait for
 /// one do not turn any more, and the watchdog of the engine would end it in the middle.
 #[derive(Debug)]
-enum Standing {
+enum SqliteFileState {
     /// It has its name as far as anything here knows, and so does this log, once a writer has seen it.
-    Here { log: Option<Named> },
+    Here { log: Option<SqliteFileId> },
     /// It has lost its name, and a writer copies what is in it.
     Saving,
     /// What became of what was stored.
@@ -104,25 +104,25 @@ enum Standing {
 
 /// A file that a store is in. Whoever uses it holds this, and the last to let go of it tidies up.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct SqliteFile {
     path: PathBuf,
     log: PathBuf,
     file: OwnedFd,
-    id: Named,
-    standing: Mutex<Standing>,
+    id: SqliteFileId,
+    standing: Mutex<SqliteFileState>,
     /// The index of the log, once it had to be read.
     index: Mutex<Option<File>>,
     /// A reader has missed a name, which the next commit has to look at.
     is_missed: AtomicBool,
 }
 
-impl Held {
+impl SqliteFile {
     /// The file at this path, which has just been opened.
-    pub(super) fn new(path: &Path) -> io::Result<Held> {
-        let (file, standing) = (hold(path)?, Mutex::new(Standing::Here { log: None }));
-        let id = Named::held(&file)?;
+    pub(super) fn new(path: &Path) -> io::Result<SqliteFile> {
+        let (file, standing) = (hold(path)?, Mutex::new(SqliteFileState::Here { log: None }));
+        let id = SqliteFileId::held(&file)?;
         let (index, is_missed) = (Mutex::new(None), AtomicBool::new(false));
-        Ok(Held { path: path.to_owned(), log: log_of(path), file, id, standing, index, is_missed })
+        Ok(SqliteFile { path: path.to_owned(), log: log_of(path), file, id, standing, index, is_missed })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -133,11 +133,11 @@ impl Held {
         self.path.metadata().map_or(0, |about| about.len())
     }
 
-    pub(super) fn place(&self) -> Place {
-        Place::new(&self.path)
+    pub(super) fn place(&self) -> SqlitePath {
+        SqlitePath::new(&self.path)
     }
 
-    fn standing(&self) -> MutexGuard<'_, Standing> {
+    fn standing(&self) -> MutexGuard<'_, SqliteFileState> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -148,7 +148,7 @@ impl Held {
 
     /// Whether a log still holds what was written to it, as it is now. One that is shorter does, if all of it was brought into
     /// the file first, by whatever program.
-    fn is_whole(&self, noted: &Named, now: Option<Named>) -> bool {
+    fn is_whole(&self, noted: &SqliteFileId, now: Option<SqliteFileId>) -> bool {
         now.is_some_and(|now| now.bytes >= noted.bytes || self.is_brought_in().unwrap_or(false))
     }
 
@@ -168,9 +168,9 @@ impl Held {
     /// Whether what is read stands in the file of this name and its log. It answers at once, also while a copy is made.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let log = match &*self.standing() {
-            Standing::Here { log } => *log,
-            Standing::Saving => return Err(self.gone(SAVING.to_owned())),
-            Standing::Saved(became) => return Err(self.gone(became.clone())),
+            SqliteFileState::Here { log } => *log,
+            SqliteFileState::Saving => return Err(self.gone(SAVING.to_owned())),
+            SqliteFileState::Saved(became) => return Err(self.gone(became.clone())),
         };
         let has_log = || log.is_none_or(|noted| self.is_whole(&noted, noted.is_at(&self.log)));
         if self.has_its_name() && has_log() {
@@ -182,26 +182,27 @@ impl Held {
 
     /// Whether a writer may go on with its log: one that was emptied takes what is written next, and the file is ruined when
     /// that is brought into it.
-    pub(super) fn check_log(&self, connection: &Connection, log: Option<&Log>) -> Result<(), StoreError> {
-        let is_whole = |log: &Log| self.is_whole(&log.noted, Named::held(&log.file).ok().filter(|now| now.names > 0));
+    pub(super) fn check_log(&self, connection: &Connection, log: Option<&SqliteWal>) -> Result<(), StoreError> {
+        let is_whole =
+            |log: &SqliteWal| self.is_whole(&log.noted, SqliteFileId::held(&log.file).ok().filter(|now| now.names > 0));
         if log.is_none_or(is_whole) { Ok(()) } else { Err(self.lost(|| save(connection, &self.path))) }
     }
 
     /// Whether what was stored over this connection stands in a file and a log that have names; the log is noted, and stays
     /// for as long as the connection does. If it does not, it is saved, and this returns when it is.
-    pub(super) fn check_stored(&self, connection: &Connection, log: &mut Option<Log>) -> Result<(), StoreError> {
+    pub(super) fn check_stored(&self, connection: &Connection, log: &mut Option<SqliteWal>) -> Result<(), StoreError> {
         let noted = match log {
-            Some(log) => Named::held(&log.file).map(|now| log.noted = now),
-            None => Log::open(&self.log).map(|opened| *log = Some(opened)),
+            Some(log) => SqliteFileId::held(&log.file).map(|now| log.noted = now),
+            None => SqliteWal::open(&self.log).map(|opened| *log = Some(opened)),
         };
         let noted = noted.ok().and(log.as_ref()).map(|log| log.noted).filter(|noted| noted.names > 0);
-        let is_there = || Named::held(&self.file).is_ok_and(|now| now.names > 0 && now.bytes > 0);
+        let is_there = || SqliteFileId::held(&self.file).is_ok_and(|now| now.names > 0 && now.bytes > 0);
         let is_here = match (noted, is_there(), &mut *self.standing()) {
-            (Some(now), true, Standing::Here { log }) => {
+            (Some(now), true, SqliteFileState::Here { log }) => {
                 *log = Some(now);
                 true
             }
-            (_, _, Standing::Here { .. } | Standing::Saving | Standing::Saved(_)) => false,
+            (_, _, SqliteFileState::Here { .. } | SqliteFileState::Saving | SqliteFileState::Saved(_)) => false,
         };
         if !is_here {
             return Err(self.lost(|| save(connection, &self.path)));
@@ -218,21 +219,21 @@ impl Held {
     /// The file has lost its name: what is in it is saved, once.
     fn lost(&self, save: impl FnOnce() -> Result<PathBuf, String>) -> StoreError {
         match &mut *self.standing() {
-            standing @ Standing::Here { .. } => *standing = Standing::Saving,
-            Standing::Saving => return self.gone(SAVING.to_owned()),
-            Standing::Saved(became) => return self.gone(became.clone()),
+            standing @ SqliteFileState::Here { .. } => *standing = SqliteFileState::Saving,
+            SqliteFileState::Saving => return self.gone(SAVING.to_owned()),
+            SqliteFileState::Saved(became) => return self.gone(became.clone()),
         }
         let became = match save() {
             Ok(to) => format!("what was stored is saved in {}", to.display()),
             Err(why) => format!("what was stored cannot be saved beside it ({why})"),
         };
-        *self.standing() = Standing::Saved(became.clone());
+        *self.standing() = SqliteFileState::Saved(became.clone());
         self.gone(became)
     }
 
     /// A writer is gone. Without one the next to tidy up may take the log away.
     pub(super) fn without_writer(&self) {
-        if let Standing::Here { log } = &mut *self.standing() {
+        if let SqliteFileState::Here { log } = &mut *self.standing() {
             *log = None;
         }
     }
@@ -245,7 +246,7 @@ impl Held {
 /// What is said of what was stored until it is known what became of it.
 const SAVING: &str = "what was stored is being saved beside it";
 
-impl Drop for Held {
+impl Drop for SqliteFile {
     /// Whoever closes the file last brings the log into it and removes the log, unless the store was not given up: then the
     /// next to open it wants to see that nothing is missing.
     fn drop(&mut self) {
@@ -303,7 +304,7 @@ const MOST_SAVED: u32 = 1000;
 
 /// Copies everything as it is at this moment to a file that is new or empty, while others go on writing.
 pub(super) fn copy(from: &Connection, to: &Path) -> Result<(), StoreError> {
-    let place = Place::new(to);
+    let place = SqlitePath::new(to);
     let target = to.to_str().ok_or_else(|| StoreError::Address(to.display().to_string()))?;
     // Not the page-by-page interface: it starts again whenever the writer commits, so it may never end.
     let made = from.execute("VACUUM INTO ?1", [target]).and_then(|_| {
@@ -327,7 +328,7 @@ mod tests {
     fn store(folder: &Path) -> (PathBuf, Connection) {
         let path = folder.join("store.db");
         let connection = Connection::open(&path).unwrap();
-        schema::update(&mut Connection::open(&path).unwrap(), &Place::new(&path)).unwrap();
+        schema::update(&mut Connection::open(&path).unwrap(), &SqlitePath::new(&path)).unwrap();
         (path, connection)
     }
 
@@ -335,7 +336,7 @@ mod tests {
     fn while_a_copy_is_made_every_check_answers_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let (path, _) = store(folder.path());
-        let held = Held::new(&path).unwrap();
+        let held = SqliteFile::new(&path).unwrap();
         fs::remove_file(&path).unwrap();
         let ((begun, began), (go, let_go)) = (mpsc::channel(), mpsc::channel::<()>());
         std::thread::scope(|scope| {

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row};
 
 use super::reader::{CARD_COLUMNS, HEADER_OF_STREAM, card};
 use super::sums::header_sum;
-use crate::{Damage, Header, Order, Page, PageKey, Query, StreamId, Summary};
+use crate::{Damage, Header, Order, Page, PageKey, Query, StreamId, StreamSummary};
 
 pub(super) fn list(connection: &Connection, query: &Query) -> Result<Page, rusqlite::Error> {
     let mut conditions = Vec::new();
@@ -65,11 +65,11 @@ pub(super) fn list(connection: &Connection, query: &Query) -> Result<Page, rusql
 }
 
 /// What a row shows; `None` if it is not what was written.
-fn summary(row: &Row<'_>) -> Result<Option<Summary>, rusqlite::Error> {
+fn summary(row: &Row<'_>) -> Result<Option<StreamSummary>, rusqlite::Error> {
     let (stream, version) = (StreamId(row.get(0)?), row.get::<_, i64>(1)? as u64);
     let header = Header { card: card(row, 2)?, data: row.get(9)? };
     let is_whole = header_sum(&stream, version, &header) == row.get::<_, i64>(10)?;
-    Ok(is_whole.then_some(Summary { stream, version, card: header.card }))
+    Ok(is_whole.then_some(StreamSummary { stream, version, card: header.card }))
 }
 
 fn damage(row: &Row<'_>, why: &str) -> Damage {

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::fault::Place;
-use super::held::Held;
+use super::fault::SqlitePath;
+use super::held::SqliteFile;
 use super::list;
 use super::sums::{LogRow, effect_sum, header_sum, lease_sum, row_sum, sum, timer_sum};
 use crate::record::beyond;
 use crate::{
-    Card, Cursor, Digest, Effect, Event, Header, LARGEST_PAGE, Lease, Logged, OpenEffect, Page, Query, Reader, RowKey,
-    StoreError, Stored, StreamId, Summary, codec,
+    Card, Cursor, Digest, Effect, Event, Header, LARGEST_PAGE, Lease, LoggedEvent, OpenEffect, Page, Query, Reader,
+    RowKey, StoreError, StoredStream, StreamId, StreamSummary, codec,
 };
 
 /// The columns that make a card, in the order in which [`card`] takes them.
@@ -62,12 +62,12 @@ const LATEST_EVENTS: &str = "SELECT position, stream, first, count, events, sum 
 /// The reading side of a [`super::Sqlite`].
 pub struct SqliteReader {
     connection: Connection,
-    _file: Arc<Held>,
-    place: Place,
+    _file: Arc<SqliteFile>,
+    place: SqlitePath,
 }
 
 impl SqliteReader {
-    pub(super) fn new(connection: Connection, file: Arc<Held>) -> SqliteReader {
+    pub(super) fn new(connection: Connection, file: Arc<SqliteFile>) -> SqliteReader {
         SqliteReader { connection, place: file.place(), _file: file }
     }
 
@@ -80,7 +80,7 @@ impl SqliteReader {
     }
 
     /// Rows, effects and timers of a stream, in the order in which they stand.
-    fn parts(&self, number: i64, stored: &mut Stored) -> Result<(), StoreError> {
+    fn parts(&self, number: i64, stored: &mut StoredStream) -> Result<(), StoreError> {
         let sql = "SELECT what, key, data, sum, time, kind, holder, version FROM part WHERE stream = ?1 AND what < 3
              ORDER BY what, key";
         let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
@@ -113,7 +113,7 @@ impl SqliteReader {
         Ok(())
     }
 
-    fn stored(&self, stream: &StreamId) -> Result<Option<Stored>, StoreError> {
+    fn stored(&self, stream: &StreamId) -> Result<Option<StoredStream>, StoreError> {
         let find = || {
             let sql = format!(
                 "SELECT number, header.version, {CARD_COLUMNS}, header.data, header.sum
@@ -127,7 +127,7 @@ impl SqliteReader {
         };
         let Some((number, version, header, should)) = find().map_err(self.fault())? else { return Ok(None) };
         self.check("a header", header_sum(stream, version, &header), should)?;
-        let mut stored = Stored { version, header, rows: Vec::new(), effects: Vec::new(), timers: Vec::new() };
+        let mut stored = StoredStream { version, header, rows: Vec::new(), effects: Vec::new(), timers: Vec::new() };
         self.parts(number, &mut stored)?;
         Ok(Some(stored))
     }
@@ -197,16 +197,16 @@ impl SqliteReader {
 }
 
 impl Reader for SqliteReader {
-    fn load(&mut self, stream: &StreamId) -> Result<Option<Stored>, StoreError> {
+    fn load(&mut self, stream: &StreamId) -> Result<Option<StoredStream>, StoreError> {
         self.of(stream, self.snapshot(|| self.stored(stream)))
     }
 
-    fn summary(&mut self, stream: &StreamId) -> Result<Option<Summary>, StoreError> {
+    fn summary(&mut self, stream: &StreamId) -> Result<Option<StreamSummary>, StoreError> {
         let read = || {
             let sql = format!("SELECT header.version, {CARD_COLUMNS} FROM stream {HEADER_OF_STREAM} WHERE id = ?1");
             let summary = |row: &Row<'_>| {
                 let version = row.get::<_, i64>(0)? as u64;
-                Ok(Summary { stream: stream.clone(), version, card: card(row, 1)? })
+                Ok(StreamSummary { stream: stream.clone(), version, card: card(row, 1)? })
             };
             self.connection.prepare_cached(&sql)?.query_row([stream.as_str()], summary).optional()
         };
@@ -217,7 +217,7 @@ impl Reader for SqliteReader {
         self.of(stream, self.snapshot(|| self.events(stream, after, limit)))
     }
 
-    fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<Logged>, StoreError> {
+    fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<LoggedEvent>, StoreError> {
         let sql = "SELECT log.position, log.stream, log.first, log.count, log.events, log.sum, stream.id
              FROM log LEFT JOIN stream ON stream.number = log.stream
              WHERE position >= coalesce((SELECT max(position) FROM log WHERE position <= ?1), 0) ORDER BY position";
@@ -240,14 +240,14 @@ impl Reader for SqliteReader {
                 (Ok((first, events)), Some(stream)) => {
                     let places = (position..).zip(first..).zip(events);
                     log.extend(places.filter(|((place, _), _)| *place > after.0).map(|((place, number), event)| {
-                        Logged { cursor: Cursor(place), stream: stream.clone(), number, event }
+                        LoggedEvent { cursor: Cursor(place), stream: stream.clone(), number, event }
                     }));
                 }
                 // It is named, and whoever reads goes on behind it.
                 (read, stream) if position > after.0 => {
                     let why = read.err().unwrap_or_else(|| "a row of no stream".to_owned());
                     let number = row.get::<_, i64>(2).unwrap_or_default() as u64;
-                    log.push(Logged::damaged(Cursor(position), stream, number, &why));
+                    log.push(LoggedEvent::damaged(Cursor(position), stream, number, &why));
                 }
                 (_, _) => {}
             }

@@ -4,7 +4,7 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::fault::Place;
+use super::fault::SqlitePath;
 use crate::StoreError;
 
 /// Says in the file that it is ours: `SLUC`.
@@ -121,7 +121,7 @@ pub(super) fn give_up(connection: &Connection) -> Result<(), rusqlite::Error> {
 }
 
 /// Brings a file up to date, or says why it cannot be used.
-pub(super) fn update(connection: &mut Connection, place: &Place) -> Result<(), StoreError> {
+pub(super) fn update(connection: &mut Connection, place: &SqlitePath) -> Result<(), StoreError> {
     let fault = |error| place.fault(error);
     let known = STEPS.len() as u32;
     let found = version(connection, place)?;
@@ -148,7 +148,7 @@ pub(super) fn update(connection: &mut Connection, place: &Place) -> Result<(), S
 }
 
 /// The version of the schema; 0 for an empty file.
-fn version(connection: &Connection, place: &Place) -> Result<u32, StoreError> {
+fn version(connection: &Connection, place: &SqlitePath) -> Result<u32, StoreError> {
     let number =
         |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(|error| place.fault(error));
     let application = number("PRAGMA application_id")?;

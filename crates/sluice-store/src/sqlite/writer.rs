@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::fault::Place;
-use super::held::{Held, Log};
+use super::fault::SqlitePath;
+use super::held::{SqliteFile, SqliteWal};
 use crate::memory::system_time;
-use crate::ownership::Owner;
+use crate::ownership::StoreOwner;
 use crate::{Append, Conflict, Cursor, Ownership, StoreError, StreamId, Writer, admit};
-use knowledge::Knowledge;
-use statements::Statements;
+use knowledge::WriterKnowledge;
+use statements::SqliteStatements;
 
 /// How many rows of the log its index may lag behind: whoever asks for a history looks through so many at most.
 const MOST_BEHIND: u64 = 64;
@@ -25,18 +25,18 @@ const MOST_BEHIND: u64 = 64;
 /// The writing side of a [`super::Sqlite`].
 pub struct SqliteWriter {
     connection: Connection,
-    file: Arc<Held>,
-    log: Option<Log>,
-    place: Place,
+    file: Arc<SqliteFile>,
+    log: Option<SqliteWal>,
+    place: SqlitePath,
     epoch: Option<u64>,
-    knowledge: Knowledge,
+    knowledge: WriterKnowledge,
     /// The file itself says that it is in use, and not only its log.
     is_marked: bool,
 }
 
 impl SqliteWriter {
-    pub(super) fn new(connection: Connection, file: Arc<Held>) -> SqliteWriter {
-        let (place, knowledge) = (file.place(), Knowledge::default());
+    pub(super) fn new(connection: Connection, file: Arc<SqliteFile>) -> SqliteWriter {
+        let (place, knowledge) = (file.place(), WriterKnowledge::default());
         SqliteWriter { connection, file, log: None, place, epoch: None, knowledge, is_marked: false }
     }
 
@@ -55,7 +55,7 @@ impl SqliteWriter {
     /// Not the driver's own transactions: they parse their statements anew each time.
     fn commit<T>(
         &mut self,
-        work: impl FnOnce(&Connection, &mut Knowledge) -> Result<T, StoreError>,
+        work: impl FnOnce(&Connection, &mut WriterKnowledge) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let (place, connection) = (&self.place, &self.connection);
         let say = |sql: &str| {
@@ -131,7 +131,7 @@ impl Writer for SqliteWriter {
         let (place, mine) = (self.place.clone(), self.mine()?);
         self.commit(|connection, knowledge| {
             check_epoch(connection, mine, &place)?;
-            let mut statements = Statements::new(connection);
+            let mut statements = SqliteStatements::new(connection);
             let mut answers = Vec::with_capacity(batch.len());
             for append in &batch {
                 answers.push(statements.append(append, knowledge, &place)?);
@@ -171,19 +171,19 @@ impl Writer for SqliteWriter {
     }
 }
 
-fn read_owner(connection: &Connection) -> Result<Owner, rusqlite::Error> {
+fn read_owner(connection: &Connection) -> Result<StoreOwner, rusqlite::Error> {
     connection.query_row("SELECT epoch, name, until FROM owner", [], |row| {
-        Ok(Owner { epoch: row.get::<_, i64>(0)? as u64, name: row.get(1)?, until: row.get(2)? })
+        Ok(StoreOwner { epoch: row.get::<_, i64>(0)? as u64, name: row.get(1)?, until: row.get(2)? })
     })
 }
 
-fn write_owner(connection: &Connection, owner: &Owner) -> Result<(), rusqlite::Error> {
+fn write_owner(connection: &Connection, owner: &StoreOwner) -> Result<(), rusqlite::Error> {
     let sql = "UPDATE owner SET epoch = ?1, name = ?2, until = ?3, in_use = 1";
     connection.execute(sql, params![owner.epoch as i64, owner.name, owner.until])?;
     Ok(())
 }
 
-fn check_epoch(connection: &Connection, mine: u64, place: &Place) -> Result<(), StoreError> {
+fn check_epoch(connection: &Connection, mine: u64, place: &SqlitePath) -> Result<(), StoreError> {
     let epoch = || connection.prepare_cached("SELECT epoch FROM owner")?.query_row([], |row| row.get::<_, i64>(0));
     let epoch = epoch().map_err(|error| place.fault(error))?;
     if epoch as u64 == mine { Ok(()) } else { Err(StoreError::LostOwnership) }

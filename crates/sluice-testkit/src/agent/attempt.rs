@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::{Agent, Stop};
+use super::{DemoAgent, DemoStop};
 
-impl Agent {
+impl DemoAgent {
     /// Counts this start and says which it is. Without git the engine's own count serves.
-    pub(super) fn count_attempt(&self) -> Result<u32, Stop> {
+    pub(super) fn count_attempt(&self) -> Result<u32, DemoStop> {
         let Some(folder) = self.notes_folder() else {
             return Ok(self.variable("SLUICE_ATTEMPT").and_then(|text| text.parse().ok()).unwrap_or(1));
         };
@@ -19,7 +19,7 @@ impl Agent {
         let attempt = before.unwrap_or(0).saturating_add(1);
         std::fs::create_dir_all(&folder)
             .and_then(|()| std::fs::write(&file, format!("{attempt}\n")))
-            .map_err(|error| Stop::error(&file.display().to_string(), error))?;
+            .map_err(|error| DemoStop::error(&file.display().to_string(), error))?;
         Ok(attempt)
     }
 

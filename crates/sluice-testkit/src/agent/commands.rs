@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::process::{Command, Output, Stdio};
 
-use super::{Agent, Stop};
+use super::{DemoAgent, DemoStop};
 
-impl Agent {
+impl DemoAgent {
     /// Runs git, and fails with it.
-    pub(super) fn git(&self, words: &[String]) -> Result<String, Stop> {
+    pub(super) fn git(&self, words: &[String]) -> Result<String, DemoStop> {
         let words: Vec<String> = words.iter().map(|word| self.filled(word)).collect();
         let output = self.call(OsString::from("git"), &words)?;
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -16,7 +16,7 @@ impl Agent {
         }
         self.print(&String::from_utf8_lossy(&output.stderr))?;
         self.say(&format!("git {} failed", words.join(" ")))?;
-        Err(Stop::Exit(1))
+        Err(DemoStop::Exit(1))
     }
 
     /// What git answers, if it does.
@@ -27,7 +27,7 @@ impl Agent {
     }
 
     /// Runs `sluice`. When it refuses, the agent ends with its exit status.
-    pub(super) fn sluice(&self, words: &[String]) -> Result<(), Stop> {
+    pub(super) fn sluice(&self, words: &[String]) -> Result<(), DemoStop> {
         let words: Vec<String> = words.iter().map(|word| self.filled(word)).collect();
         let program = self.variable("SLUICE_BIN").unwrap_or_else(|| "sluice".to_owned());
         self.say(&format!("$ sluice {}", words.join(" ")))?;
@@ -36,12 +36,12 @@ impl Agent {
         self.print(&String::from_utf8_lossy(&output.stderr))?;
         match output.status.code() {
             Some(0) => Ok(()),
-            code => Err(Stop::Exit(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))),
+            code => Err(DemoStop::Exit(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))),
         }
     }
 
     /// Moves the task.
-    pub(super) fn update(&self, status: &str) -> Result<(), Stop> {
+    pub(super) fn update(&self, status: &str) -> Result<(), DemoStop> {
         self.sluice(&["task", "update", "--status", status].map(str::to_owned))
     }
 
@@ -50,11 +50,11 @@ impl Agent {
         word.strip_prefix('$').and_then(|name| self.variable(name)).unwrap_or_else(|| word.to_owned())
     }
 
-    fn call(&self, program: OsString, words: &[String]) -> Result<Output, Stop> {
+    fn call(&self, program: OsString, words: &[String]) -> Result<Output, DemoStop> {
         let mut command = Command::new(&program);
         command.args(words).current_dir(&self.folder).env_clear().envs(&self.environment);
         // What is typed is for the agent, not for what it calls.
         command.stdin(Stdio::null());
-        command.output().map_err(|error| Stop::error(&program.to_string_lossy(), error))
+        command.output().map_err(|error| DemoStop::error(&program.to_string_lossy(), error))
     }
 }

@@ -2,30 +2,30 @@
 
 use std::io::BufRead;
 
-use super::prompt::Kind;
+use super::prompt::DemoPromptKind;
 use super::task::TaskText;
-use super::{Agent, Stop};
+use super::{DemoAgent, DemoStop};
 
-impl Agent {
+impl DemoAgent {
     /// What the prompt asks for.
-    pub(super) fn work(&mut self) -> Result<(), Stop> {
+    pub(super) fn work(&mut self) -> Result<(), DemoStop> {
         if self.first.is_none() {
             return self.step();
         }
         let has_no_summary = self.field("summary").is_none();
         match self.prompt.kind(&self.role) {
-            Kind::Review => self.review(true, None),
-            Kind::Clarify => self.clarify(),
-            Kind::Work if has_no_summary => self.clarify(),
-            Kind::Stuck if self.prompt.waits_for_a_person() => {
+            DemoPromptKind::Review => self.review(true, None),
+            DemoPromptKind::Clarify => self.clarify(),
+            DemoPromptKind::Work if has_no_summary => self.clarify(),
+            DemoPromptKind::Stuck if self.prompt.waits_for_a_person() => {
                 self.say("This task is stuck. What shall I do?")?;
                 if self.notification()?.is_none() {
                     return Ok(());
                 }
                 self.build()
             }
-            Kind::Stuck => self.build(),
-            Kind::Work => {
+            DemoPromptKind::Stuck => self.build(),
+            DemoPromptKind::Work => {
                 let status = self.field("status").or_else(|| self.prompt.field("Status").map(str::to_owned));
                 match status.as_deref() {
                     Some("planning") => self.plan().and_then(|()| self.build())?,
@@ -38,7 +38,7 @@ impl Agent {
     }
 
     /// A step of a run: the change, if one is asked for, and an answer like the example in the prompt.
-    fn step(&mut self) -> Result<(), Stop> {
+    fn step(&mut self) -> Result<(), DemoStop> {
         let judges = ["reviewer", "planner", "arbiter", "judge"].contains(&self.role.as_str());
         if self.prompt.asks_for_commits() && !judges && self.ask_git(&["rev-parse", "--git-dir"]).is_some() {
             self.change_and_commit(None)?;
@@ -46,14 +46,16 @@ impl Agent {
         let answer = self.prompt.example().unwrap_or_else(|| {
             let summary = format!("The {} has done what was asked, attempt {}.", self.role, self.attempt);
             match self.prompt.kind(&self.role) {
-                Kind::Review => serde_json::json!({"summary": summary, "result": "PASS"}),
-                Kind::Clarify | Kind::Stuck | Kind::Work => serde_json::json!({ "summary": summary }),
+                DemoPromptKind::Review => serde_json::json!({"summary": summary, "result": "PASS"}),
+                DemoPromptKind::Clarify | DemoPromptKind::Stuck | DemoPromptKind::Work => {
+                    serde_json::json!({ "summary": summary })
+                }
             }
         });
         self.print(&format!("```json\n{answer}\n```\n"))
     }
 
-    fn clarify(&mut self) -> Result<(), Stop> {
+    fn clarify(&mut self) -> Result<(), DemoStop> {
         self.write_section("Questions", None, false)?;
         let is_there = self.field("status").as_deref() == Some("clarification");
         if !is_there && self.prompt.names_status("clarification") {
@@ -72,12 +74,12 @@ impl Agent {
         self.stay()
     }
 
-    fn plan(&mut self) -> Result<(), Stop> {
+    fn plan(&mut self) -> Result<(), DemoStop> {
         self.write_section("Plan", None, false)?;
         self.update("working")
     }
 
-    fn build(&mut self) -> Result<(), Stop> {
+    fn build(&mut self) -> Result<(), DemoStop> {
         self.change_and_commit(None)?;
         self.write_section("Handoff", None, false)?;
         match self.prompt.handover() {
@@ -87,7 +89,7 @@ impl Agent {
     }
 
     /// Waits for messages and does what they ask, until nobody can send one any more.
-    fn stay(&mut self) -> Result<(), Stop> {
+    fn stay(&mut self) -> Result<(), DemoStop> {
         if !self.prompt.stays() {
             return Ok(());
         }
@@ -102,7 +104,7 @@ impl Agent {
     }
 
     /// Judges the work, and moves the task where the verdict leads.
-    pub(super) fn review(&mut self, pass: bool, text: Option<&str>) -> Result<(), Stop> {
+    pub(super) fn review(&mut self, pass: bool, text: Option<&str>) -> Result<(), DemoStop> {
         let word = if pass { "PASS" } else { "FAIL" };
         let round = self.field("review_round").or_else(|| self.prompt.field("Review round").map(str::to_owned));
         let round = round.and_then(|text| text.parse::<u32>().ok()).unwrap_or(1);
@@ -127,8 +129,8 @@ impl Agent {
     }
 
     /// Writes a section by writing the whole file, with the frontmatter as it was when the agent first read it.
-    pub(super) fn write_section(&mut self, section: &str, text: Option<&str>, stale: bool) -> Result<(), Stop> {
-        let first = self.first.clone().ok_or_else(|| Stop::Error("there is no TASK.md to write to".to_owned()))?;
+    pub(super) fn write_section(&mut self, section: &str, text: Option<&str>, stale: bool) -> Result<(), DemoStop> {
+        let first = self.first.clone().ok_or_else(|| DemoStop::Error("there is no TASK.md to write to".to_owned()))?;
         let now = TaskText::read(&self.folder)?.filter(|_| !stale).unwrap_or_else(|| first.clone());
         let mut task = TaskText { frontmatter: first.frontmatter, body: now.body };
         let text = text.map_or_else(|| self.words_for(section), str::to_owned);
@@ -152,7 +154,7 @@ impl Agent {
         }
     }
 
-    pub(super) fn edit(&self, path: &str, text: Option<&str>) -> Result<(), Stop> {
+    pub(super) fn edit(&self, path: &str, text: Option<&str>) -> Result<(), DemoStop> {
         let file = self.folder.join(path);
         let before = std::fs::read_to_string(&file).unwrap_or_default();
         let text =
@@ -160,10 +162,10 @@ impl Agent {
         let parent = file.parent().map_or(Ok(()), std::fs::create_dir_all);
         parent
             .and_then(|()| std::fs::write(&file, format!("{before}{text}\n")))
-            .map_err(|error| Stop::error(path, error))
+            .map_err(|error| DemoStop::error(path, error))
     }
 
-    pub(super) fn change_and_commit(&self, message: Option<&str>) -> Result<(), Stop> {
+    pub(super) fn change_and_commit(&self, message: Option<&str>) -> Result<(), DemoStop> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         if self.git(&words(&["status", "--porcelain"]))?.is_empty() {
             self.edit(&self.file(), None)?;
@@ -176,11 +178,13 @@ impl Agent {
     }
 
     /// A line that somebody has typed; `None` when nobody can any more.
-    pub(super) fn notification(&self) -> Result<Option<String>, Stop> {
+    pub(super) fn notification(&self) -> Result<Option<String>, DemoStop> {
         loop {
             let mut line = Vec::new();
-            let read =
-                std::io::stdin().lock().read_until(b'\n', &mut line).map_err(|error| Stop::error("stdin", error))?;
+            let read = std::io::stdin()
+                .lock()
+                .read_until(b'\n', &mut line)
+                .map_err(|error| DemoStop::error("stdin", error))?;
             if read == 0 {
                 return Ok(None);
             }

@@ -9,10 +9,10 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use super::script::Misbehaviour;
 use super::task::TaskText;
-use super::{Agent, Stop};
+use super::{DemoAgent, DemoStop};
 
-impl Agent {
-    pub(super) fn misbehave(&mut self, how: &Misbehaviour, index: usize) -> Result<(), Stop> {
+impl DemoAgent {
+    pub(super) fn misbehave(&mut self, how: &Misbehaviour, index: usize) -> Result<(), DemoStop> {
         match how {
             Misbehaviour::Crash(signal) => crash(signal),
             Misbehaviour::Hang => loop {
@@ -28,7 +28,7 @@ impl Agent {
                 (0..*megabytes).try_for_each(|_| self.print(&block))
             }
             Misbehaviour::Forge { key, value } => {
-                let missing = || Stop::Error("there is no TASK.md to forge".to_owned());
+                let missing = || DemoStop::Error("there is no TASK.md to forge".to_owned());
                 let mut task = TaskText::read(&self.folder)?.ok_or_else(missing)?;
                 task.forge(key, value);
                 task.write(&self.folder)?;
@@ -39,24 +39,24 @@ impl Agent {
     }
 
     /// A signal can only be ignored from before the program starts: a shell ignores it and becomes this agent again.
-    fn start_anew_without_ears(&self, index: usize) -> Result<(), Stop> {
-        let program = std::env::current_exe().map_err(|error| Stop::error("my own program", error))?;
+    fn start_anew_without_ears(&self, index: usize) -> Result<(), DemoStop> {
+        let program = std::env::current_exe().map_err(|error| DemoStop::error("my own program", error))?;
         let notes = self.notes_folder().unwrap_or_else(std::env::temp_dir);
         let prompt = notes.join(format!("prompt-{}.md", std::process::id()));
         std::fs::create_dir_all(&notes)
             .and_then(|()| std::fs::write(&prompt, &self.prompt.text))
-            .map_err(|error| Stop::error("my notes", error))?;
+            .map_err(|error| DemoStop::error("my notes", error))?;
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' TERM INT HUP; exec \"$0\" \"$@\""]).arg(program);
         command.args(std::env::args_os().skip(1)).arg("--prompt-file").arg(prompt);
         command.args(["--resume-at".to_owned(), (index + 1).to_string()]);
         command.args(["--attempt".to_owned(), self.attempt.to_string()]);
         command.env_clear().envs(&self.environment).current_dir(&self.folder);
-        Err(Stop::error("sh", command.exec()))
+        Err(DemoStop::error("sh", command.exec()))
     }
 
     /// A process in a session of its own, which outlives the agent until somebody ends it.
-    fn leave_daemon(&self, path: Option<&str>) -> Result<(), Stop> {
+    fn leave_daemon(&self, path: Option<&str>) -> Result<(), DemoStop> {
         let mut command = Command::new("setsid");
         command.args(["sh", "-c", "echo $$; exec tail -f /dev/null </dev/null >/dev/null 2>&1"]);
         command.env_clear().envs(&self.environment).current_dir(&self.folder);
@@ -65,21 +65,21 @@ impl Agent {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|error| Stop::error("setsid", error))?;
+            .map_err(|error| DemoStop::error("setsid", error))?;
         let mut number = String::new();
         if let Some(out) = child.stdout.take() {
-            BufReader::new(out).read_line(&mut number).map_err(|error| Stop::error("the daemon", error))?;
+            BufReader::new(out).read_line(&mut number).map_err(|error| DemoStop::error("the daemon", error))?;
         }
         if let Some(path) = path {
-            std::fs::write(self.folder.join(path), &number).map_err(|error| Stop::error(path, error))?;
+            std::fs::write(self.folder.join(path), &number).map_err(|error| DemoStop::error(path, error))?;
         }
         self.say(&format!("left a daemon, process {}", number.trim()))
     }
 
-    fn touch_main(&self, what: &str) -> Result<(), Stop> {
+    fn touch_main(&self, what: &str) -> Result<(), DemoStop> {
         let common = self.ask_git(&["rev-parse", "--path-format=absolute", "--git-common-dir"]);
         let main = common.map(PathBuf::from).and_then(|folder| folder.parent().map(Path::to_owned));
-        let main = main.ok_or_else(|| Stop::Error("there is no main checkout".to_owned()))?;
+        let main = main.ok_or_else(|| DemoStop::Error("there is no main checkout".to_owned()))?;
         let name = "touched-by-demo.md";
         let at = |words: &[&str]| {
             let words = ["-C", main.to_str().unwrap_or(".")].into_iter().chain(words.iter().copied());
@@ -87,7 +87,8 @@ impl Agent {
         };
         let who = ["-c", "user.name=Demo Agent", "-c", "user.email=demo@example.invalid"];
         if what != "head" {
-            std::fs::write(main.join(name), "by mistake\n").map_err(|error| Stop::error("the main checkout", error))?;
+            std::fs::write(main.join(name), "by mistake\n")
+                .map_err(|error| DemoStop::error("the main checkout", error))?;
         }
         match what {
             "index" => at(&["add", "--", name])?,
@@ -99,16 +100,16 @@ impl Agent {
     }
 }
 
-fn crash(signal: &str) -> Result<(), Stop> {
+fn crash(signal: &str) -> Result<(), DemoStop> {
     let signal = match signal.trim_start_matches("SIG") {
         "KILL" => Signal::KILL,
         "TERM" => Signal::TERM,
         "SEGV" => Signal::SEGV,
         "ABRT" => Signal::ABORT,
-        other => return Err(Stop::Error(format!("I do not know the signal {other}"))),
+        other => return Err(DemoStop::Error(format!("I do not know the signal {other}"))),
     };
     // Rust's runtime catches the first SEGV to see whether a stack has overflowed; the next one counts.
     loop {
-        kill_process(getpid(), signal).map_err(|error| Stop::error("crash", error))?;
+        kill_process(getpid(), signal).map_err(|error| DemoStop::error("crash", error))?;
     }
 }

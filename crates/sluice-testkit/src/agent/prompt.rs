@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 /// A prompt.
-pub(super) struct Prompt {
+pub(super) struct DemoPrompt {
     pub(super) text: String,
 }
 
 /// What kind of work is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DemoPromptKind {
     /// Judge.
     Review,
     /// Ask, wait for a person, then work.
@@ -20,9 +20,9 @@ pub(super) enum Kind {
     Work,
 }
 
-impl Prompt {
-    pub(super) fn new(text: String) -> Prompt {
-        Prompt { text }
+impl DemoPrompt {
+    pub(super) fn new(text: String) -> DemoPrompt {
+        DemoPrompt { text }
     }
 
     fn says(&self, words: &str) -> bool {
@@ -33,16 +33,16 @@ impl Prompt {
         if self.text.trim_start().starts_with("# Review") { "reviewer" } else { "worker" }
     }
 
-    pub(super) fn kind(&self, role: &str) -> Kind {
+    pub(super) fn kind(&self, role: &str) -> DemoPromptKind {
         let title = self.text.trim_start().lines().next().unwrap_or_default();
         if role == "reviewer" || title.starts_with("# Review") {
-            Kind::Review
+            DemoPromptKind::Review
         } else if title.contains("Stuck") {
-            Kind::Stuck
+            DemoPromptKind::Stuck
         } else if title.starts_with("# Task to be made clear") || self.says("unclear. Write ## Questions") {
-            Kind::Clarify
+            DemoPromptKind::Clarify
         } else {
-            Kind::Work
+            DemoPromptKind::Work
         }
     }
 

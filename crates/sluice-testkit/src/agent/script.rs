@@ -9,30 +9,30 @@ use words::{pieces, words};
 
 /// What an agent is told to do, by role and attempt.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Script {
-    sections: Vec<Section>,
+pub(super) struct DemoScript {
+    sections: Vec<DemoSection>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Section {
+struct DemoSection {
     /// `None` is any role.
     role: Option<String>,
     first: u32,
     /// `None` is without end.
     last: Option<u32>,
-    steps: Vec<Step>,
+    steps: Vec<DemoStep>,
 }
 
 /// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Step {
-    pub(super) verb: Verb,
-    pub(super) expectation: Expectation,
+pub(super) struct DemoStep {
+    pub(super) verb: DemoVerb,
+    pub(super) expectation: DemoExpectation,
 }
 
 /// How a step is expected to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expectation {
+pub(super) enum DemoExpectation {
     /// It is done; if not, the agent ends.
     Done,
     /// It does not matter.
@@ -43,7 +43,7 @@ pub(super) enum Expectation {
 
 /// What is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(super) enum DemoVerb {
     Work,
     Commit(Option<String>),
     Edit { path: String, text: Option<String> },
@@ -76,22 +76,22 @@ pub(super) enum Misbehaviour {
     TouchMain(String),
 }
 
-impl Step {
-    pub(super) fn plain(verb: Verb) -> Step {
-        Step { verb, expectation: Expectation::Done }
+impl DemoStep {
+    pub(super) fn plain(verb: DemoVerb) -> DemoStep {
+        DemoStep { verb, expectation: DemoExpectation::Done }
     }
 }
 
 /// The script for an agent: from its environment, its task or its prompt, in this order.
 ///
 /// A task's script without headings is about the worker, and about the reviewer where it begins with `review`.
-pub(super) fn find(variable: Option<&str>, task: Option<&TaskText>, prompt: &str) -> Result<Script, String> {
+pub(super) fn find(variable: Option<&str>, task: Option<&TaskText>, prompt: &str) -> Result<DemoScript, String> {
     if let Some(text) = variable.filter(|text| !text.trim().is_empty()) {
         return match text.strip_prefix('@') {
-            None => Script::read(text, None),
+            None => DemoScript::read(text, None),
             Some(path) => {
                 let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-                Script::read(&text, None)
+                DemoScript::read(&text, None)
             }
         };
     }
@@ -100,28 +100,28 @@ pub(super) fn find(variable: Option<&str>, task: Option<&TaskText>, prompt: &str
         let own =
             prompt::script_in(&task.body).or_else(|| summary.split_once("demo:").map(|(_, script)| script.to_owned()));
         if let Some(text) = own {
-            return Script::read(&text, Some("worker"));
+            return DemoScript::read(&text, Some("worker"));
         }
     }
-    prompt::script_in(prompt).map_or_else(|| Ok(Script::default()), |text| Script::read(&text, None))
+    prompt::script_in(prompt).map_or_else(|| Ok(DemoScript::default()), |text| DemoScript::read(&text, None))
 }
 
-impl Script {
+impl DemoScript {
     /// Reads a script; steps without a heading are for `role`, or for any.
-    pub(super) fn read(text: &str, role: Option<&str>) -> Result<Script, String> {
-        let mut script = Script::default();
-        let mut open = Open::new(role.map(str::to_owned), role.is_some(), 1, None);
+    pub(super) fn read(text: &str, role: Option<&str>) -> Result<DemoScript, String> {
+        let mut script = DemoScript::default();
+        let mut open = OpenDemoSection::new(role.map(str::to_owned), role.is_some(), 1, None);
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
             if line == "---" {
                 open.close(&mut script);
-                open = Open::new(role.map(str::to_owned), role.is_some(), 1, None);
+                open = OpenDemoSection::new(role.map(str::to_owned), role.is_some(), 1, None);
                 continue;
             }
             let rest = match heading(line) {
                 None => line,
                 Some((role, first, last, rest)) => {
                     open.close(&mut script);
-                    open = Open::new(role, false, first, last);
+                    open = OpenDemoSection::new(role, false, first, last);
                     rest
                 }
             };
@@ -138,8 +138,8 @@ impl Script {
     }
 
     /// The steps for this attempt of this role; what is said for exactly it goes before what is said for many.
-    pub(super) fn section(&self, role: &str, attempt: u32) -> Option<&[Step]> {
-        let fits = |section: &&Section| {
+    pub(super) fn section(&self, role: &str, attempt: u32) -> Option<&[DemoStep]> {
+        let fits = |section: &&DemoSection| {
             section.role.as_deref().is_none_or(|wanted| wanted == role)
                 && section.first <= attempt
                 && section.last.is_none_or(|last| attempt <= last)
@@ -154,33 +154,33 @@ impl Script {
 }
 
 /// The section that is being read.
-struct Open {
+struct OpenDemoSection {
     role: Option<String>,
     /// Whether a first step `review` makes it the reviewer's.
     guesses_role: bool,
     first: u32,
     last: Option<u32>,
-    steps: Vec<Step>,
+    steps: Vec<DemoStep>,
 }
 
-impl Open {
-    fn new(role: Option<String>, guesses_role: bool, first: u32, last: Option<u32>) -> Open {
-        Open { role, guesses_role, first, last, steps: Vec::new() }
+impl OpenDemoSection {
+    fn new(role: Option<String>, guesses_role: bool, first: u32, last: Option<u32>) -> OpenDemoSection {
+        OpenDemoSection { role, guesses_role, first, last, steps: Vec::new() }
     }
 
-    fn close_after(&mut self, times: u32, script: &mut Script) {
+    fn close_after(&mut self, times: u32, script: &mut DemoScript) {
         let next = self.first.saturating_add(times);
         let last = self.last.replace(next - 1);
         self.close(script);
         (self.first, self.last) = (next, last);
     }
 
-    fn close(&mut self, script: &mut Script) {
+    fn close(&mut self, script: &mut DemoScript) {
         let steps = std::mem::take(&mut self.steps);
         let Some(first) = steps.first() else { return };
-        let is_review = self.guesses_role && matches!(first.verb, Verb::Review { .. });
+        let is_review = self.guesses_role && matches!(first.verb, DemoVerb::Review { .. });
         let role = if is_review { Some("reviewer".to_owned()) } else { self.role.clone() };
-        script.sections.push(Section { role, first: self.first, last: self.last, steps });
+        script.sections.push(DemoSection { role, first: self.first, last: self.last, steps });
     }
 }
 
@@ -221,16 +221,16 @@ fn repetition(piece: &str) -> (&str, Option<u32>) {
     }
 }
 
-fn step(piece: &str) -> Result<Step, String> {
-    for (word, expectation) in [("try ", Expectation::Either), ("refused ", Expectation::Refused)] {
+fn step(piece: &str) -> Result<DemoStep, String> {
+    for (word, expectation) in [("try ", DemoExpectation::Either), ("refused ", DemoExpectation::Refused)] {
         if let Some(rest) = piece.strip_prefix(word) {
-            return Ok(Step { verb: verb(rest.trim())?, expectation });
+            return Ok(DemoStep { verb: verb(rest.trim())?, expectation });
         }
     }
-    Ok(Step::plain(verb(piece)?))
+    Ok(DemoStep::plain(verb(piece)?))
 }
 
-fn verb(piece: &str) -> Result<Verb, String> {
+fn verb(piece: &str) -> Result<DemoVerb, String> {
     let unknown = || format!("I do not understand `{piece}`; I know: {}", words::VERBS.join(", "));
     let all = words(piece);
     let list: Vec<&str> = all.iter().map(String::as_str).collect();
@@ -238,45 +238,49 @@ fn verb(piece: &str) -> Result<Verb, String> {
     let rest = |word: &str| piece[word.len()..].trim().to_owned();
     let optional = |words: &[&str]| (!words.is_empty()).then(|| words.join(" "));
     Ok(match list.as_slice() {
-        ["work" | "ok"] => Verb::Work,
-        ["commit", message @ ..] => Verb::Commit(optional(message)),
-        ["edit", path, text @ ..] => Verb::Edit { path: owned(path), text: optional(text) },
-        ["delete", path] => Verb::Delete(owned(path)),
+        ["work" | "ok"] => DemoVerb::Work,
+        ["commit", message @ ..] => DemoVerb::Commit(optional(message)),
+        ["edit", path, text @ ..] => DemoVerb::Edit { path: owned(path), text: optional(text) },
+        ["delete", path] => DemoVerb::Delete(owned(path)),
         ["write", "stale", section, text @ ..] => {
-            Verb::Write { section: owned(section), text: optional(text), stale: true }
+            DemoVerb::Write { section: owned(section), text: optional(text), stale: true }
         }
-        ["write", section, text @ ..] => Verb::Write { section: owned(section), text: optional(text), stale: false },
-        ["update", status] => Verb::Update(owned(status)),
+        ["write", section, text @ ..] => {
+            DemoVerb::Write { section: owned(section), text: optional(text), stale: false }
+        }
+        ["update", status] => DemoVerb::Update(owned(status)),
         ["review", verdict @ ("pass" | "fail"), text @ ..] => {
-            Verb::Review { pass: *verdict == "pass", text: optional(text) }
+            DemoVerb::Review { pass: *verdict == "pass", text: optional(text) }
         }
-        ["pass"] => Verb::Review { pass: true, text: None },
-        ["sluice", ..] => Verb::Sluice(all[1..].to_vec()),
-        ["git", ..] => Verb::Git(all[1..].to_vec()),
-        ["say", words @ ..] => Verb::Say(words.join(" ")),
-        ["json", ..] => Verb::Json(rest("json")),
-        ["wait", "for", "notification"] => Verb::WaitForNotification,
-        ["wait", "for", path] => Verb::WaitFor(owned(path)),
-        ["tell", path] => Verb::Tell(owned(path)),
-        ["exit", code] => Verb::Exit(code.parse().map_err(|_| unknown())?),
-        ["exit"] => Verb::Exit(0),
-        ["drop", "token"] => Verb::Drop("SLUICE_TOKEN".to_owned()),
-        ["drop", name] => Verb::Drop(owned(name)),
-        ["merge"] => Verb::Sluice(["task", "merge", "$SLUICE_TASK", "--local"].map(owned).to_vec()),
-        ["crash"] => Verb::Misbehave(Misbehaviour::Crash("KILL".to_owned())),
-        ["crash", signal] => Verb::Misbehave(Misbehaviour::Crash(owned(signal))),
-        ["hang"] => Verb::Misbehave(Misbehaviour::Hang),
-        ["ignore", "term" | "TERM"] => Verb::Misbehave(Misbehaviour::IgnoreTerm),
-        ["leave", "daemon"] => Verb::Misbehave(Misbehaviour::LeaveDaemon(None)),
-        ["leave", "daemon", path] => Verb::Misbehave(Misbehaviour::LeaveDaemon(Some(owned(path)))),
-        ["talk", "forever"] => Verb::Misbehave(Misbehaviour::TalkForever),
+        ["pass"] => DemoVerb::Review { pass: true, text: None },
+        ["sluice", ..] => DemoVerb::Sluice(all[1..].to_vec()),
+        ["git", ..] => DemoVerb::Git(all[1..].to_vec()),
+        ["say", words @ ..] => DemoVerb::Say(words.join(" ")),
+        ["json", ..] => DemoVerb::Json(rest("json")),
+        ["wait", "for", "notification"] => DemoVerb::WaitForNotification,
+        ["wait", "for", path] => DemoVerb::WaitFor(owned(path)),
+        ["tell", path] => DemoVerb::Tell(owned(path)),
+        ["exit", code] => DemoVerb::Exit(code.parse().map_err(|_| unknown())?),
+        ["exit"] => DemoVerb::Exit(0),
+        ["drop", "token"] => DemoVerb::Drop("SLUICE_TOKEN".to_owned()),
+        ["drop", name] => DemoVerb::Drop(owned(name)),
+        ["merge"] => DemoVerb::Sluice(["task", "merge", "$SLUICE_TASK", "--local"].map(owned).to_vec()),
+        ["crash"] => DemoVerb::Misbehave(Misbehaviour::Crash("KILL".to_owned())),
+        ["crash", signal] => DemoVerb::Misbehave(Misbehaviour::Crash(owned(signal))),
+        ["hang"] => DemoVerb::Misbehave(Misbehaviour::Hang),
+        ["ignore", "term" | "TERM"] => DemoVerb::Misbehave(Misbehaviour::IgnoreTerm),
+        ["leave", "daemon"] => DemoVerb::Misbehave(Misbehaviour::LeaveDaemon(None)),
+        ["leave", "daemon", path] => DemoVerb::Misbehave(Misbehaviour::LeaveDaemon(Some(owned(path)))),
+        ["talk", "forever"] => DemoVerb::Misbehave(Misbehaviour::TalkForever),
         ["print", megabytes, "MB"] => {
-            Verb::Misbehave(Misbehaviour::Print { megabytes: megabytes.parse().map_err(|_| unknown())? })
+            DemoVerb::Misbehave(Misbehaviour::Print { megabytes: megabytes.parse().map_err(|_| unknown())? })
         }
-        ["forge", key, value @ ..] => Verb::Misbehave(Misbehaviour::Forge { key: owned(key), value: value.join(" ") }),
-        ["touch", "main"] => Verb::Misbehave(Misbehaviour::TouchMain("index".to_owned())),
+        ["forge", key, value @ ..] => {
+            DemoVerb::Misbehave(Misbehaviour::Forge { key: owned(key), value: value.join(" ") })
+        }
+        ["touch", "main"] => DemoVerb::Misbehave(Misbehaviour::TouchMain("index".to_owned())),
         ["touch", "main", what @ ("file" | "index" | "head" | "stash")] => {
-            Verb::Misbehave(Misbehaviour::TouchMain(owned(what)))
+            DemoVerb::Misbehave(Misbehaviour::TouchMain(owned(what)))
         }
         _ => return Err(unknown()),
     })

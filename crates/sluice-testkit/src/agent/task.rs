@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Stop;
+use super::DemoStop;
 
 /// A TASK.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,11 +20,11 @@ fn place(folder: &Path) -> std::path::PathBuf {
 
 impl TaskText {
     /// The one in `folder`, if there is one.
-    pub(super) fn read(folder: &Path) -> Result<Option<TaskText>, Stop> {
+    pub(super) fn read(folder: &Path) -> Result<Option<TaskText>, DemoStop> {
         match std::fs::read(place(folder)) {
             Ok(bytes) => Ok(Some(TaskText::new(&String::from_utf8_lossy(&bytes)))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Stop::error("TASK.md", error)),
+            Err(error) => Err(DemoStop::error("TASK.md", error)),
         }
     }
 
@@ -34,9 +34,9 @@ impl TaskText {
         TaskText { frontmatter: text[..length].to_owned(), body: text[length..].to_owned() }
     }
 
-    pub(super) fn write(&self, folder: &Path) -> Result<(), Stop> {
+    pub(super) fn write(&self, folder: &Path) -> Result<(), DemoStop> {
         let text = format!("{}{}", self.frontmatter, self.body);
-        std::fs::write(place(folder), text).map_err(|error| Stop::error("TASK.md", error))
+        std::fs::write(place(folder), text).map_err(|error| DemoStop::error("TASK.md", error))
     }
 
     pub(super) fn field(&self, key: &str) -> Option<String> {

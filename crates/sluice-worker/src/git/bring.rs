@@ -7,13 +7,13 @@
 use std::path::Path;
 
 use super::{GitError, Repository, shown};
-use crate::merge::{Turn, advance, commit_tree, merged_tree, unused_drivers};
+use crate::merge::{BranchTurn, advance, commit_tree, merged_tree, unused_drivers};
 
 impl Repository {
     /// Commits everything in a worktree, new files too; nothing if there is nothing to commit. Conflicts that somebody
     /// left there unresolved are refused. The user's own hooks are not run: this is bookkeeping.
     pub fn commit_all(&self, worktree: &Path, message: &str) -> Result<Option<String>, GitError> {
-        let _turn = Turn::of(self, worktree)?;
+        let _turn = BranchTurn::of(self, worktree)?;
         let unmerged = self.git().at(worktree).args(["ls-files", "--unmerged", "-z"]).bytes()?;
         let path = |entry: &[u8]| entry.split(|byte| *byte == b'\t').nth(1).map(shown);
         let mut files: Vec<String> = unmerged.split(|byte| *byte == 0).filter_map(path).collect();
@@ -47,7 +47,7 @@ impl Repository {
     /// Merges a branch into what is checked out in a worktree; the error names the files that are in conflict, and
     /// then nothing is changed. What else one should know of it.
     pub fn merge_into(&self, worktree: &Path, branch: &str, message: &str) -> Result<Option<String>, GitError> {
-        let turn = Turn::of(self, worktree)?;
+        let turn = BranchTurn::of(self, worktree)?;
         let gone = || GitError::NoBranch { branch: branch.to_owned() };
         let theirs = self.branch_commit(branch)?.ok_or_else(gone)?;
         let call = || self.git().at(worktree);

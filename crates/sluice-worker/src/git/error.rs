@@ -6,11 +6,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::passing::{Passing, tells_of_own_shortage};
+use crate::passing::{PassingError, tells_of_own_shortage};
 
 /// What kind of "no" it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub enum GitErrorFamily {
     /// The one who asks can mend it.
     Refused,
     /// The same call may succeed later.
@@ -328,12 +328,12 @@ fn start_again(source: &std::io::Error) -> &'static str {
 
 impl GitError {
     /// What kind of "no" it is.
-    pub fn family(&self) -> Family {
+    pub fn family(&self) -> GitErrorFamily {
         match self {
             GitError::NoProgram { source, .. } | GitError::File { source, .. } if source.is_passing() => {
-                Family::Unavailable
+                GitErrorFamily::Unavailable
             }
-            GitError::Failed { said, .. } if tells_of_own_shortage(said) => Family::Unavailable,
+            GitError::Failed { said, .. } if tells_of_own_shortage(said) => GitErrorFamily::Unavailable,
             GitError::NoProgram { .. }
             | GitError::NoRepository { .. }
             | GitError::NoCommit { .. }
@@ -360,18 +360,18 @@ impl GitError {
             | GitError::PrOpen { .. }
             | GitError::PrElsewhere { .. }
             | GitError::NoRemote
-            | GitError::NoForge => Family::Refused,
+            | GitError::NoForge => GitErrorFamily::Refused,
             GitError::Late { .. }
             | GitError::Busy { .. }
             | GitError::Locked { .. }
             | GitError::Changing { .. }
             | GitError::Moved { .. }
             | GitError::Push { .. }
-            | GitError::Forge { .. } => Family::Unavailable,
+            | GitError::Forge { .. } => GitErrorFamily::Unavailable,
             GitError::Failed { .. }
             | GitError::Answer { .. }
             | GitError::File { .. }
-            | GitError::KeepDiffers { .. } => Family::Fault,
+            | GitError::KeepDiffers { .. } => GitErrorFamily::Fault,
         }
     }
 

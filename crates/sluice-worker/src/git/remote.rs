@@ -3,13 +3,13 @@
 //! Nothing is ever forced over commits that were not seen: a push that is not a fast-forward is refused by the remote,
 //! and a branch is deleted only where it was last seen, with all its commits merged.
 
-use super::{Call, GitError, Repository, said};
-use crate::merge::{Turn, merged_tree};
+use super::{GitCall, GitError, Repository, said};
+use crate::merge::{BranchTurn, merged_tree};
 use crate::workspace::keep_tip;
 
 /// What became of a branch on the remote that was to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Gone {
+pub enum RemoteBranchDeletion {
     /// There was none.
     NotThere,
     /// It is gone; its commits are merged.
@@ -58,12 +58,17 @@ impl Repository {
     /// commit, or that commit is known to be merged and the default branch of the remote has all it changes, as after a
     /// squash. It is kept for this task first. What a colleague has pushed since stays, and so does what was merged only
     /// here.
-    pub fn delete_remote_branch(&self, branch: &str, task: &str, merged: Option<&str>) -> Result<Gone, GitError> {
+    pub fn delete_remote_branch(
+        &self,
+        branch: &str,
+        task: &str,
+        merged: Option<&str>,
+    ) -> Result<RemoteBranchDeletion, GitError> {
         self.check_branch(branch)?;
         if branch == self.default_branch() {
             return Err(GitError::DefaultBranch { branch: branch.to_owned() });
         }
-        let Some(remote) = self.remote()? else { return Ok(Gone::NotThere) };
+        let Some(remote) = self.remote()? else { return Ok(RemoteBranchDeletion::NotThere) };
         let failed = |said| {
             let what = format!("the deletion of `{branch}`");
             GitError::Push { remote: remote.clone(), what, said }
@@ -79,13 +84,13 @@ impl Repository {
             let mut refs = listed.lines().filter_map(|line| line.split_once('\t'));
             refs.find(|(_, name)| *name == wanted).map(|(commit, _)| commit)
         };
-        let Some(tip) = at(&reference) else { return Ok(Gone::NotThere) };
+        let Some(tip) = at(&reference) else { return Ok(RemoteBranchDeletion::NotThere) };
         let is_in = match at(&default) {
             Some(into) => self.is_merged_there(&remote, branch, (tip, into), merged)?,
             None => false,
         };
         if !is_in {
-            return Ok(Gone::Stays { remote, tip: tip.to_owned() });
+            return Ok(RemoteBranchDeletion::Stays { remote, tip: tip.to_owned() });
         }
         keep_tip(self, &format!("refs/remotes/{remote}/{branch}"), branch, tip, task)?;
         let lease = format!("--force-with-lease={reference}:{tip}");
@@ -94,7 +99,7 @@ impl Repository {
         if ended.code != Some(0) {
             return Err(failed(said(&ended)));
         }
-        Ok(Gone::Deleted)
+        Ok(RemoteBranchDeletion::Deleted)
     }
 
     /// Whether the default branch of the remote, which is at `into`, has all of a branch that is at `tip`.
@@ -119,7 +124,7 @@ impl Repository {
             return Ok(false);
         }
         // Merged there as other commits, it changes nothing any more.
-        let turn = Turn::take(self)?;
+        let turn = BranchTurn::take(self)?;
         match merged_tree(&turn, (branch, self.default_branch()), None, into, tip) {
             Ok(tree) => Ok(tree == self.tree(into)?),
             Err(GitError::Conflict { .. }) => Ok(false),
@@ -135,7 +140,7 @@ impl Repository {
 }
 
 /// Pushes, with the user's hooks: that of LFS brings the files along.
-fn pushed(call: Call, remote: &str, (from, branch): (&str, &str)) -> Result<(), GitError> {
+fn pushed(call: GitCall, remote: &str, (from, branch): (&str, &str)) -> Result<(), GitError> {
     let refspec = format!("{from}:refs/heads/{branch}");
     let ended = call.hooks().args(["--", remote, &refspec]).answer()?;
     match ended.code {

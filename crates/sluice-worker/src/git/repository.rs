@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use super::quote::path_of;
-use super::{Call, Ended, Git, GitError, said};
-use crate::passing::{Passing as _, tells_of_own_shortage};
+use super::{CommandEnd, Git, GitCall, GitError, said};
+use crate::passing::{PassingError as _, tells_of_own_shortage};
 
 /// A repository of a user.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Repository {
 
 /// A checkout that the repository knows: its main one, or a worktree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Registered {
+pub(crate) struct RegisteredCheckout {
     pub(crate) folder: PathBuf,
     pub(crate) branch: Option<String>,
     pub(crate) bare: bool,
@@ -78,7 +78,7 @@ impl Repository {
     }
 
     /// A call in the main checkout.
-    pub(crate) fn call(&self) -> Call {
+    pub(crate) fn call(&self) -> GitCall {
         self.git.at(&self.folder)
     }
 
@@ -119,7 +119,7 @@ impl Repository {
     }
 
     /// The same in the user's name, or in ours if the user has none.
-    pub(crate) fn signed(&self, mut call: Call) -> Result<Call, GitError> {
+    pub(crate) fn signed(&self, mut call: GitCall) -> Result<GitCall, GitError> {
         for (key, part, fallback) in [("user.name", "NAME", "Sluice"), ("user.email", "EMAIL", "sluice@localhost")] {
             let is_set = self.setting(key)?.is_some();
             for who in ["AUTHOR", "COMMITTER"] {
@@ -241,13 +241,16 @@ impl Repository {
     }
 
     /// All checkouts, the main one first.
-    pub(crate) fn registered(&self) -> Result<Vec<Registered>, GitError> {
+    pub(crate) fn registered(&self) -> Result<Vec<RegisteredCheckout>, GitError> {
         self.must_be_files()?;
         let bytes = self.git.at(&self.common).looking().args(["worktree", "list", "--porcelain", "-z"]).bytes()?;
-        let mut all: Vec<Registered> = Vec::new();
+        let mut all: Vec<RegisteredCheckout> = Vec::new();
         for line in bytes.split(|byte| *byte == 0) {
             if let Some(folder) = line.strip_prefix(b"worktree ") {
-                all.push(Registered { folder: path_of(Path::new(""), folder), ..Registered::default() });
+                all.push(RegisteredCheckout {
+                    folder: path_of(Path::new(""), folder),
+                    ..RegisteredCheckout::default()
+                });
             }
             let Some(last) = all.last_mut() else { continue };
             let text = String::from_utf8_lossy(line);
@@ -351,7 +354,7 @@ pub(crate) fn check_branch_name(git: &Git, folder: &Path, name: &str) -> Result<
 }
 
 /// The lines of what a git said that tell of something wrong.
-fn errors(ended: &Ended) -> Vec<String> {
+fn errors(ended: &CommandEnd) -> Vec<String> {
     let is_error = |line: &&str| line.starts_with("error:") || line.starts_with("fatal:");
     String::from_utf8_lossy(&ended.stderr).lines().filter(is_error).map(str::to_owned).collect()
 }

@@ -17,7 +17,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// How a program ended and what it said.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct CommandEnd {
     /// The exit code; none if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: Vec<u8>,
@@ -26,39 +26,39 @@ pub(crate) struct Ended {
 
 /// Why there is no end to report.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum CommandTrouble {
     /// It could not be started or waited for.
     Start(std::io::Error),
     /// It took longer than this, and was killed.
     Late(Duration),
 }
 
-enum Piece {
+enum CommandPiece {
     Exit(std::io::Result<std::process::ExitStatus>),
     Stdout(Vec<u8>),
     Stderr(Vec<u8>),
 }
 
 /// Runs the program with this input.
-pub(crate) fn run(mut command: Command, input: &[u8], limit: Duration) -> Result<Ended, Trouble> {
+pub(crate) fn run(mut command: Command, input: &[u8], limit: Duration) -> Result<CommandEnd, CommandTrouble> {
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     start(command, input, limit)
 }
 
 /// Runs the program with a file that it does not read, but keeps open until it has ended.
-pub(crate) fn run_holding(mut command: Command, held: File, limit: Duration) -> Result<Ended, Trouble> {
+pub(crate) fn run_holding(mut command: Command, held: File, limit: Duration) -> Result<CommandEnd, CommandTrouble> {
     command.stdin(held);
     start(command, &[], limit)
 }
 
-fn start(mut command: Command, input: &[u8], limit: Duration) -> Result<Ended, Trouble> {
+fn start(mut command: Command, input: &[u8], limit: Duration) -> Result<CommandEnd, CommandTrouble> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let (sender, pieces) = channel();
     // Those who will read it come first: a program is not begun and then killed because the machine has no thread left.
     let (feed, stdout, stderr) =
-        (feeder(input)?, collector(Piece::Stdout, &sender)?, collector(Piece::Stderr, &sender)?);
-    let exit = waiting(move |mut child: Child| drop(sender.send(Piece::Exit(child.wait()))))?;
-    let mut child = command.spawn().map_err(Trouble::Start)?;
+        (feeder(input)?, collector(CommandPiece::Stdout, &sender)?, collector(CommandPiece::Stderr, &sender)?);
+    let exit = waiting(move |mut child: Child| drop(sender.send(CommandPiece::Exit(child.wait()))))?;
+    let mut child = command.spawn().map_err(CommandTrouble::Start)?;
     let group = Pid::from_child(&child);
     // Each of them is there, and takes what it waits for.
     drop(child.stdin.take().map(|pipe| feed.send(pipe)));
@@ -69,19 +69,22 @@ fn start(mut command: Command, input: &[u8], limit: Duration) -> Result<Ended, T
 }
 
 /// A thread that does something with what it is given, and goes away if it is given nothing.
-fn waiting<T: Send + 'static>(act: impl FnOnce(T) + Send + 'static) -> Result<Sender<T>, Trouble> {
+fn waiting<T: Send + 'static>(act: impl FnOnce(T) + Send + 'static) -> Result<Sender<T>, CommandTrouble> {
     let (give, given) = channel();
     let thread = std::thread::Builder::new().spawn(move || given.recv().map_or((), act));
-    thread.map(|_| give).map_err(Trouble::Start)
+    thread.map(|_| give).map_err(CommandTrouble::Start)
 }
 
-fn feeder(input: &[u8]) -> Result<Sender<ChildStdin>, Trouble> {
+fn feeder(input: &[u8]) -> Result<Sender<ChildStdin>, CommandTrouble> {
     let input = input.to_vec();
     // A program that does not read its input says so by how it ends.
     waiting(move |mut stdin: ChildStdin| drop(stdin.write_all(&input)))
 }
 
-fn collector<R: Read + Send + 'static>(piece: fn(Vec<u8>) -> Piece, to: &Sender<Piece>) -> Result<Sender<R>, Trouble> {
+fn collector<R: Read + Send + 'static>(
+    piece: fn(Vec<u8>) -> CommandPiece,
+    to: &Sender<CommandPiece>,
+) -> Result<Sender<R>, CommandTrouble> {
     let to = to.clone();
     waiting(move |mut from: R| {
         let mut bytes = Vec::new();
@@ -90,18 +93,18 @@ fn collector<R: Read + Send + 'static>(piece: fn(Vec<u8>) -> Piece, to: &Sender<
     })
 }
 
-fn gather(pieces: &Receiver<Piece>, group: Pid, limit: Duration) -> Result<Ended, Trouble> {
+fn gather(pieces: &Receiver<CommandPiece>, group: Pid, limit: Duration) -> Result<CommandEnd, CommandTrouble> {
     let (mut exit, mut stdout, mut stderr) = (None, None, None);
     let mut deadline = Instant::now() + limit;
     let mut killed = false;
     while exit.is_none() || stdout.is_none() || stderr.is_none() {
         match pieces.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(Piece::Exit(status)) => {
-                exit = Some(status.map_err(Trouble::Start)?);
+            Ok(CommandPiece::Exit(status)) => {
+                exit = Some(status.map_err(CommandTrouble::Start)?);
                 deadline = deadline.min(Instant::now() + GRACE);
             }
-            Ok(Piece::Stdout(bytes)) => stdout = Some(bytes),
-            Ok(Piece::Stderr(bytes)) => stderr = Some(bytes),
+            Ok(CommandPiece::Stdout(bytes)) => stdout = Some(bytes),
+            Ok(CommandPiece::Stderr(bytes)) => stderr = Some(bytes),
             // What is left behind and holds the pipes is killed too; then the pipes close.
             Err(RecvTimeoutError::Timeout) if !killed => {
                 killed = true;
@@ -109,14 +112,14 @@ fn gather(pieces: &Receiver<Piece>, group: Pid, limit: Duration) -> Result<Ended
                 kill_process_group(group, Signal::KILL).ok();
                 deadline = Instant::now() + GRACE;
                 if exit.is_none() {
-                    return Err(Trouble::Late(limit));
+                    return Err(CommandTrouble::Late(limit));
                 }
             }
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(Trouble::Late(limit)),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(CommandTrouble::Late(limit)),
         }
     }
     let code = exit.and_then(|status| status.code());
-    Ok(Ended { code, stdout: stdout.unwrap_or_default(), stderr: stderr.unwrap_or_default() })
+    Ok(CommandEnd { code, stdout: stdout.unwrap_or_default(), stderr: stderr.unwrap_or_default() })
 }
 
 #[cfg(test)]
@@ -141,7 +144,7 @@ mod tests {
         command.args(["-c", "(exec sleep 600 >\"$1\") & wait", "sh"]).arg(&fifo);
         let reader = std::thread::spawn(move || std::fs::read(fifo).unwrap());
         let trouble = run(command, b"", Duration::from_millis(300)).unwrap_err();
-        assert!(matches!(trouble, Trouble::Late(_)), "{trouble:?}");
+        assert!(matches!(trouble, CommandTrouble::Late(_)), "{trouble:?}");
         assert!(reader.join().unwrap().is_empty());
     }
 }

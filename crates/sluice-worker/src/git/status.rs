@@ -4,14 +4,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{Call, GitError, shown};
+use super::{GitCall, GitError, shown};
 
 /// What git says of a folder that it cannot look into.
 const UNOPENED: &str = "could not open directory";
 
 /// One file that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct CheckoutChange {
     /// The index differs from the last commit.
     pub(crate) staged: bool,
     /// The file differs from the index.
@@ -24,7 +24,7 @@ pub(crate) struct Change {
 
 /// One side of a conflict as the index holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unmerged {
+pub(crate) struct UnmergedEntry {
     /// 1 the common ancestor, 2 ours, 3 theirs.
     pub(crate) stage: u8,
     /// git's mode, in octal digits.
@@ -37,24 +37,24 @@ pub(crate) struct Unmerged {
 
 /// All that differs in a checkout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Changes {
+pub(crate) struct CheckoutChanges {
     /// The commit that is checked out; none before the first one.
     pub(crate) head: Option<String>,
     /// The branch that is checked out.
     pub(crate) branch: Option<String>,
     /// Files that git knows, by path.
-    pub(crate) tracked: Vec<(Vec<u8>, Change)>,
+    pub(crate) tracked: Vec<(Vec<u8>, CheckoutChange)>,
     /// Files in conflict.
-    pub(crate) unmerged: Vec<Unmerged>,
+    pub(crate) unmerged: Vec<UnmergedEntry>,
     /// Files that git does not know and does not ignore.
     pub(crate) untracked: BTreeSet<Vec<u8>>,
     /// Folders that are git repositories of their own.
     pub(crate) nested: BTreeSet<Vec<u8>>,
 }
 
-impl Changes {
+impl CheckoutChanges {
     /// Asks git. The call stands in the checkout.
-    pub(crate) fn of(call: Call) -> Result<Changes, GitError> {
+    pub(crate) fn of(call: GitCall) -> Result<CheckoutChanges, GitError> {
         let call = call.looking().args([
             "status",
             "--porcelain=v2",
@@ -98,8 +98,8 @@ impl Changes {
     }
 }
 
-fn parse(bytes: &[u8]) -> Option<Changes> {
-    let mut changes = Changes::default();
+fn parse(bytes: &[u8]) -> Option<CheckoutChanges> {
+    let mut changes = CheckoutChanges::default();
     for record in bytes.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
         if let Some(head) = record.strip_prefix(b"# branch.oid ") {
             changes.head = Some(std::str::from_utf8(head).ok()?.to_owned()).filter(|it| it != "(initial)");
@@ -116,7 +116,7 @@ fn parse(bytes: &[u8]) -> Option<Changes> {
                 let [code, submodule, ..] = words;
                 let (staged, unstaged) = (code.as_bytes().first()?, code.as_bytes().get(1)?);
                 let submodule = submodule.starts_with('S');
-                let change = Change {
+                let change = CheckoutChange {
                     staged: *staged != b'.',
                     unstaged: *unstaged != b'.',
                     intended: *unstaged == b'A',
@@ -128,13 +128,13 @@ fn parse(bytes: &[u8]) -> Option<Changes> {
                 let (words, path) = words::<9>(rest)?;
                 let [_, submodule, one, two, three, _, id_one, id_two, id_three] = words;
                 if submodule.starts_with('S') {
-                    let change = Change { staged: false, unstaged: true, intended: false, submodule: true };
+                    let change = CheckoutChange { staged: false, unstaged: true, intended: false, submodule: true };
                     changes.tracked.push((path.to_vec(), change));
                 }
                 for (stage, mode, id) in [(1, one, id_one), (2, two, id_two), (3, three, id_three)] {
                     if mode != "000000" {
                         let (mode, id, path) = (mode.to_owned(), id.to_owned(), path.to_vec());
-                        changes.unmerged.push(Unmerged { stage, mode, id, path });
+                        changes.unmerged.push(UnmergedEntry { stage, mode, id, path });
                     }
                 }
             }

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::{Harness, HarnessError, Mode, Permissions};
+use super::{Harness, HarnessError, HarnessMode, HarnessPermissions};
 
 /// What one word of a command may hold, its end mark included: the kernel's MAX_ARG_STRLEN.
 const LONGEST_WORD: usize = 128 * 1024;
@@ -26,11 +26,11 @@ const SIGNS_OF_NESTING: [&str; 9] = [
 ];
 
 /// What is asked of a harness.
-pub struct Request<'a> {
+pub struct HarnessRequest<'a> {
     /// With a terminal or without.
-    pub mode: Mode,
+    pub mode: HarnessMode,
     /// What the agent may do.
-    pub permissions: Permissions,
+    pub permissions: HarnessPermissions,
     /// What it is told.
     pub prompt: &'a str,
     /// Where it works.
@@ -45,7 +45,7 @@ pub struct Request<'a> {
 
 /// What to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Invocation {
+pub struct HarnessInvocation {
     /// The program and its words.
     pub argv: Vec<OsString>,
     /// Variables to set.
@@ -59,16 +59,16 @@ pub struct Invocation {
     /// The attempt's folder, to be made first.
     pub folder: PathBuf,
     /// Files to write first.
-    pub files: Vec<PromptFile>,
+    pub files: Vec<HarnessPromptFile>,
     /// Links to make first, where there is something to link to.
-    pub links: Vec<Link>,
+    pub links: Vec<HarnessLink>,
     /// What a person should know.
     pub warnings: Vec<String>,
 }
 
 /// A file that holds the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PromptFile {
+pub struct HarnessPromptFile {
     /// Where.
     pub path: PathBuf,
     /// What.
@@ -77,7 +77,7 @@ pub struct PromptFile {
 
 /// A link in the attempt's own folder to a file that it shares with the person's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct HarnessLink {
     /// What is shared.
     pub target: PathBuf,
     /// Where the agent looks for it.
@@ -86,9 +86,9 @@ pub struct Link {
 
 impl Harness {
     /// What to start for `request`.
-    pub fn invocation(&self, request: &Request<'_>) -> Result<Invocation, HarnessError> {
+    pub fn invocation(&self, request: &HarnessRequest<'_>) -> Result<HarnessInvocation, HarnessError> {
         let (words, reduced, warning) = self.command(request.mode, request.permissions)?;
-        let mut made = Invocation {
+        let mut made = HarnessInvocation {
             argv: Vec::new(),
             env_set: Vec::new(),
             env_unset: SIGNS_OF_NESTING.iter().map(|name| (*name).to_owned()).collect(),
@@ -105,22 +105,26 @@ impl Harness {
     }
 
     /// The command, whether it is a reduced one, and what is to be said about that.
-    fn command(&self, mode: Mode, permissions: Permissions) -> Result<(&[String], bool, Option<String>), HarnessError> {
+    fn command(
+        &self,
+        mode: HarnessMode,
+        permissions: HarnessPermissions,
+    ) -> Result<(&[String], bool, Option<String>), HarnessError> {
         let (key, normal, reduced) = match mode {
-            Mode::Interactive => ("interactive", &self.commands.interactive, &self.commands.reduced_interactive),
-            Mode::Headless => ("headless", &self.commands.headless, &self.commands.reduced_headless),
+            HarnessMode::Interactive => ("interactive", &self.commands.interactive, &self.commands.reduced_interactive),
+            HarnessMode::Headless => ("headless", &self.commands.headless, &self.commands.reduced_headless),
         };
         let no_command = || HarnessError::NoCommand { name: self.name.clone(), key };
         match permissions {
-            Permissions::Full => Ok((normal.as_deref().ok_or_else(no_command)?, false, None)),
-            Permissions::Reduced => match reduced {
+            HarnessPermissions::Full => Ok((normal.as_deref().ok_or_else(no_command)?, false, None)),
+            HarnessPermissions::Reduced => match reduced {
                 Some(words) => Ok((words, true, None)),
                 None => Ok((normal.as_deref().ok_or_else(no_command)?, false, self.missing_reduction(mode))),
             },
         }
     }
 
-    fn put_prompt(&self, words: &[String], request: &Request<'_>, made: &mut Invocation) {
+    fn put_prompt(&self, words: &[String], request: &HarnessRequest<'_>, made: &mut HarnessInvocation) {
         let mentions = |placeholder: &str| words.iter().any(|word| word.contains(placeholder));
         let file = request.private.join("prompt.md");
         let fits = words.iter().filter(|word| word.contains("{prompt}")).all(|word| fits(word, request.prompt));
@@ -134,26 +138,26 @@ impl Harness {
             }
         };
         if !fits || mentions("{prompt_file}") {
-            made.files.push(PromptFile { path: file.clone(), content: request.prompt.as_bytes().to_vec() });
+            made.files.push(HarnessPromptFile { path: file.clone(), content: request.prompt.as_bytes().to_vec() });
         }
         if !mentions("{prompt}") && !mentions("{prompt_file}") {
             match request.mode {
-                Mode::Headless => made.stdin = Some(request.prompt.as_bytes().to_vec()),
-                Mode::Interactive => made.typed = Some(request.prompt.to_owned()),
+                HarnessMode::Headless => made.stdin = Some(request.prompt.as_bytes().to_vec()),
+                HarnessMode::Interactive => made.typed = Some(request.prompt.to_owned()),
             }
-        } else if request.mode == Mode::Headless {
+        } else if request.mode == HarnessMode::Headless {
             // Some programs read stdin to its end before they begin, whatever their command says.
             made.stdin = Some(Vec::new());
         }
         made.argv = words.iter().map(|word| fill(word, request, &prompt, &file)).collect();
     }
 
-    fn put_environment(&self, reduced: bool, request: &Request<'_>, made: &mut Invocation) {
+    fn put_environment(&self, reduced: bool, request: &HarnessRequest<'_>, made: &mut HarnessInvocation) {
         let mut set = self.environment.set.clone();
         if reduced {
             set.extend(self.environment.reduced_set.clone());
         }
-        if request.mode == Mode::Headless {
+        if request.mode == HarnessMode::Headless {
             set.extend(self.environment.headless_set.clone());
         }
         made.env_set.extend(set.into_iter().map(|(name, value)| (name, OsString::from(value))));
@@ -164,7 +168,8 @@ impl Harness {
             .map(PathBuf::from)
             .or_else(|| Some(PathBuf::from((request.environment)("HOME")?).join(&own.usual)));
         if let Some(usual) = usual {
-            let shared = own.shared.iter().map(|name| Link { target: usual.join(name), path: folder.join(name) });
+            let shared =
+                own.shared.iter().map(|name| HarnessLink { target: usual.join(name), path: folder.join(name) });
             made.links.extend(shared);
         }
         made.env_set.push((own.variable.clone(), folder.into_os_string()));
@@ -178,7 +183,7 @@ fn fits(word: &str, prompt: &str) -> bool {
 }
 
 /// One word with its placeholders filled. What is filled in is not looked at again.
-fn fill(word: &str, request: &Request<'_>, prompt: &OsString, file: &Path) -> OsString {
+fn fill(word: &str, request: &HarnessRequest<'_>, prompt: &OsString, file: &Path) -> OsString {
     let values = [
         ("{prompt}", prompt.as_os_str()),
         ("{prompt_file}", file.as_os_str()),
@@ -206,7 +211,7 @@ fn fill(word: &str, request: &Request<'_>, prompt: &OsString, file: &Path) -> Os
     filled
 }
 
-impl Invocation {
+impl HarnessInvocation {
     /// Makes the folder, writes the files and makes the links. Doing it again changes nothing.
     pub fn prepare(&self) -> std::io::Result<()> {
         std::fs::create_dir_all(&self.folder)?;

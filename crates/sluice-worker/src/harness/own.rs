@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
-use super::stream::Output;
+use super::stream::HarnessFormat;
 use super::table::watchdogs;
-use super::{Commands, Environment, Harness, HarnessError};
+use super::{Harness, HarnessCommands, HarnessEnvironment, HarnessError};
 
 const KEYS: [&str; 4] = ["interactive", "headless", "reduced", "output"];
 
@@ -48,12 +48,12 @@ fn read(known: Option<&Harness>, name: &str, table: &Table) -> Result<Harness, V
     };
     let (interactive, headless, reduced) = (command("interactive"), command("headless"), command("reduced"));
     let output = match table.get("output") {
-        None => known.map_or(Output::Text, |known| known.output),
-        Some(value) => value.as_str().and_then(Output::read).unwrap_or_else(|| {
-            let words = Output::ALL.iter().map(|output| output.word()).collect::<Vec<_>>().join(", ");
+        None => known.map_or(HarnessFormat::Text, |known| known.output),
+        Some(value) => value.as_str().and_then(HarnessFormat::read).unwrap_or_else(|| {
+            let words = HarnessFormat::ALL.iter().map(|output| output.word()).collect::<Vec<_>>().join(", ");
             let found = value.as_str().map_or("something else", |word| word);
             problems.push(format!("`output` must be one of {words}, not {found}"));
-            Output::Text
+            HarnessFormat::Text
         }),
     };
     if known.is_none() && !table.contains_key("interactive") && !table.contains_key("headless") {
@@ -71,12 +71,12 @@ fn overlay(
     interactive: Option<Vec<String>>,
     headless: Option<Vec<String>>,
     reduced: Option<Vec<String>>,
-    output: Output,
+    output: HarnessFormat,
 ) -> Harness {
     let before = known.map(|known| known.commands.clone()).unwrap_or_default();
     // A person who replaces a command replaces its permissions too: the old reduced one may be another program's.
     let replaced = |own: &Option<Vec<String>>, before: Option<Vec<String>>| own.is_none().then_some(before).flatten();
-    let commands = Commands {
+    let commands = HarnessCommands {
         reduced_interactive: reduced.clone().or(replaced(&interactive, before.reduced_interactive)),
         reduced_headless: reduced.or(replaced(&headless, before.reduced_headless)),
         interactive: interactive.or(before.interactive),
@@ -93,7 +93,7 @@ fn overlay(
         skills_folder: known.and_then(|known| known.skills_folder.clone()),
         remark: known.and_then(|known| known.remark.clone()),
         watchdogs: watchdogs(output),
-        environment: known.map_or_else(Environment::default, |known| known.environment.clone()),
+        environment: known.map_or_else(HarnessEnvironment::default, |known| known.environment.clone()),
         version,
         own_folder: known.and_then(|known| known.own_folder.clone()),
         commands,

@@ -6,7 +6,7 @@ use super::Harness;
 
 /// A skill, ready to be put where an agent program looks for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Skill {
+pub struct HarnessSkill {
     /// Its name, and that of its folder.
     pub name: &'static str,
     /// Its SKILL.md.
@@ -14,14 +14,14 @@ pub struct Skill {
 }
 
 /// All of them.
-pub const SKILLS: [Skill; 2] = [
-    Skill { name: "sluice-agent", text: include_str!("../../../../skills/sluice-agent/SKILL.md") },
-    Skill { name: "sluice-orchestrator", text: include_str!("../../../../skills/sluice-orchestrator/SKILL.md") },
+pub const SKILLS: [HarnessSkill; 2] = [
+    HarnessSkill { name: "sluice-agent", text: include_str!("../../../../skills/sluice-agent/SKILL.md") },
+    HarnessSkill { name: "sluice-orchestrator", text: include_str!("../../../../skills/sluice-orchestrator/SKILL.md") },
 ];
 
 impl Harness {
     /// Where this program looks for `skill`, below the person's `home`; `None` if it knows no skills.
-    pub fn skill_path(&self, home: &Path, skill: &Skill) -> Option<PathBuf> {
+    pub fn skill_path(&self, home: &Path, skill: &HarnessSkill) -> Option<PathBuf> {
         Some(home.join(self.skills_folder.as_deref()?).join(skill.name).join("SKILL.md"))
     }
 }

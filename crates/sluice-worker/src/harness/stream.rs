@@ -17,7 +17,7 @@ mod pi;
 mod state;
 
 use super::result;
-use state::State;
+use state::HarnessStreamState;
 
 /// Bytes of one line; a longer one is passed over.
 pub const LONGEST_LINE: usize = 8 << 20;
@@ -30,17 +30,17 @@ macro_rules! outputs {
     ($($name:ident = $word:literal,)+) => {
         /// How the stream of a program is read, by the words of `config.toml`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Output {
+        pub enum HarnessFormat {
             $(#[doc = $word] $name,)+
         }
 
-        impl Output {
+        impl HarnessFormat {
             /// Every one.
-            pub const ALL: &[Output] = &[$(Output::$name,)+];
+            pub const ALL: &[HarnessFormat] = &[$(HarnessFormat::$name,)+];
 
             /// The word for it.
             pub fn word(self) -> &'static str {
-                match self { $(Output::$name => $word,)+ }
+                match self { $(HarnessFormat::$name => $word,)+ }
             }
         }
     };
@@ -62,27 +62,27 @@ outputs! {
     Aider = "aider",
 }
 
-impl Output {
+impl HarnessFormat {
     /// The one that is called `word`.
-    pub fn read(word: &str) -> Option<Output> {
-        Output::ALL.iter().copied().find(|output| output.word() == word)
+    pub fn read(word: &str) -> Option<HarnessFormat> {
+        HarnessFormat::ALL.iter().copied().find(|output| output.word() == word)
     }
 }
 
 /// A sign of life.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum HarnessProgress {
     /// It says something.
     Text(String),
     /// It uses a tool.
     Tool(String),
     /// What it has used up so far.
-    Usage(Usage),
+    Usage(HarnessUsage),
 }
 
 /// What an attempt used up, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct HarnessUsage {
     /// Tokens read, from the cache or not.
     pub input: Option<u64>,
     /// Those of them that came from the cache.
@@ -104,7 +104,7 @@ pub struct RateLimit {
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum HarnessExit {
     /// By itself.
     Code(i32),
     /// By a signal, ours or another's.
@@ -113,20 +113,20 @@ pub enum Exit {
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct HarnessEnd {
     /// Its last message.
     pub text: String,
     /// What the program calls the conversation, to resume it.
     pub session: Option<String>,
     /// What it used up.
-    pub usage: Usage,
+    pub usage: HarnessUsage,
     /// Why it did not end well; `None` if it did.
     pub error: Option<String>,
     /// The limit that it ran into.
     pub rate_limit: Option<RateLimit>,
 }
 
-impl Ended {
+impl HarnessEnd {
     /// Whether it ended well.
     pub fn ok(&self) -> bool {
         self.error.is_none()
@@ -135,31 +135,37 @@ impl Ended {
 
 /// Reads the stream of one attempt.
 #[derive(Debug)]
-pub struct Reader {
-    output: Output,
+pub struct HarnessReader {
+    output: HarnessFormat,
     resumed: bool,
     line: Vec<u8>,
     overlong: bool,
-    state: State,
+    state: HarnessStreamState,
 }
 
-impl Reader {
+impl HarnessReader {
     /// For a fresh conversation.
-    pub fn new(output: Output) -> Reader {
-        Reader { output, resumed: false, line: Vec::new(), overlong: false, state: State::default() }
+    pub fn new(output: HarnessFormat) -> HarnessReader {
+        HarnessReader {
+            output,
+            resumed: false,
+            line: Vec::new(),
+            overlong: false,
+            state: HarnessStreamState::default(),
+        }
     }
 
     /// For a conversation that goes on: totals may count what an earlier attempt has counted, and are left out.
-    pub fn resumed(output: Output) -> Reader {
-        Reader { resumed: true, ..Reader::new(output) }
+    pub fn resumed(output: HarnessFormat) -> HarnessReader {
+        HarnessReader { resumed: true, ..HarnessReader::new(output) }
     }
 
     /// Takes what was printed, in pieces of any size.
-    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Progress> {
-        if self.output == Output::Text {
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<HarnessProgress> {
+        if self.output == HarnessFormat::Text {
             let text = String::from_utf8_lossy(bytes).into_owned();
             self.state.text.push(bytes);
-            return vec![Progress::Text(text)];
+            return vec![HarnessProgress::Text(text)];
         }
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -177,9 +183,9 @@ impl Reader {
     }
 
     /// How it ended, given how its process did and the end of what it complained about on stderr.
-    pub fn finish(mut self, exit: Exit, stderr: &[u8]) -> Ended {
+    pub fn finish(mut self, exit: HarnessExit, stderr: &[u8]) -> HarnessEnd {
         self.end_line();
-        if self.output == Output::Aider {
+        if self.output == HarnessFormat::Aider {
             aider::finish(&mut self.state);
         }
         let text = self.state.last_message();
@@ -189,7 +195,7 @@ impl Reader {
         });
         let rate_limit = error.as_deref().and_then(|error| self.state.rate_limit.or(limit_in_words(error)));
         let usage = if self.resumed { self.state.usage_without_totals() } else { self.state.usage() };
-        Ended { text, session: self.state.session, usage, error, rate_limit }
+        HarnessEnd { text, session: self.state.session, usage, error, rate_limit }
     }
 
     fn keep(&mut self, bytes: &[u8]) {
@@ -206,7 +212,7 @@ impl Reader {
         if std::mem::take(&mut self.overlong) {
             return;
         }
-        if self.output == Output::Aider {
+        if self.output == HarnessFormat::Aider {
             return aider::line(&String::from_utf8_lossy(&line), &mut self.state);
         }
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -221,22 +227,22 @@ impl Reader {
     fn event(&mut self, event: &Value) {
         let state = &mut self.state;
         match self.output {
-            Output::Text | Output::Aider => {}
-            Output::Claude => claude::event(event, state, claude::Kin::Claude),
-            Output::Amp => claude::event(event, state, claude::Kin::Amp),
-            Output::Qwen => claude::event(event, state, claude::Kin::Qwen),
-            Output::Cursor => claude::cursor_event(event, state),
-            Output::Codex => codex::event(event, state),
-            Output::Gemini => gemini::event(event, state),
-            Output::Opencode => opencode::event(event, state),
-            Output::Goose => goose::event(event, state),
-            Output::Pi => pi::event(event, state),
-            Output::Copilot => copilot::event(event, state),
-            Output::Agy => agy::event(event, state),
+            HarnessFormat::Text | HarnessFormat::Aider => {}
+            HarnessFormat::Claude => claude::event(event, state, claude::ClaudeVariant::Claude),
+            HarnessFormat::Amp => claude::event(event, state, claude::ClaudeVariant::Amp),
+            HarnessFormat::Qwen => claude::event(event, state, claude::ClaudeVariant::Qwen),
+            HarnessFormat::Cursor => claude::cursor_event(event, state),
+            HarnessFormat::Codex => codex::event(event, state),
+            HarnessFormat::Gemini => gemini::event(event, state),
+            HarnessFormat::Opencode => opencode::event(event, state),
+            HarnessFormat::Goose => goose::event(event, state),
+            HarnessFormat::Pi => pi::event(event, state),
+            HarnessFormat::Copilot => copilot::event(event, state),
+            HarnessFormat::Agy => agy::event(event, state),
         }
     }
 
-    fn error(&self, exit: Exit, text: &str, stderr: &[u8]) -> Option<String> {
+    fn error(&self, exit: HarnessExit, text: &str, stderr: &[u8]) -> Option<String> {
         let how = exit_words(self.output, exit);
         let complaint = || {
             let stderr = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(LONGEST_COMPLAINT)..]);
@@ -245,13 +251,13 @@ impl Reader {
             let said = said.into_iter().find(|words| !words.is_empty());
             said.map_or_else(String::new, |words| format!(": {words}"))
         };
-        if self.output == Output::Text {
-            return (exit != Exit::Code(0)).then(|| format!("it {how}{}", complaint()));
+        if self.output == HarnessFormat::Text {
+            return (exit != HarnessExit::Code(0)).then(|| format!("it {how}{}", complaint()));
         }
         match (&self.state.ending, exit) {
             (None, _) => Some(format!("it {how} without a final message{}", complaint())),
             (Some(Err(error)), _) => Some(error.clone()),
-            (Some(Ok(())), Exit::Code(code)) if code != 0 => {
+            (Some(Ok(())), HarnessExit::Code(code)) if code != 0 => {
                 Some(format!("it {how} after its final message{}", complaint()))
             }
             (Some(Ok(())), _) if text.trim().is_empty() && !self.state.used_tools => {
@@ -262,18 +268,18 @@ impl Reader {
     }
 }
 
-fn exit_words(output: Output, exit: Exit) -> String {
+fn exit_words(output: HarnessFormat, exit: HarnessExit) -> String {
     let meaning = match (output, exit) {
-        (Output::Gemini | Output::Qwen, Exit::Code(41)) => " (it is not logged in)",
-        (Output::Gemini | Output::Qwen, Exit::Code(42)) => " (it did not accept its input)",
-        (Output::Gemini | Output::Qwen, Exit::Code(53)) => " (it ran out of turns)",
-        (Output::Gemini, Exit::Code(55)) => " (it does not trust the folder)",
-        (Output::Qwen, Exit::Code(55)) => " (it used up the time or the tool calls that it was allowed)",
-        (_, Exit::Code(_) | Exit::Signal(_)) => "",
+        (HarnessFormat::Gemini | HarnessFormat::Qwen, HarnessExit::Code(41)) => " (it is not logged in)",
+        (HarnessFormat::Gemini | HarnessFormat::Qwen, HarnessExit::Code(42)) => " (it did not accept its input)",
+        (HarnessFormat::Gemini | HarnessFormat::Qwen, HarnessExit::Code(53)) => " (it ran out of turns)",
+        (HarnessFormat::Gemini, HarnessExit::Code(55)) => " (it does not trust the folder)",
+        (HarnessFormat::Qwen, HarnessExit::Code(55)) => " (it used up the time or the tool calls that it was allowed)",
+        (_, HarnessExit::Code(_) | HarnessExit::Signal(_)) => "",
     };
     match exit {
-        Exit::Code(code) => format!("ended with exit status {code}{meaning}"),
-        Exit::Signal(signal) => format!("was ended by signal {signal}"),
+        HarnessExit::Code(code) => format!("ended with exit status {code}{meaning}"),
+        HarnessExit::Signal(signal) => format!("was ended by signal {signal}"),
     }
 }
 

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::stream::Output;
-use super::{Commands, Environment, Harness, OwnFolder, Watchdogs};
+use super::stream::HarnessFormat;
+use super::{Harness, HarnessCommands, HarnessEnvironment, HarnessWatchdogs, OwnFolder};
 
 const TABLE: &str = include_str!("table.toml");
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+struct HarnessRow {
     interactive: Vec<String>,
     headless: Vec<String>,
     reduced_interactive: Option<Vec<String>>,
@@ -40,25 +40,26 @@ struct OwnFolderRow {
 }
 
 pub(super) fn harnesses() -> BTreeMap<String, Harness> {
-    let rows: BTreeMap<String, Row> = toml::from_str(TABLE).expect("the table of harnesses is ours and is tested");
+    let rows: BTreeMap<String, HarnessRow> =
+        toml::from_str(TABLE).expect("the table of harnesses is ours and is tested");
     rows.into_iter().map(|(name, row)| (name.clone(), harness(name, row))).collect()
 }
 
-fn harness(name: String, row: Row) -> Harness {
-    let output = Output::read(&row.output).expect("the table of harnesses is ours and is tested");
+fn harness(name: String, row: HarnessRow) -> Harness {
+    let output = HarnessFormat::read(&row.output).expect("the table of harnesses is ours and is tested");
     Harness {
         name,
         output,
         skills_folder: row.skills_folder,
         remark: row.remark,
         watchdogs: watchdogs(output),
-        commands: Commands {
+        commands: HarnessCommands {
             interactive: Some(row.interactive),
             headless: Some(row.headless),
             reduced_interactive: row.reduced_interactive,
             reduced_headless: row.reduced_headless,
         },
-        environment: Environment {
+        environment: HarnessEnvironment {
             set: row.set,
             reduced_set: row.reduced_set,
             headless_set: row.headless_set,
@@ -70,19 +71,19 @@ fn harness(name: String, row: Row) -> Harness {
 }
 
 /// A stream has a sign of life soon and a final message; text may have neither.
-pub(super) fn watchdogs(output: Output) -> Watchdogs {
+pub(super) fn watchdogs(output: HarnessFormat) -> HarnessWatchdogs {
     match output {
-        Output::Text | Output::Aider => Watchdogs::SILENT,
-        Output::Claude
-        | Output::Codex
-        | Output::Gemini
-        | Output::Opencode
-        | Output::Goose
-        | Output::Cursor
-        | Output::Amp
-        | Output::Pi
-        | Output::Copilot
-        | Output::Qwen
-        | Output::Agy => Watchdogs::STREAMING,
+        HarnessFormat::Text | HarnessFormat::Aider => HarnessWatchdogs::SILENT,
+        HarnessFormat::Claude
+        | HarnessFormat::Codex
+        | HarnessFormat::Gemini
+        | HarnessFormat::Opencode
+        | HarnessFormat::Goose
+        | HarnessFormat::Cursor
+        | HarnessFormat::Amp
+        | HarnessFormat::Pi
+        | HarnessFormat::Copilot
+        | HarnessFormat::Qwen
+        | HarnessFormat::Agy => HarnessWatchdogs::STREAMING,
     }
 }

@@ -11,11 +11,11 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::note::{NOTE, Note, OLDER_NOTE};
-use super::recover::{self, Side};
-use crate::git::{Call, Changes, GitError, Repository, path_of, shown};
-use crate::passing::Passing;
-use crate::workspace::Lock;
+use super::note::{MergeNote, NOTE, OLDER_NOTE};
+use super::recover::{self, MergeSide};
+use crate::git::{CheckoutChanges, GitCall, GitError, Repository, path_of, shown};
+use crate::passing::PassingError;
+use crate::workspace::RepositoryLock;
 
 /// How long another git may hold the checkout's index.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,80 +25,84 @@ const NAMED_FILES: usize = 5;
 const MARK: &str = "sluice merges here";
 
 /// The right to move a branch. What a move before it left half done has been made good.
-pub(crate) struct Turn<'a> {
+pub(crate) struct BranchTurn<'a> {
     pub(super) repository: &'a Repository,
     /// Where the note of a move stands.
     pub(super) notes: PathBuf,
     /// The worktree that goes along; the default branch's, which is the user's, if none is named.
-    worktree: Option<Checkout>,
-    lock: Lock,
+    worktree: Option<MergeCheckout>,
+    lock: RepositoryLock,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> BranchTurn<'a> {
     /// The turn of the default branch. Waits for those before, and makes good what they left.
-    pub(crate) fn take(repository: &'a Repository) -> Result<Turn<'a>, GitError> {
-        Turn::taken(repository, repository.common(), None)
+    pub(crate) fn take(repository: &'a Repository) -> Result<BranchTurn<'a>, GitError> {
+        BranchTurn::taken(repository, repository.common(), None)
     }
 
     /// The turn of what is checked out in a worktree.
-    pub(crate) fn of(repository: &'a Repository, worktree: &Path) -> Result<Turn<'a>, GitError> {
-        let checkout = Checkout::at(repository, worktree)?;
+    pub(crate) fn of(repository: &'a Repository, worktree: &Path) -> Result<BranchTurn<'a>, GitError> {
+        let checkout = MergeCheckout::at(repository, worktree)?;
         let is_default = checkout.branch(repository)? == repository.default_branch();
         let admin = if is_default { repository.common().to_owned() } else { checkout.admin.clone() };
-        Turn::taken(repository, &admin, Some(checkout))
+        BranchTurn::taken(repository, &admin, Some(checkout))
     }
 
     /// Makes good what a move in a worktree has left half done, if one has.
     pub(crate) fn make_good(repository: &Repository, worktree: &Path, admin: &Path) -> Result<(), GitError> {
         let is_left = [admin.join("sluice").join(NOTE), admin.join(OLDER_NOTE)].iter().any(|note| note.exists());
-        if is_left { Turn::of(repository, worktree).map(drop) } else { Ok(()) }
+        if is_left { BranchTurn::of(repository, worktree).map(drop) } else { Ok(()) }
     }
 
-    fn taken(repository: &'a Repository, admin: &Path, worktree: Option<Checkout>) -> Result<Turn<'a>, GitError> {
+    fn taken(
+        repository: &'a Repository,
+        admin: &Path,
+        worktree: Option<MergeCheckout>,
+    ) -> Result<BranchTurn<'a>, GitError> {
         let notes = admin.join("sluice");
         fs::create_dir_all(&notes).map_err(GitError::file("cannot make", &notes))?;
         let what = worktree.as_ref().map_or_else(|| "the default branch".into(), |it| it.folder.display().to_string());
-        let lock = Lock::take(&notes.join("merge.lock"), &what)?;
-        let turn = Turn { repository, notes, worktree, lock };
+        let lock = RepositoryLock::take(&notes.join("merge.lock"), &what)?;
+        let turn = BranchTurn { repository, notes, worktree, lock };
         if let Some(checkout) = &turn.worktree {
-            Note::inherit(&turn, checkout)?;
+            MergeNote::inherit(&turn, checkout)?;
         }
         recover::recover(&turn)?;
         Ok(turn)
     }
 
     /// The branch that moves, and the checkout that goes along.
-    pub(super) fn place(&self) -> Result<(String, Option<Checkout>), GitError> {
+    pub(super) fn place(&self) -> Result<(String, Option<MergeCheckout>), GitError> {
         let repository = self.repository;
         match &self.worktree {
             Some(checkout) => Ok((checkout.branch(repository)?, Some(checkout.clone()))),
             None => {
                 let branch = repository.default_branch();
                 let folder = repository.checked_out(branch)?.filter(|folder| folder.is_dir());
-                let checkout = folder.map(|folder| Checkout::at(repository, &folder)).transpose()?;
+                let checkout = folder.map(|folder| MergeCheckout::at(repository, &folder)).transpose()?;
                 Ok((branch.to_owned(), checkout))
             }
         }
     }
 
     /// The call holds this turn too: if we die, whoever is next waits for it as well.
-    fn hold(&self, call: Call) -> Result<Call, GitError> {
+    fn hold(&self, call: GitCall) -> Result<GitCall, GitError> {
         Ok(call.holding(self.lock.handle()?))
     }
 }
 
 /// A checkout, and where git keeps what belongs to it.
 #[derive(Clone, Debug)]
-pub(super) struct Checkout {
+pub(super) struct MergeCheckout {
     pub(super) folder: PathBuf,
     pub(super) admin: PathBuf,
 }
 
-impl Checkout {
-    fn at(repository: &Repository, folder: &Path) -> Result<Checkout, GitError> {
+impl MergeCheckout {
+    fn at(repository: &Repository, folder: &Path) -> Result<MergeCheckout, GitError> {
         let bytes = repository.git().at(folder).args(["rev-parse", "--absolute-git-dir"]).bytes()?;
         let admin = path_of(Path::new(""), bytes.strip_suffix(b"\n").unwrap_or(&bytes));
-        Ok(Checkout { folder: folder.to_owned(), admin })
+        Ok(MergeCheckout { folder: folder.to_owned(), admin })
     }
 
     /// The branch that is checked out; `HEAD` if none is.
@@ -218,29 +222,29 @@ impl Checkout {
 }
 
 /// Moves the branch from where it was seen to its new commit, with the checkout it is in.
-pub(crate) fn advance(turn: &Turn<'_>, old: Option<&str>, new: &str) -> Result<(), GitError> {
+pub(crate) fn advance(turn: &BranchTurn<'_>, old: Option<&str>, new: &str) -> Result<(), GitError> {
     if old == Some(new) {
         return Ok(());
     }
     let repository = turn.repository;
     let (branch, checkout) = turn.place()?;
-    let note = Note::new(repository, (&branch, checkout.as_ref()), old, new)?;
+    let note = MergeNote::new(repository, (&branch, checkout.as_ref()), old, new)?;
     let Some(checkout) = checkout else {
         note.write(turn)?;
         swap(turn, &note, repository.folder())?;
-        return Note::remove(turn);
+        return MergeNote::remove(turn);
     };
     refuse_changes(turn, &checkout, &note)?;
     note.write(turn)?;
     if let Err(error) = checkout.lock_index() {
-        Note::remove(turn)?;
+        MergeNote::remove(turn)?;
         return Err(error);
     }
     let moved = go_along(turn, &checkout, &note).and_then(|()| swap(turn, &note, &checkout.folder));
     match moved {
         Ok(()) => recover::finish(turn, &checkout)?,
         // A git that took too long may have moved it all the same.
-        Err(error) if recover::make_good(turn, &checkout, &note)? == Side::Old => return Err(error),
+        Err(error) if recover::make_good(turn, &checkout, &note)? == MergeSide::Old => return Err(error),
         Err(_) => {}
     }
     if turn.worktree.is_none() {
@@ -256,7 +260,7 @@ pub(crate) fn advance(turn: &Turn<'_>, old: Option<&str>, new: &str) -> Result<(
 
 /// Writes the files of the new commit, and an index of our own that knows them. git itself refuses to touch a file that
 /// somebody has changed meanwhile.
-fn go_along(turn: &Turn<'_>, checkout: &Checkout, note: &Note) -> Result<(), GitError> {
+fn go_along(turn: &BranchTurn<'_>, checkout: &MergeCheckout, note: &MergeNote) -> Result<(), GitError> {
     let own = checkout.own_index();
     match fs::copy(checkout.index(), &own) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(GitError::file("cannot write", &own)(error)),
@@ -279,7 +283,7 @@ fn go_along(turn: &Turn<'_>, checkout: &Checkout, note: &Note) -> Result<(), Git
 }
 
 /// Compares and swaps the branch.
-fn swap(turn: &Turn<'_>, note: &Note, at: &Path) -> Result<(), GitError> {
+fn swap(turn: &BranchTurn<'_>, note: &MergeNote, at: &Path) -> Result<(), GitError> {
     let nothing = "0".repeat(note.new.len());
     let old = note.old.as_deref();
     let call = turn.repository.git().at(at).durable();
@@ -296,8 +300,8 @@ fn swap(turn: &Turn<'_>, note: &Note, at: &Path) -> Result<(), GitError> {
 
 /// Nothing is begun in a checkout of the user's with changes, nor in any whose changes are in the way, nor where a file
 /// lies in the way of a new one.
-fn refuse_changes(turn: &Turn<'_>, checkout: &Checkout, note: &Note) -> Result<(), GitError> {
-    let changes = Changes::of(turn.repository.git().at(&checkout.folder))?;
+fn refuse_changes(turn: &BranchTurn<'_>, checkout: &MergeCheckout, note: &MergeNote) -> Result<(), GitError> {
+    let changes = CheckoutChanges::of(turn.repository.git().at(&checkout.folder))?;
     let differing = note.differing(turn.repository)?;
     let is_in_the_way = |path: &&Vec<u8>| turn.worktree.is_none() || differing.iter().any(|it| it.path == **path);
     let changed = changes.tracked.iter().map(|(path, _)| path).filter(is_in_the_way);
@@ -346,7 +350,7 @@ mod tests {
     #[test]
     fn without_links_the_lock_is_made_and_never_without_our_mark() {
         let folder = tempfile::tempdir().unwrap();
-        let checkout = Checkout { folder: folder.path().to_owned(), admin: folder.path().to_owned() };
+        let checkout = MergeCheckout { folder: folder.path().to_owned(), admin: folder.path().to_owned() };
         checkout.lock_index_by(|_, _| Err(io::Error::from_raw_os_error(1))).unwrap();
         let text = fs::read_to_string(checkout.lock()).unwrap();
         assert!(text.starts_with(MARK) && text.ends_with('\n') && !checkout.mark().exists(), "{text}");

@@ -9,15 +9,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Turn;
-use crate::git::{Call, GitError, Repository, shown};
+use super::BranchTurn;
+use crate::git::{GitCall, GitError, Repository, shown};
 
 /// How a merge is asked for.
 const MERGE: [&str; 5] = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"];
 
 /// The merge in memory; no file and no branch is touched.
 pub(crate) fn merged_tree(
-    turn: &Turn<'_>,
+    turn: &BranchTurn<'_>,
     (branch, into): (&str, &str),
     base: Option<&str>,
     ours: &str,
@@ -25,8 +25,8 @@ pub(crate) fn merged_tree(
 ) -> Result<String, GitError> {
     let repository = turn.repository;
     let base = base.map(|base| format!("--merge-base={base}"));
-    let asked = |call: Call| call.durable().args(MERGE).args(base.as_deref()).args([ours, theirs]);
-    let room = Room::new(&turn.notes, ours)?;
+    let asked = |call: GitCall| call.durable().args(MERGE).args(base.as_deref()).args([ours, theirs]);
+    let room = MergeRepository::new(&turn.notes, ours)?;
     let call = asked(room.call(repository, ours));
     let mut ended = call.answer()?;
     if !matches!(ended.code, Some(0 | 1)) && is_partial(repository)? {
@@ -48,15 +48,15 @@ pub(crate) fn merged_tree(
 }
 
 /// A repository of our own for one merge.
-struct Room {
+struct MergeRepository {
     folder: PathBuf,
 }
 
-impl Room {
+impl MergeRepository {
     /// Made anew; whoever has the turn is the only one here. `commit` tells how the objects are named.
-    fn new(notes: &Path, commit: &str) -> Result<Room, GitError> {
+    fn new(notes: &Path, commit: &str) -> Result<MergeRepository, GitError> {
         let folder = notes.join("merge.git");
-        let room = Room { folder: folder.clone() };
+        let room = MergeRepository { folder: folder.clone() };
         room.clear();
         let format = if commit.len() == 64 { "sha256" } else { "sha1" };
         let config =
@@ -72,7 +72,7 @@ impl Room {
     }
 
     /// A call that sees the objects of the user's repository, and the attributes of a commit.
-    fn call(&self, repository: &Repository, attributes: &str) -> Call {
+    fn call(&self, repository: &Repository, attributes: &str) -> GitCall {
         let common = repository.common();
         let call = repository.git().at(&self.folder).env("GIT_DIR", &self.folder).env("GIT_ATTR_SOURCE", attributes);
         let call = call.env("GIT_OBJECT_DIRECTORY", common.join("objects"));
@@ -85,7 +85,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for MergeRepository {
     fn drop(&mut self) {
         self.clear();
     }

@@ -1,13 +1,13 @@
 //! What was merged elsewhere: whether a pull request has merged the work, and whether one stands in the way of a merge here.
 
-use super::{Request, is_work};
+use super::{MergeRequest, is_work};
 use crate::forge::{PullRequest, PullRequestState};
 use crate::git::{GitError, Repository};
 
 /// The pull request that has merged the work, if one has. One that stands in the way of a merge here is an error.
 pub(super) fn elsewhere(
     repository: &Repository,
-    request: &Request<'_>,
+    request: &MergeRequest<'_>,
     remote: Option<&str>,
     work: Option<&str>,
     notes: &mut Vec<String>,

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::advance::{Checkout, Turn, remove};
-use super::recover::Side;
+use super::advance::{BranchTurn, MergeCheckout, remove};
+use super::recover::MergeSide;
 use crate::git::{GitError, Repository, path_of, quote, unquote};
 use crate::workspace::break_stale_locks;
 
@@ -19,7 +19,7 @@ pub(super) const OLDER_NOTE: &str = "sluice-bringing";
 
 /// What is under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Note {
+pub(super) struct MergeNote {
     version: u32,
     /// The branch; `HEAD` where none is checked out.
     pub(super) branch: String,
@@ -35,44 +35,44 @@ pub(super) struct Note {
 
 /// A file that differs between the two commits: its mode and blob on either side.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct MergeNoteEntry {
     pub(super) path: Vec<u8>,
     pub(super) old: Option<(String, String)>,
     pub(super) new: Option<(String, String)>,
 }
 
-impl Entry {
+impl MergeNoteEntry {
     /// What it is to be on this side.
-    pub(super) fn wanted(&self, side: Side) -> Option<&(String, String)> {
+    pub(super) fn wanted(&self, side: MergeSide) -> Option<&(String, String)> {
         match side {
-            Side::Old => self.old.as_ref(),
-            Side::New => self.new.as_ref(),
+            MergeSide::Old => self.old.as_ref(),
+            MergeSide::New => self.new.as_ref(),
         }
     }
 
     /// What it is on the other side.
-    pub(super) fn other(&self, side: Side) -> Option<&(String, String)> {
-        self.wanted(if side == Side::Old { Side::New } else { Side::Old })
+    pub(super) fn other(&self, side: MergeSide) -> Option<&(String, String)> {
+        self.wanted(if side == MergeSide::Old { MergeSide::New } else { MergeSide::Old })
     }
 }
 
-impl Note {
-    fn path(turn: &Turn<'_>) -> PathBuf {
+impl MergeNote {
+    fn path(turn: &BranchTurn<'_>) -> PathBuf {
         turn.notes.join(NOTE)
     }
 
     pub(super) fn new(
         repository: &Repository,
-        (branch, checkout): (&str, Option<&Checkout>),
+        (branch, checkout): (&str, Option<&MergeCheckout>),
         old: Option<&str>,
         new: &str,
-    ) -> Result<Note, GitError> {
+    ) -> Result<MergeNote, GitError> {
         let from = match old {
             Some(old) => old.to_owned(),
             None => repository.call().args(["hash-object", "-t", "tree", "/dev/null"]).text()?,
         };
         let quoted = |path: &Path| quote(path.as_os_str().as_encoded_bytes());
-        Ok(Note {
+        Ok(MergeNote {
             version: 1,
             branch: branch.to_owned(),
             old: old.map(str::to_owned),
@@ -94,15 +94,15 @@ impl Note {
     }
 
     /// The checkout that goes along.
-    pub(super) fn checkout(&self) -> Option<Checkout> {
+    pub(super) fn checkout(&self) -> Option<MergeCheckout> {
         let (folder, admin) = self.checkout.as_ref()?;
         let path = |quoted: &str| Some(path_of(Path::new(""), &unquote(quoted)?));
-        Some(Checkout { folder: path(folder)?, admin: path(admin)? })
+        Some(MergeCheckout { folder: path(folder)?, admin: path(admin)? })
     }
 
     /// The note that was left, and when it was written.
-    pub(super) fn read(turn: &Turn<'_>) -> Result<Option<(Note, std::time::SystemTime)>, GitError> {
-        let path = Note::path(turn);
+    pub(super) fn read(turn: &BranchTurn<'_>) -> Result<Option<(MergeNote, std::time::SystemTime)>, GitError> {
+        let path = MergeNote::path(turn);
         let failed = GitError::file("cannot read", &path);
         let bytes = match fs::read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -116,22 +116,22 @@ impl Note {
     }
 
     /// Takes over the note of an earlier version, and what a git that was killed with it has locked.
-    pub(super) fn inherit(turn: &Turn<'_>, checkout: &Checkout) -> Result<(), GitError> {
+    pub(super) fn inherit(turn: &BranchTurn<'_>, checkout: &MergeCheckout) -> Result<(), GitError> {
         let path = checkout.admin.join(OLDER_NOTE);
         let Ok(text) = fs::read_to_string(&path) else { return Ok(()) };
         let branch = checkout.branch(turn.repository)?;
         if let Some((old, new)) = text.trim().split_once(' ')
-            && Note::read(turn)?.is_none()
+            && MergeNote::read(turn)?.is_none()
         {
             break_stale_locks(&checkout.admin);
-            Note::new(turn.repository, (&branch, Some(checkout)), Some(old), new)?.write(turn)?;
+            MergeNote::new(turn.repository, (&branch, Some(checkout)), Some(old), new)?.write(turn)?;
         }
         remove(&path)
     }
 
     /// Writes it, durably.
-    pub(super) fn write(&self, turn: &Turn<'_>) -> Result<(), GitError> {
-        let path = Note::path(turn);
+    pub(super) fn write(&self, turn: &BranchTurn<'_>) -> Result<(), GitError> {
+        let path = MergeNote::path(turn);
         let new = path.with_extension("new");
         let write = || {
             let mut file = File::create(&new)?;
@@ -144,12 +144,12 @@ impl Note {
     }
 
     /// What it was about is done.
-    pub(super) fn remove(turn: &Turn<'_>) -> Result<(), GitError> {
-        remove(&Note::path(turn))
+    pub(super) fn remove(turn: &BranchTurn<'_>) -> Result<(), GitError> {
+        remove(&MergeNote::path(turn))
     }
 
     /// The files that differ between the two commits. Submodules are no files, and stay as they are.
-    pub(super) fn differing(&self, repository: &Repository) -> Result<Vec<Entry>, GitError> {
+    pub(super) fn differing(&self, repository: &Repository) -> Result<Vec<MergeNoteEntry>, GitError> {
         // The command would read the index, which may be what the power cut has spoiled.
         let call = repository.call().env("GIT_INDEX_FILE", repository.common().join("sluice/no-index"));
         let call = call.args(["diff-tree", "-r", "-z", "--raw", "--no-renames", &self.from, &self.new]);
@@ -162,7 +162,11 @@ impl Note {
             let [old_mode, new_mode, old_id, new_id, _] = words[..] else { return Err(call.odd(about)) };
             let side = |mode: &str, id: &str| (mode != "000000").then(|| (mode.to_owned(), id.to_owned()));
             if old_mode != "160000" && new_mode != "160000" {
-                entries.push(Entry { path: path.to_vec(), old: side(old_mode, old_id), new: side(new_mode, new_id) });
+                entries.push(MergeNoteEntry {
+                    path: path.to_vec(),
+                    old: side(old_mode, old_id),
+                    new: side(new_mode, new_id),
+                });
             }
         }
         Ok(entries)

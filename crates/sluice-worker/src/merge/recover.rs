@@ -13,26 +13,26 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::advance::{Checkout, Turn, remove};
-use super::note::{Entry, Note};
-use crate::git::{Call, GitError, Repository, path_of, quote};
-use crate::passing::Passing;
+use super::advance::{BranchTurn, MergeCheckout, remove};
+use super::note::{MergeNote, MergeNoteEntry};
+use crate::git::{GitCall, GitError, Repository, path_of, quote};
+use crate::passing::PassingError;
 
 /// How long a git that may hold a lock is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Which of the two commits a checkout is brought to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum MergeSide {
     Old,
     New,
 }
 
 /// The entries of an index: mode and blob by path.
-type Entries = BTreeMap<Vec<u8>, (String, String)>;
+type IndexEntries = BTreeMap<Vec<u8>, (String, String)>;
 
 /// What lies at a path.
-enum Lies {
+enum PathContent {
     Nothing,
     /// The mode and the blob of it.
     File(String, String),
@@ -41,9 +41,9 @@ enum Lies {
 }
 
 /// Does what is left of a move that was under way when its process died.
-pub(super) fn recover(turn: &Turn<'_>) -> Result<(), GitError> {
+pub(super) fn recover(turn: &BranchTurn<'_>) -> Result<(), GitError> {
     let repository = turn.repository;
-    let Some((note, written)) = Note::read(turn)? else {
+    let Some((note, written)) = MergeNote::read(turn)? else {
         // The note goes before the lock.
         let (_, checkout) = turn.place()?;
         return checkout.map_or(Ok(()), |checkout| checkout.unlock_index(repository));
@@ -53,7 +53,7 @@ pub(super) fn recover(turn: &Turn<'_>) -> Result<(), GitError> {
     for lock in [admin.join("HEAD.lock"), repository.common().join(format!("refs/heads/{}.lock", note.branch))] {
         break_stale(repository, &lock, &note, written)?;
     }
-    let Some(checkout) = checkout else { return Note::remove(turn) };
+    let Some(checkout) = checkout else { return MergeNote::remove(turn) };
     if !checkout.is_locked_by_us(repository) {
         checkout.lock_index()?;
     }
@@ -62,13 +62,17 @@ pub(super) fn recover(turn: &Turn<'_>) -> Result<(), GitError> {
 
 /// Brings the checkout to the commit that its branch is at, the new or the old one, and lets go of everything.
 /// Which of the two it is.
-pub(super) fn make_good(turn: &Turn<'_>, checkout: &Checkout, note: &Note) -> Result<Side, GitError> {
+pub(super) fn make_good(
+    turn: &BranchTurn<'_>,
+    checkout: &MergeCheckout,
+    note: &MergeNote,
+) -> Result<MergeSide, GitError> {
     let repository = turn.repository;
     let has_moved = match note.tip(repository, &checkout.folder)? {
         Some(tip) => tip == note.new || note.old.as_ref() != Some(&tip) && repository.is_ancestor(&note.new, &tip)?,
         None => false,
     };
-    let side = if has_moved { Side::New } else { Side::Old };
+    let side = if has_moved { MergeSide::New } else { MergeSide::Old };
     let entries = note.differing(repository)?;
     let index = index(repository, checkout, note, side, &entries)?;
     write_files(repository, checkout, note, side, &index, &entries)?;
@@ -76,7 +80,7 @@ pub(super) fn make_good(turn: &Turn<'_>, checkout: &Checkout, note: &Note) -> Re
 }
 
 /// The files are written: the index that knows them takes its place, and everything is let go of.
-pub(super) fn finish(turn: &Turn<'_>, checkout: &Checkout) -> Result<(), GitError> {
+pub(super) fn finish(turn: &BranchTurn<'_>, checkout: &MergeCheckout) -> Result<(), GitError> {
     let own = checkout.own_index();
     remove(&own.with_extension("lock"))?;
     let replace = || {
@@ -89,7 +93,7 @@ pub(super) fn finish(turn: &Turn<'_>, checkout: &Checkout) -> Result<(), GitErro
     }
     // The note first: without it the lock says whose it is, without the lock the note would speak of files that are the
     // user's again.
-    Note::remove(turn)?;
+    MergeNote::remove(turn)?;
     checkout.unlock_index(turn.repository)
 }
 
@@ -97,10 +101,10 @@ pub(super) fn finish(turn: &Turn<'_>, checkout: &Checkout) -> Result<(), GitErro
 /// be read. What somebody has staged otherwise stays. The one that was being made may be anything.
 fn index(
     repository: &Repository,
-    checkout: &Checkout,
-    note: &Note,
-    side: Side,
-    entries: &[Entry],
+    checkout: &MergeCheckout,
+    note: &MergeNote,
+    side: MergeSide,
+    entries: &[MergeNoteEntry],
 ) -> Result<PathBuf, GitError> {
     let own = checkout.own_index();
     let call = || repository.git().at(&checkout.folder).env("GIT_INDEX_FILE", &own);
@@ -109,10 +113,10 @@ fn index(
     let there = checkout.index();
     let known = if there.exists() { known(repository, checkout, &there) } else { Ok(None) };
     let Some(known) = known? else {
-        let commit = if side == Side::New { &note.new } else { &note.from };
+        let commit = if side == MergeSide::New { &note.new } else { &note.from };
         return call().args(["read-tree", commit]).run().map(|()| own);
     };
-    let is_behind = |entry: &&Entry| known.get(&entry.path) == entry.other(side);
+    let is_behind = |entry: &&MergeNoteEntry| known.get(&entry.path) == entry.other(side);
     let nothing = ("0".to_owned(), "0".repeat(note.new.len()));
     let lines = entries.iter().filter(is_behind).flat_map(|entry| {
         let (mode, id) = entry.wanted(side).unwrap_or(&nothing);
@@ -129,11 +133,11 @@ fn index(
 /// Writes the files that the move has left half-way, and removes those that this side does not have.
 fn write_files(
     repository: &Repository,
-    checkout: &Checkout,
-    note: &Note,
-    side: Side,
+    checkout: &MergeCheckout,
+    note: &MergeNote,
+    side: MergeSide,
     index: &Path,
-    entries: &[Entry],
+    entries: &[MergeNoteEntry],
 ) -> Result<(), GitError> {
     let call = || repository.git().at(&checkout.folder).env("GIT_INDEX_FILE", index);
     let lying = look(call, checkout, entries)?;
@@ -142,9 +146,9 @@ fn write_files(
     for (entry, lies) in entries.iter().zip(lying) {
         let wanted = entry.wanted(side);
         let is_ours = match lies {
-            Lies::Other => false,
-            Lies::Nothing => wanted.is_some(),
-            Lies::File(mode, id) => {
+            PathContent::Other => false,
+            PathContent::Nothing => wanted.is_some(),
+            PathContent::File(mode, id) => {
                 let found = (mode, id);
                 let is_other = entry.other(side) == Some(&found);
                 wanted != Some(&found) && (is_other || is_begun(call(), checkout, note, entry)?)
@@ -173,7 +177,11 @@ fn write_files(
 }
 
 /// What lies at each of the paths.
-fn look(call: impl Fn() -> Call, checkout: &Checkout, entries: &[Entry]) -> Result<Vec<Lies>, GitError> {
+fn look(
+    call: impl Fn() -> GitCall,
+    checkout: &MergeCheckout,
+    entries: &[MergeNoteEntry],
+) -> Result<Vec<PathContent>, GitError> {
     let mut lying = Vec::new();
     let (mut files, mut places) = (String::new(), Vec::new());
     for (place, entry) in entries.iter().enumerate() {
@@ -183,22 +191,24 @@ fn look(call: impl Fn() -> Call, checkout: &Checkout, entries: &[Entry]) -> Resu
                 files.push_str(&format!("{}\n", quote(&entry.path)));
                 places.push(place);
                 let mode = if it.permissions().mode() & 0o100 == 0 { "100644" } else { "100755" };
-                Lies::File(mode.to_owned(), String::new())
+                PathContent::File(mode.to_owned(), String::new())
             }
             Ok(it) if it.is_symlink() => {
                 let target = fs::read_link(&path).map_err(GitError::file("cannot read", &path))?;
                 let target = target.as_os_str().as_bytes().to_vec();
-                Lies::File("120000".to_owned(), call().args(["hash-object", "--stdin"]).input(target).text()?)
+                PathContent::File("120000".to_owned(), call().args(["hash-object", "--stdin"]).input(target).text()?)
             }
-            Ok(_) => Lies::Other,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Lies::Nothing,
+            Ok(_) => PathContent::Other,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                PathContent::Nothing
+            }
             Err(error) => return Err(GitError::file("cannot read", &path)(error)),
         });
     }
     if !places.is_empty() {
         let ids = call().args(["hash-object", "--stdin-paths"]).input(files).text()?;
         for (place, id) in places.into_iter().zip(ids.lines()) {
-            if let Lies::File(_, blob) = &mut lying[place] {
+            if let PathContent::File(_, blob) = &mut lying[place] {
                 id.clone_into(blob);
             }
         }
@@ -208,7 +218,7 @@ fn look(call: impl Fn() -> Call, checkout: &Checkout, entries: &[Entry]) -> Resu
 
 /// The entries of an index: mode and blob by path. Nothing if it is spoiled: git takes what was cut off for zeros. A git
 /// that only could not read it now has not said that it is.
-fn known(repository: &Repository, checkout: &Checkout, index: &Path) -> Result<Option<Entries>, GitError> {
+fn known(repository: &Repository, checkout: &MergeCheckout, index: &Path) -> Result<Option<IndexEntries>, GitError> {
     let call = repository.git().at(&checkout.folder).env("GIT_INDEX_FILE", index);
     let call = call.args(["ls-files", "--stage", "-z"]);
     let ended = call.answer()?;
@@ -217,7 +227,7 @@ fn known(repository: &Repository, checkout: &Checkout, index: &Path) -> Result<O
         let is_spoiled = ended.code.is_some() && !failed.is_passing();
         return if is_spoiled { Ok(None) } else { Err(failed) };
     }
-    let mut known = Entries::new();
+    let mut known = IndexEntries::new();
     for line in ended.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
         let Some(tab) = line.iter().position(|byte| *byte == b'\t') else { return Ok(None) };
         let about = String::from_utf8_lossy(&line[..tab]).into_owned();
@@ -234,7 +244,12 @@ fn known(repository: &Repository, checkout: &Checkout, index: &Path) -> Result<O
 }
 
 /// Whether a file is the beginning of what the merge was writing there.
-fn is_begun(call: Call, checkout: &Checkout, note: &Note, entry: &Entry) -> Result<bool, GitError> {
+fn is_begun(
+    call: GitCall,
+    checkout: &MergeCheckout,
+    note: &MergeNote,
+    entry: &MergeNoteEntry,
+) -> Result<bool, GitError> {
     let path = path_of(&checkout.folder, &entry.path);
     let is_file = fs::symlink_metadata(&path).is_ok_and(|it| it.is_file());
     if entry.new.is_none() || !is_file {
@@ -249,7 +264,7 @@ fn is_begun(call: Call, checkout: &Checkout, note: &Note, entry: &Entry) -> Resu
 
 /// Removes the lock of a reference that our git has left: it is as new as the note, holds nothing but our commit, and
 /// no git lives in the repository that could have made it.
-fn break_stale(repository: &Repository, lock: &Path, note: &Note, since: SystemTime) -> Result<(), GitError> {
+fn break_stale(repository: &Repository, lock: &Path, note: &MergeNote, since: SystemTime) -> Result<(), GitError> {
     let is_ours = || {
         let Ok(written) = fs::metadata(lock).and_then(|it| it.modified()) else { return false };
         let text = fs::read_to_string(lock).unwrap_or_default();

@@ -3,7 +3,7 @@
 //! The default branch then has the work and not its commits. As what it was merged is told to the one who asked for it
 //! before the branch moves.
 
-use super::{Turn, commit_as, merged_tree};
+use super::{BranchTurn, commit_as, merged_tree};
 use crate::git::{GitError, Repository};
 
 /// Whether a commit holds this work, as it is or as what it was merged.
@@ -19,7 +19,12 @@ pub(super) fn holds(repository: &Repository, work: &str, made: Option<&str>, com
 }
 
 /// Makes the commits of the work anew, one after the other, in memory. Merges among them are left out.
-pub(super) fn replayed(turn: &Turn<'_>, names: (&str, &str), start: &str, work: &str) -> Result<String, GitError> {
+pub(super) fn replayed(
+    turn: &BranchTurn<'_>,
+    names: (&str, &str),
+    start: &str,
+    work: &str,
+) -> Result<String, GitError> {
     let repository = turn.repository;
     let call = repository.call().args(["rev-list", "--reverse", "--topo-order", "--no-merges", work, "--not", start]);
     let mut onto = start.to_owned();

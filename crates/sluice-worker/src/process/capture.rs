@@ -10,7 +10,7 @@ pub const LONGEST_FILE: u64 = 256 << 20;
 
 /// What a program printed. What does not fit is left out of the middle, and counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedOutput {
     /// The beginning; everything, if nothing was left out.
     pub head: Vec<u8>,
     /// How many bytes after the beginning were left out.
@@ -19,7 +19,7 @@ pub struct Captured {
     pub tail: Vec<u8>,
 }
 
-impl Captured {
+impl CapturedOutput {
     /// The whole as text; a line says where something was left out. Bytes that are not UTF-8 are replaced.
     pub fn text(&self) -> String {
         let head = String::from_utf8_lossy(&self.head);
@@ -32,16 +32,16 @@ impl Captured {
 }
 
 /// Keeps what is pushed: the first half of the limit as it comes, and the last half of it.
-pub(super) struct Capture {
+pub(super) struct OutputCapture {
     half: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     seen: u64,
-    beside: Beside,
+    beside: CaptureFile,
 }
 
 /// The file beside what is kept in memory.
-enum Beside {
+enum CaptureFile {
     /// None is wanted.
     None,
     /// Nothing has been left out so far.
@@ -52,9 +52,9 @@ enum Beside {
     Closed,
 }
 
-impl Beside {
+impl CaptureFile {
     fn write(&mut self, bytes: &[u8]) {
-        let Beside::Open(file, room) = self else { return };
+        let CaptureFile::Open(file, room) = self else { return };
         let fits = bytes.len().min(usize::try_from(*room).unwrap_or(usize::MAX));
         // A file that cannot be written is no reason to fail: the beginning and the end are kept all the same.
         let written = file.write_all(&bytes[..fits]);
@@ -63,15 +63,15 @@ impl Beside {
             let _ = writeln!(file, "\n[nothing after {LONGEST_FILE} bytes is kept, but for the end in the run]");
         }
         if written.is_err() || fits < bytes.len() {
-            *self = Beside::Closed;
+            *self = CaptureFile::Closed;
         }
     }
 }
 
-impl Capture {
+impl OutputCapture {
     /// Keeps up to `limit` bytes, and in `file` what is longer.
     pub(super) fn new(limit: usize, file: Option<PathBuf>) -> Self {
-        let beside = file.map_or(Beside::None, Beside::Unneeded);
+        let beside = file.map_or(CaptureFile::None, CaptureFile::Unneeded);
         Self { half: limit / 2, head: Vec::new(), tail: VecDeque::new(), seen: 0, beside }
     }
 
@@ -87,10 +87,10 @@ impl Capture {
 
     /// Writes on in the file; begins it when what was kept so far becomes too much.
     fn put_beside(&mut self, bytes: &[u8], to_tail: &[u8]) {
-        if let (Beside::Unneeded(path), true) = (&self.beside, self.tail.len() + to_tail.len() > self.half) {
+        if let (CaptureFile::Unneeded(path), true) = (&self.beside, self.tail.len() + to_tail.len() > self.half) {
             self.beside = match File::create(path) {
-                Ok(file) => Beside::Open(file, LONGEST_FILE),
-                Err(_) => Beside::Closed,
+                Ok(file) => CaptureFile::Open(file, LONGEST_FILE),
+                Err(_) => CaptureFile::Closed,
             };
             self.beside.write(&self.head);
             let (first, second) = self.tail.as_slices();
@@ -101,14 +101,14 @@ impl Capture {
         self.beside.write(bytes);
     }
 
-    pub(super) fn finish(mut self) -> Captured {
+    pub(super) fn finish(mut self) -> CapturedOutput {
         let omitted = self.seen - self.head.len() as u64 - self.tail.len() as u64;
         let tail: Vec<u8> = self.tail.into();
         if omitted > 0 {
-            return Captured { head: self.head, omitted, tail };
+            return CapturedOutput { head: self.head, omitted, tail };
         }
         self.head.extend(tail);
-        Captured { head: self.head, omitted: 0, tail: Vec::new() }
+        CapturedOutput { head: self.head, omitted: 0, tail: Vec::new() }
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     fn captured(limit: usize, pieces: &[&str]) -> String {
-        let mut capture = Capture::new(limit, None);
+        let mut capture = OutputCapture::new(limit, None);
         for piece in pieces {
             capture.push(piece.as_bytes());
         }
@@ -138,7 +138,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("output");
         let printed = |pieces: &[&str]| {
-            let mut capture = Capture::new(8, Some(path.clone()));
+            let mut capture = OutputCapture::new(8, Some(path.clone()));
             pieces.iter().for_each(|piece| capture.push(piece.as_bytes()));
             (capture.finish().omitted, std::fs::read_to_string(&path).ok())
         };

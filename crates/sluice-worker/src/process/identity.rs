@@ -10,12 +10,12 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
-use crate::passing::Passing;
+use crate::passing::PassingError;
 
 /// A process, told from every other that has or had its number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Identity {
+pub struct ProcessIdentity {
     /// Its number.
     pub pid: i32,
     /// When it started, in clock ticks since the machine did.
@@ -26,7 +26,7 @@ pub struct Identity {
 
 /// What `/proc/PID/stat` says about a process, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stat {
+pub(crate) struct ProcessStat {
     pub(crate) pid: i32,
     pub(crate) parent: i32,
     pub(crate) group: i32,
@@ -36,12 +36,12 @@ pub(crate) struct Stat {
     pub(crate) ended: bool,
     /// What it is at: it runs nothing of its own until somebody lets it go on, or until the kernel has done something for
     /// it.
-    pub(crate) rest: Rest,
+    pub(crate) rest: ProcessRest,
 }
 
 /// Whether a process can do something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum ProcessRest {
     /// It can.
     None,
     /// It is stopped.
@@ -50,7 +50,7 @@ pub(crate) enum Rest {
     Deaf,
 }
 
-impl Identity {
+impl ProcessIdentity {
     /// The process that has this number now, if it has not ended.
     pub fn of(pid: i32) -> Option<Self> {
         stat(pid).filter(|stat| !stat.ended).map(|stat| stat.identity())
@@ -100,9 +100,9 @@ impl Identity {
     }
 }
 
-impl Stat {
-    pub(crate) fn identity(&self) -> Identity {
-        Identity { pid: self.pid, start: self.start, boot: boot().to_owned() }
+impl ProcessStat {
+    pub(crate) fn identity(&self) -> ProcessIdentity {
+        ProcessIdentity { pid: self.pid, start: self.start, boot: boot().to_owned() }
     }
 }
 
@@ -119,17 +119,17 @@ fn boot() -> &'static str {
 }
 
 /// What is known about the process with this number, also when it only waits to be reaped.
-pub(crate) fn stat(pid: i32) -> Option<Stat> {
+pub(crate) fn stat(pid: i32) -> Option<ProcessStat> {
     look_up(pid).ok().flatten()
 }
 
 /// The same, with "there is none" told from "it cannot be found out".
-pub(super) fn look_up(pid: i32) -> io::Result<Option<Stat>> {
+pub(super) fn look_up(pid: i32) -> io::Result<Option<ProcessStat>> {
     seen(pid, std::fs::read(format!("/proc/{pid}/stat")))
 }
 
 /// Whom we may not look at is another's, and for us as good as none.
-fn seen(pid: i32, read: io::Result<Vec<u8>>) -> io::Result<Option<Stat>> {
+fn seen(pid: i32, read: io::Result<Vec<u8>>) -> io::Result<Option<ProcessStat>> {
     match read {
         Ok(bytes) => Ok(parse(pid, &bytes)),
         Err(error) if error.is_passing() => Err(error),
@@ -138,19 +138,19 @@ fn seen(pid: i32, read: io::Result<Vec<u8>>) -> io::Result<Option<Stat>> {
 }
 
 /// The name in brackets may hold anything, brackets too: the fields start after the last one.
-fn parse(pid: i32, bytes: &[u8]) -> Option<Stat> {
+fn parse(pid: i32, bytes: &[u8]) -> Option<ProcessStat> {
     let name_end = bytes.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(bytes.get(name_end + 1..)?).ok()?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let number = |index: usize| fields.get(index).and_then(|field| field.parse::<i32>().ok());
     let state = *fields.first()?;
-    Some(Stat {
+    Some(ProcessStat {
         pid,
         ended: matches!(state, "Z" | "X" | "x"),
         rest: match state {
-            "T" | "t" => Rest::Stopped,
-            "D" => Rest::Deaf,
-            _ => Rest::None,
+            "T" | "t" => ProcessRest::Stopped,
+            "D" => ProcessRest::Deaf,
+            _ => ProcessRest::None,
         },
         parent: number(1)?,
         group: number(2)?,
@@ -160,17 +160,17 @@ fn parse(pid: i32, bytes: &[u8]) -> Option<Stat> {
 }
 
 /// Every process that has not ended and that we may look at. If one cannot be looked at now, nobody knows who is left.
-pub(crate) fn everyone() -> io::Result<Vec<Stat>> {
+pub(crate) fn everyone() -> io::Result<Vec<ProcessStat>> {
     Ok(all()?.into_iter().filter(|stat| !stat.ended).collect())
 }
 
 /// The children of a process that have ended, and whose end nobody has taken note of.
-pub(crate) fn dead_children(of: i32) -> Vec<Identity> {
+pub(crate) fn dead_children(of: i32) -> Vec<ProcessIdentity> {
     let all = all().unwrap_or_default(); // those that are not seen now are seen the next time
-    all.iter().filter(|stat| stat.ended && stat.parent == of).map(Stat::identity).collect()
+    all.iter().filter(|stat| stat.ended && stat.parent == of).map(ProcessStat::identity).collect()
 }
 
-fn all() -> io::Result<Vec<Stat>> {
+fn all() -> io::Result<Vec<ProcessStat>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
         if let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) {
@@ -191,17 +191,17 @@ pub(crate) fn environment(pid: i32) -> io::Result<Vec<Vec<u8>>> {
 }
 
 /// Whether a process has a terminal that can interrupt it: a person sits there.
-pub fn has_terminal(process: &Identity) -> bool {
+pub fn has_terminal(process: &ProcessIdentity) -> bool {
     let text = std::fs::read_to_string(format!("/proc/{}/stat", process.pid)).unwrap_or_default();
     let fields = text.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
     fields.split(' ').nth(4).is_some_and(|terminal| terminal != "0")
 }
 
 /// What a process was started with, by its name; nothing if it is gone, or cannot be looked at. What is no text is left out.
-pub fn environment_of(process: &Identity) -> Vec<(String, String)> {
+pub fn environment_of(process: &ProcessIdentity) -> Vec<(String, String)> {
     let read = environment(process.pid).unwrap_or_default();
     // Another may have its number by now.
-    if Identity::of(process.pid).as_ref() != Some(process) {
+    if ProcessIdentity::of(process.pid).as_ref() != Some(process) {
         return Vec::new();
     }
     let text = |assignment: Vec<u8>| {
@@ -223,9 +223,20 @@ mod tests {
     #[test]
     fn a_name_full_of_brackets_and_blanks_does_not_shift_the_fields() {
         let line = b"42 (a) Z 1 (b)) S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2";
-        let expected = Stat { pid: 42, parent: 7, group: 8, session: 9, start: 98765, ended: false, rest: Rest::None };
+        let expected = ProcessStat {
+            pid: 42,
+            parent: 7,
+            group: 8,
+            session: 9,
+            start: 98765,
+            ended: false,
+            rest: ProcessRest::None,
+        };
         assert_eq!(parse(42, line), Some(expected));
-        assert_eq!(parse(42, b"42 (a) T 7 8 9 0 -1 1 1 2 3 4 5 6 7 8 20 0 1 0 98765 1").unwrap().rest, Rest::Stopped);
+        assert_eq!(
+            parse(42, b"42 (a) T 7 8 9 0 -1 1 1 2 3 4 5 6 7 8 20 0 1 0 98765 1").unwrap().rest,
+            ProcessRest::Stopped
+        );
         assert_eq!(parse(42, b"42 (cut"), None);
         assert_eq!(parse(42, b""), None);
     }
@@ -242,9 +253,9 @@ mod tests {
 
     #[test]
     fn another_start_time_or_machine_start_is_another_process() {
-        let own = Identity::own().unwrap();
+        let own = ProcessIdentity::own().unwrap();
         assert!(own.lives());
-        assert!(!Identity { start: own.start + 1, ..own.clone() }.lives());
-        assert!(!Identity { boot: "another".to_owned(), ..own }.lives());
+        assert!(!ProcessIdentity { start: own.start + 1, ..own.clone() }.lives());
+        assert!(!ProcessIdentity { boot: "another".to_owned(), ..own }.lives());
     }
 }

@@ -20,19 +20,19 @@ const UNMARKED: u64 = 1 << 60;
 
 /// How deep a process stands inside engines: the limit of its file locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mark(u64);
+pub(crate) struct NestingMark(u64);
 
-impl Mark {
+impl NestingMark {
     /// Of this process.
-    pub(crate) fn own() -> Mark {
-        Mark(getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX))
+    pub(crate) fn own() -> NestingMark {
+        NestingMark(getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX))
     }
 
     /// Of another process; none where the system does not show limits. Of one that has gone, or cannot be looked at at the
     /// moment, nothing can be said.
-    pub(crate) fn of(pid: i32) -> io::Result<Mark> {
+    pub(crate) fn of(pid: i32) -> io::Result<NestingMark> {
         let limits = match std::fs::read_to_string(format!("/proc/{pid}/limits")) {
-            Err(_) if !Path::new("/proc/self/limits").try_exists()? => return Ok(Mark(u64::MAX)),
+            Err(_) if !Path::new("/proc/self/limits").try_exists()? => return Ok(NestingMark(u64::MAX)),
             limits => limits?,
         };
         // One that goes at this moment has an empty list.
@@ -41,7 +41,7 @@ impl Mark {
         }
         let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"));
         let limit = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
-        Ok(Mark(limit.unwrap_or(u64::MAX)))
+        Ok(NestingMark(limit.unwrap_or(u64::MAX)))
     }
 
     /// How many engines a process with this mark is inside of. A limit that is lower than any mark is as deep as can be.
@@ -60,9 +60,9 @@ impl Mark {
     }
 
     /// The mark of what the engine of a home starts, when the engine itself has this one and so many are around the home.
-    fn below(self, home: &str, around: u64) -> Mark {
+    fn below(self, home: &str, around: u64) -> NestingMark {
         let depth = (self.depth().max(around) + 1).min(DEEPEST);
-        Mark((UNMARKED - (depth << HOME)) | digest(home))
+        NestingMark((UNMARKED - (depth << HOME)) | digest(home))
     }
 
     /// Puts the mark of a home on this process, and so on everything that it starts from now on.
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn whoever_is_started_by_an_engine_stands_deeper_and_stays_there() {
-        let outside = Mark(u64::MAX);
+        let outside = NestingMark(u64::MAX);
         let (agent, other) = (outside.below("/one", 0), outside.below("/two", 0));
         assert_eq!((outside.depth(), agent.depth(), other.depth()), (0, 1, 1));
         assert_ne!(agent, other);
@@ -99,9 +99,9 @@ mod tests {
         // Whoever starts the engine of a home, what comes from it stands deeper than those around the home.
         assert_eq!(outside.below("/inner", 3).depth(), 4);
         // Lowered on purpose it is only deeper.
-        assert!((0..100).all(|limit| Mark(limit).depth() == DEEPEST));
-        assert_eq!(Mark::of(rustix::process::getpid().as_raw_nonzero().get()).unwrap(), Mark::own());
+        assert!((0..100).all(|limit| NestingMark(limit).depth() == DEEPEST));
+        assert_eq!(NestingMark::of(rustix::process::getpid().as_raw_nonzero().get()).unwrap(), NestingMark::own());
         // Nobody has this number, and nothing is said of nobody.
-        assert!(Mark::of(i32::MAX).is_err());
+        assert!(NestingMark::of(i32::MAX).is_err());
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Failure, Identity, system};
+use super::{ProcessFailure, ProcessIdentity, system};
 
 /// What the names of files that are put aside begin with.
 const ASIDE: &str = "aside-";
@@ -25,42 +25,42 @@ const MOST_ASIDE: usize = 256;
 
 /// Who runs.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct ScriptRecord {
     /// The assignment in the environment of everyone who belongs to it.
     pub(super) mark: String,
     /// Its first process, once that is known.
-    pub(super) leader: Option<Identity>,
+    pub(super) leader: Option<ProcessIdentity>,
 }
 
 /// A file that notes nothing at the moment.
-struct Aside {
+struct SpareNoteFile {
     path: PathBuf,
     file: File,
 }
 
 /// The files that can be used again.
-static ASIDE_NOW: Mutex<Vec<Aside>> = Mutex::new(Vec::new());
+static ASIDE_NOW: Mutex<Vec<SpareNoteFile>> = Mutex::new(Vec::new());
 /// How many have been made.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// A note that stands under its name as long as this is there.
-pub(super) struct Note {
+pub(super) struct ScriptNote {
     path: PathBuf,
     file: File,
     aside: PathBuf,
 }
 
-impl Note {
+impl ScriptNote {
     /// Notes who is about to run. A reader never sees half of it: it gets its name when it is written.
-    pub(super) fn begin(path: &Path, record: &Record) -> Result<Note, Failure> {
+    pub(super) fn begin(path: &Path, record: &ScriptRecord) -> Result<ScriptNote, ProcessFailure> {
         let failed = |source| system(format!("noting in {} who runs", path.display()), source);
-        let Aside { path: aside, file } = spare(path.parent().unwrap_or(Path::new("."))).map_err(failed)?;
+        let SpareNoteFile { path: aside, file } = spare(path.parent().unwrap_or(Path::new("."))).map_err(failed)?;
         write(&file, record).and_then(|()| std::fs::rename(&aside, path)).map_err(failed)?;
-        Ok(Note { path: path.to_owned(), file, aside })
+        Ok(ScriptNote { path: path.to_owned(), file, aside })
     }
 
     /// Notes more about who runs.
-    pub(super) fn update(&self, record: &Record) -> Result<(), Failure> {
+    pub(super) fn update(&self, record: &ScriptRecord) -> Result<(), ProcessFailure> {
         write(&self.file, record)
             .map_err(|source| system(format!("noting in {} who runs", self.path.display()), source))
     }
@@ -73,19 +73,19 @@ impl Note {
         }
         let mut pool = pool();
         if pool.len() < MOST_ASIDE {
-            pool.push(Aside { path: self.aside, file: self.file });
+            pool.push(SpareNoteFile { path: self.aside, file: self.file });
         } else {
             let _ = std::fs::remove_file(&self.aside);
         }
     }
 }
 
-fn pool() -> MutexGuard<'static, Vec<Aside>> {
+fn pool() -> MutexGuard<'static, Vec<SpareNoteFile>> {
     ASIDE_NOW.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A file of this folder that can be written: one that was put aside and is still there, or a new one.
-fn spare(folder: &Path) -> io::Result<Aside> {
+fn spare(folder: &Path) -> io::Result<SpareNoteFile> {
     let known = {
         let mut pool = pool();
         let place = pool.iter().position(|aside| aside.path.parent() == Some(folder));
@@ -97,10 +97,10 @@ fn spare(folder: &Path) -> io::Result<Aside> {
     let count = MADE.fetch_add(1, Ordering::Relaxed);
     let path = folder.join(format!("{ASIDE}{}-{count}", std::process::id()));
     let file = File::create(&path)?;
-    Ok(Aside { path, file })
+    Ok(SpareNoteFile { path, file })
 }
 
-fn write(file: &File, record: &Record) -> io::Result<()> {
+fn write(file: &File, record: &ScriptRecord) -> io::Result<()> {
     let mut text = serde_json::to_vec(record)?;
     if text.len() > LENGTH {
         return Err(io::Error::other("the note is too long"));
@@ -110,7 +110,7 @@ fn write(file: &File, record: &Record) -> io::Result<()> {
 }
 
 /// Who ran by this note; `None` if there is none.
-pub(super) fn read(path: &Path) -> Result<Option<Record>, Failure> {
+pub(super) fn read(path: &Path) -> Result<Option<ScriptRecord>, ProcessFailure> {
     let failed = |source| system(format!("reading {}", path.display()), source);
     match std::fs::read(path) {
         Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| failed(io::Error::other(error))),

@@ -9,16 +9,16 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::capture::{Capture, Captured};
+use super::capture::{CapturedOutput, OutputCapture};
 use super::sweep::timespec;
-use super::{ERRORS, Failure, OUTPUT, Script, system};
-use crate::redact::{Flow, Redactor};
+use super::{ERRORS, OUTPUT, ProcessFailure, ProcessScript, system};
+use crate::redact::{RedactionFlow, Redactor};
 
 /// Bytes that are read at once.
 const PIECE: usize = 16 * 1024;
 
 /// What one wait brought.
-pub(super) enum News {
+pub(super) enum PipeEvent {
     /// The first process has ended.
     Exited,
     /// The time is over.
@@ -29,27 +29,27 @@ pub(super) enum News {
     Pipe,
 }
 
-struct Output {
-    pipe: Option<Box<dyn Piped>>,
-    flow: Flow,
-    capture: Capture,
+struct PipeOutput {
+    pipe: Option<Box<dyn OutputPipe>>,
+    flow: RedactionFlow,
+    capture: OutputCapture,
 }
 
-trait Piped: Read + AsFd {}
-impl<T: Read + AsFd> Piped for T {}
+trait OutputPipe: Read + AsFd {}
+impl<T: Read + AsFd> OutputPipe for T {}
 
-pub(super) struct Pipes {
+pub(super) struct ScriptPipes {
     handle: OwnedFd,
     input: Option<ChildStdin>,
     unsent: Vec<u8>,
     sent: usize,
-    outputs: [Output; 2],
+    outputs: [PipeOutput; 2],
     /// Made once: to give back and get anew so much memory at every look costs more than the look.
     buffer: Vec<u8>,
 }
 
-impl Pipes {
-    pub(super) fn new(child: &mut Child, script: &Script) -> Result<Self, Failure> {
+impl ScriptPipes {
+    pub(super) fn new(child: &mut Child, script: &ProcessScript) -> Result<Self, ProcessFailure> {
         let input = &script.input;
         let pid = Pid::from_raw(child.id().cast_signed());
         let pid = pid.ok_or_else(|| system("a process without number", io::ErrorKind::NotFound))?;
@@ -62,10 +62,10 @@ impl Pipes {
             ioctl_fionbio(fd, true).map_err(|error| system("preparing the pipes of a script", error))?;
         }
         let redactor = Redactor::of(script.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        let output = |pipe: Box<dyn Piped>, ending: &str| {
-            let flow = Flow::new(redactor.clone());
+        let output = |pipe: Box<dyn OutputPipe>, ending: &str| {
+            let flow = RedactionFlow::new(redactor.clone());
             let file = script.output_file.as_ref().map(|path| path.with_extension(ending));
-            Output { pipe: Some(pipe), flow, capture: Capture::new(script.output_limit, file) }
+            PipeOutput { pipe: Some(pipe), flow, capture: OutputCapture::new(script.output_limit, file) }
         };
         Ok(Self {
             handle,
@@ -78,7 +78,11 @@ impl Pipes {
     }
 
     /// Waits for something to happen and serves the pipes.
-    pub(super) fn turn(&mut self, cancel: Option<&OwnedFd>, until: Option<Instant>) -> Result<News, Failure> {
+    pub(super) fn turn(
+        &mut self,
+        cancel: Option<&OwnedFd>,
+        until: Option<Instant>,
+    ) -> Result<PipeEvent, ProcessFailure> {
         let (exited, cancelled, late) = {
             let mut waiting = vec![PollFd::new(&self.handle, PollFlags::IN)];
             waiting.extend(cancel.map(|cancel| PollFd::new(cancel, PollFlags::IN)));
@@ -96,10 +100,10 @@ impl Pipes {
         };
         self.serve();
         Ok(match (exited, cancelled, late) {
-            (true, ..) => News::Exited,
-            (false, true, _) => News::Cancelled,
-            (false, false, true) => News::Late,
-            (false, false, false) => News::Pipe,
+            (true, ..) => PipeEvent::Exited,
+            (false, true, _) => PipeEvent::Cancelled,
+            (false, false, true) => PipeEvent::Late,
+            (false, false, false) => PipeEvent::Pipe,
         })
     }
 
@@ -128,7 +132,8 @@ impl Pipes {
         let deadline = Instant::now() + within;
         loop {
             self.read();
-            let open: Vec<&Box<dyn Piped>> = self.outputs.iter().filter_map(|output| output.pipe.as_ref()).collect();
+            let open: Vec<&Box<dyn OutputPipe>> =
+                self.outputs.iter().filter_map(|output| output.pipe.as_ref()).collect();
             let left = deadline.saturating_duration_since(Instant::now());
             if open.is_empty() || left.is_zero() {
                 return;
@@ -142,13 +147,13 @@ impl Pipes {
         }
     }
 
-    pub(super) fn finish(self) -> (Captured, Captured) {
+    pub(super) fn finish(self) -> (CapturedOutput, CapturedOutput) {
         let [stdout, stderr] = self.outputs;
         (stdout.finish(), stderr.finish())
     }
 }
 
-impl Output {
+impl PipeOutput {
     /// Takes what is there, but not for ever: a program that never stops printing must still be told to end.
     fn read(&mut self, buffer: &mut [u8]) {
         for _ in 0..64 {
@@ -163,8 +168,8 @@ impl Output {
     }
 }
 
-impl Output {
-    fn finish(mut self) -> Captured {
+impl PipeOutput {
+    fn finish(mut self) -> CapturedOutput {
         self.capture.push(&self.flow.finish());
         self.capture.finish()
     }

@@ -2,41 +2,41 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::identity::{Identity, Stat};
+use super::identity::{ProcessIdentity, ProcessStat};
 
 /// A script that runs.
 #[derive(Debug)]
-struct Entry {
+struct ScriptEntry {
     mark: String,
-    leader: Option<Identity>,
+    leader: Option<ProcessIdentity>,
     speaks_for: Option<String>,
 }
 
-static ALL: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+static ALL: Mutex<Vec<ScriptEntry>> = Mutex::new(Vec::new());
 
-fn all() -> MutexGuard<'static, Vec<Entry>> {
+fn all() -> MutexGuard<'static, Vec<ScriptEntry>> {
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A script counts as running while this is there.
-pub(super) struct Running(String);
+pub(super) struct RunningScript(String);
 
-impl Running {
+impl RunningScript {
     /// It is about to start, with this assignment in its environment.
     pub(super) fn begin(mark: &str, speaks_for: Option<&String>) -> Self {
-        all().push(Entry { mark: mark.to_owned(), leader: None, speaks_for: speaks_for.cloned() });
+        all().push(ScriptEntry { mark: mark.to_owned(), leader: None, speaks_for: speaks_for.cloned() });
         Self(mark.to_owned())
     }
 
     /// It has started.
-    pub(super) fn started(&self, leader: &Identity) {
+    pub(super) fn started(&self, leader: &ProcessIdentity) {
         if let Some(entry) = all().iter_mut().find(|entry| entry.mark == self.0) {
             entry.leader = Some(leader.clone());
         }
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningScript {
     fn drop(&mut self) {
         all().retain(|entry| entry.mark != self.0);
     }
@@ -44,12 +44,12 @@ impl Drop for Running {
 
 /// What the script speaks for that a process is the first of, or whose mark it carries; `None` if it is of no script, and
 /// nothing inside if the script speaks for nobody.
-pub(crate) fn script_of(process: &Stat, environment: &[Vec<u8>]) -> Option<Option<String>> {
+pub(crate) fn script_of(process: &ProcessStat, environment: &[Vec<u8>]) -> Option<Option<String>> {
     let all = all();
     if all.is_empty() {
         return None;
     }
-    let is_its = |entry: &&Entry| {
+    let is_its = |entry: &&ScriptEntry| {
         let leads = entry.leader.as_ref().is_some_and(|leader| *leader == process.identity());
         leads || environment.iter().any(|carried| carried == entry.mark.as_bytes())
     };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
 
-use super::Identity;
+use super::ProcessIdentity;
 use super::identity::dead_children;
 
 /// How long a child stays dead before it is taken for one that nobody waits for. Our own are waited for at once.
@@ -15,11 +15,11 @@ const UNWANTED: Duration = Duration::from_secs(10);
 
 /// The orphans of this process.
 #[derive(Debug, Default)]
-pub struct Strays {
-    dead: BTreeMap<Identity, Instant>,
+pub struct StrayProcesses {
+    dead: BTreeMap<ProcessIdentity, Instant>,
 }
 
-impl Strays {
+impl StrayProcesses {
     /// From now on this process gets the orphans below it.
     pub fn adopt() -> io::Result<Self> {
         set_child_subreaper(Some(getpid()))?;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
-use super::identity::{Identity, Stat, carries, everyone};
+use super::identity::{ProcessIdentity, ProcessStat, carries, everyone};
 
 /// How long killed processes may take to disappear before it is said that they would not.
 const KILLED_WITHIN: Duration = Duration::from_secs(5);
@@ -31,16 +31,16 @@ pub(super) fn is_kept(pid: i32) -> io::Result<bool> {
 
 /// By what the processes of one session or script are known once nobody of ours is their parent any more.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Kin {
+pub(crate) struct ProcessKin {
     /// The first of them; the others are in its process group or session.
-    pub(crate) leader: Option<Identity>,
+    pub(crate) leader: Option<ProcessIdentity>,
     /// An assignment in their environment that nobody else has.
     pub(crate) mark: Option<String>,
 }
 
-impl Kin {
+impl ProcessKin {
     /// Those that live. An error says that it cannot be found out, and never that there are none.
-    pub(crate) fn living(&self) -> io::Result<Vec<Identity>> {
+    pub(crate) fn living(&self) -> io::Result<Vec<ProcessIdentity>> {
         let own = rustix::process::getpid().as_raw_nonzero().get();
         let everyone = everyone()?;
         let mut found = Vec::new();
@@ -57,21 +57,21 @@ impl Kin {
 
 /// Whether a process is the leader or in its group or session. While the group has members its number is not given
 /// to a new process, so a process that has the number and is not the leader means that the group is gone.
-fn follows(stat: &Stat, leader: &Identity, everyone: &[Stat]) -> bool {
+fn follows(stat: &ProcessStat, leader: &ProcessIdentity, everyone: &[ProcessStat]) -> bool {
     let in_group = stat.group == leader.pid || stat.session == leader.pid || stat.pid == leader.pid;
     let reused = || everyone.iter().any(|other| other.pid == leader.pid && other.identity() != *leader);
     in_group && stat.start >= leader.start && stat.identity().boot == leader.boot && !reused()
 }
 
 /// The children of a process, their children, and so on, but nothing that is [`KEPT`] and nothing below that.
-pub(crate) fn descendants(of: i32) -> io::Result<Vec<Identity>> {
-    Ok(below(of)?.iter().map(Stat::identity).collect())
+pub(crate) fn descendants(of: i32) -> io::Result<Vec<ProcessIdentity>> {
+    Ok(below(of)?.iter().map(ProcessStat::identity).collect())
 }
 
 /// The same, with what they are at.
-pub(super) fn below(of: i32) -> io::Result<Vec<Stat>> {
+pub(super) fn below(of: i32) -> io::Result<Vec<ProcessStat>> {
     let everyone = everyone()?;
-    let mut children: BTreeMap<i32, Vec<&Stat>> = BTreeMap::new();
+    let mut children: BTreeMap<i32, Vec<&ProcessStat>> = BTreeMap::new();
     for stat in &everyone {
         children.entry(stat.parent).or_default().push(stat);
     }
@@ -91,12 +91,15 @@ pub(super) fn below(of: i32) -> io::Result<Vec<Stat>> {
 /// Ends all that `find` finds: TERM, and KILL for those that are still there after `grace`. It searches again after
 /// each end, because what is ended may have started others. Gives those that would not go; an error says that it cannot
 /// be found out who is left.
-pub(crate) fn end_all(find: impl Fn() -> io::Result<Vec<Identity>>, grace: Duration) -> io::Result<Vec<Identity>> {
+pub(crate) fn end_all(
+    find: impl Fn() -> io::Result<Vec<ProcessIdentity>>,
+    grace: Duration,
+) -> io::Result<Vec<ProcessIdentity>> {
     let kill_at = Instant::now() + grace;
     let give_up = kill_at + KILLED_WITHIN;
     let mut told = BTreeSet::new();
     loop {
-        let mut found: Vec<(Identity, OwnedFd)> = Vec::new();
+        let mut found: Vec<(ProcessIdentity, OwnedFd)> = Vec::new();
         for identity in find()? {
             found.extend(identity.handle()?.map(|handle| (identity, handle)));
         }

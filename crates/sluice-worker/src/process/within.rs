@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use super::identity::{environment, stat};
-use super::mark::Mark;
+use super::mark::NestingMark;
 
 /// The variable that names the homes, the outermost first, separated by `:`.
 pub const WITHIN: &str = "SLUICE_WITHIN";
@@ -29,20 +29,20 @@ pub(crate) fn within() -> Option<(&'static str, &'static str)> {
 /// The home of an engine, and the homes in whose processes that home was made: by a test of Sluice that an agent of Sluice
 /// runs, say. Those around it are persons to it. Who starts its engine later does not matter: an agent of another home may.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Within {
+pub struct HomeNesting {
     own: String,
     around: BTreeSet<String>,
     /// How many engines are around it.
     depth: u64,
-    mark: Mark,
+    mark: NestingMark,
 }
 
-impl Within {
+impl HomeNesting {
     /// This process works for a home. What it starts carries that from now on. It is asked early: whoever started this
     /// process may go away.
     pub fn enter(home: &Path) -> Self {
         let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
-        let (own, mark) = (named(&home), Mark::own());
+        let (own, mark) = (named(&home), NestingMark::own());
         let (around, depth) = remembered(&home).unwrap_or_else(|| {
             let is_used = USED.iter().any(|file| home.join(file).exists());
             let found = if is_used { (BTreeSet::new(), 0) } else { (around(&own), mark.depth_around(&own)) };
@@ -63,7 +63,7 @@ impl Within {
 
     /// Whether a process comes from an engine that this one does not live in, as its mark says.
     pub(crate) fn marks(&self, pid: i32) -> std::io::Result<bool> {
-        Ok(Mark::of(pid)?.depth() > self.depth)
+        Ok(NestingMark::of(pid)?.depth() > self.depth)
     }
 
     /// The variable with its value, for everything that is started here.
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn the_homes_around_an_engine_do_not_count_and_its_own_does() {
         let around = BTreeSet::from(["/out%3Aer".to_owned()]);
-        let within = Within { own: "/in".into(), around, depth: 0, mark: Mark::own() };
+        let within = HomeNesting { own: "/in".into(), around, depth: 0, mark: NestingMark::own() };
         let carries = |value: &str| vec![b"PATH=/bin".to_vec(), format!("{WITHIN}={value}").into_bytes()];
         assert_eq!(within.assignment(), (WITHIN, "/out%3Aer:/in".to_owned()));
         assert!(within.holds(&carries("/out%3Aer:/in")));
@@ -144,10 +144,10 @@ mod tests {
         [&new, &used].iter().for_each(|home| std::fs::create_dir(home).unwrap());
         let around = BTreeSet::from(["/a%3Ab".to_owned(), "/c".to_owned()]);
         std::fs::write(new.join(FILE), remembering(&around, 2)).unwrap();
-        let within = Within::enter(&new);
+        let within = HomeNesting::enter(&new);
         assert_eq!((within.around, within.depth), (around, 2));
         std::fs::write(used.join("home.id"), "").unwrap();
-        let within = Within::enter(&used);
+        let within = HomeNesting::enter(&used);
         assert_eq!((within.around, within.depth), (BTreeSet::new(), 0));
         assert_eq!(std::fs::read_to_string(used.join(FILE)).unwrap(), "0 \n");
     }

@@ -5,7 +5,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
-use super::unseen::Shown;
+use super::unseen::ShownBytes;
 
 /// The longest credentials that are looked into.
 const LONGEST_CREDENTIALS: usize = 8 << 10;
@@ -20,12 +20,12 @@ pub(super) const DASHES: &[u8] = b"-----";
 const ADDRESS: &[u8] = b"://";
 
 /// What a form begins with, and what makes it a secret.
-struct Form {
+struct SecretForm {
     begins: &'static [u8],
-    rule: Rule,
+    rule: SecretRule,
 }
 
-enum Rule {
+enum SecretRule {
     /// So many letters follow at least.
     Letters(usize),
     /// The same; what it begins with is shown, in capitals or not.
@@ -38,11 +38,11 @@ enum Rule {
     Key,
 }
 
-const fn form(begins: &'static [u8], least: usize) -> Form {
-    Form { begins, rule: Rule::Letters(least) }
+const fn form(begins: &'static [u8], least: usize) -> SecretForm {
+    SecretForm { begins, rule: SecretRule::Letters(least) }
 }
 
-const FORMS: [Form; 26] = [
+const FORMS: [SecretForm; 26] = [
     form(b"slu_", 32),
     form(b"ghp_", 20),
     form(b"gho_", 20),
@@ -65,15 +65,15 @@ const FORMS: [Form; 26] = [
     form(b"npm_", 30),
     form(b"hf_", 30),
     form(b"pypi-", 30),
-    Form { begins: b"Bearer ", rule: Rule::Shown(16) },
-    Form { begins: b"Basic ", rule: Rule::Basic },
-    Form { begins: b"eyJ", rule: Rule::Jwt },
-    Form { begins: BEGIN, rule: Rule::Key },
+    SecretForm { begins: b"Bearer ", rule: SecretRule::Shown(16) },
+    SecretForm { begins: b"Basic ", rule: SecretRule::Basic },
+    SecretForm { begins: b"eyJ", rule: SecretRule::Jwt },
+    SecretForm { begins: BEGIN, rule: SecretRule::Key },
 ];
 
 /// What is at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum SecretMatch {
     /// No secret.
     Nothing,
     /// A secret of so many bytes, of which the first are shown.
@@ -97,73 +97,73 @@ pub(super) fn beginnings() -> [bool; 256] {
 }
 
 /// What begins with some bytes where a word may begin.
-pub(super) fn find(rest: &[u8], is_last: bool) -> Found {
+pub(super) fn find(rest: &[u8], is_last: bool) -> SecretMatch {
     let mut perhaps = false;
     for form in &FORMS {
         match form.find(rest, is_last) {
-            Found::Nothing => {}
-            Found::Perhaps => perhaps = true,
-            found @ (Found::Secret { .. } | Found::Letters { .. } | Found::Key(_)) => return found,
+            SecretMatch::Nothing => {}
+            SecretMatch::Perhaps => perhaps = true,
+            found @ (SecretMatch::Secret { .. } | SecretMatch::Letters { .. } | SecretMatch::Key(_)) => return found,
         }
     }
-    if perhaps { Found::Perhaps } else { Found::Nothing }
+    if perhaps { SecretMatch::Perhaps } else { SecretMatch::Nothing }
 }
 
 /// Nothing more came: that may be all, or not yet all.
-fn out(is_last: bool) -> Found {
-    if is_last { Found::Nothing } else { Found::Perhaps }
+fn out(is_last: bool) -> SecretMatch {
+    if is_last { SecretMatch::Nothing } else { SecretMatch::Perhaps }
 }
 
-impl Form {
-    fn find(&self, rest: &[u8], is_last: bool) -> Found {
-        let mut shown = Shown::of(rest);
-        let any_case = matches!(self.rule, Rule::Shown(_) | Rule::Basic);
+impl SecretForm {
+    fn find(&self, rest: &[u8], is_last: bool) -> SecretMatch {
+        let mut shown = ShownBytes::of(rest);
+        let any_case = matches!(self.rule, SecretRule::Shown(_) | SecretRule::Basic);
         for wanted in self.begins {
             match shown.next() {
                 Some(byte) if byte == *wanted || (any_case && byte.eq_ignore_ascii_case(wanted)) => {}
-                Some(_) => return Found::Nothing,
+                Some(_) => return SecretMatch::Nothing,
                 None => return out(is_last),
             }
         }
         let begins = shown.at();
         match self.rule {
-            Rule::Letters(least) => letters(shown, 0, least, is_last),
-            Rule::Shown(least) => letters(shown, begins, least, is_last),
-            Rule::Jwt => jwt(shown, is_last),
-            Rule::Basic => basic(shown, begins, is_last),
-            Rule::Key => key(shown, is_last),
+            SecretRule::Letters(least) => letters(shown, 0, least, is_last),
+            SecretRule::Shown(least) => letters(shown, begins, least, is_last),
+            SecretRule::Jwt => jwt(shown, is_last),
+            SecretRule::Basic => basic(shown, begins, is_last),
+            SecretRule::Key => key(shown, is_last),
         }
     }
 }
 
-fn letters(mut rest: Shown<'_>, shown: usize, least: usize, is_last: bool) -> Found {
+fn letters(mut rest: ShownBytes<'_>, shown: usize, least: usize, is_last: bool) -> SecretMatch {
     for _ in 0..least {
         match rest.next() {
             Some(byte) if is_of_secret(byte) => {}
-            Some(_) => return Found::Nothing,
+            Some(_) => return SecretMatch::Nothing,
             None => return out(is_last),
         }
     }
-    Found::Letters { length: rest.at(), shown }
+    SecretMatch::Letters { length: rest.at(), shown }
 }
 
-fn jwt(mut rest: Shown<'_>, is_last: bool) -> Found {
+fn jwt(mut rest: ShownBytes<'_>, is_last: bool) -> SecretMatch {
     let mut dots = 0;
     for count in 0..LONGEST_CREDENTIALS {
         match rest.next() {
             Some(b'.') => dots += 1,
             Some(byte) if is_of_secret(byte) => {}
-            Some(_) => return Found::Nothing,
+            Some(_) => return SecretMatch::Nothing,
             None => return out(is_last),
         }
         if dots == 2 && count >= SHORTEST_JWT {
-            return Found::Letters { length: rest.at(), shown: 0 };
+            return SecretMatch::Letters { length: rest.at(), shown: 0 };
         }
     }
-    Found::Nothing
+    SecretMatch::Nothing
 }
 
-fn basic(mut rest: Shown<'_>, shown: usize, is_last: bool) -> Found {
+fn basic(mut rest: ShownBytes<'_>, shown: usize, is_last: bool) -> SecretMatch {
     let (mut letters, mut length) = (Vec::new(), shown);
     while letters.len() < LONGEST_CREDENTIALS {
         match rest.next() {
@@ -173,7 +173,7 @@ fn basic(mut rest: Shown<'_>, shown: usize, is_last: bool) -> Found {
             }
             Some(_) => break,
             None if is_last => break,
-            None => return Found::Perhaps,
+            None => return SecretMatch::Perhaps,
         }
     }
     // With or without what fills the last group: "Basic principles" is two words, and no password.
@@ -181,13 +181,13 @@ fn basic(mut rest: Shown<'_>, shown: usize, is_last: bool) -> Found {
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
         .with_decode_allow_trailing_bits(true);
     match GeneralPurpose::new(&STANDARD, config).decode(&letters) {
-        Ok(pair) if pair.contains(&b':') => Found::Secret { length, shown },
-        Ok(_) | Err(_) => Found::Nothing,
+        Ok(pair) if pair.contains(&b':') => SecretMatch::Secret { length, shown },
+        Ok(_) | Err(_) => SecretMatch::Nothing,
     }
 }
 
 /// The line that begins a private key.
-fn key(mut rest: Shown<'_>, is_last: bool) -> Found {
+fn key(mut rest: ShownBytes<'_>, is_last: bool) -> SecretMatch {
     let mut name = Vec::new();
     while name.len() < LONGEST_BEGIN {
         match rest.next() {
@@ -196,20 +196,20 @@ fn key(mut rest: Shown<'_>, is_last: bool) -> Found {
         }
         if let Some(name) = name.strip_suffix(DASHES) {
             let is_private = position(name, b"PRIVATE KEY").is_some();
-            return if is_private { Found::Key(rest.at()) } else { Found::Nothing };
+            return if is_private { SecretMatch::Key(rest.at()) } else { SecretMatch::Nothing };
         }
     }
-    Found::Nothing
+    SecretMatch::Nothing
 }
 
 /// Whoever an address says may come in, with the password: both are left out, as a token often stands in the place of the
 /// name.
-pub(super) fn in_address(bytes: &[u8], is_last: bool) -> Found {
-    let mut rest = Shown::of(bytes);
+pub(super) fn in_address(bytes: &[u8], is_last: bool) -> SecretMatch {
+    let mut rest = ShownBytes::of(bytes);
     for wanted in ADDRESS {
         match rest.next() {
             Some(byte) if byte == *wanted => {}
-            Some(_) => return Found::Nothing,
+            Some(_) => return SecretMatch::Nothing,
             None => return out(is_last),
         }
     }
@@ -224,12 +224,12 @@ pub(super) fn in_address(bytes: &[u8], is_last: bool) -> Found {
             Some(byte) if byte.is_ascii_whitespace() || b"/?#\"'`<>\\".contains(&byte) => break,
             Some(_) => {}
             None if is_last => break,
-            None => return Found::Perhaps,
+            None => return SecretMatch::Perhaps,
         }
     }
     match length {
-        Some(length) if length > shown + 1 => Found::Secret { length, shown },
-        Some(_) | None => Found::Nothing,
+        Some(length) if length > shown + 1 => SecretMatch::Secret { length, shown },
+        Some(_) | None => SecretMatch::Nothing,
     }
 }
 

@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-use super::unseen::Shown;
+use super::unseen::ShownBytes;
 
 /// One form of a secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Known {
+pub(super) struct KnownSecret {
     bytes: Vec<u8>,
-    form: Form,
+    form: SecretEncoding,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Form {
+enum SecretEncoding {
     Plain,
     /// It may be broken into lines.
     Base64 {
@@ -26,10 +26,10 @@ enum Form {
 }
 
 /// All forms of all secrets, by the byte that they begin with; the longest first.
-pub(super) type Secrets = BTreeMap<u8, Vec<Known>>;
+pub(super) type KnownSecrets = BTreeMap<u8, Vec<KnownSecret>>;
 
 /// What came of looking for one at a place.
-pub(super) enum Sought {
+pub(super) enum KnownSecretMatch {
     Not,
     /// More must come to tell.
     Perhaps,
@@ -37,8 +37,8 @@ pub(super) enum Sought {
     Found(usize),
 }
 
-pub(super) fn secrets<'a>(values: impl Iterator<Item = &'a str>) -> Secrets {
-    let mut secrets = Secrets::new();
+pub(super) fn secrets<'a>(values: impl Iterator<Item = &'a str>) -> KnownSecrets {
+    let mut secrets = KnownSecrets::new();
     for known in values.flat_map(forms) {
         if let Some(first) = known.bytes.first() {
             secrets.entry(*first).or_default().push(known);
@@ -51,8 +51,8 @@ pub(super) fn secrets<'a>(values: impl Iterator<Item = &'a str>) -> Secrets {
     secrets
 }
 
-fn forms(value: &str) -> Vec<Known> {
-    let plain = |bytes: Vec<u8>| Known { bytes: shown(&bytes), form: Form::Plain };
+fn forms(value: &str) -> Vec<KnownSecret> {
+    let plain = |bytes: Vec<u8>| KnownSecret { bytes: shown(&bytes), form: SecretEncoding::Plain };
     let mut forms = vec![plain(value.as_bytes().to_vec())];
     let json = serde_json::Value::from(value).to_string();
     let json = json.trim_matches('"');
@@ -73,7 +73,7 @@ fn forms(value: &str) -> Vec<Known> {
         for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
             let has_tail = !((before + value.len()) * 8).is_multiple_of(6);
             let bytes = base64_within(&engine, before, value.as_bytes());
-            forms.push(Known { bytes, form: Form::Base64 { has_tail } });
+            forms.push(KnownSecret { bytes, form: SecretEncoding::Base64 { has_tail } });
         }
     }
     forms
@@ -95,46 +95,46 @@ fn escaped(value: &str) -> Vec<u8> {
 }
 
 fn shown(bytes: &[u8]) -> Vec<u8> {
-    let mut shown = Shown::of(bytes);
+    let mut shown = ShownBytes::of(bytes);
     std::iter::from_fn(|| shown.next()).collect()
 }
 
-impl Known {
+impl KnownSecret {
     /// Whether it stands at the beginning of some bytes.
-    pub(super) fn seek(&self, bytes: &[u8], is_last: bool) -> Sought {
+    pub(super) fn seek(&self, bytes: &[u8], is_last: bool) -> KnownSecretMatch {
         let mut shown = match self.form {
-            Form::Plain => Shown::of(bytes),
-            Form::Base64 { .. } => Shown::wrapped(bytes),
+            SecretEncoding::Plain => ShownBytes::of(bytes),
+            SecretEncoding::Base64 { .. } => ShownBytes::wrapped(bytes),
         };
         for wanted in &self.bytes {
             match shown.next() {
                 Some(byte) if byte == *wanted => {}
-                Some(_) => return Sought::Not,
-                None if is_last => return Sought::Not,
-                None => return Sought::Perhaps,
+                Some(_) => return KnownSecretMatch::Not,
+                None if is_last => return KnownSecretMatch::Not,
+                None => return KnownSecretMatch::Perhaps,
             }
         }
         match self.form {
-            Form::Plain | Form::Base64 { has_tail: false } => Sought::Found(shown.at()),
-            Form::Base64 { has_tail: true } => with_tail(bytes, shown.at(), is_last),
+            SecretEncoding::Plain | SecretEncoding::Base64 { has_tail: false } => KnownSecretMatch::Found(shown.at()),
+            SecretEncoding::Base64 { has_tail: true } => with_tail(bytes, shown.at(), is_last),
         }
     }
 }
 
 /// What ends after so many bytes, with the letter that holds its last bits and what fills the group. They stand on the same
 /// line: what the next begins with may be the next secret.
-fn with_tail(bytes: &[u8], length: usize, is_last: bool) -> Sought {
-    let mut shown = Shown::of(&bytes[length..]);
+fn with_tail(bytes: &[u8], length: usize, is_last: bool) -> KnownSecretMatch {
+    let mut shown = ShownBytes::of(&bytes[length..]);
     let mut end = length;
     for place in 0..3 {
         match shown.next() {
             Some(byte) if byte == b'=' || (place == 0 && is_of_base64(byte)) => end = length + shown.at(),
             Some(_) => break,
             None if is_last => break,
-            None => return Sought::Perhaps,
+            None => return KnownSecretMatch::Perhaps,
         }
     }
-    Sought::Found(end)
+    KnownSecretMatch::Found(end)
 }
 
 fn is_of_base64(byte: u8) -> bool {

@@ -18,7 +18,7 @@ const LONGEST_SEQUENCE: usize = 64;
 
 /// What stands at the beginning of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unseen {
+enum UnseenSpan {
     /// Something that is shown.
     Not,
     /// So many bytes that are not.
@@ -27,18 +27,18 @@ enum Unseen {
     Cut,
 }
 
-fn unseen(bytes: &[u8]) -> Unseen {
+fn unseen(bytes: &[u8]) -> UnseenSpan {
     match bytes {
         [ESCAPE, rest @ ..] => sequence(rest).after(1),
-        [0..=8 | 0x0d..=0x1a | 0x7f, ..] => Unseen::Bytes(1),
+        [0..=8 | 0x0d..=0x1a | 0x7f, ..] => UnseenSpan::Bytes(1),
         [0xc2, ..] if bytes.starts_with(CONTROL_SEQUENCE) => control_sequence(&bytes[2..]).after(2),
-        [0xc2] => Unseen::Cut,
+        [0xc2] => UnseenSpan::Cut,
         [b'\\', ..] => match split_written(bytes) {
             Some(rest) => sequence(rest).after(WRITTEN_ESCAPE.len()),
-            None if bytes.len() < WRITTEN_ESCAPE.len() && is_written(bytes) => Unseen::Cut,
-            None => Unseen::Not,
+            None if bytes.len() < WRITTEN_ESCAPE.len() && is_written(bytes) => UnseenSpan::Cut,
+            None => UnseenSpan::Not,
         },
-        _ => Unseen::Not,
+        _ => UnseenSpan::Not,
     }
 }
 
@@ -52,56 +52,56 @@ fn is_written(bytes: &[u8]) -> bool {
     WRITTEN_ESCAPE.iter().zip(bytes).all(|(one, other)| one.eq_ignore_ascii_case(other))
 }
 
-impl Unseen {
-    fn after(self, bytes: usize) -> Unseen {
+impl UnseenSpan {
+    fn after(self, bytes: usize) -> UnseenSpan {
         match self {
-            Unseen::Bytes(more) => Unseen::Bytes(bytes + more),
-            Unseen::Not => Unseen::Bytes(bytes),
-            Unseen::Cut => Unseen::Cut,
+            UnseenSpan::Bytes(more) => UnseenSpan::Bytes(bytes + more),
+            UnseenSpan::Not => UnseenSpan::Bytes(bytes),
+            UnseenSpan::Cut => UnseenSpan::Cut,
         }
     }
 }
 
 /// What follows an escape.
-fn sequence(rest: &[u8]) -> Unseen {
+fn sequence(rest: &[u8]) -> UnseenSpan {
     match rest {
-        [] => Unseen::Cut,
+        [] => UnseenSpan::Cut,
         [b'[', rest @ ..] => control_sequence(rest).after(1),
         [b']' | b'P' | b'X' | b'^' | b'_', rest @ ..] => string(rest).after(1),
         [0x20..=0x2f, ..] => {
             let marks = rest.iter().take(LONGEST_SEQUENCE).take_while(|byte| (0x20..=0x2f).contains(*byte)).count();
-            if marks == rest.len() { Unseen::Cut } else { Unseen::Bytes(marks + 1) }
+            if marks == rest.len() { UnseenSpan::Cut } else { UnseenSpan::Bytes(marks + 1) }
         }
-        [0x30..=0x7e, ..] => Unseen::Bytes(1),
-        _ => Unseen::Not,
+        [0x30..=0x7e, ..] => UnseenSpan::Bytes(1),
+        _ => UnseenSpan::Not,
     }
 }
 
-fn control_sequence(rest: &[u8]) -> Unseen {
+fn control_sequence(rest: &[u8]) -> UnseenSpan {
     let marks = rest.iter().take(LONGEST_SEQUENCE).take_while(|byte| (0x20..=0x3f).contains(*byte)).count();
     match rest.get(marks) {
-        Some(0x40..=0x7e) => Unseen::Bytes(marks + 1),
-        Some(_) => Unseen::Bytes(marks),
-        None => Unseen::Cut,
+        Some(0x40..=0x7e) => UnseenSpan::Bytes(marks + 1),
+        Some(_) => UnseenSpan::Bytes(marks),
+        None => UnseenSpan::Cut,
     }
 }
 
-fn string(rest: &[u8]) -> Unseen {
+fn string(rest: &[u8]) -> UnseenSpan {
     let within = &rest[..rest.len().min(LONGEST_STRING)];
     let end = (0..within.len()).find_map(|at| {
         let ends = STRING_ENDS.iter().find(|end| rest[at..].starts_with(end))?;
         Some(at + ends.len())
     });
     match end {
-        Some(length) => Unseen::Bytes(length),
-        None if rest.len() < LONGEST_STRING => Unseen::Cut,
-        None => Unseen::Not,
+        Some(length) => UnseenSpan::Bytes(length),
+        None if rest.len() < LONGEST_STRING => UnseenSpan::Cut,
+        None => UnseenSpan::Not,
     }
 }
 
 /// Reads what is shown of some bytes, one after the other.
 #[derive(Clone, Debug)]
-pub(super) struct Shown<'a> {
+pub(super) struct ShownBytes<'a> {
     bytes: &'a [u8],
     /// Whether a secret may be broken into lines here.
     wraps: bool,
@@ -109,7 +109,7 @@ pub(super) struct Shown<'a> {
     at: usize,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ShownBytes<'a> {
     pub(super) fn of(bytes: &'a [u8]) -> Self {
         Self { bytes, wraps: false, at: 0 }
     }
@@ -129,9 +129,9 @@ impl<'a> Shown<'a> {
         loop {
             let rest = &self.bytes[self.at..];
             match unseen(rest) {
-                Unseen::Bytes(length) => self.at += length,
-                Unseen::Cut => return None,
-                Unseen::Not => match rest {
+                UnseenSpan::Bytes(length) => self.at += length,
+                UnseenSpan::Cut => return None,
+                UnseenSpan::Not => match rest {
                     [b'\n', ..] if self.wraps => self.at += 1,
                     [b'\\', b'n', ..] if self.wraps => self.at += 2,
                     [b'\\'] if self.wraps => return None,
@@ -151,8 +151,8 @@ pub(super) fn colours(mut bytes: &[u8]) -> Vec<u8> {
     let mut colours = Vec::new();
     while !bytes.is_empty() {
         let length = match unseen(bytes) {
-            Unseen::Bytes(length) => length,
-            Unseen::Not | Unseen::Cut => 1,
+            UnseenSpan::Bytes(length) => length,
+            UnseenSpan::Not | UnseenSpan::Cut => 1,
         };
         let (here, rest) = bytes.split_at(length);
         if length > 1 && here.ends_with(b"m") && here.contains(&b'[') && !here.contains(&b']') {
@@ -165,13 +165,13 @@ pub(super) fn colours(mut bytes: &[u8]) -> Vec<u8> {
 
 /// What stands before a place: whether a word may begin there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Before {
+pub(super) struct WordBoundary {
     byte: u8,
-    within: Within,
+    within: EscapeState,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Within {
+enum EscapeState {
     Text,
     /// Behind an escape.
     Escape,
@@ -183,14 +183,14 @@ enum Within {
     Number(u8, u32),
 }
 
-impl Before {
+impl WordBoundary {
     pub(super) fn nothing() -> Self {
-        Self { byte: b' ', within: Within::Text }
+        Self { byte: b' ', within: EscapeState::Text }
     }
 
     /// Behind something that was left out.
     pub(super) fn left_out() -> Self {
-        Self { byte: b']', within: Within::Text }
+        Self { byte: b']', within: EscapeState::Text }
     }
 
     /// Whether a word may begin here.
@@ -201,24 +201,24 @@ impl Before {
     /// The next byte is passed.
     pub(super) fn pass(&mut self, byte: u8) {
         let (byte, within) = match (self.within, byte) {
-            (_, ESCAPE) => (b' ', Within::Escape),
-            (Within::Escape, b'[') => (b' ', Within::Sequence),
-            (Within::Escape, _) => (b' ', Within::Text),
-            (Within::Sequence, 0x20..=0x3f) => (b' ', Within::Sequence),
-            (Within::Sequence, _) => (b' ', Within::Text),
-            (Within::Backslash, b'u') => (b' ', Within::Number(4, 0)),
-            (Within::Backslash, _) => (b' ', Within::Text),
-            (Within::Number(left, so_far), digit) if digit.is_ascii_hexdigit() => {
+            (_, ESCAPE) => (b' ', EscapeState::Escape),
+            (EscapeState::Escape, b'[') => (b' ', EscapeState::Sequence),
+            (EscapeState::Escape, _) => (b' ', EscapeState::Text),
+            (EscapeState::Sequence, 0x20..=0x3f) => (b' ', EscapeState::Sequence),
+            (EscapeState::Sequence, _) => (b' ', EscapeState::Text),
+            (EscapeState::Backslash, b'u') => (b' ', EscapeState::Number(4, 0)),
+            (EscapeState::Backslash, _) => (b' ', EscapeState::Text),
+            (EscapeState::Number(left, so_far), digit) if digit.is_ascii_hexdigit() => {
                 let number = so_far * 16 + char::from(digit).to_digit(16).unwrap_or_default();
                 let within = match (left, number) {
-                    (1, 0x1b) => Within::Escape,
-                    (1, _) => Within::Text,
-                    (left, number) => Within::Number(left - 1, number),
+                    (1, 0x1b) => EscapeState::Escape,
+                    (1, _) => EscapeState::Text,
+                    (left, number) => EscapeState::Number(left - 1, number),
                 };
                 (b' ', within)
             }
-            (Within::Text | Within::Number(..), b'\\') => (byte, Within::Backslash),
-            (Within::Text | Within::Number(..), _) => (byte, Within::Text),
+            (EscapeState::Text | EscapeState::Number(..), b'\\') => (byte, EscapeState::Backslash),
+            (EscapeState::Text | EscapeState::Number(..), _) => (byte, EscapeState::Text),
         };
         *self = Self { byte, within };
     }

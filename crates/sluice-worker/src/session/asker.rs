@@ -2,14 +2,14 @@
 
 use super::record::StartRecord;
 use super::{SessionId, Sessions};
-use crate::process::{Identity, MOST_ANCESTORS, Stat, Within, environment, script_of, stat};
+use crate::process::{HomeNesting, MOST_ANCESTORS, ProcessIdentity, ProcessStat, environment, script_of, stat};
 
 /// How often the ancestors of a process are looked at when one of them ends meanwhile.
 const MOST_WALKS: usize = 100;
 
 /// Who a process is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asker {
+pub enum ProcessAsker {
     /// It belongs to this session.
     Session(SessionId),
     /// It belongs to a script that runs and speaks for this.
@@ -27,63 +27,69 @@ impl Sessions {
     /// that loses its own; or up to the engine, which does the same for what is of no session. At each of them the
     /// terminal session and the marks in the environment are looked at too, for what neither could hold; and at last the
     /// mark that no process can take off.
-    pub fn asker(&self, asking: &Identity, within: &Within) -> Asker {
+    pub fn asker(&self, asking: &ProcessIdentity, within: &HomeNesting) -> ProcessAsker {
         let engine = rustix::process::getpid().as_raw_nonzero().get();
         looked_at(asking, |first| walk(first, within, &self.watcher.known(), Some(engine)))
     }
 
     /// Who this process itself is to a home without an engine. Nobody then knows which session or script it belongs to.
-    pub fn asker_without_engine(within: &Within) -> Asker {
+    pub fn asker_without_engine(within: &HomeNesting) -> ProcessAsker {
         let own = rustix::process::getpid().as_raw_nonzero().get();
-        Identity::of(own).map_or(Asker::Gone, |own| looked_at(&own, |first| walk(first, within, &[], None)))
+        ProcessIdentity::of(own)
+            .map_or(ProcessAsker::Gone, |own| looked_at(&own, |first| walk(first, within, &[], None)))
     }
 }
 
 /// Looks at a process until it is known who it is.
-fn looked_at(asking: &Identity, walk: impl Fn(Stat) -> Option<Asker>) -> Asker {
+fn looked_at(asking: &ProcessIdentity, walk: impl Fn(ProcessStat) -> Option<ProcessAsker>) -> ProcessAsker {
     for _ in 0..MOST_WALKS {
         let look = || stat(asking.pid).filter(|stat| !stat.ended && stat.identity() == *asking);
         let Some(first) = look() else { break };
         if let Some(found) = walk(first) {
             // What was seen is seen again: its number may have been given to another meanwhile.
-            return look().map_or(Asker::Gone, |_| found);
+            return look().map_or(ProcessAsker::Gone, |_| found);
         }
     }
-    Asker::Gone
+    ProcessAsker::Gone
 }
 
 /// Looks at a process and its ancestors; nothing if one of them ended meanwhile, and its child is at home elsewhere, or
 /// if one of them cannot be looked at.
-fn walk(first: Stat, within: &Within, sessions: &[(SessionId, StartRecord)], engine: Option<i32>) -> Option<Asker> {
+fn walk(
+    first: ProcessStat,
+    within: &HomeNesting,
+    sessions: &[(SessionId, StartRecord)],
+    engine: Option<i32>,
+) -> Option<ProcessAsker> {
     let mut process = first.clone();
     for _ in 0..MOST_ANCESTORS {
         // Whoever started the engine does not matter: a command of an agent may have.
         if Some(process.pid) == engine {
-            return Some(Asker::Started);
+            return Some(ProcessAsker::Started);
         }
         // Whoever cannot be looked at is not taken for a person.
         let environment = environment(process.pid).ok()?;
         let carries = |mark: &str| environment.iter().any(|entry| entry == mark.as_bytes());
         let found = sessions.iter().find(|(_, record)| belongs(&process, record) || carries(&record.mark));
         if let Some((id, _)) = found {
-            return Some(Asker::Session(id.clone()));
+            return Some(ProcessAsker::Session(id.clone()));
         }
         if let Some(script) = script_of(&process, &environment) {
-            return Some(script.map_or(Asker::Started, Asker::Script));
+            return Some(script.map_or(ProcessAsker::Started, ProcessAsker::Script));
         }
         if within.holds(&environment) {
-            return Some(Asker::Started);
+            return Some(ProcessAsker::Started);
         }
         if process.parent == 0 {
             break;
         }
         process = stat(process.parent)?;
     }
-    Some(if within.marks(first.pid).ok()? { Asker::Started } else { Asker::Outside })
+    Some(if within.marks(first.pid).ok()? { ProcessAsker::Started } else { ProcessAsker::Outside })
 }
 
-fn belongs(process: &Stat, record: &StartRecord) -> bool {
-    let is = |identity: &Identity| process.identity() == *identity;
+fn belongs(process: &ProcessStat, record: &StartRecord) -> bool {
+    let is = |identity: &ProcessIdentity| process.identity() == *identity;
     is(&record.shim)
         || is(&record.agent)
         || (process.session == record.agent.pid && process.start >= record.agent.start)

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::record::{Asked, Claim, ExitRecord, KeptUntil, Spec, StartRecord};
+use super::record::{ExitRecord, KeeperTerm, SessionClaim, SessionEndRequest, SessionSpec, StartRecord};
 
 /// Where the shim takes text for its agent.
 pub(crate) const CONTROL: &str = "control.sock";
@@ -30,9 +30,9 @@ pub(crate) const SHIM_LOG: &str = "shim.log";
 
 /// The folder of one session.
 #[derive(Debug, Clone)]
-pub(crate) struct Folder(pub(crate) PathBuf);
+pub(crate) struct SessionFolder(pub(crate) PathBuf);
 
-impl Folder {
+impl SessionFolder {
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
@@ -43,11 +43,11 @@ impl Folder {
         self.0.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
     }
 
-    pub(crate) fn spec(&self) -> io::Result<Option<Spec>> {
+    pub(crate) fn spec(&self) -> io::Result<Option<SessionSpec>> {
         self.read("spec.json")
     }
 
-    pub(crate) fn claim(&self) -> io::Result<Option<Claim>> {
+    pub(crate) fn claim(&self) -> io::Result<Option<SessionClaim>> {
         self.read("claim.json")
     }
 
@@ -55,7 +55,7 @@ impl Folder {
         self.read("started.json")
     }
 
-    pub(crate) fn asked(&self) -> io::Result<Option<Asked>> {
+    pub(crate) fn asked(&self) -> io::Result<Option<SessionEndRequest>> {
         self.read("ended.json")
     }
 
@@ -63,12 +63,12 @@ impl Folder {
         self.read("exit.json")
     }
 
-    pub(crate) fn kept_until(&self) -> io::Result<Option<KeptUntil>> {
+    pub(crate) fn kept_until(&self) -> io::Result<Option<KeeperTerm>> {
         self.read("kept.json")
     }
 
     /// Written whole, but not durable: with the machine the agent goes as well.
-    pub(crate) fn write_kept(&self, kept: KeptUntil) -> io::Result<()> {
+    pub(crate) fn write_kept(&self, kept: KeeperTerm) -> io::Result<()> {
         let beside = self.beside("kept.json");
         std::fs::write(&beside, serde_json::to_vec(&kept)?)?;
         std::fs::rename(beside, self.0.join("kept.json"))
@@ -81,7 +81,7 @@ impl Folder {
         self.write_spec(&spec)
     }
 
-    pub(crate) fn write_spec(&self, spec: &Spec) -> io::Result<()> {
+    pub(crate) fn write_spec(&self, spec: &SessionSpec) -> io::Result<()> {
         self.write("spec.json", spec)
     }
 
@@ -89,7 +89,7 @@ impl Folder {
         self.write("started.json", record)
     }
 
-    pub(crate) fn write_asked(&self, asked: &Asked) -> io::Result<()> {
+    pub(crate) fn write_asked(&self, asked: &SessionEndRequest) -> io::Result<()> {
         self.write("ended.json", asked)
     }
 
@@ -98,7 +98,7 @@ impl Folder {
     }
 
     /// Takes the one right to start the agent. Says whether it was still free.
-    pub(crate) fn take_claim(&self, claim: &Claim) -> io::Result<bool> {
+    pub(crate) fn take_claim(&self, claim: &SessionClaim) -> io::Result<bool> {
         let beside = self.write_beside("claim.json", claim)?;
         // A link, unlike a rename, is refused when the name is taken: of many claims exactly one succeeds.
         let linked = std::fs::hard_link(&beside, self.0.join("claim.json"));

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::folder::Folder;
-use super::record::{KeptUntil, Lease, SessionId, boot_ms};
-use super::{Failure, Sessions, reading, system};
+use super::folder::SessionFolder;
+use super::record::{KeeperTerm, OwnershipLease, SessionId, boot_ms};
+use super::{SessionFailure, Sessions, reading, system};
 
 impl Sessions {
     /// Says until when a session is kept, by [`boot_ms`]. If it was paused it goes on.
-    pub fn keep(&self, id: &SessionId, until_ms: u64) -> Result<(), Failure> {
-        let kept = KeptUntil { until_ms, ..KeptUntil::default() };
+    pub fn keep(&self, id: &SessionId, until_ms: u64) -> Result<(), SessionFailure> {
+        let kept = KeeperTerm { until_ms, ..KeeperTerm::default() };
         self.known(id)?.write_kept(kept).map_err(|source| reading(id, source))
     }
 
@@ -20,10 +20,10 @@ impl Sessions {
 }
 
 /// Whether nobody says that the agent of a session may go on, though somebody has to.
-pub(super) fn is_held(folder: &Folder) -> bool {
+pub(super) fn is_held(folder: &SessionFolder) -> bool {
     let lease = folder.spec().ok().flatten().and_then(|spec| spec.lease);
     let kept = match lease {
-        Some(lease) => Some(Folder(lease.folder).kept_until().ok().flatten().unwrap_or_default()),
+        Some(lease) => Some(SessionFolder(lease.folder).kept_until().ok().flatten().unwrap_or_default()),
         None => folder.kept_until().ok().flatten(),
     };
     kept.is_some_and(|kept| kept.until_ms <= boot_ms())
@@ -32,30 +32,30 @@ pub(super) fn is_held(folder: &Folder) -> bool {
 /// The folder in which it is said for all sessions and scripts of a home together until when they may go on. They watch
 /// it themselves, so that they stop whatever becomes of who says it.
 #[derive(Debug, Clone)]
-pub struct Leases(Folder);
+pub struct LeaseFolder(SessionFolder);
 
-impl Leases {
+impl LeaseFolder {
     /// In a folder of its own, which is made if it is not there.
-    pub fn new(folder: PathBuf) -> Result<Leases, Failure> {
+    pub fn new(folder: PathBuf) -> Result<LeaseFolder, SessionFailure> {
         let doing = || format!("opening {}", folder.display());
-        let leases = Leases(Folder(folder.clone()));
+        let leases = LeaseFolder(SessionFolder(folder.clone()));
         leases.0.create().map_err(|source| system(doing(), source))?;
         Ok(leases)
     }
 
     /// What was said last; nothing if that cannot be read.
-    pub fn said(&self) -> KeptUntil {
+    pub fn said(&self) -> KeeperTerm {
         self.0.kept_until().ok().flatten().unwrap_or_default()
     }
 
     /// Says until when everything may go on, and since which ownership.
-    pub fn say(&self, kept: KeptUntil) -> Result<(), Failure> {
+    pub fn say(&self, kept: KeeperTerm) -> Result<(), SessionFailure> {
         self.0.write_kept(kept).map_err(|source| system(format!("writing in {}", self.0.path().display()), source))
     }
 
     /// What something gets that is started under an ownership.
-    pub fn of(&self, epoch: u64) -> Lease {
-        Lease { folder: self.path().to_owned(), epoch }
+    pub fn of(&self, epoch: u64) -> OwnershipLease {
+        OwnershipLease { folder: self.path().to_owned(), epoch }
     }
 
     /// Where it is.

@@ -15,14 +15,14 @@ pub(crate) const ERRORS: &str = "errors";
 
 /// Which of a session's two streams. In a terminal there is only the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
+pub enum SessionStream {
     /// What the agent printed.
     Output,
     /// What a headless agent printed as errors.
     Errors,
 }
 
-impl Stream {
+impl SessionStream {
     fn name(self) -> &'static str {
         match self {
             Self::Output => OUTPUT,
@@ -33,14 +33,14 @@ impl Stream {
 
 /// A piece of output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Chunk {
+pub struct SessionChunk {
     /// Where it begins. Later than what was asked for if bytes are missing there.
     pub start: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
-impl Chunk {
+impl SessionChunk {
     /// Where the next piece begins.
     pub fn next(&self) -> u64 {
         self.start + self.bytes.len() as u64
@@ -56,7 +56,7 @@ pub(crate) fn tail_file(folder: &Path, name: &str, start: u64) -> PathBuf {
 }
 
 /// The files of a stream with the place of their first byte and their length, in order.
-fn files(folder: &Path, stream: Stream) -> io::Result<Vec<(u64, u64, PathBuf)>> {
+fn files(folder: &Path, stream: SessionStream) -> io::Result<Vec<(u64, u64, PathBuf)>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
@@ -76,12 +76,12 @@ fn files(folder: &Path, stream: Stream) -> io::Result<Vec<(u64, u64, PathBuf)>> 
 }
 
 /// Up to `limit` bytes from a place on. An empty piece means that nothing more has come yet.
-pub(super) fn read_from(folder: &Path, stream: Stream, from: u64, limit: usize) -> io::Result<Chunk> {
+pub(super) fn read_from(folder: &Path, stream: SessionStream, from: u64, limit: usize) -> io::Result<SessionChunk> {
     // A file of the end can be taken away while it is read: look again, the next one begins later.
     for _ in 0..3 {
         let files = files(folder, stream)?;
         let Some((start, _, path)) = files.into_iter().find(|(start, length, _)| start + length > from) else {
-            return Ok(Chunk { start: from, bytes: Vec::new() });
+            return Ok(SessionChunk { start: from, bytes: Vec::new() });
         };
         let begin = from.max(start);
         let mut file = match File::open(&path) {
@@ -92,13 +92,13 @@ pub(super) fn read_from(folder: &Path, stream: Stream, from: u64, limit: usize) 
         file.seek(SeekFrom::Start(begin - start))?;
         let mut bytes = Vec::new();
         file.take(limit as u64).read_to_end(&mut bytes)?;
-        return Ok(Chunk { start: begin, bytes });
+        return Ok(SessionChunk { start: begin, bytes });
     }
-    Ok(Chunk { start: from, bytes: Vec::new() })
+    Ok(SessionChunk { start: from, bytes: Vec::new() })
 }
 
 /// The last bytes, up to `limit`.
-pub(super) fn read_tail(folder: &Path, stream: Stream, limit: usize) -> io::Result<Chunk> {
+pub(super) fn read_tail(folder: &Path, stream: SessionStream, limit: usize) -> io::Result<SessionChunk> {
     let end = files(folder, stream)?.last().map_or(0, |(start, length, _)| start + length);
     let mut tail = read_from(folder, stream, end.saturating_sub(limit as u64), limit)?;
     loop {
@@ -116,7 +116,7 @@ pub(super) fn read_tail(folder: &Path, stream: Stream, limit: usize) -> io::Resu
 
 /// When something was printed last.
 pub(super) fn last_change(folder: &Path) -> Option<SystemTime> {
-    let both = [Stream::Output, Stream::Errors].into_iter();
+    let both = [SessionStream::Output, SessionStream::Errors].into_iter();
     let files = both.flat_map(|stream| files(folder, stream).unwrap_or_default());
     files.filter_map(|(_, _, path)| path.metadata().ok()?.modified().ok()).max()
 }

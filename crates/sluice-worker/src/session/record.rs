@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::process::Identity;
+use crate::process::ProcessIdentity;
 
 /// Bytes of a session's name.
 const LONGEST_ID: usize = 100;
@@ -59,7 +59,7 @@ impl From<SessionId> for String {
 
 /// A session to be started, with everything its agent gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spec {
+pub struct SessionSpec {
     /// Its name. A second start under the same name adopts the first.
     pub id: SessionId,
     /// The agent and its arguments. No shell sees them.
@@ -69,18 +69,18 @@ pub struct Spec {
     /// Where the agent runs.
     pub folder: PathBuf,
     /// Where its input comes from and its output goes.
-    pub place: Place,
+    pub place: SessionPlace,
     /// What is typed into its terminal first, by the shim: nobody has to wait until the agent reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub typed: Option<Typed>,
+    pub typed: Option<TypedText>,
     /// Bounds.
-    pub limits: Limits,
+    pub limits: SessionLimits,
     /// Who must be there for it to go on; nobody unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keeper: Option<Keeper>,
+    pub keeper: Option<SessionKeeper>,
     /// Whose work it is; it goes on while that is said for all of a home together. Nothing has to be said unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lease: Option<Lease>,
+    pub lease: Option<OwnershipLease>,
     /// What has left its terminal session may go on when it has ended by itself: a server, perhaps. Otherwise nothing of
     /// it does.
     #[serde(default)]
@@ -89,7 +89,7 @@ pub struct Spec {
 
 /// A text that is typed once the agent reads its terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Typed {
+pub struct TypedText {
     /// The text; Enter follows.
     pub text: String,
     /// Milliseconds that the agent may take to read keys. After that it is taken for one that reads lines.
@@ -99,7 +99,7 @@ pub struct Typed {
 /// The process without which an agent is not to go on. It also says until when the session is kept
 /// ([`super::Sessions::keep`]); after that the agent is paused until it says more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keeper {
+pub struct SessionKeeper {
     /// The file that names it, as an [`Identity`] in JSON. Another process takes its place by writing itself there.
     pub file: PathBuf,
     /// Milliseconds for which none may be there before the agent is ended.
@@ -112,7 +112,7 @@ pub struct Keeper {
 /// Under which ownership of a store something was started. It goes on while the folder says so ([`super::Leases`]), is
 /// paused when that is over, and ends when the store has had another owner since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lease {
+pub struct OwnershipLease {
     /// Where it is said, for all sessions and scripts of a home together.
     pub folder: PathBuf,
     /// The number of the ownership.
@@ -122,7 +122,7 @@ pub struct Lease {
 /// Where an agent's input comes from and its output goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Place {
+pub enum SessionPlace {
     /// No terminal: the input is a file or nothing, output and errors are kept apart.
     Headless {
         /// The file that is read as input.
@@ -135,13 +135,13 @@ pub enum Place {
         /// Columns of the terminal as long as nobody looks at it.
         columns: u16,
         /// The tmux window that shows it. Without one, or without tmux, it only is in the log.
-        window: Option<Window>,
+        window: Option<SessionWindow>,
     },
 }
 
 /// A tmux window that shows a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Window {
+pub struct SessionWindow {
     /// By what the tmux session is known to us: windows of the same key are beside each other. Letters, digits, `-`, `_`.
     pub key: String,
     /// What people see as the tmux session's name, `<project>/<branch>`. Any text.
@@ -152,7 +152,7 @@ pub struct Window {
 
 /// What is bounded in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct SessionLimits {
     /// Bytes kept of the beginning of the output.
     pub output_head: u64,
     /// Bytes kept of the end of the output, at most; at least half as many.
@@ -161,7 +161,7 @@ pub struct Limits {
     pub run_for_ms: Option<u64>,
 }
 
-impl Default for Limits {
+impl Default for SessionLimits {
     fn default() -> Self {
         Self { output_head: 8 << 20, output_tail: 8 << 20, run_for_ms: None }
     }
@@ -170,11 +170,11 @@ impl Default for Limits {
 /// Who has the one right to start the agent of a session. The first claim stands for ever.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum Claim {
+pub(crate) enum SessionClaim {
     /// This shim starts it.
     Shim {
         /// The shim.
-        shim: Identity,
+        shim: ProcessIdentity,
     },
     /// Nobody starts it any more: it was given up before a shim came.
     Nobody,
@@ -184,23 +184,23 @@ pub(crate) enum Claim {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StartRecord {
     pub(crate) version: u32,
-    pub(crate) shim: Identity,
-    pub(crate) agent: Identity,
+    pub(crate) shim: ProcessIdentity,
+    pub(crate) agent: ProcessIdentity,
     /// The assignment in the environment of the agent and of what it starts.
     pub(crate) mark: String,
     pub(crate) at_ms: u64,
-    pub(crate) pane: Option<Pane>,
+    pub(crate) pane: Option<SessionPane>,
 }
 
 /// A place in a tmux server, by the server's own names, which nobody chooses and nothing alters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pane {
+pub struct SessionPane {
     /// The session, `$1`.
     pub session: String,
     /// The pane, `%1`. It also names its window.
     pub pane: String,
     /// The server: its names mean something else in another one.
-    pub server: Identity,
+    pub server: ProcessIdentity,
 }
 
 /// How an agent ended, as written by its shim.
@@ -209,9 +209,9 @@ pub struct ExitRecord {
     /// The version of this form.
     pub version: u32,
     /// How it ended.
-    pub end: End,
+    pub end: AgentEnd,
     /// Why.
-    pub cause: Cause,
+    pub cause: AgentEndCause,
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
     /// How long it ran, in milliseconds.
@@ -221,7 +221,7 @@ pub struct ExitRecord {
 /// How an agent's process ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum AgentEnd {
     /// With this exit code.
     Code(i32),
     /// By this signal.
@@ -233,7 +233,7 @@ pub enum End {
 /// Why an agent ended, as far as the shim knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum AgentEndCause {
     /// By itself, or by somebody whom the shim does not know.
     Itself,
     /// The shim was told to end it.
@@ -248,7 +248,7 @@ pub enum Cause {
 
 /// Until when a session is kept, or all of a home.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptUntil {
+pub struct KeeperTerm {
     /// By [`boot_ms`].
     pub until_ms: u64,
     /// Of a home: the first ownership since which the store has had no other owner. What was started before ends.
@@ -261,7 +261,7 @@ pub struct KeptUntil {
 
 /// That the engine wanted a session to end; written before anything is done about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct SessionEndRequest {
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
     /// How long the agent may take before it is killed, in milliseconds.

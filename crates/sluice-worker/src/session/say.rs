@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::folder::{CONTROL, Folder};
+use super::folder::{CONTROL, SessionFolder};
 use super::record::SessionId;
 
 /// Bytes that can be typed at once.
@@ -27,7 +27,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is to be typed, and how long to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Say {
+pub struct SayRequest {
     /// The text, typed byte for byte.
     pub text: String,
     /// Whether Enter follows, as a key of its own.
@@ -44,7 +44,7 @@ pub struct Say {
     pub once: Option<String>,
 }
 
-impl Say {
+impl SayRequest {
     /// A text with Enter, for an agent that is ready.
     pub fn new(text: impl Into<String>) -> Self {
         let patience = PATIENCE;
@@ -62,7 +62,7 @@ impl Say {
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Delivery {
+pub enum SayDelivery {
     /// The agent has read all of it, and Enter.
     Delivered {
         /// It was marked as pasted, because the agent asked for that.
@@ -81,7 +81,7 @@ pub enum Delivery {
 
 /// The first line of what is sent to the shim; the text follows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct SayOrder {
     pub(crate) length: usize,
     pub(crate) enter: bool,
     pub(crate) ready_within_ms: u64,
@@ -94,9 +94,9 @@ pub(crate) struct Order {
 
 /// The texts of which somebody waits to hear what came of them, so that they can be cut short.
 #[derive(Debug, Default)]
-pub(super) struct Saying(Mutex<Vec<(SessionId, Arc<UnixStream>)>>);
+pub(super) struct PendingSays(Mutex<Vec<(SessionId, Arc<UnixStream>)>>);
 
-impl Saying {
+impl PendingSays {
     fn all(&self) -> MutexGuard<'_, Vec<(SessionId, Arc<UnixStream>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -111,8 +111,13 @@ impl Saying {
 }
 
 /// Hands a text to the shim of a session and waits for what came of it.
-pub(super) fn say(id: &SessionId, folder: &Folder, say: &Say, saying: &Saying) -> io::Result<Delivery> {
-    let not = |reason: &str| Ok(Delivery::NotDelivered { reason: reason.to_owned() });
+pub(super) fn say(
+    id: &SessionId,
+    folder: &SessionFolder,
+    say: &SayRequest,
+    saying: &PendingSays,
+) -> io::Result<SayDelivery> {
+    let not = |reason: &str| Ok(SayDelivery::NotDelivered { reason: reason.to_owned() });
     if say.text.len() > LONGEST_TEXT {
         return not(&format!("it has {} bytes, and {LONGEST_TEXT} can be typed: put it in a file", say.text.len()));
     }
@@ -123,7 +128,7 @@ pub(super) fn say(id: &SessionId, folder: &Folder, say: &Say, saying: &Saying) -
         }
         Err(error) => return Err(error),
     };
-    let order = Order {
+    let order = SayOrder {
         length: say.text.len(),
         enter: say.enter,
         ready_within_ms: super::record::milliseconds(say.ready_within),
@@ -152,7 +157,7 @@ pub(super) fn say(id: &SessionId, folder: &Folder, say: &Say, saying: &Saying) -
 }
 
 /// A socket's path may have 107 bytes, and a home may be deeper: the folder is named by an open handle of it.
-fn connect(folder: &Folder) -> io::Result<UnixStream> {
+fn connect(folder: &SessionFolder) -> io::Result<UnixStream> {
     let handle = File::open(folder.path())?;
     UnixStream::connect(format!("/proc/self/fd/{}/{CONTROL}", handle.as_raw_fd()))
 }

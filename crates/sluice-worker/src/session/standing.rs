@@ -5,11 +5,11 @@ use std::time::Duration;
 use rustix::fs::inotify;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use super::folder::Folder;
+use super::folder::SessionFolder;
 use super::keep::is_held;
-use super::record::{Asked, Cause, Claim, ExitRecord, Pane, SessionId, StartRecord};
-use super::{Failure, Sessions, reading, system};
-use crate::process::{Identity, Kin, end_all, wait_for_any};
+use super::record::{AgentEndCause, ExitRecord, SessionClaim, SessionEndRequest, SessionId, SessionPane, StartRecord};
+use super::{SessionFailure, Sessions, reading, system};
+use crate::process::{ProcessIdentity, ProcessKin, end_all, wait_for_any};
 
 /// How long a shim may take from its first sign of life to the agent's start.
 pub(super) const START_WITHIN: Duration = Duration::from_secs(10);
@@ -18,38 +18,38 @@ const ORPHAN_GRACE: Duration = Duration::from_millis(500);
 
 /// How a session stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum SessionStanding {
     /// Its shim runs.
-    Living(Living),
+    Living(LivingSession),
     /// It is over, and no process of it is left.
-    Gone(Gone),
+    Gone(EndedSession),
 }
 
 /// A session at work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Living {
+pub struct LivingSession {
     /// Our process around the agent.
-    pub shim: Identity,
+    pub shim: ProcessIdentity,
     /// The agent.
-    pub agent: Identity,
+    pub agent: ProcessIdentity,
     /// When it started, in milliseconds since 1970.
     pub started_at_ms: u64,
     /// Where a person can look at it.
-    pub pane: Option<Pane>,
+    pub pane: Option<SessionPane>,
 }
 
 /// A session that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gone {
+pub struct EndedSession {
     /// How it ended.
-    pub how: How,
+    pub how: SessionEnding,
     /// That we wanted it to end, if we did.
-    pub asked: Option<Asked>,
+    pub asked: Option<SessionEndRequest>,
 }
 
 /// How a session ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum How {
+pub enum SessionEnding {
     /// Its agent ended and its shim wrote down how.
     Exited(ExitRecord),
     /// Nobody could write down how.
@@ -59,7 +59,7 @@ pub enum How {
     },
 }
 
-impl From<StartRecord> for Living {
+impl From<StartRecord> for LivingSession {
     fn from(record: StartRecord) -> Self {
         Self { shim: record.shim, agent: record.agent, started_at_ms: record.at_ms, pane: record.pane }
     }
@@ -68,18 +68,18 @@ impl From<StartRecord> for Living {
 impl Sessions {
     /// How a session stands. One that was never started is given up, so that it cannot start later; what a dead shim
     /// left is ended first. A shim that is just starting is waited for.
-    pub fn adopt(&self, id: &SessionId) -> Result<Standing, Failure> {
+    pub fn adopt(&self, id: &SessionId) -> Result<SessionStanding, SessionFailure> {
         let folder = self.known(id)?;
         loop {
             match look(&folder).map_err(|source| reading(id, source))? {
-                Look::Living(record) => {
+                SessionLook::Living(record) => {
                     self.watcher.know(id, &record);
-                    return Ok(Standing::Living(record.into()));
+                    return Ok(SessionStanding::Living(record.into()));
                 }
-                Look::Over => return settle(id, &folder).map(Standing::Gone),
-                Look::Starting(shim) => await_start(id, &folder, Some(&shim))?,
-                Look::Unclaimed => {
-                    folder.take_claim(&Claim::Nobody).map_err(|source| reading(id, source))?;
+                SessionLook::Over => return settle(id, &folder).map(SessionStanding::Gone),
+                SessionLook::Starting(shim) => await_start(id, &folder, Some(&shim))?,
+                SessionLook::Unclaimed => {
+                    folder.take_claim(&SessionClaim::Nobody).map_err(|source| reading(id, source))?;
                 }
             }
         }
@@ -87,35 +87,39 @@ impl Sessions {
 }
 
 /// What one look at a folder shows.
-pub(super) enum Look {
+pub(super) enum SessionLook {
     /// No shim has come.
     Unclaimed,
     /// A shim has come, and has not started the agent yet.
-    Starting(Identity),
+    Starting(ProcessIdentity),
     /// The shim lives and has started the agent.
     Living(StartRecord),
     /// The shim is dead, or none may come any more.
     Over,
 }
 
-pub(super) fn look(folder: &Folder) -> std::io::Result<Look> {
+pub(super) fn look(folder: &SessionFolder) -> std::io::Result<SessionLook> {
     let shim = match folder.claim()? {
-        None => return Ok(Look::Unclaimed),
-        Some(Claim::Nobody) => return Ok(Look::Over),
-        Some(Claim::Shim { shim }) => shim,
+        None => return Ok(SessionLook::Unclaimed),
+        Some(SessionClaim::Nobody) => return Ok(SessionLook::Over),
+        Some(SessionClaim::Shim { shim }) => shim,
     };
     // First whether it lives, then what it wrote: what a dead shim wrote is complete.
     let lives = shim.lives();
     Ok(match folder.started()? {
-        _ if !lives => Look::Over,
-        Some(record) => Look::Living(record),
+        _ if !lives => SessionLook::Over,
+        Some(record) => SessionLook::Living(record),
         // There may be an exit without a start: the shim is about to end then.
-        None => Look::Starting(shim),
+        None => SessionLook::Starting(shim),
     })
 }
 
 /// Waits until the folder changes in a way that matters, or the shim ends.
-pub(super) fn await_start(id: &SessionId, folder: &Folder, shim: Option<&Identity>) -> Result<(), Failure> {
+pub(super) fn await_start(
+    id: &SessionId,
+    folder: &SessionFolder,
+    shim: Option<&ProcessIdentity>,
+) -> Result<(), SessionFailure> {
     let failed = |error: rustix::io::Errno| system(format!("watching the folder of session {id}"), error);
     let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
     let changes = inotify::init(flags).map_err(failed)?;
@@ -141,7 +145,7 @@ pub(super) fn await_start(id: &SessionId, folder: &Folder, shim: Option<&Identit
             continue;
         }
         if left.is_zero() {
-            return Err(Failure::Late { id: id.clone(), limit: START_WITHIN });
+            return Err(SessionFailure::Late { id: id.clone(), limit: START_WITHIN });
         }
         let ready = wait_for_any(&handles, Some(left));
         if ready.get(1) == Some(&true) {
@@ -154,51 +158,51 @@ pub(super) fn await_start(id: &SessionId, folder: &Folder, shim: Option<&Identit
 
 /// What a start leaves in a folder, in this order.
 #[derive(PartialEq, Eq)]
-struct Signs {
+struct StartSigns {
     claimed: bool,
     started: bool,
 }
 
-fn signs(folder: &Folder) -> std::io::Result<Signs> {
-    Ok(Signs { claimed: folder.claim()?.is_some(), started: folder.started()?.is_some() })
+fn signs(folder: &SessionFolder) -> std::io::Result<StartSigns> {
+    Ok(StartSigns { claimed: folder.claim()?.is_some(), started: folder.started()?.is_some() })
 }
 
 /// Of a session whose shim is dead: ends what is left, and says how it ended.
-pub(super) fn settle(id: &SessionId, folder: &Folder) -> Result<Gone, Failure> {
+pub(super) fn settle(id: &SessionId, folder: &SessionFolder) -> Result<EndedSession, SessionFailure> {
     let read = |source| reading(id, source);
     let claim = folder.claim().map_err(read)?;
     let started = folder.started().map_err(read)?;
-    if let Some(Claim::Shim { shim }) = &claim {
+    if let Some(SessionClaim::Shim { shim }) = &claim {
         reap(shim);
     }
     let exit = folder.exit().map_err(read)?;
     if let Some(started) = &started {
-        let ended_by_itself = exit.as_ref().is_some_and(|exit| exit.cause == Cause::Itself);
+        let ended_by_itself = exit.as_ref().is_some_and(|exit| exit.cause == AgentEndCause::Itself);
         let may_leave = ended_by_itself && folder.spec().map_err(read)?.is_some_and(|spec| spec.may_leave);
         let mark = (!may_leave).then(|| started.mark.clone());
-        let kin = Kin { leader: Some(started.agent.clone()), mark };
+        let kin = ProcessKin { leader: Some(started.agent.clone()), mark };
         let left = end_all(|| kin.living(), ORPHAN_GRACE)
             .map_err(|source| system(format!("ending what session {id} left"), source))?;
         if let Some(stubborn) = left.first() {
-            return Err(Failure::Stubborn { id: id.clone(), pid: stubborn.pid });
+            return Err(SessionFailure::Stubborn { id: id.clone(), pid: stubborn.pid });
         }
     }
     let asked = folder.asked().map_err(read)?;
     let how = match (exit, claim, started) {
-        (Some(exit), ..) => How::Exited(exit),
-        (None, None | Some(Claim::Nobody), _) => How::Lost { why: "it was never started".to_owned() },
-        (None, Some(Claim::Shim { shim }), None) => {
-            How::Lost { why: format!("its shim (process {}) died before it had started the agent", shim.pid) }
+        (Some(exit), ..) => SessionEnding::Exited(exit),
+        (None, None | Some(SessionClaim::Nobody), _) => SessionEnding::Lost { why: "it was never started".to_owned() },
+        (None, Some(SessionClaim::Shim { shim }), None) => {
+            SessionEnding::Lost { why: format!("its shim (process {}) died before it had started the agent", shim.pid) }
         }
-        (None, Some(Claim::Shim { shim }), Some(_)) => {
-            How::Lost { why: format!("its shim (process {}) died", shim.pid) }
+        (None, Some(SessionClaim::Shim { shim }), Some(_)) => {
+            SessionEnding::Lost { why: format!("its shim (process {}) died", shim.pid) }
         }
     };
-    Ok(Gone { how, asked })
+    Ok(EndedSession { how, asked })
 }
 
 /// A shim that we started ourselves stays as an entry in the process table until we look at it.
-pub(super) fn reap(shim: &Identity) {
+pub(super) fn reap(shim: &ProcessIdentity) {
     let ended = crate::process::stat(shim.pid).is_some_and(|stat| stat.ended && stat.identity() == *shim);
     if let (true, Some(pid)) = (ended, Pid::from_raw(shim.pid)) {
         // Of another's child we learn nothing, and need not.

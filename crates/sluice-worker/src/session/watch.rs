@@ -13,41 +13,41 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::folder::Folder;
+use super::folder::SessionFolder;
 use super::record::{SessionId, StartRecord};
-use super::standing::{Gone, Look, Standing, look, reap, settle};
-use super::{Failure, Sessions};
+use super::standing::{EndedSession, SessionLook, SessionStanding, look, reap, settle};
+use super::{SessionFailure, Sessions};
 use crate::process::wait_for_any;
 
 /// How often living sessions are looked at although nothing was heard.
 const BACKSTOP: Duration = Duration::from_secs(1);
 
 /// What is called when a session is over. It runs on a thread of its own and may take its time.
-type Callback = Box<dyn FnOnce(SessionId, Result<Gone, Failure>) + Send>;
+type SessionCallback = Box<dyn FnOnce(SessionId, Result<EndedSession, SessionFailure>) + Send>;
 
-struct Watched {
+struct WatchedSession {
     record: StartRecord,
     shim: Option<Arc<OwnedFd>>,
-    waiting: Vec<(Folder, Callback)>,
+    waiting: Vec<(SessionFolder, SessionCallback)>,
 }
 
 #[derive(Default)]
-struct State {
-    living: BTreeMap<SessionId, Watched>,
+struct WatcherState {
+    living: BTreeMap<SessionId, WatchedSession>,
     /// Those whose shim may start the agent at any moment: that is on disk before the agent can ask for anything, and
     /// before anybody here has heard of it.
-    starting: BTreeMap<SessionId, Folder>,
+    starting: BTreeMap<SessionId, SessionFolder>,
     stopping: bool,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct WatcherShared {
+    state: Mutex<WatcherState>,
     wake: OwnedFd,
 }
 
 /// The thread, and what it shares with those who ask.
-pub(super) struct Watcher {
-    shared: Arc<Shared>,
+pub(super) struct SessionWatcher {
+    shared: Arc<WatcherShared>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -56,23 +56,23 @@ impl Sessions {
     pub fn watch(
         &self,
         id: &SessionId,
-        then: impl FnOnce(SessionId, Result<Gone, Failure>) + Send + 'static,
-    ) -> Result<(), Failure> {
+        then: impl FnOnce(SessionId, Result<EndedSession, SessionFailure>) + Send + 'static,
+    ) -> Result<(), SessionFailure> {
         let folder = self.known(id)?;
         match self.adopt(id)? {
-            Standing::Gone(gone) => {
+            SessionStanding::Gone(gone) => {
                 then(id.clone(), Ok(gone));
             }
-            Standing::Living(_) => self.watcher.watch(id, folder, Box::new(then)),
+            SessionStanding::Living(_) => self.watcher.watch(id, folder, Box::new(then)),
         }
         Ok(())
     }
 }
 
-impl Watcher {
+impl SessionWatcher {
     pub(super) fn new() -> io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let shared = Arc::new(Shared { state: Mutex::default(), wake });
+        let shared = Arc::new(WatcherShared { state: Mutex::default(), wake });
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("session watcher".to_owned()).spawn(move || theirs.run())?;
         Ok(Self { shared, thread: Some(thread) })
@@ -82,7 +82,7 @@ impl Watcher {
     pub(super) fn know(&self, id: &SessionId, record: &StartRecord) {
         let mut state = self.shared.lock();
         state.starting.remove(id);
-        state.living.entry(id.clone()).or_insert_with(|| Watched {
+        state.living.entry(id.clone()).or_insert_with(|| WatchedSession {
             record: record.clone(),
             shim: record.shim.open().map(Arc::new),
             waiting: Vec::new(),
@@ -92,7 +92,7 @@ impl Watcher {
     }
 
     /// A session is about to be started.
-    pub(super) fn expect(&self, id: &SessionId, folder: &Folder) {
+    pub(super) fn expect(&self, id: &SessionId, folder: &SessionFolder) {
         let mut state = self.shared.lock();
         if !state.living.contains_key(id) {
             state.starting.insert(id.clone(), folder.clone());
@@ -107,7 +107,7 @@ impl Watcher {
         }
         let starting = state.starting.get(id).cloned();
         drop(state);
-        starting.is_some_and(|folder| matches!(look(&folder), Ok(Look::Living(_))))
+        starting.is_some_and(|folder| matches!(look(&folder), Ok(SessionLook::Living(_))))
     }
 
     /// The sessions that are taken for living, with those that have just come to life.
@@ -115,15 +115,15 @@ impl Watcher {
         let starting = self.shared.lock().starting.clone();
         for (id, folder) in starting {
             match look(&folder) {
-                Ok(Look::Living(record)) => self.know(&id, &record),
-                Ok(Look::Over) => drop(self.shared.lock().starting.remove(&id)),
-                Ok(Look::Unclaimed | Look::Starting(_)) | Err(_) => {}
+                Ok(SessionLook::Living(record)) => self.know(&id, &record),
+                Ok(SessionLook::Over) => drop(self.shared.lock().starting.remove(&id)),
+                Ok(SessionLook::Unclaimed | SessionLook::Starting(_)) | Err(_) => {}
             }
         }
         self.shared.lock().living.iter().map(|(id, watched)| (id.clone(), watched.record.clone())).collect()
     }
 
-    fn watch(&self, id: &SessionId, folder: Folder, callback: Callback) {
+    fn watch(&self, id: &SessionId, folder: SessionFolder, callback: SessionCallback) {
         let mut state = self.shared.lock();
         match state.living.get_mut(id) {
             Some(watched) => watched.waiting.push((folder, callback)),
@@ -136,8 +136,8 @@ impl Watcher {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl WatcherShared {
+    fn lock(&self) -> MutexGuard<'_, WatcherState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -167,7 +167,7 @@ impl Shared {
 
     /// Looks at every shim: it costs one small file of the kernel each, and it is right whatever woke us.
     fn take_ended(&self) {
-        let ended: Vec<(SessionId, Watched)> =
+        let ended: Vec<(SessionId, WatchedSession)> =
             self.lock().living.extract_if(.., |_, watched| !watched.record.shim.lives()).collect();
         for (id, watched) in ended {
             reap(&watched.record.shim);
@@ -178,7 +178,7 @@ impl Shared {
 
 /// Settles what is left of a session and tells those who wait. On a thread of its own, because ending what a dead shim
 /// left takes a moment in which others may end.
-fn report(id: SessionId, waiting: Vec<(Folder, Callback)>) {
+fn report(id: SessionId, waiting: Vec<(SessionFolder, SessionCallback)>) {
     if waiting.is_empty() {
         return; // whoever asks next settles it
     }
@@ -204,7 +204,7 @@ fn report(id: SessionId, waiting: Vec<(Folder, Callback)>) {
     }
 }
 
-impl Drop for Watcher {
+impl Drop for SessionWatcher {
     fn drop(&mut self) {
         self.shared.lock().stopping = true;
         self.shared.wake();
@@ -215,7 +215,7 @@ impl Drop for Watcher {
     }
 }
 
-impl fmt::Debug for Watcher {
+impl fmt::Debug for SessionWatcher {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Watcher").finish_non_exhaustive()
     }

@@ -6,8 +6,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 use crate::session::folder::CONTROL;
-use crate::session::record::{Typed, milliseconds};
-use crate::session::say::{Delivery, LONGEST_TEXT, Order, PATIENCE};
+use crate::session::record::{TypedText, milliseconds};
+use crate::session::say::{LONGEST_TEXT, PATIENCE, SayDelivery, SayOrder};
 
 /// Callers that may be connected at once; more wait.
 const MOST_CALLERS: usize = 16;
@@ -15,19 +15,19 @@ const MOST_CALLERS: usize = 16;
 const LONGEST_HEADER: usize = 4096;
 
 /// An order that has come in whole.
-pub(super) struct Received {
-    pub(super) order: Order,
+pub(super) struct ReceivedSay {
+    pub(super) order: SayOrder,
     pub(super) text: Vec<u8>,
-    pub(super) caller: Caller,
+    pub(super) caller: SayCaller,
 }
 
 /// Somebody who waits for an answer; nobody, if the text was the session's own.
-pub(super) struct Caller(pub(super) Option<UnixStream>);
+pub(super) struct SayCaller(pub(super) Option<UnixStream>);
 
-impl Received {
+impl ReceivedSay {
     /// What is typed first, without anybody who waits for it.
-    pub(super) fn first(typed: &Typed) -> Self {
-        let order = Order {
+    pub(super) fn first(typed: &TypedText) -> Self {
+        let order = SayOrder {
             length: typed.text.len(),
             enter: true,
             ready_within_ms: typed.ready_within_ms,
@@ -35,19 +35,19 @@ impl Received {
             turn_within_ms: 0,
             once: None,
         };
-        Self { order, text: typed.text.clone().into_bytes(), caller: Caller(None) }
+        Self { order, text: typed.text.clone().into_bytes(), caller: SayCaller(None) }
     }
 
     /// When it is given up, if what was said before is not over by then.
     pub(super) fn give_up(&self, came: Instant) -> Instant {
-        let Order { ready_within_ms, patience_ms, turn_within_ms, .. } = self.order;
+        let SayOrder { ready_within_ms, patience_ms, turn_within_ms, .. } = self.order;
         came + Duration::from_millis(ready_within_ms.saturating_add(patience_ms).saturating_add(turn_within_ms))
     }
 }
 
-impl Caller {
+impl SayCaller {
     /// Tells the caller what came of the order. One who has gone is not told.
-    pub(super) fn answer(self, delivery: &Delivery) {
+    pub(super) fn answer(self, delivery: &SayDelivery) {
         let Some(mut stream) = self.0 else { return };
         let mut line = serde_json::to_vec(delivery).unwrap_or_default();
         line.push(b'\n');
@@ -55,18 +55,18 @@ impl Caller {
     }
 }
 
-struct Connection {
+struct ControlConnection {
     stream: UnixStream,
     bytes: Vec<u8>,
 }
 
 /// The socket and those who talk on it.
-pub(super) struct Control {
+pub(super) struct ShimControl {
     listener: UnixListener,
-    connections: Vec<Connection>,
+    connections: Vec<ControlConnection>,
 }
 
-impl Control {
+impl ShimControl {
     /// Listens in the current folder, which is the session's: the short name keeps within the limit of socket paths.
     pub(super) fn listen() -> io::Result<Self> {
         let _ = std::fs::remove_file(CONTROL);
@@ -85,11 +85,11 @@ impl Control {
     }
 
     /// Takes what has come; gives the orders that are whole.
-    pub(super) fn serve(&mut self) -> Vec<Received> {
+    pub(super) fn serve(&mut self) -> Vec<ReceivedSay> {
         while self.connections.len() < MOST_CALLERS {
             let Ok((stream, _)) = self.listener.accept() else { break };
             if stream.set_nonblocking(true).is_ok() {
-                self.connections.push(Connection { stream, bytes: Vec::new() });
+                self.connections.push(ControlConnection { stream, bytes: Vec::new() });
             }
         }
         let mut received = Vec::new();
@@ -98,7 +98,7 @@ impl Control {
             match connection.order() {
                 Ok(Some((order, text))) => {
                     // The answer is short; a caller who does not take it is not waited for.
-                    received.push(Received { order, text, caller: Caller(Some(connection.stream)) });
+                    received.push(ReceivedSay { order, text, caller: SayCaller(Some(connection.stream)) });
                 }
                 Ok(None) if open => self.connections.push(connection),
                 Ok(None) | Err(_) => {}
@@ -108,7 +108,7 @@ impl Control {
     }
 }
 
-impl Connection {
+impl ControlConnection {
     /// Reads what is there. Says whether more can come.
     fn read(&mut self) -> bool {
         let mut buffer = vec![0; 64 * 1024];
@@ -122,9 +122,9 @@ impl Connection {
         false
     }
 
-    fn order(&mut self) -> Result<Option<(Order, Vec<u8>)>, serde_json::Error> {
+    fn order(&mut self) -> Result<Option<(SayOrder, Vec<u8>)>, serde_json::Error> {
         let Some(line) = self.bytes.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
-        let order: Order = serde_json::from_slice(&self.bytes[..line])?;
+        let order: SayOrder = serde_json::from_slice(&self.bytes[..line])?;
         if self.bytes.len() - line - 1 < order.length {
             return Ok(None);
         }

@@ -22,18 +22,18 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-use super::signals::{Heard, Signals};
-use crate::process::{Identity, Paused, timespec, wait_for_any};
-use crate::session::folder::Folder;
-use crate::session::record::{Cause, Keeper, Lease, Spec, boot_ms};
+use super::signals::{ShimSignal, ShimSignals};
+use crate::process::{PausedProcesses, ProcessIdentity, timespec, wait_for_any};
+use crate::session::folder::SessionFolder;
+use crate::session::record::{AgentEndCause, OwnershipLease, SessionKeeper, SessionSpec, boot_ms};
 
 /// The keeper of a session, as far as its shim knows.
-pub(super) struct Kept {
-    keeper: Option<Keeper>,
+pub(super) struct KeeperWatch {
+    keeper: Option<SessionKeeper>,
     /// The ownership under which it was started, if it is kept with all of a home.
     epoch: Option<u64>,
     /// Where it is said until when.
-    folder: Folder,
+    folder: SessionFolder,
     /// What it works for has had another owner since.
     is_lost: bool,
     /// A handle of the process, while it lives.
@@ -48,14 +48,14 @@ pub(super) struct Kept {
     has_lapsed: bool,
     /// Can be read when something was said.
     said: OwnedFd,
-    paused: Option<(Paused, Instant)>,
+    paused: Option<(PausedProcesses, Instant)>,
     /// How long it was paused before.
     was_paused_for: Duration,
 }
 
 /// How a session is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keeping {
+pub(super) enum KeeperState {
     /// It may go on.
     Kept,
     /// It may not, for now.
@@ -64,27 +64,27 @@ pub(super) enum Keeping {
     Gone,
 }
 
-impl Kept {
+impl KeeperWatch {
     /// Who keeps a session, if somebody has to.
-    pub(super) fn of(spec: &Spec, folder: &Folder) -> io::Result<Option<Kept>> {
+    pub(super) fn of(spec: &SessionSpec, folder: &SessionFolder) -> io::Result<Option<KeeperWatch>> {
         match (&spec.lease, &spec.keeper) {
-            (Some(lease), keeper) => Kept::under(lease, keeper.clone()).map(Some),
-            (None, Some(keeper)) => Kept::new(Some(keeper.clone()), None, folder.clone()).map(Some),
+            (Some(lease), keeper) => KeeperWatch::under(lease, keeper.clone()).map(Some),
+            (None, Some(keeper)) => KeeperWatch::new(Some(keeper.clone()), None, folder.clone()).map(Some),
             (None, None) => Ok(None),
         }
     }
 
     /// What is kept with all of a home.
-    pub(super) fn under(lease: &Lease, keeper: Option<Keeper>) -> io::Result<Kept> {
-        Kept::new(keeper, Some(lease.epoch), Folder(lease.folder.clone()))
+    pub(super) fn under(lease: &OwnershipLease, keeper: Option<SessionKeeper>) -> io::Result<KeeperWatch> {
+        KeeperWatch::new(keeper, Some(lease.epoch), SessionFolder(lease.folder.clone()))
     }
 
-    fn new(keeper: Option<Keeper>, epoch: Option<u64>, folder: Folder) -> io::Result<Kept> {
+    fn new(keeper: Option<SessionKeeper>, epoch: Option<u64>, folder: SessionFolder) -> io::Result<KeeperWatch> {
         let said = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
         inotify::add_watch(&said, folder.path(), inotify::WatchFlags::MOVED_TO)?;
         let alarm = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         let (comes_until, was_paused_for) = (Instant::now(), Duration::ZERO);
-        let mut kept = Kept {
+        let mut kept = KeeperWatch {
             keeper,
             epoch,
             folder,
@@ -106,7 +106,7 @@ impl Kept {
     fn look_for_keeper(&mut self) {
         let Some(keeper) = &self.keeper else { return };
         let named = std::fs::read(&keeper.file).ok();
-        let named: Option<Identity> = named.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let named: Option<ProcessIdentity> = named.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         self.lives = named.and_then(|keeper| keeper.open());
         self.comes_until = Instant::now() + Duration::from_millis(keeper.away_ms);
     }
@@ -135,7 +135,7 @@ impl Kept {
     }
 
     /// How it is kept now.
-    pub(super) fn look(&mut self) -> Keeping {
+    pub(super) fn look(&mut self) -> KeeperState {
         let mut sink = [0; 4096];
         let mut has_news = boot_ms() >= self.until_ms;
         while rustix::io::read(&self.said, &mut sink).is_ok_and(|count| count > 0) {
@@ -145,10 +145,10 @@ impl Kept {
             self.read();
         }
         if self.is_lost || self.is_gone() {
-            return Keeping::Gone;
+            return KeeperState::Gone;
         }
         self.has_lapsed = boot_ms() >= self.until_ms;
-        if self.has_lapsed { Keeping::Lapsed } else { Keeping::Kept }
+        if self.has_lapsed { KeeperState::Lapsed } else { KeeperState::Kept }
     }
 
     /// Whether its keeper is dead and none has come after it in time.
@@ -169,18 +169,18 @@ impl Kept {
     }
 
     /// Waits until it is kept, before anything is begun. What ended it instead, if something did.
-    pub(super) fn until_kept(&mut self, signals: &mut Signals) -> io::Result<Option<Cause>> {
+    pub(super) fn until_kept(&mut self, signals: &mut ShimSignals) -> io::Result<Option<AgentEndCause>> {
         loop {
             match self.look() {
-                Keeping::Kept => return Ok(None),
-                Keeping::Gone => return Ok(Some(Cause::Unkept)),
-                Keeping::Lapsed => {}
+                KeeperState::Kept => return Ok(None),
+                KeeperState::Gone => return Ok(Some(AgentEndCause::Unkept)),
+                KeeperState::Lapsed => {}
             }
             for heard in signals.heard() {
                 match heard {
-                    Heard::Asked => return Ok(Some(Cause::Asked)),
-                    Heard::WindowGone => return Ok(Some(Cause::TerminalGone)),
-                    Heard::ChildEnded | Heard::WindowChanged => {}
+                    ShimSignal::Asked => return Ok(Some(AgentEndCause::Asked)),
+                    ShimSignal::WindowGone => return Ok(Some(AgentEndCause::TerminalGone)),
+                    ShimSignal::ChildEnded | ShimSignal::WindowChanged => {}
                 }
             }
             self.wait(signals)?;
@@ -188,7 +188,7 @@ impl Kept {
     }
 
     /// Waits until something is to be looked at, or a signal is heard.
-    pub(super) fn wait(&self, signals: &Signals) -> io::Result<()> {
+    pub(super) fn wait(&self, signals: &ShimSignals) -> io::Result<()> {
         let signal = signals.handle();
         let handles = self.handles().into_iter().chain([signal.as_fd()]);
         let mut polled: Vec<PollFd<'_>> = handles.map(|it| PollFd::from_borrowed_fd(it, PollFlags::IN)).collect();
@@ -206,7 +206,7 @@ impl Kept {
     /// Pauses everything below this process, if it is not paused.
     pub(super) fn pause(&mut self) {
         let own = || rustix::process::getpid().as_raw_nonzero().get();
-        self.paused.get_or_insert_with(|| (Paused::below(own()), Instant::now()));
+        self.paused.get_or_insert_with(|| (PausedProcesses::below(own()), Instant::now()));
     }
 
     /// Lets it go on, if it was paused.

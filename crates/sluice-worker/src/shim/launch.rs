@@ -19,9 +19,11 @@ use rustix::stdio::{dup2_stdin, stdin, stdout};
 use rustix::termios::{InputModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
 use super::pane;
-use crate::process::{Identity, stat};
-use crate::session::folder::Folder;
-use crate::session::record::{Cause, Claim, Place, SessionId, Spec, StartRecord, VERSION, now_ms};
+use crate::process::{ProcessIdentity, stat};
+use crate::session::folder::SessionFolder;
+use crate::session::record::{
+    AgentEndCause, SessionClaim, SessionId, SessionPlace, SessionSpec, StartRecord, VERSION, now_ms,
+};
 
 /// The argument that tells a launcher from a shim.
 pub(super) const FLAG: &str = "--launch";
@@ -31,16 +33,16 @@ const MARK: &str = "SLUICE_SESSION";
 const PLAIN_TERMINAL: &str = "xterm-256color";
 
 /// An agent that runs.
-pub(super) struct Running {
-    pub(super) spec: Spec,
+pub(super) struct RunningAgent {
+    pub(super) spec: SessionSpec,
     pub(super) agent: Pid,
-    pub(super) identity: Identity,
+    pub(super) identity: ProcessIdentity,
     pub(super) since: Instant,
-    pub(super) ends: Ends,
+    pub(super) ends: AgentChannels,
 }
 
 /// Our ends of what the agent reads and writes.
-pub(super) enum Ends {
+pub(super) enum AgentChannels {
     /// Its terminal, and the side the agent sees, to ask how much of its input it has read.
     Terminal { ours: OwnedFd, agents: OwnedFd },
     /// Its two outputs.
@@ -48,25 +50,25 @@ pub(super) enum Ends {
 }
 
 /// What came of a start.
-pub(super) enum Launched {
-    Running(Box<Running>),
+pub(super) enum LaunchOutcome {
+    Running(Box<RunningAgent>),
     Refused(String),
     /// It was ended before.
-    Ended(Cause),
+    Ended(AgentEndCause),
 }
 
 /// Starts the agent; when this returns its number is on disk.
-pub(super) fn launch(folder: &Folder, shim: Identity, spec: Spec) -> io::Result<Launched> {
+pub(super) fn launch(folder: &SessionFolder, shim: ProcessIdentity, spec: SessionSpec) -> io::Result<LaunchOutcome> {
     let (mut word, theirs) = UnixStream::pair()?;
     let mut command = launcher(folder)?;
     command.stdin(OwnedFd::from(theirs));
     let mut ends = match &spec.place {
-        Place::Terminal { rows, columns, .. } => {
+        SessionPlace::Terminal { rows, columns, .. } => {
             let (ours, agents) = terminal(pane::size().unwrap_or((*rows, *columns)))?;
             command.stdout(agents.try_clone()?).stderr(agents.try_clone()?);
-            Some(Ends::Terminal { ours, agents })
+            Some(AgentChannels::Terminal { ours, agents })
         }
-        Place::Headless { .. } => {
+        SessionPlace::Headless { .. } => {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
             None
         }
@@ -74,7 +76,7 @@ pub(super) fn launch(folder: &Folder, shim: Identity, spec: Spec) -> io::Result<
     let mut child = command.spawn()?;
     drop(command); // and with it the launcher's end of the channel, or its silence would never be heard
     if let (Some(output), Some(errors)) = (child.stdout.take(), child.stderr.take()) {
-        ends = Some(Ends::Headless { output: output.into(), errors: errors.into() });
+        ends = Some(AgentChannels::Headless { output: output.into(), errors: errors.into() });
     }
     let ends = ends.ok_or_else(|| io::Error::other("the launcher has no pipes"))?;
     let number = child.id().cast_signed();
@@ -90,14 +92,14 @@ pub(super) fn launch(folder: &Folder, shim: Identity, spec: Spec) -> io::Result<
     let mut refusal = String::new();
     word.read_to_string(&mut refusal)?;
     if refusal.is_empty() {
-        return Ok(Launched::Running(Box::new(Running { spec, agent: pid, identity, since, ends })));
+        return Ok(LaunchOutcome::Running(Box::new(RunningAgent { spec, agent: pid, identity, since, ends })));
     }
     waitpid(Some(pid), WaitOptions::empty())?;
-    Ok(Launched::Refused(refusal))
+    Ok(LaunchOutcome::Refused(refusal))
 }
 
 /// This program again, called as it was itself.
-fn launcher(folder: &Folder) -> io::Result<Command> {
+fn launcher(folder: &SessionFolder) -> io::Result<Command> {
     // The path of the program may lead to a newer one by now; this leads to the one that runs.
     let mut command = Command::new("/proc/self/exe");
     let mut arguments: Vec<_> = std::env::args_os().collect();
@@ -124,12 +126,12 @@ pub(super) fn terminal((rows, columns): (u16, u16)) -> io::Result<(OwnedFd, Owne
 }
 
 /// An assignment that the environment of no other session of this machine has.
-fn mark(id: &SessionId, shim: &Identity) -> String {
+fn mark(id: &SessionId, shim: &ProcessIdentity) -> String {
     format!("{MARK}={id}.{}.{}", shim.pid, shim.start)
 }
 
 /// The life of a launcher, which ends by becoming the agent.
-pub(super) fn become_agent(folder: &Folder) -> ExitCode {
+pub(super) fn become_agent(folder: &SessionFolder) -> ExitCode {
     let Ok(channel) = fcntl_dupfd_cloexec(stdin(), 3) else { return ExitCode::FAILURE };
     let mut channel = UnixStream::from(channel);
     let failure = match prepare(folder, &mut channel) {
@@ -149,12 +151,12 @@ pub(super) fn become_agent(folder: &Folder) -> ExitCode {
 }
 
 /// Everything up to the last step, which needs the word.
-fn prepare(folder: &Folder, channel: &mut UnixStream) -> io::Result<Option<Command>> {
+fn prepare(folder: &SessionFolder, channel: &mut UnixStream) -> io::Result<Option<Command>> {
     // If the shim is killed the agent is told so by the kernel, even when no engine runs.
     set_parent_process_death_signal(Some(Signal::TERM))?;
     setsid()?;
     let spec = folder.spec()?.ok_or_else(|| io::Error::other("there is no spec.json"))?;
-    let Some(Claim::Shim { shim }) = folder.claim()? else { return Ok(None) };
+    let Some(SessionClaim::Shim { shim }) = folder.claim()? else { return Ok(None) };
     let mut command = Command::new(spec.arguments.first().map(String::as_str).unwrap_or_default());
     command.args(spec.arguments.iter().skip(1));
     command.env_clear().envs(&spec.environment);
@@ -162,13 +164,13 @@ fn prepare(folder: &Folder, channel: &mut UnixStream) -> io::Result<Option<Comma
         command.env(name, value);
     }
     let input: OwnedFd = match &spec.place {
-        Place::Terminal { .. } => {
+        SessionPlace::Terminal { .. } => {
             ioctl_tiocsctty(stdout())?;
             let shown = pane::place(&spec.place).and_then(|_| std::env::var_os("TERM"));
             command.env("TERM", shown.unwrap_or_else(|| PLAIN_TERMINAL.into()));
             stdout().as_fd().try_clone_to_owned()?
         }
-        Place::Headless { input } => {
+        SessionPlace::Headless { input } => {
             let path = input.clone().unwrap_or_else(|| "/dev/null".into());
             let named = |error| io::Error::other(format!("its input {} cannot be read: {error}", path.display()));
             std::fs::File::open(&path).map_err(named)?.into()

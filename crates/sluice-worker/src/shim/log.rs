@@ -8,23 +8,23 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::redact::{Flow, Redactor};
+use crate::redact::{RedactionFlow, Redactor};
 use crate::session::output::{head_file, tail_file};
 
 /// Writes one stream of output.
-pub(super) struct Log {
+pub(super) struct ShimLog {
     folder: PathBuf,
     name: &'static str,
     head: u64,
     segment: u64,
     came: u64,
     written: u64,
-    flow: Flow,
+    flow: RedactionFlow,
     file: File,
     segments: VecDeque<u64>,
 }
 
-impl Log {
+impl ShimLog {
     /// Keeps the first and the last so many bytes, without secrets.
     pub(super) fn create(
         folder: &Path,
@@ -34,7 +34,7 @@ impl Log {
     ) -> io::Result<Self> {
         let file = create(&head_file(folder, name))?;
         let segment = (tail / 2).max(1);
-        let (folder, flow, segments) = (folder.to_owned(), Flow::new(secrets), VecDeque::new());
+        let (folder, flow, segments) = (folder.to_owned(), RedactionFlow::new(secrets), VecDeque::new());
         Ok(Self { folder, name, head, segment, came: 0, written: 0, flow, file, segments })
     }
 

@@ -7,21 +7,21 @@ use rustix::io::{Errno, ioctl_fionbio, read, write};
 use rustix::stdio::{stdin, stdout};
 use rustix::termios::{OptionalActions, isatty, tcgetattr, tcgetwinsize, tcsetattr};
 
-use crate::process::Identity;
-use crate::session::record::{Pane as PaneRecord, Place};
+use crate::process::ProcessIdentity;
+use crate::session::record::{SessionPane, SessionPlace};
 
 /// Bytes that may wait to be shown. Beyond that the agent's output is not read: a terminal slows down who prints.
 const MOST_WAITING: usize = 256 * 1024;
 
 /// Where in tmux this process runs, by tmux's own names.
-pub(super) fn place(wanted: &Place) -> Option<PaneRecord> {
-    let Place::Terminal { window: Some(_), .. } = wanted else { return None };
+pub(super) fn place(wanted: &SessionPlace) -> Option<SessionPane> {
+    let SessionPlace::Terminal { window: Some(_), .. } = wanted else { return None };
     let variable = std::env::var("TMUX").ok()?;
     // socket, server, session; the socket's path may hold commas
     let mut parts = variable.rsplitn(3, ',');
     let session = parts.next()?;
-    let server = Identity::of(parts.next()?.parse().ok()?)?;
-    Some(PaneRecord { session: format!("${session}"), pane: std::env::var("TMUX_PANE").ok()?, server })
+    let server = ProcessIdentity::of(parts.next()?.parse().ok()?)?;
+    Some(SessionPane { session: format!("${session}"), pane: std::env::var("TMUX_PANE").ok()?, server })
 }
 
 /// Whether this process was started in a tmux window, even if that is gone by now.
@@ -36,14 +36,14 @@ pub(super) fn size() -> Option<(u16, u16)> {
 }
 
 /// The window, with what waits to be shown in it.
-pub(super) struct Pane {
+pub(super) struct ShimPane {
     waiting: VecDeque<u8>,
 }
 
-impl Pane {
+impl ShimPane {
     /// The window this process runs in, made ready to pass every key on; nothing if it runs in none.
-    pub(super) fn open(wanted: &Place) -> io::Result<Option<Self>> {
-        if !matches!(wanted, Place::Terminal { window: Some(_), .. }) || !isatty(stdin()) || !isatty(stdout()) {
+    pub(super) fn open(wanted: &SessionPlace) -> io::Result<Option<Self>> {
+        if !matches!(wanted, SessionPlace::Terminal { window: Some(_), .. }) || !isatty(stdin()) || !isatty(stdout()) {
             return Ok(None);
         }
         let mut modes = tcgetattr(stdin())?;

@@ -15,21 +15,21 @@ use rustix::io::{Errno, ioctl_fionbio, read, write};
 use rustix::process::Pid;
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use super::control::{Control, Received};
-use super::keeper::Kept;
-use super::launch::{Ends, Running};
-use super::log::Log;
+use super::control::{ReceivedSay, ShimControl};
+use super::keeper::KeeperWatch;
+use super::launch::{AgentChannels, RunningAgent};
+use super::log::ShimLog;
 use super::note;
-use super::pane::{self, Pane};
-use super::scan::Scanner;
-use super::signals::{Heard, Signals};
-use super::typing::{AGENT_HAS_ENDED, Keyboard, Next, Typing, not};
-use crate::process::{GRACE, Identity, Kin, timespec};
+use super::pane::{self, ShimPane};
+use super::scan::TerminalScanner;
+use super::signals::{ShimSignal, ShimSignals};
+use super::typing::{AGENT_HAS_ENDED, SayTyping, ShimKeyboard, TypingNext, not};
+use crate::process::{GRACE, ProcessIdentity, ProcessKin, timespec};
 use crate::redact::Redactor;
-use crate::session::folder::Folder;
+use crate::session::folder::SessionFolder;
 use crate::session::output::{ERRORS, OUTPUT};
-use crate::session::record::{Cause, Spec};
-use crate::session::say::Delivery;
+use crate::session::record::{AgentEndCause, SessionSpec};
+use crate::session::say::SayDelivery;
 
 /// How long an agent may take to end when its window has gone, and what it left running when it has ended.
 const SHORT_GRACE: Duration = Duration::from_millis(500);
@@ -45,12 +45,12 @@ const MOST_TEXTS: usize = 16;
 const RECORD_TRIES: u32 = 60;
 
 /// Where things stand.
-enum Phase {
+enum RelayPhase {
     Running,
     /// The agent was told to end.
     Ending {
         kill_at: Option<Instant>,
-        cause: Cause,
+        cause: AgentEndCause,
     },
     /// The agent has ended and that is on disk; what it left running is being ended.
     Leftovers {
@@ -60,21 +60,21 @@ enum Phase {
 }
 
 /// Something the agent writes to, and where it is kept.
-struct Source {
+struct RelaySource {
     handle: Option<OwnedFd>,
-    log: Log,
+    log: ShimLog,
 }
 
 /// The side of the agent's terminal that the agent sees, and what is known about it.
-struct Terminal {
+struct AgentTerminal {
     agents: OwnedFd,
-    scanner: Scanner,
+    scanner: TerminalScanner,
     keys: VecDeque<u8>,
 }
 
 /// What a wait was for.
 #[derive(Clone, Copy)]
-enum Awaited {
+enum RelayWait {
     Signal,
     Source(usize),
     PaneKeys,
@@ -84,51 +84,51 @@ enum Awaited {
     Keeper,
 }
 
-pub(super) struct Relay {
-    folder: Folder,
-    signals: Signals,
-    spec: Spec,
+pub(super) struct ShimRelay {
+    folder: SessionFolder,
+    signals: ShimSignals,
+    spec: SessionSpec,
     agent: Pid,
-    identity: Identity,
+    identity: ProcessIdentity,
     /// What it has left and is to end, if that is not everything below the shim.
-    left: Option<Kin>,
+    left: Option<ProcessKin>,
     since: Instant,
-    sources: Vec<Source>,
-    terminal: Option<Terminal>,
-    pane: Option<Pane>,
-    control: Control,
-    typing: Option<Typing>,
+    sources: Vec<RelaySource>,
+    terminal: Option<AgentTerminal>,
+    pane: Option<ShimPane>,
+    control: ShimControl,
+    typing: Option<SayTyping>,
     /// What waits to be typed, and when each came.
-    texts: VecDeque<(Instant, Received)>,
+    texts: VecDeque<(Instant, ReceivedSay)>,
     /// When the typing wants to go on, and whether it waits for room.
     typing_next: Option<(Instant, bool)>,
     /// What was delivered under a name, the latest last.
-    delivered: VecDeque<(String, Delivery)>,
-    keeper: Option<Kept>,
-    phase: Phase,
+    delivered: VecDeque<(String, SayDelivery)>,
+    keeper: Option<KeeperWatch>,
+    phase: RelayPhase,
 }
 
-impl Relay {
+impl ShimRelay {
     pub(super) fn new(
-        folder: Folder,
-        signals: Signals,
-        control: Control,
-        keeper: Option<Kept>,
-        running: Running,
+        folder: SessionFolder,
+        signals: ShimSignals,
+        control: ShimControl,
+        keeper: Option<KeeperWatch>,
+        running: RunningAgent,
     ) -> io::Result<Self> {
         let limits = running.spec.limits;
         let secrets =
             Redactor::of(running.spec.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         let kept = (limits.output_head, limits.output_tail);
-        let log = |name| Log::create(folder.path(), name, kept, secrets.clone());
+        let log = |name| ShimLog::create(folder.path(), name, kept, secrets.clone());
         let (sources, terminal) = match running.ends {
-            Ends::Terminal { ours, agents } => {
-                let terminal = Terminal { agents, scanner: Scanner::default(), keys: VecDeque::new() };
-                (vec![Source { handle: Some(ours), log: log(OUTPUT)? }], Some(terminal))
+            AgentChannels::Terminal { ours, agents } => {
+                let terminal = AgentTerminal { agents, scanner: TerminalScanner::default(), keys: VecDeque::new() };
+                (vec![RelaySource { handle: Some(ours), log: log(OUTPUT)? }], Some(terminal))
             }
-            Ends::Headless { output, errors } => {
-                let output = Source { handle: Some(output), log: log(OUTPUT)? };
-                (vec![output, Source { handle: Some(errors), log: log(ERRORS)? }], None)
+            AgentChannels::Headless { output, errors } => {
+                let output = RelaySource { handle: Some(output), log: log(OUTPUT)? };
+                (vec![output, RelaySource { handle: Some(errors), log: log(ERRORS)? }], None)
             }
         };
         for source in &sources {
@@ -137,8 +137,8 @@ impl Relay {
             }
         }
         let told = |error: &io::Error| note(&folder, &format!("no window: {error}"));
-        let pane = Pane::open(&running.spec.place).inspect_err(told).ok().flatten();
-        let first = running.spec.typed.as_ref().filter(|_| terminal.is_some()).map(Received::first);
+        let pane = ShimPane::open(&running.spec.place).inspect_err(told).ok().flatten();
+        let first = running.spec.typed.as_ref().filter(|_| terminal.is_some()).map(ReceivedSay::first);
         Ok(Self {
             folder,
             signals,
@@ -156,7 +156,7 @@ impl Relay {
             texts: first.into_iter().map(|first| (Instant::now(), first)).collect(),
             typing_next: None,
             delivered: VecDeque::new(),
-            phase: Phase::Running,
+            phase: RelayPhase::Running,
         })
     }
 
@@ -193,45 +193,45 @@ impl Relay {
 
     fn is_over(&self) -> bool {
         match self.phase {
-            Phase::Running | Phase::Ending { .. } => false,
-            Phase::Leftovers { give_up, .. } => {
+            RelayPhase::Running | RelayPhase::Ending { .. } => false,
+            RelayPhase::Leftovers { give_up, .. } => {
                 let read_out = self.sources.iter().all(|source| source.handle.is_none());
                 (read_out && self.leftovers().is_ok_and(|left| left.is_empty())) || Instant::now() >= give_up
             }
         }
     }
 
-    fn wait(&self) -> io::Result<Vec<Awaited>> {
-        let mut waiting: Vec<(Awaited, BorrowedFd<'_>, PollFlags)> = Vec::new();
+    fn wait(&self) -> io::Result<Vec<RelayWait>> {
+        let mut waiting: Vec<(RelayWait, BorrowedFd<'_>, PollFlags)> = Vec::new();
         let signals = self.signals.handle();
-        waiting.push((Awaited::Signal, signals.as_fd(), PollFlags::IN));
-        let blocked = self.pane.as_ref().is_some_and(Pane::is_full);
+        waiting.push((RelayWait::Signal, signals.as_fd(), PollFlags::IN));
+        let blocked = self.pane.as_ref().is_some_and(ShimPane::is_full);
         for (index, source) in self.sources.iter().enumerate().filter(|_| !blocked) {
-            waiting.extend(source.handle.as_ref().map(|it| (Awaited::Source(index), it.as_fd(), PollFlags::IN)));
+            waiting.extend(source.handle.as_ref().map(|it| (RelayWait::Source(index), it.as_fd(), PollFlags::IN)));
         }
         if let Some(pane) = &self.pane {
             if self.terminal.as_ref().is_some_and(|it| it.keys.len() < MOST_KEYS) {
-                waiting.push((Awaited::PaneKeys, rustix::stdio::stdin(), PollFlags::IN));
+                waiting.push((RelayWait::PaneKeys, rustix::stdio::stdin(), PollFlags::IN));
             }
             if pane.is_waiting() {
-                waiting.push((Awaited::PaneRoom, rustix::stdio::stdout(), PollFlags::OUT));
+                waiting.push((RelayWait::PaneRoom, rustix::stdio::stdout(), PollFlags::OUT));
             }
         }
         let keys_wait = self.may_press() && self.terminal.as_ref().is_some_and(|it| !it.keys.is_empty());
         if keys_wait || self.typing_next.is_some_and(|(_, room)| room) {
             let ours = self.sources.first().and_then(|source| source.handle.as_ref());
-            waiting.extend(ours.map(|ours| (Awaited::KeyRoom, ours.as_fd(), PollFlags::OUT)));
+            waiting.extend(ours.map(|ours| (RelayWait::KeyRoom, ours.as_fd(), PollFlags::OUT)));
         }
         let callers = self.control.handles().into_iter();
-        waiting.extend(callers.map(|handle| (Awaited::Control, handle, PollFlags::IN)));
-        let keeper = self.keeper.iter().flat_map(Kept::handles);
-        waiting.extend(keeper.map(|handle| (Awaited::Keeper, handle, PollFlags::IN)));
+        waiting.extend(callers.map(|handle| (RelayWait::Control, handle, PollFlags::IN)));
+        let keeper = self.keeper.iter().flat_map(KeeperWatch::handles);
+        waiting.extend(keeper.map(|handle| (RelayWait::Keeper, handle, PollFlags::IN)));
         let mut polled: Vec<PollFd<'_>> =
             waiting.iter().map(|(_, handle, flags)| PollFd::from_borrowed_fd(*handle, *flags)).collect();
         let left = self.next_time().map(|at| timespec(at.saturating_duration_since(Instant::now())));
         match poll(&mut polled, left.as_ref()) {
             Ok(_) => {}
-            Err(Errno::INTR) => return Ok(vec![Awaited::Signal]),
+            Err(Errno::INTR) => return Ok(vec![RelayWait::Signal]),
             Err(error) => return Err(error.into()),
         }
         let ready = waiting.iter().zip(&polled).filter(|(_, polled)| !polled.revents().is_empty());
@@ -241,36 +241,38 @@ impl Relay {
     /// When something is to be done even if nothing happens.
     fn next_time(&self) -> Option<Instant> {
         let phase = match self.phase {
-            Phase::Running => self.time_limit().into_iter().chain(self.keeper.as_ref().and_then(Kept::next_time)).min(),
-            Phase::Ending { kill_at, .. } => kill_at,
-            Phase::Leftovers { give_up, .. } => Some(give_up.min(Instant::now() + LOOK_AGAIN)),
+            RelayPhase::Running => {
+                self.time_limit().into_iter().chain(self.keeper.as_ref().and_then(KeeperWatch::next_time)).min()
+            }
+            RelayPhase::Ending { kill_at, .. } => kill_at,
+            RelayPhase::Leftovers { give_up, .. } => Some(give_up.min(Instant::now() + LOOK_AGAIN)),
         };
         let waiting = self.texts.iter().map(|(came, received)| received.give_up(*came));
         phase.into_iter().chain(self.typing_next.map(|(at, _)| at)).chain(waiting).min()
     }
 
     fn time_limit(&self) -> Option<Instant> {
-        let paused = self.keeper.as_ref().map_or(Duration::ZERO, Kept::paused_for);
+        let paused = self.keeper.as_ref().map_or(Duration::ZERO, KeeperWatch::paused_for);
         self.spec.limits.run_for_ms.map(|limit| self.since + Duration::from_millis(limit) + paused)
     }
 
-    fn serve(&mut self, awaited: Awaited) {
+    fn serve(&mut self, awaited: RelayWait) {
         match awaited {
-            Awaited::Signal => self.hear(),
-            Awaited::Source(index) => self.take_output(index),
-            Awaited::PaneKeys => match self.pane.as_ref().map(Pane::keys) {
+            RelayWait::Signal => self.hear(),
+            RelayWait::Source(index) => self.take_output(index),
+            RelayWait::PaneKeys => match self.pane.as_ref().map(ShimPane::keys) {
                 Some(Ok(keys)) => self.terminal.iter_mut().for_each(|terminal| terminal.keys.extend(&keys)),
                 Some(Err(_)) => self.window_gone(),
                 None => {}
             },
-            Awaited::PaneRoom => {
+            RelayWait::PaneRoom => {
                 if self.pane.as_mut().is_some_and(|pane| pane.flush().is_err()) {
                     self.window_gone();
                 }
             }
-            Awaited::KeyRoom => self.press_keys(),
-            Awaited::Keeper => {} // that is looked at whenever something happens
-            Awaited::Control => {
+            RelayWait::KeyRoom => self.press_keys(),
+            RelayWait::Keeper => {} // that is looked at whenever something happens
+            RelayWait::Control => {
                 for received in self.control.serve() {
                     self.take_text(received);
                 }
@@ -281,14 +283,14 @@ impl Relay {
     fn hear(&mut self) {
         for heard in self.signals.heard() {
             match heard {
-                Heard::ChildEnded => self.reap(),
-                Heard::WindowGone => self.window_gone(),
-                Heard::Asked => {
+                ShimSignal::ChildEnded => self.reap(),
+                ShimSignal::WindowGone => self.window_gone(),
+                ShimSignal::Asked => {
                     let asked = self.folder.asked().ok().flatten();
                     let grace = asked.map_or(GRACE, |asked| Duration::from_millis(asked.grace_ms));
-                    self.end(Cause::Asked, grace);
+                    self.end(AgentEndCause::Asked, grace);
                 }
-                Heard::WindowChanged => {
+                ShimSignal::WindowChanged => {
                     let ours = self.sources.first().and_then(|source| source.handle.as_ref());
                     if let (Some(ours), Some((rows, columns)), Some(_)) = (ours, pane::size(), &self.pane) {
                         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
@@ -332,7 +334,7 @@ impl Relay {
 
     /// Whether keys go to the agent: nothing is half typed.
     fn may_press(&self) -> bool {
-        !self.typing.as_ref().is_some_and(Typing::has_begun)
+        !self.typing.as_ref().is_some_and(SayTyping::has_begun)
     }
 
     /// Passes on what a person pressed. While a text is typed it waits: keys in the middle of it would spoil it.
@@ -349,29 +351,29 @@ impl Relay {
         }
     }
 
-    fn take_text(&mut self, received: Received) {
+    fn take_text(&mut self, received: ReceivedSay) {
         let Some(received) = self.said_before(received) else { return };
         let reason = match (&self.terminal, &self.phase) {
             (None, _) => "the agent has no terminal to type into: it runs headless",
-            (Some(_), Phase::Running) if self.texts.len() < MOST_TEXTS => {
+            (Some(_), RelayPhase::Running) if self.texts.len() < MOST_TEXTS => {
                 return self.texts.push_back((Instant::now(), received));
             }
-            (Some(_), Phase::Running) => "too many texts wait to be typed",
-            (Some(_), Phase::Ending { .. } | Phase::Leftovers { .. }) => "the agent is ending",
+            (Some(_), RelayPhase::Running) => "too many texts wait to be typed",
+            (Some(_), RelayPhase::Ending { .. } | RelayPhase::Leftovers { .. }) => "the agent is ending",
         };
         received.caller.answer(&not(reason));
     }
 
     /// An order that was given before under the same name is not followed again: whoever asks now is told what came of
     /// it, now or when it is known. Gives any other back.
-    fn said_before(&mut self, received: Received) -> Option<Received> {
+    fn said_before(&mut self, received: ReceivedSay) -> Option<ReceivedSay> {
         let Some(name) = &received.order.once else { return Some(received) };
         if let Some((_, delivery)) = self.delivered.iter().find(|(said, _)| said == name) {
             received.caller.answer(delivery);
             return None;
         }
         let waiting = self.texts.iter_mut().map(|(_, it)| (&it.order, &mut it.caller));
-        let typing = self.typing.as_mut().map(Typing::order_and_caller);
+        let typing = self.typing.as_mut().map(SayTyping::order_and_caller);
         match typing.into_iter().chain(waiting).find(|(order, _)| order.once.as_ref() == Some(name)) {
             Some((_, caller)) => *caller = received.caller,
             None => return Some(received),
@@ -380,14 +382,14 @@ impl Relay {
     }
 
     /// Remembers what was delivered under a name, and tells whoever asked.
-    fn typed(&mut self, delivery: Delivery) {
+    fn typed(&mut self, delivery: SayDelivery) {
         let Some(typing) = self.typing.take() else { return };
         let (name, caller) = typing.end();
-        if let (None, Delivery::NotDelivered { reason }) = (&caller.0, &delivery) {
+        if let (None, SayDelivery::NotDelivered { reason }) = (&caller.0, &delivery) {
             note(&self.folder, &format!("the prompt was not typed: {reason}"));
         }
         caller.answer(&delivery);
-        if let (Some(name), Delivery::Delivered { .. }) = (name, &delivery) {
+        if let (Some(name), SayDelivery::Delivered { .. }) = (name, &delivery) {
             self.delivered.push_back((name, delivery));
             self.delivered.drain(..self.delivered.len().saturating_sub(MOST_TEXTS));
         }
@@ -399,7 +401,7 @@ impl Relay {
         let (late, waiting) =
             std::mem::take(&mut self.texts).into_iter().partition(|(came, received)| now >= received.give_up(*came));
         self.texts = waiting;
-        let late: VecDeque<(Instant, Received)> = late;
+        let late: VecDeque<(Instant, ReceivedSay)> = late;
         for (_, received) in late {
             received.caller.answer(&not("the agent has not read yet what was typed before"));
         }
@@ -415,14 +417,15 @@ impl Relay {
             let now = Instant::now();
             let printed = source.log.came();
             if self.typing.is_none() {
-                self.typing = self.texts.pop_front().map(|(_, received)| Typing::new(received, now, printed));
+                self.typing = self.texts.pop_front().map(|(_, received)| SayTyping::new(received, now, printed));
             }
             let Some(typing) = &mut self.typing else { return };
-            let keyboard = Keyboard { ours, agents: &terminal.agents, brackets: terminal.scanner.brackets, printed };
+            let keyboard =
+                ShimKeyboard { ours, agents: &terminal.agents, brackets: terminal.scanner.brackets, printed };
             self.typing_next = match typing.step(&keyboard, now) {
-                Next::Writable(at) => Some((at, true)),
-                Next::At(at) => Some((at, false)),
-                Next::Done(delivery) => {
+                TypingNext::Writable(at) => Some((at, true)),
+                TypingNext::At(at) => Some((at, false)),
+                TypingNext::Done(delivery) => {
                     self.typed(delivery);
                     None
                 }

@@ -7,7 +7,7 @@ const LONGEST_SEQUENCE: usize = 64;
 
 /// What a program asks its terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Question {
+pub(super) enum TerminalQuestion {
     /// Are you there?
     Status,
     /// Where is the cursor?
@@ -16,7 +16,7 @@ pub(super) enum Question {
     Kind,
 }
 
-impl Question {
+impl TerminalQuestion {
     /// What a plain terminal says, for a program that nobody looks at.
     pub(super) fn answer(self) -> &'static [u8] {
         match self {
@@ -28,7 +28,7 @@ impl Question {
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum TerminalScannerState {
     #[default]
     Text,
     Escape,
@@ -37,39 +37,41 @@ enum State {
 
 /// Reads along.
 #[derive(Debug, Default)]
-pub(super) struct Scanner {
-    state: State,
+pub(super) struct TerminalScanner {
+    state: TerminalScannerState,
     /// The program wants pasted text in brackets.
     pub(super) brackets: bool,
 }
 
-impl Scanner {
+impl TerminalScanner {
     /// Takes what was printed next; gives what was asked in it.
-    pub(super) fn read(&mut self, bytes: &[u8]) -> Vec<Question> {
+    pub(super) fn read(&mut self, bytes: &[u8]) -> Vec<TerminalQuestion> {
         let mut questions = Vec::new();
         for byte in bytes {
             self.state = match (std::mem::take(&mut self.state), *byte) {
-                (_, 0x1b) => State::Escape,
-                (State::Escape, b'[') => State::Sequence(Vec::new()),
-                (State::Escape, b'c') => {
+                (_, 0x1b) => TerminalScannerState::Escape,
+                (TerminalScannerState::Escape, b'[') => TerminalScannerState::Sequence(Vec::new()),
+                (TerminalScannerState::Escape, b'c') => {
                     self.brackets = false; // the terminal is reset
-                    State::Text
+                    TerminalScannerState::Text
                 }
-                (State::Sequence(sequence), 0x40..=0x7e) => {
+                (TerminalScannerState::Sequence(sequence), 0x40..=0x7e) => {
                     questions.extend(self.finish(&sequence, *byte));
-                    State::Text
+                    TerminalScannerState::Text
                 }
-                (State::Sequence(mut sequence), 0x20..=0x3f) if sequence.len() < LONGEST_SEQUENCE => {
+                (TerminalScannerState::Sequence(mut sequence), 0x20..=0x3f) if sequence.len() < LONGEST_SEQUENCE => {
                     sequence.push(*byte);
-                    State::Sequence(sequence)
+                    TerminalScannerState::Sequence(sequence)
                 }
-                (State::Text | State::Escape | State::Sequence(_), _) => State::Text,
+                (TerminalScannerState::Text | TerminalScannerState::Escape | TerminalScannerState::Sequence(_), _) => {
+                    TerminalScannerState::Text
+                }
             };
         }
         questions
     }
 
-    fn finish(&mut self, sequence: &[u8], last: u8) -> Option<Question> {
+    fn finish(&mut self, sequence: &[u8], last: u8) -> Option<TerminalQuestion> {
         match (sequence, last) {
             ([b'?', modes @ ..], b'h' | b'l') => {
                 if modes.split(|byte| *byte == b';').any(|mode| mode == b"2004") {
@@ -77,9 +79,9 @@ impl Scanner {
                 }
                 None
             }
-            (b"5", b'n') => Some(Question::Status),
-            (b"6", b'n') => Some(Question::Cursor),
-            (b"" | b"0", b'c') => Some(Question::Kind),
+            (b"5", b'n') => Some(TerminalQuestion::Status),
+            (b"6", b'n') => Some(TerminalQuestion::Cursor),
+            (b"" | b"0", b'c') => Some(TerminalQuestion::Kind),
             (_, _) => None,
         }
     }
@@ -90,7 +92,7 @@ mod tests {
     use super::*;
 
     fn brackets_after(pieces: &[&str]) -> bool {
-        let mut scanner = Scanner::default();
+        let mut scanner = TerminalScanner::default();
         for piece in pieces {
             scanner.read(piece.as_bytes());
         }
@@ -111,8 +113,11 @@ mod tests {
 
     #[test]
     fn questions_are_heard() {
-        let mut scanner = Scanner::default();
+        let mut scanner = TerminalScanner::default();
         let asked = scanner.read(b"\x1b[6n\x1b[c\x1b[0c\x1b[5n\x1b[31m\x1b[>c\x1b[6 n");
-        assert_eq!(asked, [Question::Cursor, Question::Kind, Question::Kind, Question::Status]);
+        assert_eq!(
+            asked,
+            [TerminalQuestion::Cursor, TerminalQuestion::Kind, TerminalQuestion::Kind, TerminalQuestion::Status]
+        );
     }
 }

@@ -10,7 +10,7 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 
 /// What a signal means to a shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum ShimSignal {
     /// A child has ended.
     ChildEnded,
     /// The window has another size.
@@ -21,9 +21,9 @@ pub(super) enum Heard {
     Asked,
 }
 
-pub(super) struct Signals(SignalDelivery<UnixStream, SignalOnly>);
+pub(super) struct ShimSignals(SignalDelivery<UnixStream, SignalOnly>);
 
-impl Signals {
+impl ShimSignals {
     pub(super) fn listen() -> io::Result<Self> {
         let (read, write) = UnixStream::pair()?;
         // INT and QUIT are heard and ignored: they are for the agent, to whom the terminal hands the keys.
@@ -37,12 +37,12 @@ impl Signals {
     }
 
     /// What was heard since the last time.
-    pub(super) fn heard(&mut self) -> Vec<Heard> {
+    pub(super) fn heard(&mut self) -> Vec<ShimSignal> {
         let heard = self.0.pending().filter_map(|signal| match signal {
-            SIGCHLD => Some(Heard::ChildEnded),
-            SIGHUP => Some(Heard::WindowGone),
-            SIGTERM => Some(Heard::Asked),
-            SIGWINCH => Some(Heard::WindowChanged),
+            SIGCHLD => Some(ShimSignal::ChildEnded),
+            SIGHUP => Some(ShimSignal::WindowGone),
+            SIGTERM => Some(ShimSignal::Asked),
+            SIGWINCH => Some(ShimSignal::WindowChanged),
             _ => None,
         });
         heard.collect()

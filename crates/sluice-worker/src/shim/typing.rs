@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::io::{Errno, ioctl_fionread, write};
 use rustix::termios::{InputModes, LocalModes, QueueSelector, Termios, tcflush, tcgetattr};
 
-use super::control::{Caller, Received};
-use crate::session::say::{Delivery, Order};
+use super::control::{ReceivedSay, SayCaller};
+use crate::session::say::{SayDelivery, SayOrder};
 
 /// How long nothing may be unread before it is believed. What is on its way inside the kernel is not counted as
 /// unread, but it arrives at once where there is room.
@@ -38,7 +38,7 @@ const PASTE_END: &[u8] = b"\x1b[201~";
 const LITERAL_NEXT: u8 = 0x16;
 
 /// The terminal that is typed into.
-pub(super) struct Keyboard<'a> {
+pub(super) struct ShimKeyboard<'a> {
     pub(super) ours: &'a OwnedFd,
     pub(super) agents: &'a OwnedFd,
     /// The program wants pasted text in brackets.
@@ -48,16 +48,16 @@ pub(super) struct Keyboard<'a> {
 }
 
 /// What is to happen next.
-pub(super) enum Next {
+pub(super) enum TypingNext {
     /// Again when the terminal takes more, or at that time.
     Writable(Instant),
     /// Again at that time.
     At(Instant),
     /// It is done.
-    Done(Delivery),
+    Done(SayDelivery),
 }
 
-enum Stage {
+enum TypingStage {
     /// The program may not read keys yet.
     Waiting {
         from: Instant,
@@ -73,11 +73,11 @@ enum Stage {
 }
 
 /// One text on its way.
-pub(super) struct Typing {
-    order: Order,
+pub(super) struct SayTyping {
+    order: SayOrder,
     text: Vec<u8>,
-    pub(super) caller: Caller,
-    stage: Stage,
+    pub(super) caller: SayCaller,
+    stage: TypingStage,
     unsent: Vec<u8>,
     unread: u64,
     entering: bool,
@@ -89,8 +89,8 @@ pub(super) struct Typing {
     give_up: Instant,
 }
 
-impl Typing {
-    pub(super) fn new(received: Received, now: Instant, printed: u64) -> Self {
+impl SayTyping {
+    pub(super) fn new(received: ReceivedSay, now: Instant, printed: u64) -> Self {
         let from = now + HEAR_FIRST;
         let until = from + Duration::from_millis(received.order.ready_within_ms);
         Self {
@@ -98,7 +98,7 @@ impl Typing {
             order: received.order,
             text: received.text,
             caller: received.caller,
-            stage: Stage::Waiting { from, until, bare: None },
+            stage: TypingStage::Waiting { from, until, bare: None },
             unsent: Vec::new(),
             unread: 0,
             entering: false,
@@ -110,15 +110,15 @@ impl Typing {
     }
 
     /// What was asked for, and who waits for it.
-    pub(super) fn order_and_caller(&mut self) -> (&Order, &mut Caller) {
+    pub(super) fn order_and_caller(&mut self) -> (&SayOrder, &mut SayCaller) {
         (&self.order, &mut self.caller)
     }
 
     /// Whether some of it is typed: a key between would spoil it.
     pub(super) fn has_begun(&self) -> bool {
         match self.stage {
-            Stage::Waiting { .. } => false,
-            Stage::Writing | Stage::Settling { .. } => true,
+            TypingStage::Waiting { .. } => false,
+            TypingStage::Writing | TypingStage::Settling { .. } => true,
         }
     }
 
@@ -129,24 +129,24 @@ impl Typing {
     }
 
     /// The name it was asked for under, and who waits for it.
-    pub(super) fn end(self) -> (Option<String>, Caller) {
+    pub(super) fn end(self) -> (Option<String>, SayCaller) {
         (self.order.once, self.caller)
     }
 
     /// Goes on as far as it can at once.
-    pub(super) fn step(&mut self, keyboard: &Keyboard<'_>, now: Instant) -> Next {
+    pub(super) fn step(&mut self, keyboard: &ShimKeyboard<'_>, now: Instant) -> TypingNext {
         loop {
             let next = match self.stage {
-                Stage::Waiting { from, .. } if now < from => Some(Next::At(from)),
-                Stage::Waiting { until, bare, .. } => self.wait(keyboard, now, until, bare),
-                Stage::Writing => self.write(keyboard, now),
-                Stage::Settling { since } => self.settle(keyboard, now, since),
+                TypingStage::Waiting { from, .. } if now < from => Some(TypingNext::At(from)),
+                TypingStage::Waiting { until, bare, .. } => self.wait(keyboard, now, until, bare),
+                TypingStage::Writing => self.write(keyboard, now),
+                TypingStage::Settling { since } => self.settle(keyboard, now, since),
             };
             match next {
-                Some(Next::Writable(_) | Next::At(_)) if now >= self.give_up => {
+                Some(TypingNext::Writable(_) | TypingNext::At(_)) if now >= self.give_up => {
                     // What stays unread must not be read later, as if it had just been typed.
                     let _ = tcflush(keyboard.agents, QueueSelector::IFlush);
-                    return Next::Done(not("the agent did not read it"));
+                    return TypingNext::Done(not("the agent did not read it"));
                 }
                 Some(next) => return next,
                 None => {}
@@ -154,32 +154,38 @@ impl Typing {
         }
     }
 
-    fn wait(&mut self, keyboard: &Keyboard<'_>, now: Instant, until: Instant, bare: Option<Instant>) -> Option<Next> {
+    fn wait(
+        &mut self,
+        keyboard: &ShimKeyboard<'_>,
+        now: Instant,
+        until: Instant,
+        bare: Option<Instant>,
+    ) -> Option<TypingNext> {
         let modes = match tcgetattr(keyboard.ours) {
             Ok(modes) => modes,
-            Err(error) => return Some(Next::Done(not(&format!("its terminal does not answer: {error}")))),
+            Err(error) => return Some(TypingNext::Done(not(&format!("its terminal does not answer: {error}")))),
         };
         let reads_lines = modes.local_modes.contains(LocalModes::ICANON);
         let bare = (!reads_lines && !keyboard.brackets).then(|| bare.unwrap_or(now));
         let may_ask = bare.is_some_and(|since| now < since + ASKS_FOR_BRACKETS);
         if (reads_lines || may_ask) && now < until {
-            self.stage = Stage::Waiting { from: now, until, bare };
-            return Some(Next::At(until.min(now + ASK_AGAIN)));
+            self.stage = TypingStage::Waiting { from: now, until, bare };
+            return Some(TypingNext::At(until.min(now + ASK_AGAIN)));
         }
         let typed = match encode(&self.text, &modes, keyboard.brackets) {
             Ok(typed) => typed,
-            Err(reason) => return Some(Next::Done(not(&reason))),
+            Err(reason) => return Some(TypingNext::Done(not(&reason))),
         };
         self.unsent = typed.bytes;
         self.brackets = keyboard.brackets;
         self.altered = typed.altered;
         self.printed_before = keyboard.printed;
         self.progress(now);
-        self.stage = Stage::Writing;
+        self.stage = TypingStage::Writing;
         None
     }
 
-    fn write(&mut self, keyboard: &Keyboard<'_>, now: Instant) -> Option<Next> {
+    fn write(&mut self, keyboard: &ShimKeyboard<'_>, now: Instant) -> Option<TypingNext> {
         while !self.unsent.is_empty() {
             match write(keyboard.ours, &self.unsent) {
                 Ok(count) => {
@@ -187,42 +193,42 @@ impl Typing {
                     self.progress(now);
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Some(Next::Writable(self.give_up)),
-                Err(error) => return Some(Next::Done(not(&format!("its terminal takes nothing: {error}")))),
+                Err(Errno::AGAIN) => return Some(TypingNext::Writable(self.give_up)),
+                Err(error) => return Some(TypingNext::Done(not(&format!("its terminal takes nothing: {error}")))),
             }
         }
-        self.stage = Stage::Settling { since: now };
+        self.stage = TypingStage::Settling { since: now };
         None
     }
 
-    fn settle(&mut self, keyboard: &Keyboard<'_>, now: Instant, since: Instant) -> Option<Next> {
+    fn settle(&mut self, keyboard: &ShimKeyboard<'_>, now: Instant, since: Instant) -> Option<TypingNext> {
         let unread = ioctl_fionread(keyboard.agents.as_fd()).unwrap_or(0);
         if unread != self.unread {
             self.unread = unread;
             self.progress(now);
         }
         if unread > 0 {
-            self.stage = Stage::Settling { since: now };
-            return Some(Next::At(now + ASK_AGAIN));
+            self.stage = TypingStage::Settling { since: now };
+            return Some(TypingNext::At(now + ASK_AGAIN));
         }
         let last = self.entering || !self.order.enter;
         self.read = last && (self.read || now >= since + ASK_AGAIN);
         let settled = since + if last { SETTLED } else { BEFORE_ENTER };
         if now < settled {
-            return Some(Next::At((now + ASK_AGAIN).min(settled)));
+            return Some(TypingNext::At((now + ASK_AGAIN).min(settled)));
         }
         if !last {
             self.entering = true;
             self.unsent = b"\r".to_vec();
-            self.stage = Stage::Writing;
+            self.stage = TypingStage::Writing;
             return None;
         }
-        Some(Next::Done(self.delivered(keyboard.printed)))
+        Some(TypingNext::Done(self.delivered(keyboard.printed)))
     }
 
-    fn delivered(&self, printed: u64) -> Delivery {
+    fn delivered(&self, printed: u64) -> SayDelivery {
         let answered = printed > self.printed_before;
-        Delivery::Delivered { brackets: self.brackets, altered: self.altered, answered }
+        SayDelivery::Delivered { brackets: self.brackets, altered: self.altered, answered }
     }
 
     fn progress(&mut self, now: Instant) {
@@ -230,24 +236,24 @@ impl Typing {
     }
 }
 
-pub(super) fn not(reason: &str) -> Delivery {
-    Delivery::NotDelivered { reason: reason.to_owned() }
+pub(super) fn not(reason: &str) -> SayDelivery {
+    SayDelivery::NotDelivered { reason: reason.to_owned() }
 }
 
-struct Typed {
+struct TypedKeys {
     bytes: Vec<u8>,
     altered: bool,
 }
 
 /// The keys that make the program read exactly this text. Where no keys can, because the terminal itself would act on
 /// a control character or the paste would end early, the character is replaced by its picture.
-fn encode(text: &[u8], modes: &Termios, brackets: bool) -> Result<Typed, String> {
+fn encode(text: &[u8], modes: &Termios, brackets: bool) -> Result<TypedKeys, String> {
     let lines = modes.local_modes.contains(LocalModes::ICANON);
     if lines && text.split(|byte| *byte == b'\n').any(|line| line.len() > LONGEST_LINE) {
         return Err(format!("the agent reads lines, and a line can have {LONGEST_LINE} bytes: put it in a file"));
     }
     let can_quote = lines && modes.local_modes.contains(LocalModes::IEXTEN);
-    let mut typed = Typed { bytes: Vec::with_capacity(text.len() + 16), altered: false };
+    let mut typed = TypedKeys { bytes: Vec::with_capacity(text.len() + 16), altered: false };
     if brackets {
         typed.bytes.extend_from_slice(PASTE);
     }
@@ -291,27 +297,28 @@ mod tests {
     use crate::shim::launch::terminal;
 
     /// Types "hi" and Enter; the agent reads as much as it is told to and ends a moment after Enter.
-    fn told_and_ended(reads: &str) -> Delivery {
+    fn told_and_ended(reads: &str) -> SayDelivery {
         let (ours, agents) = terminal((24, 80)).unwrap();
         let (caller, mut answer) = UnixStream::pair().unwrap();
         let order =
-            Order { length: 2, enter: true, ready_within_ms: 0, patience_ms: 60_000, turn_within_ms: 0, once: None };
+            SayOrder { length: 2, enter: true, ready_within_ms: 0, patience_ms: 60_000, turn_within_ms: 0, once: None };
         let mut now = Instant::now();
-        let mut typing = Typing::new(Received { order, text: b"hi".to_vec(), caller: Caller(Some(caller)) }, now, 0);
+        let mut typing =
+            SayTyping::new(ReceivedSay { order, text: b"hi".to_vec(), caller: SayCaller(Some(caller)) }, now, 0);
         let mut modes = tcgetattr(&agents).unwrap();
         modes.make_raw();
         rustix::termios::tcsetattr(&agents, rustix::termios::OptionalActions::Now, &modes).unwrap();
-        let keyboard = Keyboard { ours: &ours, agents: &agents, brackets: false, printed: 0 };
+        let keyboard = ShimKeyboard { ours: &ours, agents: &agents, brackets: false, printed: 0 };
         for key in ["hi", "\r"] {
             now += HEAR_FIRST.max(BEFORE_ENTER);
-            assert!(!matches!(typing.step(&keyboard, now), Next::Done(_)), "after {key:?}");
+            assert!(!matches!(typing.step(&keyboard, now), TypingNext::Done(_)), "after {key:?}");
             while ioctl_fionread(&agents).unwrap() == 0 {} // it is on its way inside the kernel
             if reads.contains(key) {
                 rustix::io::read(&agents, &mut [0; 8]).unwrap();
             }
         }
         now += ASK_AGAIN;
-        assert!(!matches!(typing.step(&keyboard, now), Next::Done(_)));
+        assert!(!matches!(typing.step(&keyboard, now), TypingNext::Done(_)));
         typing.agent_ended(0);
         let mut line = String::new();
         answer.read_to_string(&mut line).unwrap();
@@ -320,7 +327,7 @@ mod tests {
 
     #[test]
     fn an_agent_that_ends_by_what_it_was_told_has_been_told() {
-        let delivered = Delivery::Delivered { brackets: false, altered: false, answered: false };
+        let delivered = SayDelivery::Delivered { brackets: false, altered: false, answered: false };
         assert_eq!(told_and_ended("hi\r"), delivered);
     }
 
@@ -333,7 +340,7 @@ mod tests {
     fn typed_into_one_that_has_just_begun(asks_after: Option<Duration>) -> String {
         let (ours, agents) = terminal((24, 80)).unwrap();
         let (caller, _answer) = UnixStream::pair().unwrap();
-        let order = Order {
+        let order = SayOrder {
             length: 3,
             enter: true,
             ready_within_ms: 60_000,
@@ -342,8 +349,8 @@ mod tests {
             once: None,
         };
         let begun = Instant::now();
-        let received = Received { order, text: b"a\nb".to_vec(), caller: Caller(Some(caller)) };
-        let mut typing = Typing::new(received, begun, 0);
+        let received = ReceivedSay { order, text: b"a\nb".to_vec(), caller: SayCaller(Some(caller)) };
+        let mut typing = SayTyping::new(received, begun, 0);
         let mut modes = tcgetattr(&agents).unwrap();
         modes.make_raw();
         rustix::termios::tcsetattr(&agents, rustix::termios::OptionalActions::Now, &modes).unwrap();
@@ -351,9 +358,9 @@ mod tests {
         while now < begun + HEAR_FIRST + ASKS_FOR_BRACKETS {
             now += ASK_AGAIN;
             let brackets = asks_after.is_some_and(|after| now >= begun + after);
-            let keyboard = Keyboard { ours: &ours, agents: &agents, brackets, printed: 0 };
+            let keyboard = ShimKeyboard { ours: &ours, agents: &agents, brackets, printed: 0 };
             typing.step(&keyboard, now);
-            if !matches!(typing.stage, Stage::Waiting { .. }) {
+            if !matches!(typing.stage, TypingStage::Waiting { .. }) {
                 break;
             }
         }
@@ -361,7 +368,7 @@ mod tests {
         let mut keys = [0; 64];
         let count = rustix::io::read(&agents, &mut keys).unwrap();
         // It has read the text. Enter does not follow at once.
-        let keyboard = Keyboard { ours: &ours, agents: &agents, brackets: asks_after.is_some(), printed: 0 };
+        let keyboard = ShimKeyboard { ours: &ours, agents: &agents, brackets: asks_after.is_some(), printed: 0 };
         typing.step(&keyboard, now + BEFORE_ENTER - ASK_AGAIN);
         assert!(!typing.entering);
         typing.step(&keyboard, now + BEFORE_ENTER);

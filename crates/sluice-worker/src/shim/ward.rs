@@ -13,10 +13,10 @@ use rustix::event::poll;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper, wait};
 
-use super::keeper::{Keeping, Kept};
-use super::signals::Signals;
+use super::keeper::{KeeperState, KeeperWatch};
+use super::signals::ShimSignals;
 use crate::process::{descendants, timespec};
-use crate::session::record::Lease;
+use crate::session::record::OwnershipLease;
 
 /// The argument that tells a ward from a shim.
 pub(crate) const FLAG: &str = "--ward";
@@ -28,7 +28,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// Runs a script under a lease, to its end.
 pub(super) fn run(folder: &OsStr, epoch: &OsStr, line: &[OsString]) -> ExitCode {
     let epoch = epoch.to_str().and_then(|text| text.parse().ok()).unwrap_or(0);
-    let lease = Lease { folder: folder.into(), epoch };
+    let lease = OwnershipLease { folder: folder.into(), epoch };
     match tend(&lease, line) {
         Ok(status) => ended(status),
         Err(error) => {
@@ -41,12 +41,12 @@ pub(super) fn run(folder: &OsStr, epoch: &OsStr, line: &[OsString]) -> ExitCode 
     }
 }
 
-fn tend(lease: &Lease, line: &[OsString]) -> io::Result<Option<WaitStatus>> {
+fn tend(lease: &OwnershipLease, line: &[OsString]) -> io::Result<Option<WaitStatus>> {
     // The script is told to end with its group; we end when it has.
-    let mut signals = Signals::listen()?;
+    let mut signals = ShimSignals::listen()?;
     // What it leaves is paused with it.
     set_child_subreaper(Some(getpid()))?;
-    let mut kept = Kept::under(lease, None)?;
+    let mut kept = KeeperWatch::under(lease, None)?;
     if kept.until_kept(&mut signals)?.is_some() {
         return Ok(None);
     }
@@ -59,9 +59,9 @@ fn tend(lease: &Lease, line: &[OsString]) -> io::Result<Option<WaitStatus>> {
             return Ok(Some(status));
         }
         match kept.look() {
-            Keeping::Kept => kept.go_on(),
-            Keeping::Lapsed => kept.pause(),
-            Keeping::Gone => {
+            KeeperState::Kept => kept.go_on(),
+            KeeperState::Lapsed => kept.pause(),
+            KeeperState::Gone => {
                 kept.pause();
                 kill_all();
                 return Ok(None);

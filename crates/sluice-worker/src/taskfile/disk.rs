@@ -24,7 +24,7 @@ pub(crate) const DRAFT: &str = ".sluice-";
 
 /// Why a TASK.md could not be read or written.
 #[derive(Debug, Error)]
-pub enum FileError {
+pub enum TaskFileError {
     /// It is not there.
     #[error("{} is not there. The engine writes it anew with the task's next move, from the last body it read", path.display())]
     Missing {
@@ -72,20 +72,20 @@ pub enum FileError {
 /// The bytes of the file at `path`.
 ///
 /// An agent writes in place, so a file that changes while it is read is read again.
-pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
-    let unreadable = |source| FileError::Unreadable { path: path.to_owned(), source };
+pub fn read(path: &Path) -> Result<Vec<u8>, TaskFileError> {
+    let unreadable = |source| TaskFileError::Unreadable { path: path.to_owned(), source };
     let mut reads = 0;
     loop {
         let file = open(path)?;
         let before = file.metadata().map_err(unreadable)?;
         if !before.is_file() {
             let what = if before.is_dir() { "a folder" } else { "something else" };
-            return Err(FileError::NotAFile { path: path.to_owned(), what });
+            return Err(TaskFileError::NotAFile { path: path.to_owned(), what });
         }
         let mut bytes = Vec::new();
         (&file).take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 > LARGEST_FILE {
-            return Err(FileError::TooLarge { path: path.to_owned() });
+            return Err(TaskFileError::TooLarge { path: path.to_owned() });
         }
         let after = file.metadata().map_err(unreadable)?;
         let mark = |it: &std::fs::Metadata| (it.size(), it.mtime(), it.mtime_nsec());
@@ -97,15 +97,15 @@ pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
 }
 
 /// Opens without following a link and without waiting for the other end of a pipe.
-fn open(path: &Path) -> Result<File, FileError> {
+fn open(path: &Path) -> Result<File, TaskFileError> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     let path = path.to_owned();
     OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(&path).map_err(|source| {
         let is_link = source.raw_os_error() == Some(Errno::LOOP.raw_os_error());
         match source.kind() {
-            ErrorKind::NotFound => FileError::Missing { path },
-            _ if is_link => FileError::Link { path },
-            _ => FileError::Unreadable { path, source },
+            ErrorKind::NotFound => TaskFileError::Missing { path },
+            _ if is_link => TaskFileError::Link { path },
+            _ => TaskFileError::Unreadable { path, source },
         }
     })
 }
@@ -113,7 +113,7 @@ fn open(path: &Path) -> Result<File, FileError> {
 /// Writes `bytes` to `path`: whoever reads sees the old file or the new one, also after a power cut.
 ///
 /// A link in its place is replaced, not followed.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), TaskFileError> {
     put(path, bytes, || true).map(drop)
 }
 
@@ -121,8 +121,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 ///
 /// An agent that has emptied the file to write it anew is waited for. One that opened it before it was replaced writes
 /// into a file without a name; what came there is brought back.
-pub fn write_over(path: &Path, before: &[u8], bytes: &[u8]) -> Result<bool, FileError> {
-    let unreadable = |source| FileError::Unreadable { path: path.to_owned(), source };
+pub fn write_over(path: &Path, before: &[u8], bytes: &[u8]) -> Result<bool, TaskFileError> {
+    let unreadable = |source| TaskFileError::Unreadable { path: path.to_owned(), source };
     let replaced = open(path)?;
     if before.is_empty() && !written_in(&replaced, before).map_err(unreadable)?.is_empty() {
         return Ok(false);
@@ -158,13 +158,13 @@ fn content(mut file: &File) -> std::io::Result<Vec<u8>> {
 }
 
 /// Writes a draft, and puts it in place if `may` says so then.
-fn put(path: &Path, bytes: &[u8], may: impl FnOnce() -> bool) -> Result<bool, FileError> {
-    let unwritable = |source| FileError::Unwritable { path: path.to_owned(), source };
+fn put(path: &Path, bytes: &[u8], may: impl FnOnce() -> bool) -> Result<bool, TaskFileError> {
+    let unwritable = |source| TaskFileError::Unwritable { path: path.to_owned(), source };
     let no_folder = || unwritable(std::io::Error::new(ErrorKind::InvalidInput, "it has no folder"));
     let folder = path.parent().filter(|folder| folder.is_dir()).ok_or_else(no_folder)?;
     let mode = match std::fs::symlink_metadata(path) {
         Ok(there) if there.is_dir() => {
-            return Err(FileError::NotAFile { path: path.to_owned(), what: "a folder" });
+            return Err(TaskFileError::NotAFile { path: path.to_owned(), what: "a folder" });
         }
         Ok(there) if there.is_file() => there.mode() & 0o777,
         Ok(_) | Err(_) => 0o644,

@@ -2,7 +2,7 @@
 
 /// One value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scalar {
+pub enum FrontmatterScalar {
     /// Nothing.
     Null,
     /// A whole number.
@@ -11,25 +11,25 @@ pub enum Scalar {
     Text(String),
 }
 
-impl Scalar {
+impl FrontmatterScalar {
     /// As words; nothing is no words.
     pub fn text(&self) -> String {
         match self {
-            Scalar::Null => String::new(),
-            Scalar::Number(number) => number.to_string(),
-            Scalar::Text(text) => text.clone(),
+            FrontmatterScalar::Null => String::new(),
+            FrontmatterScalar::Number(number) => number.to_string(),
+            FrontmatterScalar::Text(text) => text.clone(),
         }
     }
 }
 
 /// `key: value`, with the end of the line.
-pub(super) fn line(key: &str, value: &Scalar, newline: &str) -> String {
+pub(super) fn line(key: &str, value: &FrontmatterScalar, newline: &str) -> String {
     let key = if super::split::is_plain_key(key) { key.to_owned() } else { quoted(key) };
     let value = match value {
-        Scalar::Null => "null".to_owned(),
-        Scalar::Number(number) => number.to_string(),
-        Scalar::Text(text) if is_plain(text) => text.clone(),
-        Scalar::Text(text) => quoted(text),
+        FrontmatterScalar::Null => "null".to_owned(),
+        FrontmatterScalar::Number(number) => number.to_string(),
+        FrontmatterScalar::Text(text) if is_plain(text) => text.clone(),
+        FrontmatterScalar::Text(text) => quoted(text),
     };
     format!("{key}: {value}{newline}")
 }

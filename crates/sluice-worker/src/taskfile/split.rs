@@ -8,7 +8,7 @@ pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
 const LONGEST_KEY: usize = 256;
 
 /// A file in its parts, which together are the file.
-pub(super) struct Parts<'a> {
+pub(super) struct TaskFileParts<'a> {
     pub(super) before: &'a [u8],
     pub(super) opening: &'a [u8],
     pub(super) inside: &'a [u8],
@@ -18,12 +18,12 @@ pub(super) struct Parts<'a> {
 
 /// A key with its value, over as many lines as it has; or a line without a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct FrontmatterEntry {
     pub(super) key: Option<String>,
     pub(super) raw: Vec<u8>,
 }
 
-impl Entry {
+impl FrontmatterEntry {
     /// What stands behind the key.
     pub(super) fn value(&self) -> String {
         let text = String::from_utf8_lossy(&self.raw);
@@ -31,10 +31,10 @@ impl Entry {
     }
 }
 
-pub(super) fn split(bytes: &[u8]) -> Parts<'_> {
+pub(super) fn split(bytes: &[u8]) -> TaskFileParts<'_> {
     let all_body = |before: &'_ [u8]| {
         let (before, body) = bytes.split_at(before.len());
-        Parts { before, opening: b"", inside: b"", closing: b"", body }
+        TaskFileParts { before, opening: b"", inside: b"", closing: b"", body }
     };
     let bom = if bytes.starts_with(BOM) { BOM } else { b"" };
     let blank: usize = lines(&bytes[bom.len()..]).take_while(|line| is_blank(line)).map(<[u8]>::len).sum();
@@ -63,7 +63,7 @@ pub(super) fn split(bytes: &[u8]) -> Parts<'_> {
     let (inside, rest) = rest[opening.len()..].split_at(inside_length);
     let closing_length = if closed.is_some() { inner[end].len() } else { 0 };
     let (closing, body) = rest.split_at(closing_length);
-    Parts { before, opening, inside, closing, body }
+    TaskFileParts { before, opening, inside, closing, body }
 }
 
 /// A `## ` line is a comment to YAML. With none of our keys behind it, it is the first section of a body, and the fence
@@ -73,15 +73,15 @@ fn holds_a_section(lines: &[&[u8]]) -> bool {
     heading.is_some_and(|index| !lines[index..].iter().any(|line| engine_key(line)))
 }
 
-pub(super) fn entries(inside: &[u8]) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = Vec::new();
+pub(super) fn entries(inside: &[u8]) -> Vec<FrontmatterEntry> {
+    let mut entries: Vec<FrontmatterEntry> = Vec::new();
     for line in lines(inside) {
         let continues = matches!(line.first(), Some(b' ' | b'\t')) || line.starts_with(b"- ");
         match entries.last_mut() {
             Some(entry) if continues && !is_blank(line) && entry.key.is_some() => entry.raw.extend_from_slice(line),
             Some(_) | None => {
                 let name = std::str::from_utf8(line).ok().and_then(key).map(|(name, _)| name);
-                entries.push(Entry { key: name, raw: line.to_vec() });
+                entries.push(FrontmatterEntry { key: name, raw: line.to_vec() });
             }
         }
     }

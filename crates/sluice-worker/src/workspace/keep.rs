@@ -10,10 +10,10 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::risk::{Risk, Scratch, entry};
-use super::site::Site;
+use super::risk::{ScratchIndex, WorkspaceRisk, entry};
+use super::site::WorktreeSite;
 use crate::git::{GitError, Repository, quote, slug};
-use crate::passing::Passing;
+use crate::passing::PassingError;
 
 /// Where keeps stand.
 pub(crate) const KEEPS: &str = "refs/sluice/keep";
@@ -25,7 +25,7 @@ const ATTEMPTS: usize = 3;
 /// What a keep holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum KeepKind {
     /// Changes in the index.
     Staged,
     /// Changes outside the index.
@@ -46,7 +46,7 @@ pub enum Kind {
 
 /// What is kept, and as what it can be brought back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeepRef {
     /// The task it was kept for.
     pub task: String,
     /// Its number among the task's.
@@ -64,19 +64,19 @@ pub struct Kept {
     /// The commit that was checked out.
     pub head: Option<String>,
     /// What it holds.
-    pub what: Vec<Kind>,
+    pub what: Vec<KeepKind>,
 }
 
 /// A keep as it is stored. One that others made or that cannot be read has no note.
-pub(crate) struct Stored {
-    pub(crate) kept: Kept,
-    pub(crate) note: Option<Note>,
+pub(crate) struct StoredKeep {
+    pub(crate) kept: KeepRef,
+    pub(crate) note: Option<KeepNote>,
     pub(crate) tree: String,
 }
 
 /// The message of a keep, after its first line. Its keys stay as they are: keeps live for long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Note {
+pub(crate) struct KeepNote {
     pub(crate) version: u32,
     pub(crate) task: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,13 +106,13 @@ pub(crate) struct Note {
     /// Files of which the index only said that they are to be added, as quoted paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) intended: Vec<String>,
-    pub(crate) what: Vec<Kind>,
+    pub(crate) what: Vec<KeepKind>,
 }
 
-impl Note {
+impl KeepNote {
     /// A note without anything.
-    pub(crate) fn new(task: &str) -> Note {
-        Note {
+    pub(crate) fn new(task: &str) -> KeepNote {
+        KeepNote {
             version: 1,
             task: task.to_owned(),
             workspace: None,
@@ -143,9 +143,13 @@ impl Note {
 
 /// Keeps what would be lost in a worktree, if anything would, and makes sure that it is kept: what was stored is read
 /// again and compared with what lies on disk.
-pub(crate) fn keep(site: &Site, task: &str, workspace: &str) -> Result<(Option<Kept>, Risk), GitError> {
+pub(crate) fn keep(
+    site: &WorktreeSite,
+    task: &str,
+    workspace: &str,
+) -> Result<(Option<KeepRef>, WorkspaceRisk), GitError> {
     for _ in 0..ATTEMPTS {
-        let before = match Risk::of(site) {
+        let before = match WorkspaceRisk::of(site) {
             // A file that vanished between two looks; look again.
             Err(ref error @ GitError::Failed { ref what, ref said, .. })
                 if what.contains("hash-object") && !error.is_passing() && !said.contains(UNREADABLE) =>
@@ -166,22 +170,27 @@ pub(crate) fn keep(site: &Site, task: &str, workspace: &str) -> Result<(Option<K
 }
 
 /// A keep for what is moved aside from a worktree in which nothing else would be lost.
-pub(crate) fn keep_aside(site: &Site, task: &str, workspace: &str, risk: &Risk) -> Result<Kept, GitError> {
-    let mut note = Note::new(task);
+pub(crate) fn keep_aside(
+    site: &WorktreeSite,
+    task: &str,
+    workspace: &str,
+    risk: &WorkspaceRisk,
+) -> Result<KeepRef, GitError> {
+    let mut note = KeepNote::new(task);
     note.workspace = Some(workspace.to_owned());
     note.branch = risk.branch.clone();
     note.head = risk.head.clone();
-    note.what = vec![Kind::Ignored];
+    note.what = vec![KeepKind::Ignored];
     let tree = match &risk.head {
         Some(head) => site.call().args(["rev-parse", "--verify", &format!("{head}^{{tree}}")]).text()?,
-        None => Scratch::new(site).tree(site, Vec::new())?,
+        None => ScratchIndex::new(site).tree(site, Vec::new())?,
     };
     write(&site.repository, &note, &tree)
 }
 
-fn store(site: &Site, task: &str, workspace: &str, risk: &Risk) -> Result<Kept, GitError> {
+fn store(site: &WorktreeSite, task: &str, workspace: &str, risk: &WorkspaceRisk) -> Result<KeepRef, GitError> {
     let repository = &site.repository;
-    let mut note = Note::new(task);
+    let mut note = KeepNote::new(task);
     note.workspace = Some(workspace.to_owned());
     note.branch = risk.branch.clone();
     note.head = risk.head.clone();
@@ -195,14 +204,14 @@ fn store(site: &Site, task: &str, workspace: &str, risk: &Risk) -> Result<Kept, 
         note.index = Some(part(repository, tree, note.head.as_ref())?);
     }
     if !files.is_empty() {
-        note.files = Some(part(repository, &Scratch::new(site).tree(site, files.clone())?, None)?);
+        note.files = Some(part(repository, &ScratchIndex::new(site).tree(site, files.clone())?, None)?);
     }
     if !risk.changes.unmerged.is_empty() {
         let sides = risk.changes.unmerged.iter().map(|side| {
             let path = [side.stage.to_string().as_bytes(), b"/", &side.path].concat();
             entry(&side.mode, &side.id, &path)
         });
-        note.sides = Some(part(repository, &Scratch::new(site).tree(site, sides.collect())?, None)?);
+        note.sides = Some(part(repository, &ScratchIndex::new(site).tree(site, sides.collect())?, None)?);
     }
     for (path, file) in &risk.files {
         if !matches!((file.mode, file.permissions), ("120000", _) | ("100644", 0o644) | ("100755", 0o755)) {
@@ -216,11 +225,11 @@ fn store(site: &Site, task: &str, workspace: &str, risk: &Risk) -> Result<Kept, 
 }
 
 /// The worktree as it lies on disk. A folder that is gone has the index at most.
-fn worktree_tree(site: &Site, risk: &Risk, files: Vec<Vec<u8>>) -> Result<String, GitError> {
+fn worktree_tree(site: &WorktreeSite, risk: &WorkspaceRisk, files: Vec<Vec<u8>>) -> Result<String, GitError> {
     if let (false, Some(index)) = (site.is_present(), &risk.index) {
         return Ok(index.clone());
     }
-    let scratch = Scratch::new(site);
+    let scratch = ScratchIndex::new(site);
     if let Some(head) = &risk.head {
         scratch.start(site, head)?;
     }
@@ -231,15 +240,15 @@ fn worktree_tree(site: &Site, risk: &Risk, files: Vec<Vec<u8>>) -> Result<String
     scratch.tree(site, entries)
 }
 
-fn kinds(risk: &Risk) -> Vec<Kind> {
+fn kinds(risk: &WorkspaceRisk) -> Vec<KeepKind> {
     let changes = &risk.changes;
     let found = [
-        (Kind::Staged, risk.index.is_some() || changes.tracked.iter().any(|(_, change)| change.staged)),
-        (Kind::Unstaged, changes.tracked.iter().any(|(_, change)| change.unstaged)),
-        (Kind::Untracked, !changes.untracked.is_empty()),
-        (Kind::Conflict, !changes.unmerged.is_empty()),
-        (Kind::Commits, risk.head_lost || !risk.lost.is_empty()),
-        (Kind::Repository, !changes.nested.is_empty()),
+        (KeepKind::Staged, risk.index.is_some() || changes.tracked.iter().any(|(_, change)| change.staged)),
+        (KeepKind::Unstaged, changes.tracked.iter().any(|(_, change)| change.unstaged)),
+        (KeepKind::Untracked, !changes.untracked.is_empty()),
+        (KeepKind::Conflict, !changes.unmerged.is_empty()),
+        (KeepKind::Commits, risk.head_lost || !risk.lost.is_empty()),
+        (KeepKind::Repository, !changes.nested.is_empty()),
     ];
     found.into_iter().filter_map(|(kind, is)| is.then_some(kind)).collect()
 }
@@ -268,7 +277,7 @@ fn commit(
 }
 
 /// Stores a keep under the task's next number, or finds the same one that is there.
-pub(crate) fn write(repository: &Repository, note: &Note, tree: &str) -> Result<Kept, GitError> {
+pub(crate) fn write(repository: &Repository, note: &KeepNote, tree: &str) -> Result<KeepRef, GitError> {
     let own = stored(repository, Some(&note.task))?;
     if let Some(same) = own.iter().find(|it| it.note.as_ref() == Some(note) && it.tree == tree) {
         return Ok(same.kept.clone());
@@ -297,7 +306,13 @@ pub(crate) fn write(repository: &Repository, note: &Note, tree: &str) -> Result<
     }
 }
 
-fn verify(site: &Site, risk: &Risk, note: &Note, tree: &str, kept: &Kept) -> Result<(), GitError> {
+fn verify(
+    site: &WorktreeSite,
+    risk: &WorkspaceRisk,
+    note: &KeepNote,
+    tree: &str,
+    kept: &KeepRef,
+) -> Result<(), GitError> {
     let repository = &site.repository;
     let differs = |detail: &str| GitError::KeepDiffers {
         reference: kept.reference.clone(),
@@ -345,7 +360,7 @@ pub(crate) fn list_tree(repository: &Repository, tree: &str) -> Result<Vec<(Stri
 }
 
 /// What is kept, with the notes and trees; of one task, or of all.
-pub(crate) fn stored(repository: &Repository, task: Option<&str>) -> Result<Vec<Stored>, GitError> {
+pub(crate) fn stored(repository: &Repository, task: Option<&str>) -> Result<Vec<StoredKeep>, GitError> {
     let below = task.map_or_else(|| KEEPS.to_owned(), |task| format!("{KEEPS}/{}", slug(task)));
     let format = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(tree)%00%(contents:body)%00";
     let bytes = repository.call().args(["for-each-ref", format, &below]).bytes()?;
@@ -360,18 +375,18 @@ pub(crate) fn stored(repository: &Repository, task: Option<&str>) -> Result<Vec<
             continue;
         };
         let Ok(number) = number.parse() else { continue };
-        let note: Option<Note> = serde_json::from_str(body.trim()).ok();
+        let note: Option<KeepNote> = serde_json::from_str(body.trim()).ok();
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(time.parse().unwrap_or(0));
-        let shown = note.clone().unwrap_or_else(|| Note::new(place));
+        let shown = note.clone().unwrap_or_else(|| KeepNote::new(place));
         let kept = kept_of(reference, number, commit.clone(), time, &shown);
-        found.push(Stored { kept, note, tree: tree.clone() });
+        found.push(StoredKeep { kept, note, tree: tree.clone() });
     }
     found.sort_by(|one, other| (&one.kept.task, one.kept.number).cmp(&(&other.kept.task, other.kept.number)));
     Ok(found)
 }
 
-fn kept_of(reference: String, number: u32, commit: String, time: SystemTime, note: &Note) -> Kept {
-    Kept {
+fn kept_of(reference: String, number: u32, commit: String, time: SystemTime, note: &KeepNote) -> KeepRef {
+    KeepRef {
         task: note.task.clone(),
         number,
         reference,

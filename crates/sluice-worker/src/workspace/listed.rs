@@ -8,7 +8,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::site::Site;
+use super::site::WorktreeSite;
 use crate::git::{GitError, path_of};
 
 /// git's mode of another repository's commit.
@@ -16,7 +16,7 @@ const LINK: &[u8] = b"160000";
 
 /// What the index says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct IndexListing {
     /// Files that are marked as `assume-unchanged` or `skip-worktree`; not those that a sparse checkout leaves out.
     pub(crate) hidden: BTreeSet<Vec<u8>>,
     /// Folders that hold a repository, or files, where the index has a commit's id. Submodules are not among them:
@@ -24,11 +24,11 @@ pub(crate) struct Listed {
     pub(crate) repositories: BTreeSet<Vec<u8>>,
 }
 
-impl Listed {
+impl IndexListing {
     /// Asks git.
-    pub(crate) fn of(site: &Site) -> Result<Listed, GitError> {
+    pub(crate) fn of(site: &WorktreeSite) -> Result<IndexListing, GitError> {
         let call = site.call().looking().args(["ls-files", "-v", "--stage", "-z"]);
-        let (mut listed, mut absent) = (Listed::default(), Vec::new());
+        let (mut listed, mut absent) = (IndexListing::default(), Vec::new());
         for record in call.bytes()?.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
             let odd = || call.odd(String::from_utf8_lossy(record));
             let tab = record.iter().position(|byte| *byte == b'\t').ok_or_else(odd)?;
@@ -55,7 +55,7 @@ impl Listed {
     }
 
     /// Lets git see changes of these files again, in the worktree's index or in another.
-    pub(crate) fn show(&self, site: &Site, index: Option<&Path>) -> Result<(), GitError> {
+    pub(crate) fn show(&self, site: &WorktreeSite, index: Option<&Path>) -> Result<(), GitError> {
         if self.hidden.is_empty() {
             return Ok(());
         }
@@ -72,13 +72,13 @@ impl Listed {
     }
 }
 
-fn is_sparse(site: &Site) -> Result<bool, GitError> {
+fn is_sparse(site: &WorktreeSite) -> Result<bool, GitError> {
     let said = site.call().args(["config", "--type=bool", "--get", "core.sparseCheckout"]).maybe()?;
     Ok(said.as_deref() == Some("true"))
 }
 
 /// Whether a folder for another repository holds something that is nowhere else.
-fn holds_work(site: &Site, folder: &Path) -> bool {
+fn holds_work(site: &WorktreeSite, folder: &Path) -> bool {
     match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
         Ok(true) => return false,
         Ok(false) => {}

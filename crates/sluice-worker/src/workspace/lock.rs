@@ -15,14 +15,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The right to work on something, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct RepositoryLock {
     file: File,
 }
 
-impl Lock {
+impl RepositoryLock {
     /// Waits for the lock, for a bounded time.
-    pub(crate) fn take(path: &Path, what: &str) -> Result<Lock, GitError> {
-        Lock::take_within(path, what, PATIENCE)
+    pub(crate) fn take(path: &Path, what: &str) -> Result<RepositoryLock, GitError> {
+        RepositoryLock::take_within(path, what, PATIENCE)
     }
 
     /// Another hold on the same lock, for a program that we start: it is free when that has ended, too.
@@ -31,7 +31,7 @@ impl Lock {
     }
 
     /// Waits no longer than this.
-    pub(crate) fn take_within(path: &Path, what: &str, patience: Duration) -> Result<Lock, GitError> {
+    pub(crate) fn take_within(path: &Path, what: &str, patience: Duration) -> Result<RepositoryLock, GitError> {
         let failed = |source| GitError::File { what: "cannot lock", path: path.to_owned(), source };
         let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let mut file = open.map_err(failed)?;
@@ -53,7 +53,7 @@ impl Lock {
         }
         file.set_len(0).and_then(|()| file.rewind()).map_err(failed)?;
         writeln!(file, "{}", std::process::id()).map_err(failed)?;
-        Ok(Lock { file })
+        Ok(RepositoryLock { file })
     }
 }
 
@@ -65,12 +65,12 @@ mod tests {
     fn one_at_a_time_and_the_holder_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("1.lock");
-        let held = Lock::take(&path, "the workspace 1").unwrap();
-        let refused = Lock::take_within(&path, "the workspace 1", Duration::from_millis(30)).unwrap_err();
+        let held = RepositoryLock::take(&path, "the workspace 1").unwrap();
+        let refused = RepositoryLock::take_within(&path, "the workspace 1", Duration::from_millis(30)).unwrap_err();
         let expected =
             format!("the workspace 1 is in use by process {}; wait for it, then try again", std::process::id());
         assert_eq!(refused.to_string(), expected);
         drop(held);
-        Lock::take_within(&path, "the workspace 1", Duration::ZERO).unwrap();
+        RepositoryLock::take_within(&path, "the workspace 1", Duration::ZERO).unwrap();
     }
 }

@@ -8,9 +8,9 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::keep::{self, Kept};
-use super::site::{Site, gone};
-use super::{OTHER_TASK_FILE, Pool, TASK_FILE, WorkspaceName};
+use super::keep::{self, KeepRef};
+use super::site::{WorktreeSite, gone};
+use super::{OTHER_TASK_FILE, TASK_FILE, WorkspaceName, WorkspacePool};
 use crate::git::GitError;
 use crate::taskfile::DRAFT;
 
@@ -22,28 +22,28 @@ const STALE: Duration = Duration::from_secs(2);
 pub(super) const LOST: &str = "lost-";
 
 /// A worktree that is there, and what had to be done for it.
-pub(super) struct Placed {
-    pub(super) site: Site,
+pub(super) struct PlacedWorktree {
+    pub(super) site: WorktreeSite,
     /// Its files are still to be written.
     pub(super) is_new: bool,
     /// Work of a worktree whose folder was gone.
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<KeepRef>,
     /// A folder that was in the way and could not be understood, where it is now.
     pub(super) set_aside: Option<PathBuf>,
 }
 
-impl Pool {
+impl WorkspacePool {
     /// The worktree of this name, mended if it was moved; nothing if there is none.
-    pub(super) fn known(&self, name: &WorkspaceName) -> Result<Option<Site>, GitError> {
+    pub(super) fn known(&self, name: &WorkspaceName) -> Result<Option<WorktreeSite>, GitError> {
         let folder = self.folder(name);
-        match Site::find(self.repository(), &folder)? {
+        match WorktreeSite::find(self.repository(), &folder)? {
             Some(site) => Ok(Some(site)),
-            None => Site::reunite(self.repository(), &folder),
+            None => WorktreeSite::reunite(self.repository(), &folder),
         }
     }
 
     /// The worktree of this name, made if need be.
-    pub(super) fn place(&self, name: &WorkspaceName) -> Result<Placed, GitError> {
+    pub(super) fn place(&self, name: &WorkspaceName) -> Result<PlacedWorktree, GitError> {
         let _lock = self.lock_all()?;
         self.exclude_task_file()?;
         let folder = self.folder(name);
@@ -52,7 +52,7 @@ impl Pool {
             if site.is_present() {
                 site.mend_link()?;
                 let is_new = site.is_unfinished()?;
-                return Ok(Placed { site, is_new, kept, set_aside });
+                return Ok(PlacedWorktree { site, is_new, kept, set_aside });
             }
             let task = site.binding()?.map_or_else(|| name.as_owner(), |binding| binding.task);
             (kept, _) = keep::keep(&site, &task, name.as_str())?;
@@ -66,10 +66,10 @@ impl Pool {
         let call =
             self.repository().call().args(["worktree", "add", "--quiet", "--force", "--detach", "--no-checkout"]);
         call.arg(&folder).arg(&commit).run()?;
-        let site = Site::find(self.repository(), &folder)?;
+        let site = WorktreeSite::find(self.repository(), &folder)?;
         let site = site.ok_or_else(|| call_is_odd(self, &folder))?;
         site.begin()?;
-        Ok(Placed { site, is_new: true, kept, set_aside })
+        Ok(PlacedWorktree { site, is_new: true, kept, set_aside })
     }
 
     /// Moves away what stands where a worktree is to be: where it is now. An empty folder is removed, and of a link only the
@@ -110,12 +110,12 @@ impl Pool {
     }
 }
 
-fn call_is_odd(pool: &Pool, folder: &Path) -> GitError {
+fn call_is_odd(pool: &WorkspacePool, folder: &Path) -> GitError {
     pool.repository().call().args(["worktree", "add"]).arg(folder).odd("the worktree is not registered")
 }
 
 /// Makes git forget a worktree whose folder is gone. What it knew has been kept.
-pub(super) fn unregister(site: &Site) -> Result<(), GitError> {
+pub(super) fn unregister(site: &WorktreeSite) -> Result<(), GitError> {
     let call = site.repository.call().args(["worktree", "remove", "--force", "--force"]).arg(&site.folder);
     let ended = call.answer()?;
     if ended.code != Some(0) && site.admin.exists() { Err(call.failed(&ended)) } else { Ok(()) }

@@ -10,29 +10,29 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::keep::{self, Kept, Kind, Note};
+use super::keep::{self, KeepKind, KeepNote, KeepRef};
 use super::place;
-use super::risk::{KEPT, Risk, unreached};
-use super::site::{Binding, Site, gone};
-use super::{Pool, WorkspaceName};
+use super::risk::{KEPT, WorkspaceRisk, unreached};
+use super::site::{WorkspaceBinding, WorktreeSite, gone};
+use super::{WorkspaceName, WorkspacePool};
 use crate::git::{GitError, Repository, path_of};
-use crate::merge::Turn;
+use crate::merge::BranchTurn;
 
 /// What became of a branch that was to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deleted {
+pub enum BranchDeletion {
     /// There was none.
     NotThere,
     /// It is gone; its commits are reachable from elsewhere.
     Deleted,
     /// It is gone; its commits are kept.
-    Kept(Kept),
+    Kept(KeepRef),
 }
 
-impl Pool {
+impl WorkspacePool {
     /// Takes a workspace back: keeps what would be lost for this task, resets it to the default branch, and unbinds it.
     /// TASK.md is removed; whoever needs it has copied it before. What is lent to another task by now is left alone.
-    pub fn release(&self, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
+    pub fn release(&self, name: &WorkspaceName, task: &str) -> Result<Option<KeepRef>, GitError> {
         let _lock = self.lock(name)?;
         let Some(site) = self.known(name)? else { return Ok(None) };
         if site.binding()?.is_some_and(|bound| bound.task != task) {
@@ -48,16 +48,16 @@ impl Pool {
 
     /// Removes a workspace altogether, and keeps what would be lost for this task first. What is lent to another task
     /// is refused.
-    pub fn destroy(&self, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
+    pub fn destroy(&self, name: &WorkspaceName, task: &str) -> Result<Option<KeepRef>, GitError> {
         let _lock = self.lock(name)?;
         let bound = self.known(name)?.map(|site| site.binding()).transpose()?.flatten();
-        if let Some(Binding { task, branch }) = bound.filter(|bound| bound.task != task) {
+        if let Some(WorkspaceBinding { task, branch }) = bound.filter(|bound| bound.task != task) {
             return Err(GitError::Bound { workspace: name.to_string(), branch, task });
         }
         self.destroy_locked(name, task)
     }
 
-    pub(super) fn destroy_locked(&self, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
+    pub(super) fn destroy_locked(&self, name: &WorkspaceName, task: &str) -> Result<Option<KeepRef>, GitError> {
         let Some(site) = self.known(name)? else { return Ok(None) };
         if !site.is_present() {
             return self.forget(&site, name, task);
@@ -87,7 +87,7 @@ impl Pool {
     pub(crate) fn restart(&self, name: &WorkspaceName, task: &str, branch: &str, commit: &str) -> Result<(), GitError> {
         let _lock = self.lock(name)?;
         let missing = || GitError::NoWorkspace { workspace: name.to_string() };
-        let site = self.known(name)?.filter(Site::is_present).ok_or_else(missing)?;
+        let site = self.known(name)?.filter(WorktreeSite::is_present).ok_or_else(missing)?;
         let (kept, risk, _) = self.clear(&site, name, task)?;
         self.leave(&site, name, task, kept, &risk, commit)?;
         if let Some(tip) = self.repository().branch_commit(branch)?.filter(|tip| tip != commit) {
@@ -99,14 +99,14 @@ impl Pool {
     /// Whether a worktree holds nothing that would be lost with it.
     pub(crate) fn is_safe(&self, name: &WorkspaceName) -> Result<bool, GitError> {
         let _lock = self.lock(name)?;
-        let Some(site) = self.known(name)?.filter(Site::is_present) else { return Ok(false) };
-        Ok(Risk::of(&site)?.is_empty())
+        let Some(site) = self.known(name)?.filter(WorktreeSite::is_present) else { return Ok(false) };
+        Ok(WorkspaceRisk::of(&site)?.is_empty())
     }
 
     /// Deletes a local branch. Commits that nothing else reaches are kept for this task first.
-    pub fn delete_branch(&self, branch: &str, task: &str) -> Result<Deleted, GitError> {
+    pub fn delete_branch(&self, branch: &str, task: &str) -> Result<BranchDeletion, GitError> {
         let repository = self.repository();
-        let Some(tip) = repository.branch_commit(branch)? else { return Ok(Deleted::NotThere) };
+        let Some(tip) = repository.branch_commit(branch)? else { return Ok(BranchDeletion::NotThere) };
         if branch == repository.default_branch() {
             return Err(GitError::DefaultBranch { branch: branch.to_owned() });
         }
@@ -122,7 +122,7 @@ impl Pool {
         }
         // What the settings say about a branch that is gone; most branches have none.
         repository.call().args(["config", "--remove-section", &format!("branch.{branch}")]).answer()?;
-        Ok(kept.map_or(Deleted::Deleted, Deleted::Kept))
+        Ok(kept.map_or(BranchDeletion::Deleted, BranchDeletion::Kept))
     }
 
     /// Keeps those of a task's commits that nothing reaches any more. What was merged is not lost, even if the commits
@@ -142,27 +142,37 @@ impl Pool {
         for commit in unreached(repository, commits, &others)? {
             // One that was just kept may reach it.
             if !unreached(repository, &BTreeSet::from([commit.clone()]), &[KEPT])?.is_empty() {
-                keep_commit(repository, branch, &commit, task, Kind::Commits)?;
+                keep_commit(repository, branch, &commit, task, KeepKind::Commits)?;
             }
         }
         Ok(())
     }
 
     /// Keeps, then resets to the default branch.
-    pub(super) fn empty(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
+    pub(super) fn empty(
+        &self,
+        site: &WorktreeSite,
+        name: &WorkspaceName,
+        task: &str,
+    ) -> Result<Option<KeepRef>, GitError> {
         let (kept, risk, _) = self.clear(site, name, task)?;
         self.leave(site, name, task, kept, &risk, &self.repository().default_commit()?)
     }
 
     /// Keeps, and makes sure that any branch can be checked out.
-    pub(super) fn make_ready(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
+    pub(super) fn make_ready(
+        &self,
+        site: &WorktreeSite,
+        name: &WorkspaceName,
+        task: &str,
+    ) -> Result<Option<KeepRef>, GitError> {
         let (kept, risk, was_touched) = self.clear(site, name, task)?;
         let commit = self.repository().default_commit()?;
         if was_touched { self.leave(site, name, task, kept, &risk, &commit) } else { Ok(kept) }
     }
 
     /// Puts it on this commit.
-    pub(super) fn detach(&self, site: &Site, commit: &str) -> Result<(), GitError> {
+    pub(super) fn detach(&self, site: &WorktreeSite, commit: &str) -> Result<(), GitError> {
         if site.admin.join("BISECT_START").exists() {
             site.call().args(["bisect", "reset", commit]).run()?;
         }
@@ -173,13 +183,13 @@ impl Pool {
     /// where the commit has a file of that name, and be in the next task's way elsewhere.
     fn leave(
         &self,
-        site: &Site,
+        site: &WorktreeSite,
         name: &WorkspaceName,
         task: &str,
-        kept: Option<Kept>,
-        risk: &Risk,
+        kept: Option<KeepRef>,
+        risk: &WorkspaceRisk,
         commit: &str,
-    ) -> Result<Option<Kept>, GitError> {
+    ) -> Result<Option<KeepRef>, GitError> {
         let in_the_way = overwritten(site, risk, commit)?;
         let kept = self.set_apart(site, name, task, kept, risk, in_the_way)?;
         self.detach(site, commit)?;
@@ -189,13 +199,13 @@ impl Pool {
     /// Moves aside what only a branch ignored; for that there is a keep, if need be a new one.
     fn set_apart(
         &self,
-        site: &Site,
+        site: &WorktreeSite,
         name: &WorkspaceName,
         task: &str,
-        kept: Option<Kept>,
-        risk: &Risk,
+        kept: Option<KeepRef>,
+        risk: &WorkspaceRisk,
         paths: Vec<Vec<u8>>,
-    ) -> Result<Option<Kept>, GitError> {
+    ) -> Result<Option<KeepRef>, GitError> {
         if paths.is_empty() {
             return Ok(kept);
         }
@@ -205,9 +215,14 @@ impl Pool {
     }
 
     /// Keeps, then removes what is kept from the workspace. What was at risk, and whether there was anything to do.
-    fn clear(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<(Option<Kept>, Risk, bool), GitError> {
+    fn clear(
+        &self,
+        site: &WorktreeSite,
+        name: &WorkspaceName,
+        task: &str,
+    ) -> Result<(Option<KeepRef>, WorkspaceRisk, bool), GitError> {
         site.mend_link()?;
-        Turn::make_good(&site.repository, &site.folder, &site.admin)?;
+        BranchTurn::make_good(&site.repository, &site.folder, &site.admin)?;
         place::break_stale_locks(&site.admin);
         let (kept, risk) = keep::keep(site, task, name.as_str())?;
         remove_task_file(site)?;
@@ -233,7 +248,7 @@ impl Pool {
     }
 
     /// The folder is gone; what git still knows of it is kept and forgotten.
-    fn forget(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
+    fn forget(&self, site: &WorktreeSite, name: &WorkspaceName, task: &str) -> Result<Option<KeepRef>, GitError> {
         let _lock = self.lock_all()?;
         let (kept, _) = keep::keep(site, task, name.as_str())?;
         self.clear_place(name)?;
@@ -244,9 +259,9 @@ impl Pool {
     /// Moves what git cannot hold to the folder that belongs to a keep.
     fn set_aside<P: AsRef<[u8]>>(
         &self,
-        site: &Site,
+        site: &WorktreeSite,
         paths: impl IntoIterator<Item = P>,
-        kept: &Kept,
+        kept: &KeepRef,
     ) -> Result<(), GitError> {
         for path in paths {
             let from = path_of(&site.folder, path.as_ref());
@@ -261,7 +276,7 @@ impl Pool {
     }
 
     /// What belongs to a keep and is not in git.
-    pub(super) fn aside(&self, kept: &Kept) -> PathBuf {
+    pub(super) fn aside(&self, kept: &KeepRef) -> PathBuf {
         self.root().join("aside").join(crate::git::slug(&kept.task)).join(kept.number.to_string())
     }
 }
@@ -273,7 +288,7 @@ pub(crate) fn keep_tip(
     branch: &str,
     tip: &str,
     task: &str,
-) -> Result<Option<Kept>, GitError> {
+) -> Result<Option<KeepRef>, GitError> {
     let reaching = repository.reaching(tip, &["refs/heads", "refs/remotes", "refs/tags"])?;
     if reaching.iter().any(|it| it != reference && !it.ends_with("/HEAD")) {
         return Ok(None);
@@ -285,11 +300,17 @@ pub(crate) fn keep_tip(
             return Ok(Some(kept));
         }
     }
-    keep_commit(repository, branch, tip, task, Kind::Branch).map(Some)
+    keep_commit(repository, branch, tip, task, KeepKind::Branch).map(Some)
 }
 
-fn keep_commit(repository: &Repository, branch: &str, tip: &str, task: &str, what: Kind) -> Result<Kept, GitError> {
-    let mut note = Note::new(task);
+fn keep_commit(
+    repository: &Repository,
+    branch: &str,
+    tip: &str,
+    task: &str,
+    what: KeepKind,
+) -> Result<KeepRef, GitError> {
+    let mut note = KeepNote::new(task);
     note.branch = Some(branch.to_owned());
     note.head = Some(tip.to_owned());
     note.what = vec![what];
@@ -298,7 +319,7 @@ fn keep_commit(repository: &Repository, branch: &str, tip: &str, task: &str, wha
 }
 
 /// What git neither knows nor ignores, folders as a whole where nothing in them is known.
-fn unknown(site: &Site) -> Result<Vec<Vec<u8>>, GitError> {
+fn unknown(site: &WorktreeSite) -> Result<Vec<Vec<u8>>, GitError> {
     let how = ["--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z"];
     let bytes = site.call().arg("ls-files").args(how).bytes()?;
     let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
@@ -306,7 +327,7 @@ fn unknown(site: &Site) -> Result<Vec<Vec<u8>>, GitError> {
 }
 
 /// What lies where the commit has files and what is checked out has none. All changes have been kept, so git ignores it.
-fn overwritten(site: &Site, risk: &Risk, commit: &str) -> Result<Vec<Vec<u8>>, GitError> {
+fn overwritten(site: &WorktreeSite, risk: &WorkspaceRisk, commit: &str) -> Result<Vec<Vec<u8>>, GitError> {
     let Some(head) = &risk.head else { return Ok(Vec::new()) };
     let how = ["diff-tree", "-r", "-z", "--no-renames", "--diff-filter=A", "--name-only"];
     let bytes = site.call().args(how).args([head, commit]).bytes()?;
@@ -326,7 +347,7 @@ fn overwritten(site: &Site, risk: &Risk, commit: &str) -> Result<Vec<Vec<u8>>, G
 }
 
 /// Whether what is checked out has other rules for what is ignored than this commit.
-fn ignores_otherwise(site: &Site, risk: &Risk, commit: &str) -> Result<bool, GitError> {
+fn ignores_otherwise(site: &WorktreeSite, risk: &WorkspaceRisk, commit: &str) -> Result<bool, GitError> {
     let Some(head) = &risk.head else { return Ok(true) };
     let call = site.call().args(["diff", "--quiet", "--no-ext-diff", head, commit, "--", ":(top,glob)**/.gitignore"]);
     let ended = call.answer()?;
@@ -338,7 +359,7 @@ fn ignores_otherwise(site: &Site, risk: &Risk, commit: &str) -> Result<bool, Git
 }
 
 /// Removes the task's file, unless the repository has a file of that name, which a reset brings back.
-fn remove_task_file(site: &Site) -> Result<(), GitError> {
+fn remove_task_file(site: &WorktreeSite) -> Result<(), GitError> {
     let path = path_of(&site.folder, site.task_file());
     if fs::symlink_metadata(&path).is_err() {
         return Ok(());
@@ -355,7 +376,7 @@ fn remove_task_file(site: &Site) -> Result<(), GitError> {
 }
 
 /// Removes exactly the files that are kept, and folders that become empty by it.
-fn remove_untracked(site: &Site, risk: &Risk) -> Result<(), GitError> {
+fn remove_untracked(site: &WorktreeSite, risk: &WorkspaceRisk) -> Result<(), GitError> {
     for path in &risk.changes.untracked {
         let full = path_of(&site.folder, path);
         gone(fs::remove_file(&full)).map_err(GitError::file("cannot remove", &full))?;

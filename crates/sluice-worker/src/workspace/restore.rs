@@ -1,4 +1,4 @@
-//! Bringing back what is kept, byte for byte: commits as commits, the index as the index, the rest as it lay on disk.
+//! Bringing back what is kept, byte for byte: commits, the index as the index, the rest as it lay on disk.
 //!
 //! It never touches what is there: a folder and a branch must be new. The keep stays until it is pruned.
 
@@ -9,10 +9,10 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::keep::{self, Kept, Note};
-use super::site::{Site, gone};
-use super::{Pool, WorkspaceName};
-use crate::git::run::{Trouble, run};
+use super::keep::{self, KeepNote, KeepRef};
+use super::site::{WorktreeSite, gone};
+use super::{WorkspaceName, WorkspacePool};
+use crate::git::run::{CommandTrouble, run};
 use crate::git::{GitError, Repository, path_of, said, unquote};
 
 /// How many files are read from git at a time.
@@ -20,10 +20,10 @@ const BATCH: usize = 64;
 
 /// Where to bring it back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// A new worktree without a branch, with changes as changes.
+pub enum RestoreTarget {
+    /// A new worktree without a branch, with changes.
     Folder(PathBuf),
-    /// A new worktree on a new branch, with changes as changes.
+    /// A new worktree on a new branch, with changes.
     FolderOnBranch(PathBuf, String),
     /// A new branch, with changes as a commit on top.
     Branch(String),
@@ -31,9 +31,9 @@ pub enum Target {
 
 /// What was brought back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoredKeep {
     /// What was kept.
-    pub kept: Kept,
+    pub kept: KeepRef,
     /// The new worktree.
     pub folder: Option<PathBuf>,
     /// The new branch.
@@ -42,9 +42,9 @@ pub struct Restored {
     pub commit: Option<String>,
 }
 
-impl Pool {
+impl WorkspacePool {
     /// Brings back what is kept for a task under this number.
-    pub fn restore(&self, task: &str, number: u32, target: &Target) -> Result<Restored, GitError> {
+    pub fn restore(&self, task: &str, number: u32, target: &RestoreTarget) -> Result<RestoredKeep, GitError> {
         let none = || GitError::NoKeep { task: task.to_owned(), number };
         let mut all = keep::stored(self.repository(), Some(task))?.into_iter();
         let found = all.find(|it| it.kept.number == number).ok_or_else(none)?;
@@ -53,9 +53,9 @@ impl Pool {
         let name = note.workspace.as_deref().and_then(|name| WorkspaceName::new(name).ok());
         let _lock = name.map(|name| self.lock(&name)).transpose()?;
         let (folder, branch) = match target {
-            Target::Folder(folder) => (Some(folder), None),
-            Target::FolderOnBranch(folder, branch) => (Some(folder), Some(branch)),
-            Target::Branch(branch) => (None, Some(branch)),
+            RestoreTarget::Folder(folder) => (Some(folder), None),
+            RestoreTarget::FolderOnBranch(folder, branch) => (Some(folder), Some(branch)),
+            RestoreTarget::Branch(branch) => (None, Some(branch)),
         };
         if let Some(branch) = branch
             && self.repository().branch_commit(branch)?.is_some()
@@ -71,10 +71,15 @@ impl Pool {
             drop(call.answer());
         }
         let commit = done?;
-        Ok(Restored { kept, folder: Some(folder), branch: branch.cloned(), commit })
+        Ok(RestoredKeep { kept, folder: Some(folder), branch: branch.cloned(), commit })
     }
 
-    fn restore_branch(&self, kept: Kept, note: &Note, branch: Option<&String>) -> Result<Restored, GitError> {
+    fn restore_branch(
+        &self,
+        kept: KeepRef,
+        note: &KeepNote,
+        branch: Option<&String>,
+    ) -> Result<RestoredKeep, GitError> {
         let repository = self.repository();
         let tree =
             |commit: &str| repository.call().args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text();
@@ -92,13 +97,13 @@ impl Pool {
             let reference = format!("refs/heads/{branch}");
             repository.call().args(["update-ref", "-m", "sluice: restore", &reference, &commit, &nothing]).run()?;
         }
-        Ok(Restored { kept, folder: None, branch: branch.cloned(), commit: Some(commit) })
+        Ok(RestoredKeep { kept, folder: None, branch: branch.cloned(), commit: Some(commit) })
     }
 
     fn restore_folder(
         &self,
-        kept: &Kept,
-        note: &Note,
+        kept: &KeepRef,
+        note: &KeepNote,
         folder: &Path,
         branch: Option<&str>,
     ) -> Result<Option<String>, GitError> {
@@ -110,7 +115,7 @@ impl Pool {
             (Some(_) | None, _) => call.arg("--detach"),
         };
         call.arg(folder).arg(start).run()?;
-        let site = Site::find(repository, folder)?;
+        let site = WorktreeSite::find(repository, folder)?;
         let site = site.ok_or_else(|| GitError::FolderThere { folder: folder.to_owned() })?;
         restore_index(&site, note)?;
         for from in [Some(start), note.index.as_ref()].into_iter().flatten() {
@@ -150,7 +155,7 @@ fn new_folder(folder: &Path) -> Result<PathBuf, GitError> {
 }
 
 /// Removes files that the commit has and the kept worktree had not.
-fn remove_missing(site: &Site, from: &str, to: &str) -> Result<(), GitError> {
+fn remove_missing(site: &WorktreeSite, from: &str, to: &str) -> Result<(), GitError> {
     let call = site.call().args(["diff-tree", "-r", "-z", "--no-renames", "--diff-filter=D", "--name-only", from, to]);
     let bytes = call.bytes()?;
     for path in bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
@@ -168,7 +173,7 @@ fn remove_missing(site: &Site, from: &str, to: &str) -> Result<(), GitError> {
 }
 
 /// The index as it was, and the files as it has them; what differed on disk is written over that.
-fn restore_index(site: &Site, note: &Note) -> Result<(), GitError> {
+fn restore_index(site: &WorktreeSite, note: &KeepNote) -> Result<(), GitError> {
     match (&note.index, &note.head) {
         (Some(index), _) => {
             site.call().args(["read-tree", index]).run()?;
@@ -190,7 +195,7 @@ fn restore_index(site: &Site, note: &Note) -> Result<(), GitError> {
     site.call().args(["update-index", "-z", "--index-info"]).input(removals).run()
 }
 
-fn write_files(site: &Site, note: &Note) -> Result<(), GitError> {
+fn write_files(site: &WorktreeSite, note: &KeepNote) -> Result<(), GitError> {
     let Some(files) = &note.files else { return Ok(()) };
     let files = keep::list_tree(&site.repository, files)?;
     for batch in files.chunks(BATCH) {
@@ -248,8 +253,8 @@ fn bring_back(repository: &Repository, from: &Path, to: &Path) -> Result<(), Git
     command.args(["-a", "--"]).arg(from.join(".")).arg(to);
     let what = || format!("`cp` from {} to {}", from.display(), to.display());
     let ended = run(command, b"", repository.git().local_limit()).map_err(|trouble| match trouble {
-        Trouble::Start(source) => GitError::NoProgram { program: "cp".to_owned(), source },
-        Trouble::Late(limit) => GitError::Late { what: what(), limit },
+        CommandTrouble::Start(source) => GitError::NoProgram { program: "cp".to_owned(), source },
+        CommandTrouble::Late(limit) => GitError::Late { what: what(), limit },
     })?;
     if ended.code == Some(0) { Ok(()) } else { Err(GitError::Failed { what: what(), said: said(&ended) }) }
 }

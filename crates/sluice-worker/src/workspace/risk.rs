@@ -12,9 +12,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::listed::Listed;
-use super::site::{Site, gone};
-use crate::git::{Changes, GitError, Repository, path_of, quote, shown};
+use super::listed::IndexListing;
+use super::site::{WorktreeSite, gone};
+use crate::git::{CheckoutChanges, GitError, Repository, path_of, quote, shown};
 
 /// How many lines of the worktree's own history are looked through for commits that were left behind.
 const HISTORY_LINES: usize = 1000;
@@ -23,7 +23,7 @@ pub(crate) const KEPT: &str = "--glob=refs/sluice/keep";
 
 /// A file as it lies on disk, without git's conversions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct DiskFile {
     /// git's mode, in octal digits.
     pub(crate) mode: &'static str,
     /// The blob of exactly these bytes.
@@ -34,17 +34,17 @@ pub(crate) struct Found {
 
 /// What would be lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Risk {
+pub(crate) struct WorkspaceRisk {
     /// The commit that is checked out.
     pub(crate) head: Option<String>,
     /// The branch that is checked out, or is being rebased.
     pub(crate) branch: Option<String>,
     /// What git says about the files.
-    pub(crate) changes: Changes,
+    pub(crate) changes: CheckoutChanges,
     /// What the index says and git's answer leaves out. The repositories stand among the changes, too.
-    pub(crate) listed: Listed,
+    pub(crate) listed: IndexListing,
     /// Files that differ from the last commit or from the index, and those git does not know.
-    pub(crate) files: BTreeMap<Vec<u8>, Found>,
+    pub(crate) files: BTreeMap<Vec<u8>, DiskFile>,
     /// Files that the last commit has and the disk has not.
     pub(crate) removed: BTreeSet<Vec<u8>>,
     /// The tree of the index, where it differs from the last commit's.
@@ -57,21 +57,21 @@ pub(crate) struct Risk {
     pub(crate) lost: BTreeSet<String>,
 }
 
-impl Risk {
+impl WorkspaceRisk {
     /// Looks, and stores the blobs.
-    pub(crate) fn of(site: &Site) -> Result<Risk, GitError> {
-        Risk::look(site, None)
+    pub(crate) fn of(site: &WorktreeSite) -> Result<WorkspaceRisk, GitError> {
+        WorkspaceRisk::look(site, None)
     }
 
     /// Looks again, without storing. Commits that were lost are taken for lost still: by now a keep reaches them.
-    pub(crate) fn again(&self, site: &Site) -> Result<Risk, GitError> {
-        Risk::look(site, Some(self))
+    pub(crate) fn again(&self, site: &WorktreeSite) -> Result<WorkspaceRisk, GitError> {
+        WorkspaceRisk::look(site, Some(self))
     }
 
-    fn look(site: &Site, before: Option<&Risk>) -> Result<Risk, GitError> {
-        let mut risk = Risk::default();
+    fn look(site: &WorktreeSite, before: Option<&WorkspaceRisk>) -> Result<WorkspaceRisk, GitError> {
+        let mut risk = WorkspaceRisk::default();
         if site.is_present() {
-            risk.listed = Listed::of(site)?;
+            risk.listed = IndexListing::of(site)?;
             risk.changes = changes(site, &risk.listed)?;
         } else {
             risk.changes.head = site.head()?;
@@ -95,7 +95,7 @@ impl Risk {
     }
 
     /// Whether the worktree is as a checkout leaves it, with nothing under way.
-    pub(crate) fn is_untouched(&self, site: &Site) -> bool {
+    pub(crate) fn is_untouched(&self, site: &WorktreeSite) -> bool {
         let changes = &self.changes;
         changes.is_empty() && self.head.is_some() && self.marks.is_empty() && site.under_way().next().is_none()
     }
@@ -107,7 +107,7 @@ impl Risk {
 
     /// Repositories inside are moved away as a whole, whatever git says of them. What has changed in a submodule cannot
     /// be kept.
-    fn take_repositories(&mut self, site: &Site) -> Result<(), GitError> {
+    fn take_repositories(&mut self, site: &WorktreeSite) -> Result<(), GitError> {
         let repositories = &self.listed.repositories;
         self.changes.tracked.retain(|(path, change)| !(change.submodule && repositories.contains(path)));
         self.changes.nested.extend(repositories.iter().cloned());
@@ -117,7 +117,7 @@ impl Risk {
         }
     }
 
-    fn find_files(&mut self, site: &Site, store: bool) -> Result<(), GitError> {
+    fn find_files(&mut self, site: &WorktreeSite, store: bool) -> Result<(), GitError> {
         let changes = &self.changes;
         let known = changes.tracked.iter().map(|(path, _)| path).chain(changes.unmerged.iter().map(|it| &it.path));
         let task_file = site.task_file().to_vec();
@@ -135,7 +135,7 @@ impl Risk {
                     let target = fs::read_link(&full).map_err(failed)?;
                     let id = hash(site, store, &["--stdin"], target.as_os_str().as_bytes().to_vec())?;
                     let id = id.into_iter().next().unwrap_or_default();
-                    self.files.insert(path.clone(), Found { mode: "120000", id, permissions: 0o777 });
+                    self.files.insert(path.clone(), DiskFile { mode: "120000", id, permissions: 0o777 });
                 }
                 Ok(it) if it.is_file() => {
                     let permissions = it.permissions().mode() & 0o7777;
@@ -156,13 +156,13 @@ impl Risk {
             return Err(GitError::Changing { folder: site.folder.clone() });
         }
         for ((path, mode, permissions), id) in regular.into_iter().zip(ids) {
-            self.files.insert(path, Found { mode, id, permissions });
+            self.files.insert(path, DiskFile { mode, id, permissions });
         }
         self.removed = removed;
         Ok(())
     }
 
-    fn find_lost(&mut self, site: &Site) -> Result<(), GitError> {
+    fn find_lost(&mut self, site: &WorktreeSite) -> Result<(), GitError> {
         // What a branch is at is reached by it.
         if let (Some(head), None) = (&self.head, &self.changes.branch) {
             self.head_lost = !unreached(&site.repository, &BTreeSet::from([head.clone()]), &[])?.is_empty();
@@ -195,13 +195,13 @@ impl Risk {
 }
 
 /// What git says about the files, with what it was told not to see.
-pub(crate) fn changes(site: &Site, listed: &Listed) -> Result<Changes, GitError> {
+pub(crate) fn changes(site: &WorktreeSite, listed: &IndexListing) -> Result<CheckoutChanges, GitError> {
     let mut changes = if listed.hidden.is_empty() {
-        Changes::of(site.call())?
+        CheckoutChanges::of(site.call())?
     } else {
-        let scratch = Scratch::copy(site)?;
+        let scratch = ScratchIndex::copy(site)?;
         listed.show(site, Some(&scratch.path))?;
-        Changes::of(site.call().env("GIT_INDEX_FILE", &scratch.path))?
+        CheckoutChanges::of(site.call().env("GIT_INDEX_FILE", &scratch.path))?
     };
     changes.forget(site.task_file());
     Ok(changes)
@@ -220,19 +220,19 @@ pub(crate) fn unreached(
 }
 
 /// The worktree's own history, the newest first.
-fn history(site: &Site) -> Result<Vec<String>, GitError> {
+fn history(site: &WorktreeSite) -> Result<Vec<String>, GitError> {
     let history = contents(&site.admin.join("logs/HEAD"))?;
     Ok(String::from_utf8_lossy(&history).lines().rev().take(HISTORY_LINES).map(str::to_owned).collect())
 }
 
 /// Every commit at which the worktree has stood.
-fn stood_at(site: &Site) -> Result<Vec<String>, GitError> {
+fn stood_at(site: &WorktreeSite) -> Result<Vec<String>, GitError> {
     let to = |line: String| line.split(' ').nth(1).filter(|id| is_id(id) && !is_nothing(id)).map(str::to_owned);
     Ok(history(site)?.into_iter().filter_map(to).collect())
 }
 
 /// Commits that were checked out without a branch and then left, or on one that is not there any more.
-fn left_behind(site: &Site) -> Result<Vec<String>, GitError> {
+fn left_behind(site: &WorktreeSite) -> Result<Vec<String>, GitError> {
     let left = |line: &String| {
         let (ids, action) = line.split_once("\tcheckout: moving from ")?;
         let (from, _) = action.split_once(" to ")?;
@@ -257,12 +257,12 @@ fn left_behind(site: &Site) -> Result<Vec<String>, GitError> {
 }
 
 /// Whether a branch is only another name of a branch.
-fn is_symbolic(site: &Site, branch: &str) -> bool {
+fn is_symbolic(site: &WorktreeSite, branch: &str) -> bool {
     let reference = site.repository.common().join("refs/heads").join(branch);
     fs::read(reference).is_ok_and(|bytes| bytes.starts_with(b"ref:"))
 }
 
-fn marks(site: &Site) -> Result<BTreeMap<String, Vec<String>>, GitError> {
+fn marks(site: &WorktreeSite) -> Result<BTreeMap<String, Vec<String>>, GitError> {
     let mut found = BTreeMap::new();
     for name in ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"] {
         let commits = commits_in(site, name)?;
@@ -273,7 +273,7 @@ fn marks(site: &Site) -> Result<BTreeMap<String, Vec<String>>, GitError> {
     Ok(found)
 }
 
-fn commits_in(site: &Site, name: &str) -> Result<Vec<String>, GitError> {
+fn commits_in(site: &WorktreeSite, name: &str) -> Result<Vec<String>, GitError> {
     let text = contents(&site.admin.join(name))?;
     let text = String::from_utf8_lossy(&text);
     Ok(text.lines().filter(|line| is_id(line)).map(str::to_owned).collect())
@@ -296,7 +296,7 @@ fn is_id(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|it| it.is_ascii_hexdigit())
 }
 
-fn hash(site: &Site, store: bool, how: &[&str], input: Vec<u8>) -> Result<Vec<String>, GitError> {
+fn hash(site: &WorktreeSite, store: bool, how: &[&str], input: Vec<u8>) -> Result<Vec<String>, GitError> {
     // An empty input would be no input, and that of a terminal.
     let mut call = site.call().arg("hash-object").args(how).arg("--no-filters").input(input);
     if store {
@@ -306,9 +306,9 @@ fn hash(site: &Site, store: bool, how: &[&str], input: Vec<u8>) -> Result<Vec<St
 }
 
 /// The tree of the index, if it differs from the last commit's. Of a file in conflict it has our side.
-fn index(site: &Site, risk: &Risk) -> Result<Option<String>, GitError> {
+fn index(site: &WorktreeSite, risk: &WorkspaceRisk) -> Result<Option<String>, GitError> {
     let real = site.admin.join("index");
-    let scratch = Scratch::copy(site)?;
+    let scratch = ScratchIndex::copy(site)?;
     let mut lines = Vec::new();
     for side in &risk.changes.unmerged {
         lines.push(entry("0", &"0".repeat(side.id.len()), &side.path));
@@ -331,21 +331,21 @@ pub(crate) fn entry(mode: &str, id: &str, path: &[u8]) -> Vec<u8> {
 }
 
 /// An index of our own, so that the user's is never altered.
-pub(crate) struct Scratch {
+pub(crate) struct ScratchIndex {
     path: PathBuf,
 }
 
-impl Scratch {
+impl ScratchIndex {
     /// An empty one.
-    pub(crate) fn new(site: &Site) -> Scratch {
+    pub(crate) fn new(site: &WorktreeSite) -> ScratchIndex {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Scratch { path: site.admin.join(format!("sluice-index-{}-{number}", std::process::id())) }
+        ScratchIndex { path: site.admin.join(format!("sluice-index-{}-{number}", std::process::id())) }
     }
 
     /// One like the worktree's.
-    pub(crate) fn copy(site: &Site) -> Result<Scratch, GitError> {
-        let (scratch, real) = (Scratch::new(site), site.admin.join("index"));
+    pub(crate) fn copy(site: &WorktreeSite) -> Result<ScratchIndex, GitError> {
+        let (scratch, real) = (ScratchIndex::new(site), site.admin.join("index"));
         match fs::copy(&real, &scratch.path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(GitError::file("cannot read", &real)(error)),
             Ok(_) | Err(_) => Ok(scratch),
@@ -353,12 +353,12 @@ impl Scratch {
     }
 
     /// Starts from this commit.
-    pub(crate) fn start(&self, site: &Site, commit: &str) -> Result<(), GitError> {
+    pub(crate) fn start(&self, site: &WorktreeSite, commit: &str) -> Result<(), GitError> {
         site.call().env("GIT_INDEX_FILE", &self.path).args(["read-tree", commit]).run()
     }
 
     /// Takes the entries in and stores the tree.
-    pub(crate) fn tree(&self, site: &Site, entries: Vec<Vec<u8>>) -> Result<String, GitError> {
+    pub(crate) fn tree(&self, site: &WorktreeSite, entries: Vec<Vec<u8>>) -> Result<String, GitError> {
         let call = || site.call().env("GIT_INDEX_FILE", &self.path).durable();
         if !entries.is_empty() {
             let input = entries.concat();
@@ -368,7 +368,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchIndex {
     fn drop(&mut self) {
         drop(gone(fs::remove_file(&self.path)));
     }

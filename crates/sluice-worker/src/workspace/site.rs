@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{OTHER_TASK_FILE, TASK_FILE};
-use crate::git::{Call, GitError, Repository, path_of};
+use crate::git::{GitCall, GitError, Repository, path_of};
 
 /// The note that TASK.md of this worktree is a file of the project.
 const TAKEN: &str = "sluice-task-file-taken";
 
 /// What a workspace is lent for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Binding {
+pub struct WorkspaceBinding {
     /// The task or run, by its id.
     pub task: String,
     /// The branch it is to be on.
@@ -27,26 +27,26 @@ pub struct Binding {
 
 /// A worktree that the repository knows.
 #[derive(Clone, Debug)]
-pub(crate) struct Site {
+pub(crate) struct WorktreeSite {
     pub(crate) repository: Repository,
     pub(crate) folder: PathBuf,
     /// What git keeps for this worktree: HEAD, index, what is under way.
     pub(crate) admin: PathBuf,
 }
 
-impl Site {
+impl WorktreeSite {
     /// The worktree of this folder, whether or not the folder is still there.
-    pub(crate) fn find(repository: &Repository, folder: &Path) -> Result<Option<Site>, GitError> {
+    pub(crate) fn find(repository: &Repository, folder: &Path) -> Result<Option<WorktreeSite>, GitError> {
         for admin in admins(repository)? {
             if target(&admin).as_deref() == Some(folder) {
-                return Ok(Some(Site { repository: repository.clone(), folder: folder.to_owned(), admin }));
+                return Ok(Some(WorktreeSite { repository: repository.clone(), folder: folder.to_owned(), admin }));
             }
         }
         Ok(None)
     }
 
     /// The worktree that this folder was before it or the repository was moved. Its two links are made right again.
-    pub(crate) fn reunite(repository: &Repository, folder: &Path) -> Result<Option<Site>, GitError> {
+    pub(crate) fn reunite(repository: &Repository, folder: &Path) -> Result<Option<WorktreeSite>, GitError> {
         let is_link = fs::symlink_metadata(folder).is_ok_and(|it| it.is_symlink());
         let named = || fs::read(folder.join(".git")).ok().and_then(|link| link_target(&link));
         let Some(named) = Some(named).filter(|_| !is_link).and_then(|named| named()) else { return Ok(None) };
@@ -57,7 +57,7 @@ impl Site {
         if !admin.is_dir() || target(&admin).is_none_or(|target| target != folder && target.exists()) {
             return Ok(None);
         }
-        let site = Site { repository: repository.clone(), folder: folder.to_owned(), admin };
+        let site = WorktreeSite { repository: repository.clone(), folder: folder.to_owned(), admin };
         let back = site.admin.join("gitdir");
         let line = [folder.join(".git").as_os_str().as_bytes(), b"\n"].concat();
         fs::write(&back, line).map_err(GitError::file("cannot write", &back))?;
@@ -90,7 +90,7 @@ impl Site {
     }
 
     /// A call for this worktree; it works for a folder that is gone too, as far as no files are asked for.
-    pub(crate) fn call(&self) -> Call {
+    pub(crate) fn call(&self) -> GitCall {
         let mut git_dir = std::ffi::OsString::from("--git-dir=");
         git_dir.push(&self.admin);
         if !self.is_present() {
@@ -120,7 +120,7 @@ impl Site {
     }
 
     /// What the workspace is lent for.
-    pub(crate) fn binding(&self) -> Result<Option<Binding>, GitError> {
+    pub(crate) fn binding(&self) -> Result<Option<WorkspaceBinding>, GitError> {
         let path = self.binding_path();
         match fs::read(&path) {
             // A broken note is no reason to refuse: everything at risk is kept whoever it belongs to.
@@ -131,7 +131,7 @@ impl Site {
     }
 
     /// Notes what the workspace is lent for.
-    pub(crate) fn bind(&self, binding: &Binding) -> Result<(), GitError> {
+    pub(crate) fn bind(&self, binding: &WorkspaceBinding) -> Result<(), GitError> {
         let path = self.binding_path();
         let new = self.admin.join("sluice-binding.new");
         let text = serde_json::to_vec(binding).map_err(|error| GitError::file("cannot write", &path)(error.into()))?;

@@ -4,16 +4,16 @@
 
 use std::path::PathBuf;
 
-use super::listed::Listed;
+use super::listed::IndexListing;
 use super::place::LOST;
 use super::risk;
-use super::site::{Binding, Site};
-use super::{Pool, WorkspaceName};
-use crate::git::{Changes, GitError};
+use super::site::{WorkspaceBinding, WorktreeSite};
+use super::{WorkspaceName, WorkspacePool};
+use crate::git::{CheckoutChanges, GitError};
 
 /// What is checked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Head {
+pub enum WorkspaceHead {
     /// This branch. It may have been renamed since the workspace was lent.
     Branch(String),
     /// This branch is being rebased.
@@ -24,7 +24,7 @@ pub enum Head {
 
 /// How many commits lie between two branches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Distance {
+pub struct BranchDistance {
     /// The other branch.
     pub from: String,
     /// Commits that only this one has.
@@ -35,15 +35,15 @@ pub struct Distance {
 
 /// How a workspace stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct State {
+pub struct WorkspaceState {
     /// Its name.
     pub name: WorkspaceName,
     /// Where it is.
     pub folder: PathBuf,
     /// What it is lent for.
-    pub binding: Option<Binding>,
+    pub binding: Option<WorkspaceBinding>,
     /// What is checked out.
-    pub head: Head,
+    pub head: WorkspaceHead,
     /// The commit that is checked out; none before the first one.
     pub commit: Option<String>,
     /// Whether there are changes that no commit has, untracked files included.
@@ -51,28 +51,28 @@ pub struct State {
     /// Whether a conflict is unresolved.
     pub conflict: bool,
     /// The distance from the default branch.
-    pub default: Option<Distance>,
+    pub default: Option<BranchDistance>,
     /// The distance from the branch on the remote, as last seen.
-    pub upstream: Option<Distance>,
+    pub upstream: Option<BranchDistance>,
 }
 
 /// The content that a verdict is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tree {
+pub struct WorkspaceTree {
     /// The tree of the commit that is checked out.
     pub id: String,
     /// That commit.
     pub commit: String,
     /// What is checked out.
-    pub head: Head,
+    pub head: WorkspaceHead,
     /// The files that differ from it, untracked ones included.
     pub changed: Vec<String>,
 }
 
-impl Pool {
+impl WorkspacePool {
     /// How a workspace stands; nothing if it has not been made.
-    pub fn status(&self, name: &WorkspaceName) -> Result<Option<State>, GitError> {
-        let Some(site) = self.known(name)?.filter(Site::is_present) else { return Ok(None) };
+    pub fn status(&self, name: &WorkspaceName) -> Result<Option<WorkspaceState>, GitError> {
+        let Some(site) = self.known(name)?.filter(WorktreeSite::is_present) else { return Ok(None) };
         let changes = changes(&site)?;
         let commit = changes.head.clone();
         let head = head(&site, &changes);
@@ -83,10 +83,10 @@ impl Pool {
             None => None,
         };
         let upstream = match (&commit, &head) {
-            (Some(commit), Head::Branch(branch)) => self.upstream(commit, branch)?,
-            (Some(_) | None, Head::Branch(_) | Head::Rebasing(_) | Head::Detached) => None,
+            (Some(commit), WorkspaceHead::Branch(branch)) => self.upstream(commit, branch)?,
+            (Some(_) | None, WorkspaceHead::Branch(_) | WorkspaceHead::Rebasing(_) | WorkspaceHead::Detached) => None,
         };
-        Ok(Some(State {
+        Ok(Some(WorkspaceState {
             name: name.clone(),
             folder: site.folder.clone(),
             binding: site.binding()?,
@@ -102,12 +102,12 @@ impl Pool {
     /// Makes the link of a workspace to its repository right, if it is not.
     pub fn mend(&self, name: &WorkspaceName) -> Result<(), GitError> {
         let missing = || GitError::NoWorkspace { workspace: name.to_string() };
-        self.known(name)?.filter(Site::is_present).ok_or_else(missing)?.mend_link()
+        self.known(name)?.filter(WorktreeSite::is_present).ok_or_else(missing)?.mend_link()
     }
 
     /// What a workspace is lent for, if it has been made and is lent.
-    pub fn lent_to(&self, name: &WorkspaceName) -> Result<Option<Binding>, GitError> {
-        self.known(name)?.filter(Site::is_present).map_or(Ok(None), |site| site.binding())
+    pub fn lent_to(&self, name: &WorkspaceName) -> Result<Option<WorkspaceBinding>, GitError> {
+        self.known(name)?.filter(WorktreeSite::is_present).map_or(Ok(None), |site| site.binding())
     }
 
     /// The branch that is checked out in a workspace, or is being rebased there; the agent may have renamed it.
@@ -116,15 +116,15 @@ impl Pool {
     }
 
     /// What a workspace holds, to bind a verdict to: one look, so that its parts belong together.
-    pub fn tree(&self, name: &WorkspaceName) -> Result<Tree, GitError> {
+    pub fn tree(&self, name: &WorkspaceName) -> Result<WorkspaceTree, GitError> {
         let missing = || GitError::NoWorkspace { workspace: name.to_string() };
-        let site = self.known(name)?.filter(Site::is_present).ok_or_else(missing)?;
+        let site = self.known(name)?.filter(WorktreeSite::is_present).ok_or_else(missing)?;
         let none = || GitError::NoCommit { missing: format!("a commit in the workspace {name}") };
         // What git was told not to see is work beside the commit too.
-        let changes = risk::changes(&site, &Listed::of(&site)?)?;
+        let changes = risk::changes(&site, &IndexListing::of(&site)?)?;
         let commit = changes.head.clone().ok_or_else(none)?;
         let id = site.call().args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()?;
-        Ok(Tree { id, commit, head: head(&site, &changes), changed: changes.names() })
+        Ok(WorkspaceTree { id, commit, head: head(&site, &changes), changed: changes.names() })
     }
 
     /// The names of all workspaces that have been made, or whose folders someone has removed by hand.
@@ -151,7 +151,7 @@ impl Pool {
     }
 
     /// All workspaces that are there.
-    pub fn list(&self) -> Result<Vec<State>, GitError> {
+    pub fn list(&self) -> Result<Vec<WorkspaceState>, GitError> {
         let mut states = Vec::new();
         for name in self.names()? {
             states.extend(self.status(&name)?);
@@ -159,7 +159,7 @@ impl Pool {
         Ok(states)
     }
 
-    fn upstream(&self, commit: &str, branch: &str) -> Result<Option<Distance>, GitError> {
+    fn upstream(&self, commit: &str, branch: &str) -> Result<Option<BranchDistance>, GitError> {
         let format = "--format=%(upstream)";
         let named = self.repository().call().args(["for-each-ref", format, &format!("refs/heads/{branch}")]).text()?;
         let reference = match named.lines().next().filter(|it| !it.is_empty()) {
@@ -171,24 +171,24 @@ impl Pool {
         self.distance(commit, reference.trim_start_matches("refs/remotes/"), &other)
     }
 
-    fn distance(&self, commit: &str, from: &str, other: &str) -> Result<Option<Distance>, GitError> {
+    fn distance(&self, commit: &str, from: &str, other: &str) -> Result<Option<BranchDistance>, GitError> {
         let range = format!("{commit}...{other}");
         let text = self.repository().call().args(["rev-list", "--left-right", "--count", &range]).text()?;
         let counts = text.split_once('\t').and_then(|(left, right)| Some((left.parse().ok()?, right.parse().ok()?)));
-        Ok(counts.map(|(ahead, behind)| Distance { from: from.to_owned(), ahead, behind }))
+        Ok(counts.map(|(ahead, behind)| BranchDistance { from: from.to_owned(), ahead, behind }))
     }
 }
 
-fn head(site: &Site, changes: &Changes) -> Head {
+fn head(site: &WorktreeSite, changes: &CheckoutChanges) -> WorkspaceHead {
     match (changes.branch.clone(), site.rebased()) {
-        (Some(branch), _) => Head::Branch(branch),
-        (None, Some(branch)) => Head::Rebasing(branch),
-        (None, None) => Head::Detached,
+        (Some(branch), _) => WorkspaceHead::Branch(branch),
+        (None, Some(branch)) => WorkspaceHead::Rebasing(branch),
+        (None, None) => WorkspaceHead::Detached,
     }
 }
 
-fn changes(site: &Site) -> Result<Changes, GitError> {
-    let mut changes = Changes::of(site.call())?;
+fn changes(site: &WorktreeSite) -> Result<CheckoutChanges, GitError> {
+    let mut changes = CheckoutChanges::of(site.call())?;
     changes.forget(site.task_file());
     Ok(changes)
 }

@@ -6,44 +6,44 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use super::keep::{self, Kept};
-use super::{Pool, WorkspaceName};
+use super::keep::{self, KeepRef};
+use super::{WorkspaceName, WorkspacePool};
 use crate::git::GitError;
 
 /// What became of one workspace.
 #[derive(Debug)]
-pub struct Swept {
+pub struct SweptWorkspace {
     /// Which one.
     pub name: WorkspaceName,
     /// What was kept of it; or why it is still there.
-    pub outcome: Result<Option<Kept>, GitError>,
+    pub outcome: Result<Option<KeepRef>, GitError>,
 }
 
 /// What a sweep did.
 #[derive(Debug, Default)]
-pub struct Sweep {
+pub struct WorkspaceSweep {
     /// The workspaces that nobody used.
-    pub removed: Vec<Swept>,
+    pub removed: Vec<SweptWorkspace>,
     /// The keeps that were old enough to go, and are gone.
-    pub pruned: Vec<Kept>,
+    pub pruned: Vec<KeepRef>,
 }
 
-impl Pool {
+impl WorkspacePool {
     /// Removes workspaces, each if it is not in use when its turn comes: then it is kept from everybody by what
     /// `removal` gives, until it is gone. With `older_than` keeps of at least that age go too.
     pub fn gc<T>(
         &self,
         removal: impl Fn(&WorkspaceName) -> Option<T>,
         older_than: Option<Duration>,
-    ) -> Result<Sweep, GitError> {
-        let mut sweep = Sweep::default();
+    ) -> Result<WorkspaceSweep, GitError> {
+        let mut sweep = WorkspaceSweep::default();
         for name in self.names()? {
             // A folder that is no worktree of this repository is not ours to remove.
             if self.known(&name)?.is_some()
                 && let Some(_held) = removal(&name)
             {
                 let outcome = self.sweep(&name);
-                sweep.removed.push(Swept { name, outcome });
+                sweep.removed.push(SweptWorkspace { name, outcome });
             }
         }
         self.remove_remains()?;
@@ -54,11 +54,11 @@ impl Pool {
     }
 
     /// What is kept, of all tasks.
-    pub fn kept(&self) -> Result<Vec<Kept>, GitError> {
+    pub fn kept(&self) -> Result<Vec<KeepRef>, GitError> {
         Ok(keep::stored(self.repository(), None)?.into_iter().map(|it| it.kept).collect())
     }
 
-    fn sweep(&self, name: &WorkspaceName) -> Result<Option<Kept>, GitError> {
+    fn sweep(&self, name: &WorkspaceName) -> Result<Option<KeepRef>, GitError> {
         let _lock = self.lock(name)?;
         let owner = self.known(name)?.map(|site| site.binding()).transpose()?.flatten();
         self.destroy_locked(name, &owner.map_or_else(|| name.as_owner(), |binding| binding.task))
@@ -76,7 +76,7 @@ impl Pool {
         Ok(())
     }
 
-    fn prune(&self, age: Duration) -> Result<Vec<Kept>, GitError> {
+    fn prune(&self, age: Duration) -> Result<Vec<KeepRef>, GitError> {
         let now = SystemTime::now();
         let mut pruned = Vec::new();
         for kept in self.kept()? {

@@ -3,14 +3,19 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use sluice_worker::harness::{Harness, Harnesses, Invocation, Mode, Permissions, Request};
+use sluice_worker::harness::{Harness, HarnessInvocation, HarnessMode, HarnessPermissions, HarnessRequest, Harnesses};
 
 fn environment(name: &str) -> Option<OsString> {
     (name == "HOME").then(|| OsString::from("/home/ada"))
 }
 
-fn request<'a>(mode: Mode, permissions: Permissions, prompt: &'a str, private: &'a Path) -> Request<'a> {
-    Request {
+fn request<'a>(
+    mode: HarnessMode,
+    permissions: HarnessPermissions,
+    prompt: &'a str,
+    private: &'a Path,
+) -> HarnessRequest<'a> {
+    HarnessRequest {
         mode,
         permissions,
         prompt,
@@ -21,11 +26,11 @@ fn request<'a>(mode: Mode, permissions: Permissions, prompt: &'a str, private: &
     }
 }
 
-fn invoke(harness: &Harness, mode: Mode, permissions: Permissions, prompt: &str) -> Invocation {
+fn invoke(harness: &Harness, mode: HarnessMode, permissions: HarnessPermissions, prompt: &str) -> HarnessInvocation {
     harness.invocation(&request(mode, permissions, prompt, Path::new("/private"))).unwrap()
 }
 
-fn show(made: &Invocation) -> String {
+fn show(made: &HarnessInvocation) -> String {
     let mut lines: Vec<String> =
         vec![format!("  {}", made.argv.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" "))];
     lines.extend(made.env_set.iter().map(|(name, value)| format!("  {name}={}", value.to_string_lossy())));
@@ -42,8 +47,8 @@ fn every_harness_as_it_is_started() {
     let all = Harnesses::builtin();
     let mut page = String::new();
     for harness in all.iter() {
-        for mode in [Mode::Interactive, Mode::Headless] {
-            for permissions in [Permissions::Full, Permissions::Reduced] {
+        for mode in [HarnessMode::Interactive, HarnessMode::Headless] {
+            for permissions in [HarnessPermissions::Full, HarnessPermissions::Reduced] {
                 let made = invoke(harness, mode, permissions, "PROMPT");
                 page.push_str(&format!("{} {mode:?} {permissions:?}\n{}\n\n", harness.name, show(&made)));
             }
@@ -87,9 +92,9 @@ fn hostile_prompts_reach_every_agent_whole() {
     let prompts =
         ["quotes \" ' ` $(rm -rf /) ; \n {prompt} {workspace} ünï 🦀", "--version", "-", "", "nul \0 byte", &long];
     for harness in Harnesses::builtin().iter() {
-        for mode in [Mode::Interactive, Mode::Headless] {
+        for mode in [HarnessMode::Interactive, HarnessMode::Headless] {
             for prompt in prompts {
-                let made = invoke(harness, mode, Permissions::Full, prompt);
+                let made = invoke(harness, mode, HarnessPermissions::Full, prompt);
                 let ways = [
                     made.argv.iter().any(|word| word.to_str().unwrap().ends_with(prompt)),
                     made.stdin.as_deref() == Some(prompt.as_bytes()),
@@ -114,14 +119,19 @@ fn hostile_prompts_reach_every_agent_whole() {
 #[test]
 fn what_is_filled_in_is_not_filled_again() {
     let all = Harnesses::builtin();
-    let made = invoke(all.get("claude").unwrap(), Mode::Interactive, Permissions::Full, "{workspace} {prompt} {x");
+    let made = invoke(
+        all.get("claude").unwrap(),
+        HarnessMode::Interactive,
+        HarnessPermissions::Full,
+        "{workspace} {prompt} {x",
+    );
     assert_eq!(made.argv.last().unwrap(), "{workspace} {prompt} {x");
 }
 
 #[test]
 fn signs_that_an_agent_runs_inside_another_are_taken_away() {
     for harness in Harnesses::builtin().iter() {
-        let made = invoke(harness, Mode::Headless, Permissions::Full, "p");
+        let made = invoke(harness, HarnessMode::Headless, HarnessPermissions::Full, "p");
         assert!(made.env_unset.iter().any(|name| name == "CLAUDECODE"), "{}", harness.name);
     }
 }
@@ -136,7 +146,7 @@ fn files_and_links_are_made_once_and_again() {
     let environment = |name: &str| (name == "HOME").then(|| home.clone().into_os_string());
     let all = Harnesses::builtin();
     let long = "y".repeat(200_000);
-    let mut asked = request(Mode::Interactive, Permissions::Full, &long, &private);
+    let mut asked = request(HarnessMode::Interactive, HarnessPermissions::Full, &long, &private);
     asked.environment = &environment;
     let made = all.get("codex").unwrap().invocation(&asked).unwrap();
     for _ in 0..2 {
@@ -156,7 +166,7 @@ fn a_folder_that_the_person_chose_is_the_one_that_is_shared() {
         "CODEX_HOME" => Some(OsString::from("/elsewhere")),
         _ => Some(OsString::from("/home/ada")),
     };
-    let mut asked = request(Mode::Headless, Permissions::Full, "p", Path::new("/private"));
+    let mut asked = request(HarnessMode::Headless, HarnessPermissions::Full, "p", Path::new("/private"));
     asked.environment = &chosen;
     let made = Harnesses::builtin().get("codex").unwrap().invocation(&asked).unwrap();
     assert_eq!(made.links[0].target, Path::new("/elsewhere/auth.json"));

@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use sluice_worker::harness::stream::Output;
-use sluice_worker::harness::{Harnesses, Mode, Permissions, Request};
+use sluice_worker::harness::stream::HarnessFormat;
+use sluice_worker::harness::{HarnessMode, HarnessPermissions, HarnessRequest, Harnesses};
 
 fn read(config: &str) -> Result<Harnesses, String> {
     Harnesses::with_config(&config.parse().unwrap())
         .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
 }
 
-fn words(all: &Harnesses, name: &str, mode: Mode, permissions: Permissions) -> Vec<String> {
-    let request = Request {
+fn words(all: &Harnesses, name: &str, mode: HarnessMode, permissions: HarnessPermissions) -> Vec<String> {
+    let request = HarnessRequest {
         mode,
         permissions,
         prompt: "do it",
@@ -43,14 +43,20 @@ fn the_contracts_example() {
         "#,
     )
     .unwrap();
-    assert_eq!(words(&all, "mine", Mode::Interactive, Permissions::Full), ["my-agent", "do it"]);
-    assert_eq!(words(&all, "mine", Mode::Headless, Permissions::Full), ["my-agent", "--print", "< do it"]);
-    assert_eq!(words(&all, "mine", Mode::Headless, Permissions::Reduced), ["my-agent", "--read-only", "< do it"]);
+    assert_eq!(words(&all, "mine", HarnessMode::Interactive, HarnessPermissions::Full), ["my-agent", "do it"]);
     assert_eq!(
-        words(&all, "mine", Mode::Interactive, Permissions::Reduced),
+        words(&all, "mine", HarnessMode::Headless, HarnessPermissions::Full),
+        ["my-agent", "--print", "< do it"]
+    );
+    assert_eq!(
+        words(&all, "mine", HarnessMode::Headless, HarnessPermissions::Reduced),
+        ["my-agent", "--read-only", "< do it"]
+    );
+    assert_eq!(
+        words(&all, "mine", HarnessMode::Interactive, HarnessPermissions::Reduced),
         ["my-agent", "--read-only", "typed do it"]
     );
-    assert_eq!(all.get("mine").unwrap().output, Output::Claude);
+    assert_eq!(all.get("mine").unwrap().output, HarnessFormat::Claude);
     assert!(all.get("mine").unwrap().warnings().is_empty());
 }
 
@@ -58,7 +64,7 @@ fn the_contracts_example() {
 fn without_a_reduced_command_the_normal_one_is_used_and_a_warning_given() {
     let all = read("[harnesses.mine]\nheadless = ['a', '--message-file', '{prompt_file}']").unwrap();
     assert_eq!(
-        words(&all, "mine", Mode::Headless, Permissions::Reduced),
+        words(&all, "mine", HarnessMode::Headless, HarnessPermissions::Reduced),
         ["a", "--message-file", "/p/prompt.md", "warned"]
     );
     insta::assert_snapshot!(all.get("mine").unwrap().warnings().join("\n"), @"the harness `mine` has no way to reduce the permissions of an arbiter: it runs with full permissions. Choose another harness for it, or give [harnesses.mine] a `reduced` command in config.toml");
@@ -67,10 +73,13 @@ fn without_a_reduced_command_the_normal_one_is_used_and_a_warning_given() {
 #[test]
 fn a_known_harness_keeps_what_is_not_named() {
     let all = read("[harnesses.claude]\nheadless = ['my-claude', '-p']").unwrap();
-    assert_eq!(words(&all, "claude", Mode::Headless, Permissions::Full), ["my-claude", "-p", "< do it"]);
-    assert_eq!(words(&all, "claude", Mode::Headless, Permissions::Reduced), ["my-claude", "-p", "< do it", "warned"]);
-    assert_eq!(words(&all, "claude", Mode::Interactive, Permissions::Full)[0], "claude");
-    assert_eq!(all.get("claude").unwrap().output, Output::Claude);
+    assert_eq!(words(&all, "claude", HarnessMode::Headless, HarnessPermissions::Full), ["my-claude", "-p", "< do it"]);
+    assert_eq!(
+        words(&all, "claude", HarnessMode::Headless, HarnessPermissions::Reduced),
+        ["my-claude", "-p", "< do it", "warned"]
+    );
+    assert_eq!(words(&all, "claude", HarnessMode::Interactive, HarnessPermissions::Full)[0], "claude");
+    assert_eq!(all.get("claude").unwrap().output, HarnessFormat::Claude);
 }
 
 #[test]
@@ -105,9 +114,9 @@ fn every_mistake_is_named() {
 fn a_name_that_is_not_there_and_a_command_that_is_missing() {
     let all = read("[harnesses.mine]\nheadless = ['a']").unwrap();
     insta::assert_snapshot!(all.get("clod").unwrap_err(), @"no harness is called `clod`; there are: agy, aider, amp, claude, codex, copilot, cursor-agent, demo, gemini, goose, mine, opencode, pi, qwen. Add your own as [harnesses.clod] in config.toml");
-    let request = Request {
-        mode: Mode::Interactive,
-        permissions: Permissions::Full,
+    let request = HarnessRequest {
+        mode: HarnessMode::Interactive,
+        permissions: HarnessPermissions::Full,
         prompt: "",
         workspace: Path::new("/w"),
         private: Path::new("/p"),

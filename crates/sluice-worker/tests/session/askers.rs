@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use sluice_worker::process::{Identity, Within};
-use sluice_worker::session::{Asker, Cause, End, How};
+use sluice_worker::process::{HomeNesting, ProcessIdentity};
+use sluice_worker::session::{AgentEnd, AgentEndCause, ProcessAsker, SessionEnding};
 
 use crate::bench::{Bench, LONG, hear_pid};
 
 #[test]
 fn a_process_is_known_through_double_forks_new_sessions_and_without_environment() {
     let bench = Bench::plain();
-    let within = Within::enter(&bench.path("home"));
+    let within = HomeNesting::enter(&bench.path("home"));
     bench.fifo("never");
     let write = |name: &str, text: &str| std::fs::write(bench.path(name), text).unwrap();
     write("hide", "echo $$ > $1; read x < never");
@@ -26,26 +26,26 @@ fn a_process_is_known_through_double_forks_new_sessions_and_without_environment(
         let spec = bench.script(name, text);
         bench.sessions().start(&spec).unwrap();
         let process = hear_pid(&fifo);
-        assert_eq!(bench.sessions().asker(&process, &within), Asker::Session(spec.id), "{name}");
+        assert_eq!(bench.sessions().asker(&process, &within), ProcessAsker::Session(spec.id), "{name}");
     }
-    let own = Identity::own().unwrap();
-    assert_eq!(bench.sessions().asker(&own, &within), Asker::Started);
-    assert_eq!(bench.sessions().asker(&Identity::of(1).unwrap(), &within), Asker::Outside);
+    let own = ProcessIdentity::own().unwrap();
+    assert_eq!(bench.sessions().asker(&own, &within), ProcessAsker::Started);
+    assert_eq!(bench.sessions().asker(&ProcessIdentity::of(1).unwrap(), &within), ProcessAsker::Outside);
     let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-    let brief = Identity::of(child.id().cast_signed()).unwrap();
-    assert_eq!(bench.sessions().asker(&brief, &within), Asker::Started);
+    let brief = ProcessIdentity::of(child.id().cast_signed()).unwrap();
+    assert_eq!(bench.sessions().asker(&brief, &within), ProcessAsker::Started);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(bench.sessions().asker(&brief, &within), Asker::Gone);
+    assert_eq!(bench.sessions().asker(&brief, &within), ProcessAsker::Gone);
     // The number may be used again: it is another process then.
-    let other = Identity { start: own.start + 1, ..own };
-    assert_eq!(bench.sessions().asker(&other, &within), Asker::Gone);
+    let other = ProcessIdentity { start: own.start + 1, ..own };
+    assert_eq!(bench.sessions().asker(&other, &within), ProcessAsker::Gone);
 }
 
 #[test]
 fn a_process_is_known_from_its_first_instruction() {
     let bench = Bench::plain();
-    let within = Within::enter(&bench.path("home"));
+    let within = HomeNesting::enter(&bench.path("home"));
     bench.fifo("never");
     for round in 0..20 {
         let (name, sessions) = (format!("early-{round}"), bench.sessions());
@@ -56,7 +56,7 @@ fn a_process_is_known_from_its_first_instruction() {
             scope.spawn(|| sessions.start(&spec).unwrap());
             sessions.asker(&hear_pid(&fifo), &within)
         });
-        assert_eq!(asker, Asker::Session(spec.id.clone()), "{name}");
+        assert_eq!(asker, ProcessAsker::Session(spec.id.clone()), "{name}");
         sessions.end(&spec.id, Duration::ZERO, "next").unwrap();
     }
 }
@@ -80,8 +80,8 @@ fn who_asks_for_its_own_end_sees_its_answer_first() {
     assert!(std::fs::read_to_string(bench.path("result")).unwrap().starts_with("got it\n"));
     assert_eq!(ended.recv_timeout(LONG).unwrap(), gone);
     assert!(!living.agent.lives());
-    let How::Exited(exit) = gone.how else { panic!("{gone:?}") };
-    assert_eq!((exit.end, exit.cause), (End::Signal(15), Cause::Asked));
+    let SessionEnding::Exited(exit) = gone.how else { panic!("{gone:?}") };
+    assert_eq!((exit.end, exit.cause), (AgentEnd::Signal(15), AgentEndCause::Asked));
 }
 
 #[test]
@@ -110,6 +110,6 @@ fn a_stopped_shim_is_ended_all_the_same() {
     let pid = rustix::process::Pid::from_raw(living.shim.pid).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
     let gone = bench.sessions().end(&spec.id, Duration::from_secs(5), "cancelled").unwrap();
-    assert!(matches!(gone.how, How::Exited(exit) if exit.cause == Cause::Asked));
+    assert!(matches!(gone.how, SessionEnding::Exited(exit) if exit.cause == AgentEndCause::Asked));
     assert!(!living.agent.lives() && !living.shim.lives());
 }

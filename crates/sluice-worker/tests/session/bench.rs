@@ -9,8 +9,11 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use sluice_worker::process::Identity;
-use sluice_worker::session::{Config, Gone, Limits, Living, Place, SessionId, Sessions, Spec, Standing, Window};
+use sluice_worker::process::ProcessIdentity;
+use sluice_worker::session::{
+    EndedSession, LivingSession, SessionConfig, SessionId, SessionLimits, SessionPlace, SessionSpec, SessionStanding,
+    SessionWindow, Sessions,
+};
 use sluice_worker::tmux::Tmux;
 
 /// Longer than anything here takes; what waits for it in vain fails.
@@ -52,7 +55,7 @@ impl Bench {
         self.sessions = None;
         let program: Vec<OsString> = vec![env!("CARGO_BIN_EXE_shim-under-test").into(), "shim".into()];
         let tmux = self.with_tmux.then(|| Tmux::new("tmux", self.path("tmux.sock")));
-        self.sessions = Some(Sessions::new(Config { folder: self.path(folder), program, tmux }).unwrap());
+        self.sessions = Some(Sessions::new(SessionConfig { folder: self.path(folder), program, tmux }).unwrap());
     }
 
     pub(crate) fn sessions(&self) -> &Sessions {
@@ -70,55 +73,56 @@ impl Bench {
     }
 
     /// A script as an agent, in a terminal.
-    pub(crate) fn script(&self, id: &str, text: &str) -> Spec {
+    pub(crate) fn script(&self, id: &str, text: &str) -> SessionSpec {
         let path = std::env::var("PATH").unwrap();
-        let window = Window { key: "task-1".to_owned(), session: "project/branch".to_owned(), name: id.to_owned() };
-        Spec {
+        let window =
+            SessionWindow { key: "task-1".to_owned(), session: "project/branch".to_owned(), name: id.to_owned() };
+        SessionSpec {
             id: SessionId::new(id).unwrap(),
             arguments: ["/bin/sh", "-c", text].map(str::to_owned).to_vec(),
             environment: BTreeMap::from([("PATH".to_owned(), path)]),
             folder: self.folder.path().to_owned(),
-            place: Place::Terminal { rows: 50, columns: 200, window: Some(window) },
+            place: SessionPlace::Terminal { rows: 50, columns: 200, window: Some(window) },
             typed: None,
-            limits: Limits::default(),
+            limits: SessionLimits::default(),
             keeper: None,
             lease: None,
             may_leave: false,
         }
     }
 
-    pub(crate) fn headless(&self, id: &str, text: &str, input: Option<PathBuf>) -> Spec {
-        Spec { place: Place::Headless { input }, ..self.script(id, text) }
+    pub(crate) fn headless(&self, id: &str, text: &str, input: Option<PathBuf>) -> SessionSpec {
+        SessionSpec { place: SessionPlace::Headless { input }, ..self.script(id, text) }
     }
 
     /// Starts it and says who lives.
-    pub(crate) fn start(&self, spec: &Spec) -> Living {
+    pub(crate) fn start(&self, spec: &SessionSpec) -> LivingSession {
         match self.sessions().start(spec).unwrap().standing {
-            Standing::Living(living) => living,
-            Standing::Gone(gone) => panic!("{} is over at once: {gone:?}", spec.id),
+            SessionStanding::Living(living) => living,
+            SessionStanding::Gone(gone) => panic!("{} is over at once: {gone:?}", spec.id),
         }
     }
 
     /// Starts it and gives the channel that says how it ended.
-    pub(crate) fn start_watched(&self, spec: &Spec) -> (Living, Receiver<Gone>) {
+    pub(crate) fn start_watched(&self, spec: &SessionSpec) -> (LivingSession, Receiver<EndedSession>) {
         let living = self.start(spec);
         (living, self.watch(&spec.id))
     }
 
-    pub(crate) fn watch(&self, id: &SessionId) -> Receiver<Gone> {
+    pub(crate) fn watch(&self, id: &SessionId) -> Receiver<EndedSession> {
         let (sender, receiver) = channel();
-        let then = move |_, gone: Result<Gone, _>| drop(sender.send(gone.unwrap()));
+        let then = move |_, gone: Result<EndedSession, _>| drop(sender.send(gone.unwrap()));
         self.sessions().watch(id, then).unwrap();
         receiver
     }
 
     /// Runs it to its end.
-    pub(crate) fn run(&self, spec: &Spec) -> Gone {
+    pub(crate) fn run(&self, spec: &SessionSpec) -> EndedSession {
         self.sessions().start(spec).unwrap();
         self.watch(&spec.id).recv_timeout(LONG).unwrap()
     }
 
-    pub(crate) fn folder_of(&self, spec: &Spec) -> PathBuf {
+    pub(crate) fn folder_of(&self, spec: &SessionSpec) -> PathBuf {
         self.path("sessions").join(spec.id.as_str())
     }
 }
@@ -149,13 +153,13 @@ pub(crate) fn hear(fifo: &Path) -> Vec<u8> {
 }
 
 /// The process whose number a script writes into a fifo.
-pub(crate) fn hear_pid(fifo: &Path) -> Identity {
+pub(crate) fn hear_pid(fifo: &Path) -> ProcessIdentity {
     let text = String::from_utf8(hear(fifo)).unwrap();
-    Identity::of(text.trim().parse().unwrap()).expect("the process lives")
+    ProcessIdentity::of(text.trim().parse().unwrap()).expect("the process lives")
 }
 
 /// Kills a process without warning, and waits until it is dead.
-pub(crate) fn kill(identity: &Identity) {
+pub(crate) fn kill(identity: &ProcessIdentity) {
     let pid = rustix::process::Pid::from_raw(identity.pid).unwrap();
     let handle = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();

@@ -3,8 +3,11 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sluice_worker::process::Identity;
-use sluice_worker::session::{Cause, End, Gone, How, Keeper, KeptUntil, Leases, Spec, Standing, boot_ms};
+use sluice_worker::process::ProcessIdentity;
+use sluice_worker::session::{
+    AgentEnd, AgentEndCause, EndedSession, KeeperTerm, LeaseFolder, SessionEnding, SessionKeeper, SessionSpec,
+    SessionStanding, boot_ms,
+};
 
 use crate::bench::{Bench, LONG, PROMISED, hear, hear_pid, kill};
 
@@ -23,9 +26,9 @@ fn a_killed_shim_is_noticed_and_its_agent_ended_with_all_it_started() {
         let left = [hear_pid(&child), hear_pid(&daemon), hear_pid(&ready)];
         kill(&living.shim);
         let gone = ended.recv_timeout(LONG).unwrap();
-        assert_eq!(gone.how, How::Lost { why: format!("its shim (process {}) died", living.shim.pid) });
+        assert_eq!(gone.how, SessionEnding::Lost { why: format!("its shim (process {}) died", living.shim.pid) });
         assert!(left.iter().all(|process| !process.lives()), "{left:?}");
-        assert_eq!(bench.sessions().adopt(&spec.id).unwrap(), Standing::Gone(gone));
+        assert_eq!(bench.sessions().adopt(&spec.id).unwrap(), SessionStanding::Gone(gone));
     }
 }
 
@@ -47,8 +50,8 @@ fn a_killed_tmux_server_ends_the_sessions_in_it_and_they_say_so() {
     // One that does not listen has half a second before it is killed, and on a busy machine that is soon a second.
     for (ended, signal, within) in [(polite_ended, 15, PROMISED), (deaf_ended, 9, LONG)] {
         let gone = ended.recv_timeout(within).expect("noticed in time");
-        let How::Exited(exit) = gone.how else { panic!("{gone:?}") };
-        assert_eq!((exit.end, exit.cause, gone.asked), (End::Signal(signal), Cause::TerminalGone, None));
+        let SessionEnding::Exited(exit) = gone.how else { panic!("{gone:?}") };
+        assert_eq!((exit.end, exit.cause, gone.asked), (AgentEnd::Signal(signal), AgentEndCause::TerminalGone, None));
     }
     for process in [&deaf.agent, &deaf.shim, &polite.agent, &polite.shim] {
         assert!(!process.lives());
@@ -69,8 +72,8 @@ fn a_killed_agent_in_a_window_closes_it() {
     hear(&ready);
     kill(&living.agent);
     let gone = ended.recv_timeout(PROMISED).expect("noticed within a second");
-    let How::Exited(exit) = gone.how else { panic!("{gone:?}") };
-    assert_eq!((exit.end, exit.cause), (End::Signal(9), Cause::Itself));
+    let SessionEnding::Exited(exit) = gone.how else { panic!("{gone:?}") };
+    assert_eq!((exit.end, exit.cause), (AgentEnd::Signal(9), AgentEndCause::Itself));
     assert!(!living.shim.lives());
 }
 
@@ -80,7 +83,7 @@ fn an_agent_whose_keeper_stays_away_is_ended_and_one_that_is_kept_again_goes_on(
     let (ready, goes) = (bench.fifo("ready"), bench.fifo("goes"));
     let keeper = || {
         let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        (Identity::of(child.id().cast_signed()).unwrap(), child)
+        (ProcessIdentity::of(child.id().cast_signed()).unwrap(), child)
     };
     let (first, mut first_child) = keeper();
     let (second, mut second_child) = keeper();
@@ -88,8 +91,8 @@ fn an_agent_whose_keeper_stays_away_is_ended_and_one_that_is_kept_again_goes_on(
     let kept = |id: &str| {
         let file = bench.folder.path().join(format!("{id}.keeper"));
         std::fs::write(&file, serde_json::to_vec(&first).unwrap()).unwrap();
-        let keeper = Keeper { file, away_ms: 300, until_ms: u64::MAX };
-        Spec { keeper: Some(keeper), ..bench.headless(id, text, None) }
+        let keeper = SessionKeeper { file, away_ms: 300, until_ms: u64::MAX };
+        SessionSpec { keeper: Some(keeper), ..bench.headless(id, text, None) }
     };
     let left = kept("left");
     let (_, left_ended) = bench.start_watched(&left);
@@ -100,18 +103,18 @@ fn an_agent_whose_keeper_stays_away_is_ended_and_one_that_is_kept_again_goes_on(
     std::fs::write(bench.folder.path().join("kept.keeper"), serde_json::to_vec(&second).unwrap()).unwrap();
     first_child.kill().unwrap();
     first_child.wait().unwrap();
-    assert_eq!(how(left_ended.recv_timeout(LONG).unwrap()), (End::Signal(9), Cause::Unkept));
+    assert_eq!(how(left_ended.recv_timeout(LONG).unwrap()), (AgentEnd::Signal(9), AgentEndCause::Unkept));
     assert!(kept_ended.recv_timeout(Duration::from_secs(1)).is_err(), "it is kept, and goes on");
     std::fs::write(&goes, "go\n").unwrap();
-    assert_eq!(how(kept_ended.recv_timeout(LONG).unwrap()), (End::Code(7), Cause::Itself));
+    assert_eq!(how(kept_ended.recv_timeout(LONG).unwrap()), (AgentEnd::Code(7), AgentEndCause::Itself));
     second_child.kill().unwrap();
     second_child.wait().unwrap();
 }
 
-fn how(gone: Gone) -> (End, Cause) {
+fn how(gone: EndedSession) -> (AgentEnd, AgentEndCause) {
     match gone.how {
-        How::Exited(exit) => (exit.end, exit.cause),
-        How::Lost { why } => panic!("{why}"),
+        SessionEnding::Exited(exit) => (exit.end, exit.cause),
+        SessionEnding::Lost { why } => panic!("{why}"),
     }
 }
 
@@ -135,12 +138,12 @@ fn an_agent_that_is_not_kept_is_paused_with_all_that_it_started_and_goes_on_when
     let bench = Bench::plain();
     let (ready, goes) = (bench.fifo("ready"), bench.fifo("goes"));
     let file = bench.folder.path().join("keeper");
-    std::fs::write(&file, serde_json::to_vec(&Identity::own().unwrap()).unwrap()).unwrap();
+    std::fs::write(&file, serde_json::to_vec(&ProcessIdentity::own().unwrap()).unwrap()).unwrap();
     // One in the agent's group, one that has left its session and lost its parent, and one that was stopped before.
     let text = "sleep 1000 & a=$!; (setsid sleep 1000 & echo $! > far); sleep 1000 & kill -STOP $!; \
                 echo $$ $a $(cat far) $! > ready; read x < goes; exit 7";
-    let keeper = Keeper { file, away_ms: 300_000, until_ms: boot_ms() + 300_000 };
-    let spec = Spec { keeper: Some(keeper), ..bench.headless("worker", text, None) };
+    let keeper = SessionKeeper { file, away_ms: 300_000, until_ms: boot_ms() + 300_000 };
+    let spec = SessionSpec { keeper: Some(keeper), ..bench.headless("worker", text, None) };
     let (living, ended) = bench.start_watched(&spec);
     let heard = String::from_utf8(hear(&ready)).unwrap();
     let pids: Vec<i32> = heard.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
@@ -158,8 +161,8 @@ fn an_agent_that_is_not_kept_is_paused_with_all_that_it_started_and_goes_on_when
     assert_eq!(state(pids[3]), 'T', "what was stopped before stays so");
 
     std::fs::write(&goes, "go\n").unwrap();
-    assert_eq!(how(ended.recv_timeout(LONG).unwrap()), (End::Code(7), Cause::Itself));
-    assert!(pids.iter().all(|pid| Identity::of(*pid).is_none()), "nothing is left");
+    assert_eq!(how(ended.recv_timeout(LONG).unwrap()), (AgentEnd::Code(7), AgentEndCause::Itself));
+    assert!(pids.iter().all(|pid| ProcessIdentity::of(*pid).is_none()), "nothing is left");
 }
 
 #[test]
@@ -167,16 +170,16 @@ fn an_agent_that_is_paused_hears_nothing_of_its_end() {
     let bench = Bench::plain();
     let ready = bench.fifo("ready");
     let file = bench.folder.path().join("keeper");
-    std::fs::write(&file, serde_json::to_vec(&Identity::own().unwrap()).unwrap()).unwrap();
+    std::fs::write(&file, serde_json::to_vec(&ProcessIdentity::own().unwrap()).unwrap()).unwrap();
     let text = "trap 'echo heard > trapped; exit 0' TERM; sleep 1000 & echo $$ > ready; while true; do wait; done";
-    let keeper = Keeper { file, away_ms: 300_000, until_ms: boot_ms() + 300_000 };
-    let spec = Spec { keeper: Some(keeper), ..bench.headless("worker", text, None) };
+    let keeper = SessionKeeper { file, away_ms: 300_000, until_ms: boot_ms() + 300_000 };
+    let spec = SessionSpec { keeper: Some(keeper), ..bench.headless("worker", text, None) };
     let (living, ended) = bench.start_watched(&spec);
     hear(&ready);
     bench.sessions().keep(&spec.id, boot_ms()).unwrap();
     until(living.agent.pid, 'T');
     bench.sessions().end(&spec.id, LONG, "it is somebody else's").unwrap();
-    assert_eq!(how(ended.recv_timeout(LONG).unwrap()), (End::Signal(9), Cause::Asked));
+    assert_eq!(how(ended.recv_timeout(LONG).unwrap()), (AgentEnd::Signal(9), AgentEndCause::Asked));
     assert!(!bench.path("trapped").exists(), "it would have run beside another");
 }
 
@@ -185,12 +188,12 @@ fn an_agent_that_is_paused_hears_nothing_of_its_end() {
 fn what_a_home_has_started_goes_on_only_while_its_store_is_its_own() {
     let bench = Bench::plain();
     let ready = bench.fifo("ready");
-    let leases = Leases::new(bench.path("fence")).unwrap();
-    let say = |until_ms, since| leases.say(KeptUntil { until_ms, since, epoch: since }).unwrap();
+    let leases = LeaseFolder::new(bench.path("fence")).unwrap();
+    let say = |until_ms, since| leases.say(KeeperTerm { until_ms, since, epoch: since }).unwrap();
     let later = || boot_ms() + 300_000;
     let spec = |id: &str, epoch| {
         let text = format!("echo {id} >> begun; sleep 1000 & echo $$ > ready; while true; do wait; done");
-        Spec { lease: Some(leases.of(epoch)), ..bench.headless(id, &text, None) }
+        SessionSpec { lease: Some(leases.of(epoch)), ..bench.headless(id, &text, None) }
     };
     say(later(), 3);
     let (living, ended) = bench.start_watched(&spec("first", 3));
@@ -203,10 +206,10 @@ fn what_a_home_has_started_goes_on_only_while_its_store_is_its_own() {
 
     // Another owned the store: what was started before ends, and nothing begins under what was before.
     say(later(), 5);
-    assert_eq!(how(ended.recv_timeout(LONG).unwrap()), (End::Signal(9), Cause::Unkept));
+    assert_eq!(how(ended.recv_timeout(LONG).unwrap()), (AgentEnd::Signal(9), AgentEndCause::Unkept));
     let late = bench.sessions().start(&spec("late", 4)).unwrap().standing;
-    let Standing::Gone(Gone { how: How::Exited(exit), .. }) = late else { panic!("{late:?}") };
-    assert_eq!((matches!(exit.end, End::NotStarted(_)), exit.cause), (true, Cause::Unkept));
+    let SessionStanding::Gone(EndedSession { how: SessionEnding::Exited(exit), .. }) = late else { panic!("{late:?}") };
+    assert_eq!((matches!(exit.end, AgentEnd::NotStarted(_)), exit.cause), (true, AgentEndCause::Unkept));
     let (second, _) = bench.start_watched(&spec("second", 5));
     hear(&ready);
     assert_eq!(std::fs::read_to_string(bench.path("begun")).unwrap(), "first\nsecond\n");
@@ -217,11 +220,11 @@ fn what_a_home_has_started_goes_on_only_while_its_store_is_its_own() {
 fn what_has_left_may_go_on_if_that_is_wanted_and_the_agent_has_ended_by_itself() {
     let bench = Bench::plain();
     let text = "setsid sleep 1000 > /dev/null 2>&1 & echo $! > far; sleep 1000 > /dev/null 2>&1 & echo $! > near";
-    let spec = Spec { may_leave: true, ..bench.headless("script", text, None) };
+    let spec = SessionSpec { may_leave: true, ..bench.headless("script", text, None) };
     let gone = bench.run(&spec);
-    assert_eq!(how(gone), (End::Code(0), Cause::Itself));
+    assert_eq!(how(gone), (AgentEnd::Code(0), AgentEndCause::Itself));
     let read = |name: &str| std::fs::read_to_string(bench.path(name)).unwrap().trim().parse::<i32>().unwrap();
-    let far = Identity::of(read("far"));
+    let far = ProcessIdentity::of(read("far"));
     kill(far.as_ref().expect("the server goes on"));
-    assert!(Identity::of(read("near")).is_none(), "what stayed is ended");
+    assert!(ProcessIdentity::of(read("near")).is_none(), "what stayed is ended");
 }

@@ -4,8 +4,8 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use sluice_worker::process::Within;
-use sluice_worker::session::{Asker, Cause, End, How, SessionId, Standing};
+use sluice_worker::process::HomeNesting;
+use sluice_worker::session::{AgentEnd, AgentEndCause, ProcessAsker, SessionEnding, SessionId, SessionStanding};
 
 use crate::bench::{Bench, LONG, hear, kill};
 
@@ -22,16 +22,18 @@ fn living_sessions_are_adopted_and_the_records_of_ended_ones_read() {
     // The old engine is gone before the second session's end is seen by anybody.
     bench.sessions = None;
     bench.restart();
-    let within = Within::enter(&bench.path("home"));
-    assert_eq!(bench.sessions().asker(&living.agent, &within), Asker::Session(lives.id.clone()));
+    let within = HomeNesting::enter(&bench.path("home"));
+    assert_eq!(bench.sessions().asker(&living.agent, &within), ProcessAsker::Session(lives.id.clone()));
     assert_eq!(bench.sessions().list().unwrap(), [ends.id.clone(), lives.id.clone()]);
-    assert_eq!(bench.sessions().adopt(&lives.id).unwrap(), Standing::Living(living));
+    assert_eq!(bench.sessions().adopt(&lives.id).unwrap(), SessionStanding::Living(living));
     let gone = bench.watch(&ends.id).recv_timeout(LONG).unwrap();
-    assert!(matches!(gone.how, How::Exited(exit) if exit.end == End::Code(6)));
+    assert!(matches!(gone.how, SessionEnding::Exited(exit) if exit.end == AgentEnd::Code(6)));
     let ended = bench.watch(&lives.id);
     std::fs::write(bench.path("go"), "\n").unwrap();
     let gone = ended.recv_timeout(LONG).unwrap();
-    assert!(matches!(gone.how, How::Exited(exit) if exit.end == End::Code(5) && exit.cause == Cause::Itself));
+    assert!(
+        matches!(gone.how, SessionEnding::Exited(exit) if exit.end == AgentEnd::Code(5) && exit.cause == AgentEndCause::Itself)
+    );
     bench.sessions().forget(&lives.id).unwrap();
     assert_eq!(bench.sessions().list().unwrap(), [ends.id]);
 }
@@ -56,7 +58,7 @@ fn however_often_it_is_started_it_runs_once() {
     std::fs::write(bench.path("go"), "\n").unwrap();
     let gone = ended.recv_timeout(LONG).unwrap();
     let after = sessions.start(&spec).unwrap();
-    assert_eq!((after.fresh, after.standing), (false, Standing::Gone(gone)));
+    assert_eq!((after.fresh, after.standing), (false, SessionStanding::Gone(gone)));
     assert_eq!(std::fs::read_to_string(bench.path("runs")).unwrap(), "ran\n");
 }
 
@@ -66,16 +68,16 @@ fn a_session_whose_engine_died_before_its_shim_came_is_given_up_or_started() {
     // A folder and nothing in it, as after `mkdir` and a kill.
     let spec = bench.script("begun", "echo ran > ran");
     std::fs::create_dir(bench.folder_of(&spec)).unwrap();
-    let Standing::Gone(gone) = bench.sessions().adopt(&spec.id).unwrap() else { panic!() };
-    assert_eq!(gone.how, How::Lost { why: "it was never started".to_owned() });
+    let SessionStanding::Gone(gone) = bench.sessions().adopt(&spec.id).unwrap() else { panic!() };
+    assert_eq!(gone.how, SessionEnding::Lost { why: "it was never started".to_owned() });
     // Once given up it stays so: a shim that is still on its way finds the claim taken.
-    assert_eq!(bench.sessions().start(&spec).unwrap().standing, Standing::Gone(gone));
+    assert_eq!(bench.sessions().start(&spec).unwrap().standing, SessionStanding::Gone(gone));
     assert!(!bench.path("ran").exists());
     // Nobody gave up this one, and the effect is performed again.
     let spec = bench.script("begun-too", "echo ran > ran");
     std::fs::create_dir(bench.folder_of(&spec)).unwrap();
     let gone = bench.run(&spec);
-    assert!(matches!(gone.how, How::Exited(exit) if exit.end == End::Code(0)));
+    assert!(matches!(gone.how, SessionEnding::Exited(exit) if exit.end == AgentEnd::Code(0)));
     assert!(bench.path("ran").exists());
 }
 
@@ -99,7 +101,7 @@ fn a_shim_killed_while_it_starts_leaves_nothing_and_nothing_starts_twice() {
         let unclaimed = !bench.folder_of(&spec).join("claim.json").exists();
         let started = bench.sessions().start(&spec).unwrap();
         assert_eq!(started.fresh, unclaimed);
-        assert_eq!(matches!(started.standing, Standing::Living(_)), unclaimed, "{started:?}");
+        assert_eq!(matches!(started.standing, SessionStanding::Living(_)), unclaimed, "{started:?}");
         bench.sessions().end(&spec.id, Duration::ZERO, "the next").unwrap();
         let runs = std::fs::read_to_string(bench.path(&format!("runs-{moment}"))).unwrap_or_default();
         assert!(runs.lines().count() <= 1, "{runs}");
@@ -122,8 +124,8 @@ fn one_that_is_ended_before_its_shim_comes_never_runs() {
     let asked = r#"{"at_ms": 1, "grace_ms": 1, "why": "cancelled"}"#;
     std::fs::write(bench.folder_of(&spec).join("ended.json"), asked).unwrap();
     let gone = bench.run(&spec);
-    let How::Exited(exit) = gone.how else { panic!("{gone:?}") };
-    assert_eq!(exit.end, End::NotStarted("it was ended before it started".to_owned()));
+    let SessionEnding::Exited(exit) = gone.how else { panic!("{gone:?}") };
+    assert_eq!(exit.end, AgentEnd::NotStarted("it was ended before it started".to_owned()));
     assert!(!bench.path("ran").exists());
 }
 
@@ -138,8 +140,8 @@ fn a_shim_that_was_killed_while_nobody_watched_is_settled_by_the_next_engine() {
     bench.sessions = None;
     kill(&living.shim);
     bench.restart();
-    let Standing::Gone(gone) = bench.sessions().adopt(&spec.id).unwrap() else { panic!() };
-    assert_eq!(gone.how, How::Lost { why: format!("its shim (process {}) died", living.shim.pid) });
+    let SessionStanding::Gone(gone) = bench.sessions().adopt(&spec.id).unwrap() else { panic!() };
+    assert_eq!(gone.how, SessionEnding::Lost { why: format!("its shim (process {}) died", living.shim.pid) });
     assert!(!living.agent.lives());
     assert_eq!(bench.sessions().end(&spec.id, Duration::ZERO, "again").unwrap().how, gone.how);
     let unknown = SessionId::new("orphan-2").unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sluice_worker::session::{Delivery, Say, SessionId};
+use sluice_worker::session::{SayDelivery, SayRequest, SessionId};
 
 use crate::bench::{Bench, hear};
 
@@ -19,8 +19,8 @@ fn nasty(length: usize) -> String {
     text
 }
 
-fn delivered(brackets: bool, altered: bool, answered: bool) -> Delivery {
-    Delivery::Delivered { brackets, altered, answered }
+fn delivered(brackets: bool, altered: bool, answered: bool) -> SayDelivery {
+    SayDelivery::Delivered { brackets, altered, answered }
 }
 
 /// An agent that reads keys, as all that draw on the whole terminal do, until it has read so many bytes.
@@ -36,7 +36,7 @@ fn a_megabyte_of_everything_reaches_a_program_that_reads_keys() {
         let spec = bench.script("raw", &raw_reader("", text.len() + 1));
         bench.start(&spec);
         hear(&ready);
-        let delivery = bench.sessions().say(&spec.id, &Say::new(&text)).unwrap();
+        let delivery = bench.sessions().say(&spec.id, &SayRequest::new(&text)).unwrap();
         assert_eq!(delivery, delivered(false, false, false));
         hear(&ready);
         assert!(std::fs::read(bench.path("got")).unwrap() == format!("{text}\r").into_bytes(), "the text differs");
@@ -54,7 +54,7 @@ fn a_program_that_asks_for_it_gets_the_text_as_a_paste_that_cannot_end_early() {
     let spec = bench.script("pasted", &raw_reader(ask, expected.len()));
     bench.start(&spec);
     hear(&ready);
-    let delivery = bench.sessions().say(&spec.id, &Say::new(text)).unwrap();
+    let delivery = bench.sessions().say(&spec.id, &SayRequest::new(text)).unwrap();
     assert_eq!(delivery, delivered(true, true, false));
     hear(&ready);
     assert_eq!(std::fs::read_to_string(bench.path("got")).unwrap(), expected);
@@ -69,7 +69,7 @@ fn enter_comes_after_the_text_was_read_as_a_read_of_its_own() {
     let spec = bench.script("reads", text);
     bench.start(&spec);
     hear(&ready);
-    let delivery = bench.sessions().say(&spec.id, &Say::new("fix it")).unwrap();
+    let delivery = bench.sessions().say(&spec.id, &SayRequest::new("fix it")).unwrap();
     assert_eq!(delivery, delivered(false, false, true));
     hear(&ready);
     assert_eq!(std::fs::read_to_string(bench.path("first")).unwrap(), "fix it");
@@ -85,11 +85,11 @@ fn what_is_said_again_under_the_same_name_is_typed_once() {
     bench.start(&spec);
     hear(&ready);
     let sessions = bench.sessions();
-    let first = sessions.say(&spec.id, &Say::new("fix it").once("turn-1")).unwrap();
-    assert!(matches!(first, Delivery::Delivered { .. }), "{first:?}");
+    let first = sessions.say(&spec.id, &SayRequest::new("fix it").once("turn-1")).unwrap();
+    assert!(matches!(first, SayDelivery::Delivered { .. }), "{first:?}");
     hear(&ready);
-    assert_eq!(sessions.say(&spec.id, &Say::new("fix it").once("turn-1")).unwrap(), first);
-    sessions.say(&spec.id, &Say::new("and that").once("turn-2")).unwrap();
+    assert_eq!(sessions.say(&spec.id, &SayRequest::new("fix it").once("turn-1")).unwrap(), first);
+    sessions.say(&spec.id, &SayRequest::new("and that").once("turn-2")).unwrap();
     hear(&ready);
     assert_eq!(std::fs::read_to_string(bench.path("got")).unwrap(), "fix it, and that\n");
 }
@@ -105,13 +105,13 @@ fn a_program_that_reads_lines_gets_control_characters_too() {
     );
     bench.start(&spec);
     hear(&ready);
-    let delivery = bench.sessions().say(&spec.id, &Say::new(&text)).unwrap();
+    let delivery = bench.sessions().say(&spec.id, &SayRequest::new(&text)).unwrap();
     assert_eq!(delivery, delivered(false, false, false));
     hear(&ready);
     assert_eq!(std::fs::read_to_string(bench.path("got")).unwrap(), format!("{text}\n"));
-    let long = bench.sessions().say(&spec.id, &Say::new("x".repeat(5000))).unwrap();
+    let long = bench.sessions().say(&spec.id, &SayRequest::new("x".repeat(5000))).unwrap();
     let reason = "the agent reads lines, and a line can have 4095 bytes: put it in a file".to_owned();
-    assert_eq!(long, Delivery::NotDelivered { reason });
+    assert_eq!(long, SayDelivery::NotDelivered { reason });
 }
 
 #[test]
@@ -122,12 +122,12 @@ fn what_is_not_read_is_taken_back_and_said_to_be_missing() {
     let spec = bench.script("busy", text);
     bench.start(&spec);
     hear(&ready);
-    let impatient = Say { patience: Duration::from_millis(200), ..Say::new("unread") };
+    let impatient = SayRequest { patience: Duration::from_millis(200), ..SayRequest::new("unread") };
     let delivery = bench.sessions().say(&spec.id, &impatient).unwrap();
-    assert_eq!(delivery, Delivery::NotDelivered { reason: "the agent did not read it".to_owned() });
+    assert_eq!(delivery, SayDelivery::NotDelivered { reason: "the agent did not read it".to_owned() });
     std::fs::write(&go, "\n").unwrap();
-    let delivery = bench.sessions().say(&spec.id, &Say::new("two")).unwrap();
-    assert!(matches!(delivery, Delivery::Delivered { .. }), "{delivery:?}");
+    let delivery = bench.sessions().say(&spec.id, &SayRequest::new("two")).unwrap();
+    assert!(matches!(delivery, SayDelivery::Delivered { .. }), "{delivery:?}");
     hear(&ready);
     assert_eq!(std::fs::read_to_string(bench.path("got")).unwrap(), "two\r");
 }
@@ -142,7 +142,7 @@ fn one_that_has_just_started_is_given_time_to_read_keys() {
     hear(&ready);
     let sessions = bench.sessions();
     let delivery = std::thread::scope(|scope| {
-        let patient = Say { ready_within: Duration::from_secs(30), ..Say::new("hello") };
+        let patient = SayRequest { ready_within: Duration::from_secs(30), ..SayRequest::new("hello") };
         let saying = scope.spawn(|| sessions.say(&spec.id, &{ patient }).unwrap());
         std::fs::write(&go, "\n").unwrap();
         saying.join().unwrap()
@@ -161,7 +161,7 @@ fn texts_said_at_once_do_not_mix_and_one_to_an_agent_that_ends_is_answered() {
     hear(&ready);
     let sessions = bench.sessions();
     std::thread::scope(|scope| {
-        let texts = ["a", "b", "c", "d"].map(|letter| Say::new(letter.repeat(1000)));
+        let texts = ["a", "b", "c", "d"].map(|letter| SayRequest::new(letter.repeat(1000)));
         let all: Vec<_> = texts
             .into_iter()
             .map(|text| {
@@ -173,8 +173,8 @@ fn texts_said_at_once_do_not_mix_and_one_to_an_agent_that_ends_is_answered() {
             .collect();
         for one in all {
             let delivery = one.join().unwrap();
-            let too_late = Delivery::NotDelivered { reason: "the agent has ended".to_owned() };
-            assert!(matches!(delivery, Delivery::Delivered { .. }) || delivery == too_late, "{delivery:?}");
+            let too_late = SayDelivery::NotDelivered { reason: "the agent has ended".to_owned() };
+            assert!(matches!(delivery, SayDelivery::Delivered { .. }) || delivery == too_late, "{delivery:?}");
         }
     });
     ended.recv_timeout(crate::bench::LONG).unwrap();
@@ -184,7 +184,7 @@ fn texts_said_at_once_do_not_mix_and_one_to_an_agent_that_ends_is_answered() {
     assert_eq!(pieces, ["a", "b", "c", "d"].map(|letter| letter.repeat(1000)));
     let id = SessionId::new("crowd").unwrap();
     let reason = "the session has ended".to_owned();
-    assert_eq!(sessions.say(&id, &Say::new("late")).unwrap(), Delivery::NotDelivered { reason });
+    assert_eq!(sessions.say(&id, &SayRequest::new("late")).unwrap(), SayDelivery::NotDelivered { reason });
 }
 
 #[test]
@@ -208,5 +208,5 @@ fn a_session_in_a_very_deep_folder_takes_text() {
     let spec = bench.script("deep", &raw_reader("", 3));
     bench.start(&spec);
     hear(&ready);
-    assert_eq!(bench.sessions().say(&spec.id, &Say::new("hi")).unwrap(), delivered(false, false, false));
+    assert_eq!(bench.sessions().say(&spec.id, &SayRequest::new("hi")).unwrap(), delivered(false, false, false));
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use sluice_worker::session::{Cause, Gone, How, Place, Stream, Window};
+use sluice_worker::session::{AgentEndCause, EndedSession, SessionEnding, SessionPlace, SessionStream, SessionWindow};
 use sluice_worker::tmux::{LONGEST_SOCKET, socket_path};
 
 use crate::bench::{Bench, LONG, hear};
@@ -49,8 +49,8 @@ fn names_that_people_chose_are_shown_and_never_run() {
     ];
     for (index, name) in names.iter().enumerate() {
         let mut spec = bench.script(&format!("s{index}"), "read x < never");
-        let window = Window { key: format!("k{index}"), session: name.clone(), name: "worker".to_owned() };
-        spec.place = Place::Terminal { rows: 50, columns: 200, window: Some(window) };
+        let window = SessionWindow { key: format!("k{index}"), session: name.clone(), name: "worker".to_owned() };
+        spec.place = SessionPlace::Terminal { rows: 50, columns: 200, window: Some(window) };
         bench.start(&spec);
     }
     let socket = bench.path("tmux.sock");
@@ -90,7 +90,7 @@ fn what_is_typed_in_the_window_reaches_the_agent_and_its_output_the_window_and_t
     tmux(&["send-keys", "-t", &pane, "Enter"]);
     assert_eq!(hear(&got), b"go on\n");
     ended.recv_timeout(LONG).unwrap();
-    let log = bench.sessions().output_tail(&spec.id, Stream::Output, 1000).unwrap();
+    let log = bench.sessions().output_tail(&spec.id, SessionStream::Output, 1000).unwrap();
     assert!(String::from_utf8_lossy(&log.bytes).contains("I was told: go on"));
 }
 
@@ -141,8 +141,10 @@ fn a_person_attaches_and_closing_the_window_ends_the_agent() {
     }
     assert!(bench.sessions().screen(&spec.id).unwrap().starts_with("here I am"));
     bench.sessions().tmux().unwrap().kill_window(&pane).unwrap();
-    let Gone { how: How::Exited(exit), asked: None } = ended.recv_timeout(LONG).unwrap() else { panic!() };
-    assert_eq!(exit.cause, Cause::TerminalGone);
+    let EndedSession { how: SessionEnding::Exited(exit), asked: None } = ended.recv_timeout(LONG).unwrap() else {
+        panic!()
+    };
+    assert_eq!(exit.cause, AgentEndCause::TerminalGone);
     std::io::Read::read_to_end(&mut stdout, &mut shown).unwrap();
     client.wait().unwrap();
     bench.sessions().tmux().unwrap().kill_window(&pane).unwrap();

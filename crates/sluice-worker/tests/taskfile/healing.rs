@@ -2,27 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sluice_worker::taskfile::{Healed, Scalar, Truth, heal, render};
+use sluice_worker::taskfile::{FrontmatterScalar, FrontmatterTruth, HealedTaskFile, heal, render};
 
-fn truth() -> Truth {
-    let text = |words: &str| Scalar::Text(words.to_owned());
-    Truth {
+fn truth() -> FrontmatterTruth {
+    let text = |words: &str| FrontmatterScalar::Text(words.to_owned());
+    FrontmatterTruth {
         values: BTreeMap::from([
             ("id".to_owned(), text("abc")),
             ("status".to_owned(), text("agent-review")),
-            ("review_round".to_owned(), Scalar::Number(1)),
+            ("review_round".to_owned(), FrontmatterScalar::Number(1)),
             ("summary".to_owned(), text("Brew better coffee")),
-            ("priority".to_owned(), Scalar::Number(3)),
+            ("priority".to_owned(), FrontmatterScalar::Number(3)),
         ]),
         written: BTreeMap::from([
             ("status".to_owned(), BTreeSet::from([text("pending"), text("working")])),
-            ("review_round".to_owned(), BTreeSet::from([Scalar::Number(0)])),
-            ("pr_url".to_owned(), BTreeSet::from([Scalar::Null])),
+            ("review_round".to_owned(), BTreeSet::from([FrontmatterScalar::Number(0)])),
+            ("pr_url".to_owned(), BTreeSet::from([FrontmatterScalar::Null])),
         ]),
     }
 }
 
-fn show(healed: &Healed) -> String {
+fn show(healed: &HealedTaskFile) -> String {
     let mut page = String::from_utf8(healed.bytes.clone()).unwrap();
     for forged in &healed.forged {
         page.push_str(&format!("\n!! {}: {:?}, truly {:?}", forged.key, forged.found, forged.truth));

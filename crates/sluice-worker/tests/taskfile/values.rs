@@ -1,9 +1,9 @@
 //! Values come back as they went in, whatever is in them; other bytes stay as they are.
 
-use sluice_worker::taskfile::{Scalar, TaskFile, Values, render};
+use sluice_worker::taskfile::{FrontmatterScalar, FrontmatterValues, ParsedTaskFile, render};
 
-fn values(pairs: &[(&str, &str)]) -> Values {
-    pairs.iter().map(|(key, value)| ((*key).to_owned(), Scalar::Text((*value).to_owned()))).collect()
+fn values(pairs: &[(&str, &str)]) -> FrontmatterValues {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), FrontmatterScalar::Text((*value).to_owned()))).collect()
 }
 
 #[test]
@@ -24,9 +24,9 @@ fn a_new_file() {
         ("updated_at", "2026-11-15T10:00:01.250Z"),
         ("priority", "high"),
     ]);
-    all.insert("review_round".into(), Scalar::Number(1));
-    all.insert("crash_count".into(), Scalar::Number(0));
-    all.insert("tmux_session".into(), Scalar::Null);
+    all.insert("review_round".into(), FrontmatterScalar::Number(1));
+    all.insert("crash_count".into(), FrontmatterScalar::Number(0));
+    all.insert("tmux_session".into(), FrontmatterScalar::Null);
     let file = render(&all, b"\n## Context\n");
     insta::assert_snapshot!(String::from_utf8(file.clone()).unwrap(), @r#"
     ---
@@ -50,7 +50,7 @@ fn a_new_file() {
 
     ## Context
     "#);
-    let read = TaskFile::parse(&file);
+    let read = ParsedTaskFile::parse(&file);
     for (key, value) in &all {
         assert_eq!(read.value(key).unwrap_or_default(), value.text(), "{key}");
     }
@@ -99,7 +99,7 @@ fn hostile_values_come_back() {
         let file = render(&values(&[("summary", value), ("status", "working")]), b"body");
         let text = String::from_utf8(file.clone()).unwrap();
         assert_eq!(text.lines().count(), 5, "one line each: {value:?}");
-        let read = TaskFile::parse(&file);
+        let read = ParsedTaskFile::parse(&file);
         assert_eq!(read.value("summary").unwrap_or_default(), value, "{text}");
         assert_eq!(read.value("status").as_deref(), Some("working"));
         assert_eq!(read.body(), b"body");
@@ -108,7 +108,7 @@ fn hostile_values_come_back() {
 
 #[test]
 fn what_others_write_is_read_as_far_as_it_is_plain() {
-    let file = TaskFile::parse(
+    let file = ParsedTaskFile::parse(
         b"---\nid: 'it''s'\nsummary: plain words # remark\nbranch: \"a\\u00e9\\ud83e\\udd80\\x41\\n\"\nproject: folded\n  over lines\nstatus: >-\n  in a\n  block\nworkflow: [a, b]\nharness: ~\nworkspace: \"open\npr_url:\ncrash_count: '2'\nreview_round: two\n---\nbody",
     );
     let read = |key: &str| file.value(key);
@@ -123,7 +123,7 @@ fn what_others_write_is_read_as_far_as_it_is_plain() {
 
 #[test]
 fn an_old_task_without_workflow_and_crash_count_loads() {
-    let file = TaskFile::parse(b"---\nid: abc\nstatus: working\nreview_round: 1\n---\n## Handoff\nDONE: x\n");
+    let file = ParsedTaskFile::parse(b"---\nid: abc\nstatus: working\nreview_round: 1\n---\n## Handoff\nDONE: x\n");
     assert_eq!(file.value("workflow"), None);
     assert_eq!(file.number("crash_count"), None);
     assert_eq!(file.value("status").as_deref(), Some("working"));
@@ -151,12 +151,12 @@ fn any_bytes_come_back_byte_for_byte() {
         b"---\nwords\n---\nwords\n",
         b"---\nstatus: a\n...\nbody\n",
     ] {
-        let parsed = TaskFile::parse(bytes);
+        let parsed = ParsedTaskFile::parse(bytes);
         assert_eq!(parsed.bytes(), bytes, "{}", String::from_utf8_lossy(bytes));
     }
     // And at every cut.
     for end in 0..file.len() {
-        assert_eq!(TaskFile::parse(&file[..end]).bytes(), &file[..end]);
+        assert_eq!(ParsedTaskFile::parse(&file[..end]).bytes(), &file[..end]);
     }
 }
 
@@ -178,6 +178,6 @@ fn where_the_body_begins() {
         ("\r\n---\r\nstatus: a\r\n---\r\nbody", "body"),
         ("", ""),
     ] {
-        assert_eq!(TaskFile::parse(file.as_bytes()).body_text(), body, "{file}");
+        assert_eq!(ParsedTaskFile::parse(file.as_bytes()).body_text(), body, "{file}");
     }
 }

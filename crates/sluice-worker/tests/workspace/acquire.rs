@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use sluice_worker::git::{GitError, Repository};
-use sluice_worker::workspace::{Distance, Head, Origin, Pool, Target, WorkspaceName};
+use sluice_worker::workspace::{
+    BranchDistance, RestoreTarget, WorkspaceHead, WorkspaceName, WorkspaceOrigin, WorkspacePool,
+};
 
 use crate::ground::{Ground, binding, name};
 
@@ -21,10 +23,10 @@ fn a_branch_comes_from_here_from_the_remote_or_from_the_base() {
     let main = ground.sh(&ground.repository_folder(), "git rev-parse main");
     let base = ground.sh(&ground.repository_folder(), "git rev-parse base");
     for (workspace, branch, from, origin, commit) in [
-        ("1", "local", None, Origin::Local, &base),
-        ("2", "theirs", None, Origin::Remote, &main),
-        ("3", "new", None, Origin::New, &main),
-        ("4", "newer", Some("base"), Origin::New, &base),
+        ("1", "local", None, WorkspaceOrigin::Local, &base),
+        ("2", "theirs", None, WorkspaceOrigin::Remote, &main),
+        ("3", "new", None, WorkspaceOrigin::New, &main),
+        ("4", "newer", Some("base"), WorkspaceOrigin::New, &base),
     ] {
         let acquired = pool.acquire(&name(workspace), &binding("t", branch), from).unwrap();
         assert_eq!((acquired.origin, &acquired.commit), (origin, commit), "{branch}");
@@ -32,7 +34,7 @@ fn a_branch_comes_from_here_from_the_remote_or_from_the_base() {
         assert_eq!(acquired.folder, pool.root().join(workspace));
     }
     let upstream = pool.status(&name("2")).unwrap().unwrap().upstream;
-    assert_eq!(upstream, Some(Distance { from: "origin/theirs".into(), ahead: 0, behind: 0 }));
+    assert_eq!(upstream, Some(BranchDistance { from: "origin/theirs".into(), ahead: 0, behind: 0 }));
     // The remote's default branch is enough where there is no local one.
     ground.sh(&ground.repository_folder(), "git checkout -q --detach; git branch -qD main");
     assert_eq!(pool.acquire(&name("5"), &binding("t", "five"), None).unwrap().commit, main);
@@ -56,10 +58,10 @@ fn asked_again_it_changes_nothing() {
         ground.sh(&folder, script);
         let before = ground.picture(&folder);
         let again = pool.acquire(&name("1"), &same, None).unwrap();
-        assert_eq!((again.origin, again.kept), (Origin::Bound, None), "{title}");
+        assert_eq!((again.origin, again.kept), (WorkspaceOrigin::Bound, None), "{title}");
         assert_eq!(ground.picture(&folder), before, "{title}");
     }
-    assert_eq!(pool.status(&name("1")).unwrap().unwrap().head, Head::Rebasing("task".to_owned()));
+    assert_eq!(pool.status(&name("1")).unwrap().unwrap().head, WorkspaceHead::Rebasing("task".to_owned()));
     let other = pool.acquire(&name("1"), &binding("t-2", "another"), None).unwrap_err();
     assert_eq!(other.to_string(), "the workspace 1 is bound to `task` of t-1; release it first");
     // TASK.md is excluded, once.
@@ -78,15 +80,15 @@ fn a_branch_that_the_agent_renamed_is_found() {
     ground.sh(&folder, "git branch -m meaningful; echo x > x; git add x; git commit -qm x; echo y > y");
     assert_eq!(pool.branch(&name("1")).unwrap().as_deref(), Some("meaningful"));
     let state = pool.status(&name("1")).unwrap().unwrap();
-    assert_eq!(state.default, Some(Distance { from: "main".into(), ahead: 1, behind: 0 }));
+    assert_eq!(state.default, Some(BranchDistance { from: "main".into(), ahead: 1, behind: 0 }));
     assert!(state.dirty);
     let again = pool.acquire(&name("1"), &binding("t-1", "meaningful"), None).unwrap();
-    assert_eq!(again.origin, Origin::Bound);
+    assert_eq!(again.origin, WorkspaceOrigin::Bound);
     assert_eq!(pool.status(&name("1")).unwrap().unwrap().binding, Some(binding("t-1", "meaningful")));
     assert!(folder.join("y").exists());
     let tree = pool.tree(&name("1")).unwrap();
     assert_eq!((tree.id, tree.changed), (ground.sh(&folder, "git rev-parse HEAD^{tree}"), vec!["y".to_owned()]));
-    assert_eq!(tree.head, Head::Branch("meaningful".into()));
+    assert_eq!(tree.head, WorkspaceHead::Branch("meaningful".into()));
     assert!(matches!(pool.tree(&name("9")).unwrap_err(), GitError::NoWorkspace { .. }));
 }
 
@@ -186,7 +188,7 @@ fn projects_of_hostile_names_and_tasks_have_their_own_places() {
     let names = ["coffee", "Coffee", "../../escape", "a/b", "a\"b'c", "new\nline", "日本", "", "$(touch pwned)", &long];
     let mut roots = BTreeSet::new();
     for (index, project) in names.iter().enumerate() {
-        let pool = Pool::new(ground.repository(), &ground.path("home"), project).unwrap();
+        let pool = WorkspacePool::new(ground.repository(), &ground.path("home"), project).unwrap();
         assert_eq!(pool.root().parent(), Some(ground.path("home/workspaces").as_path()));
         assert!(roots.insert(pool.root().to_owned()), "{project:?} shares a folder");
         let branch = format!("branch-{index}");
@@ -195,8 +197,12 @@ fn projects_of_hostile_names_and_tasks_have_their_own_places() {
         let kept = pool.release(&name("1"), project).unwrap().unwrap();
         assert_eq!(&kept.task, project);
         let restored = ground.path(&format!("restored-{index}"));
-        pool.restore(project, kept.number, &Target::FolderOnBranch(restored.clone(), format!("restored-{index}")))
-            .unwrap();
+        pool.restore(
+            project,
+            kept.number,
+            &RestoreTarget::FolderOnBranch(restored.clone(), format!("restored-{index}")),
+        )
+        .unwrap();
         assert_eq!(ground.sh(&restored, "git branch --show-current; cat x"), format!("restored-{index}\nx"));
     }
     assert_eq!(ground.pool().kept().unwrap().len(), names.len());
@@ -213,24 +219,24 @@ fn what_was_moved_or_removed_by_hand_is_mended() {
     // The link to the repository is gone, or leads nowhere.
     for script in ["rm .git", "echo 'gitdir: /nowhere/worktrees/1' > .git"] {
         ground.sh(&folder, script);
-        assert_eq!(pool.acquire(&name("1"), &same, None).unwrap().origin, Origin::Bound);
+        assert_eq!(pool.acquire(&name("1"), &same, None).unwrap().origin, WorkspaceOrigin::Bound);
         assert_eq!(ground.picture(&folder), before);
     }
     // The home was moved.
     fs::rename(ground.path("home"), ground.path("house")).unwrap();
-    let moved = Pool::new(ground.repository(), &ground.path("house"), "coffee").unwrap();
+    let moved = WorkspacePool::new(ground.repository(), &ground.path("house"), "coffee").unwrap();
     let folder = moved.acquire(&name("1"), &same, None).unwrap().folder;
     assert_eq!(ground.picture(&folder), before);
     // The repository was moved.
     fs::rename(ground.repository_folder(), ground.path("elsewhere")).unwrap();
     let repository = Repository::open(ground.git(), &ground.path("elsewhere"), None).unwrap();
-    let pool = Pool::new(repository, &ground.path("house"), "coffee").unwrap();
-    assert_eq!(pool.acquire(&name("1"), &same, None).unwrap().origin, Origin::Bound);
+    let pool = WorkspacePool::new(repository, &ground.path("house"), "coffee").unwrap();
+    assert_eq!(pool.acquire(&name("1"), &same, None).unwrap().origin, WorkspaceOrigin::Bound);
     assert_eq!(ground.picture(&folder), before);
     // The folder was removed: a new one, and what was staged is kept.
     fs::remove_dir_all(&folder).unwrap();
     let acquired = pool.acquire(&name("1"), &same, None).unwrap();
-    assert_eq!((acquired.origin, acquired.kept.unwrap().task.as_str()), (Origin::Local, "t-1"));
+    assert_eq!((acquired.origin, acquired.kept.unwrap().task.as_str()), (WorkspaceOrigin::Local, "t-1"));
     // Something else is in the way: set aside, not deleted.
     let other = pool.folder(&name("2"));
     fs::create_dir_all(&other).unwrap();

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use sluice_worker::git::{Family, Git, GitError, Repository};
-use sluice_worker::passing::Passing;
-use sluice_worker::workspace::{Pool, Target};
+use sluice_worker::git::{Git, GitError, GitErrorFamily, Repository};
+use sluice_worker::passing::PassingError;
+use sluice_worker::workspace::{RestoreTarget, WorkspacePool};
 
 use crate::ground::{Ground, binding, but_the_first, name};
 
@@ -16,14 +16,14 @@ fn what_is_no_repository_or_has_no_commit_is_refused_with_the_way_out() {
     fs::create_dir(ground.path("plain")).unwrap();
     let error = Repository::open(ground.git(), &ground.path("plain"), None).unwrap_err();
     assert!(matches!(error, GitError::NoRepository { .. }) && error.to_string().contains("git init"), "{error}");
-    assert_eq!(error.family(), Family::Refused);
+    assert_eq!(error.family(), GitErrorFamily::Refused);
     let error = Repository::open(ground.git(), &ground.path("nowhere"), None).unwrap_err();
     assert!(error.to_string().contains("nowhere"), "{error}");
     let error = Repository::open(Git::default().with_program(Path::new("no-such-git")), &ground.path("plain"), None);
     assert!(matches!(error, Err(GitError::NoProgram { .. })));
     ground.sh(&ground.path("plain"), "git init -q -b main .");
     let repository = Repository::open(ground.git(), &ground.path("plain"), None).unwrap();
-    let pool = Pool::new(repository, &ground.path("home"), "empty").unwrap();
+    let pool = WorkspacePool::new(repository, &ground.path("home"), "empty").unwrap();
     let error = pool.acquire(&name("1"), &binding("t", "task"), None).unwrap_err();
     assert!(error.to_string().contains("make a first commit"), "{error}");
 }
@@ -48,12 +48,12 @@ fn a_bare_repository_and_a_folder_inside_one_will_do() {
     let ground = Ground::new();
     ground.sh(&ground.repository_folder(), "git clone -q --bare . ../bare.git; git config user.name x");
     let repository = Repository::open(ground.git(), &ground.path("bare.git"), None).unwrap();
-    let pool = Pool::new(repository, &ground.path("home"), "bare").unwrap();
+    let pool = WorkspacePool::new(repository, &ground.path("home"), "bare").unwrap();
     let folder = pool.acquire(&name("1"), &binding("t", "task"), None).unwrap().folder;
     ground.sh(&folder, "echo x > x");
     let before = ground.picture(&folder);
     let kept = pool.release(&name("1"), "t").unwrap().unwrap();
-    pool.restore("t", kept.number, &Target::Folder(ground.path("restored"))).unwrap();
+    pool.restore("t", kept.number, &RestoreTarget::Folder(ground.path("restored"))).unwrap();
     assert_eq!(ground.picture(&ground.path("restored")), before);
     let inside = Repository::open(ground.git(), &ground.repository_folder().join("dir"), None).unwrap();
     assert_eq!(inside.folder(), ground.repository_folder());
@@ -91,11 +91,11 @@ fn hooks_settings_and_the_environment_of_others_stay_outside() {
     );
     let git = ground.git().with_environment("LANGUAGE", "de").with_environment("LC_ALL", "C");
     let repository = Repository::open(git, &ground.repository_folder(), None).unwrap();
-    let pool = Pool::new(repository, &ground.path("home"), "coffee").unwrap();
+    let pool = WorkspacePool::new(repository, &ground.path("home"), "coffee").unwrap();
     let folder = pool.acquire(&name("1"), &binding("t", "task"), None).unwrap().folder;
     fs::write(folder.join("mixed"), "a\r\nb\n").unwrap();
     let kept = pool.release(&name("1"), "t").unwrap().unwrap();
-    pool.restore("t", kept.number, &Target::Branch("kept".to_owned())).unwrap();
+    pool.restore("t", kept.number, &RestoreTarget::Branch("kept".to_owned())).unwrap();
     assert!(!ground.path("hook-ran").exists());
     assert_eq!(
         ground.sh(&ground.repository_folder(), "git show kept:mixed | od -c | head -1"),
@@ -140,7 +140,7 @@ fn files_that_cannot_be_read_or_never_stand_still_are_not_removed() {
     ground.sh(&folder, "git config filter.restless.clean 'cat; date +%N >> restless-log-of-changes'; echo '*.r filter=restless' > .gitattributes; echo x > x.r; git add .gitattributes x.r; echo y > x.r");
     let error = pool.release(&name("1"), "t").unwrap_err();
     assert!(matches!(error, GitError::Changing { .. }), "{error}");
-    assert_eq!(error.family(), Family::Unavailable);
+    assert_eq!(error.family(), GitErrorFamily::Unavailable);
     assert_eq!(fs::read_to_string(folder.join("x.r")).unwrap(), "y\n");
     ground.sh(&folder, "git config --unset filter.restless.clean");
     assert!(pool.release(&name("1"), "t").unwrap().is_some());
@@ -162,7 +162,7 @@ exec git "$@"
 "#;
     ground.program(&wrapper, &script.replace("LOCK", &lock.display().to_string()));
     let repository = Repository::open(ground.git().with_program(&wrapper), &ground.repository_folder(), None).unwrap();
-    let pool = Pool::new(repository, &ground.path("home"), "coffee").unwrap();
+    let pool = WorkspacePool::new(repository, &ground.path("home"), "coffee").unwrap();
     pool.acquire(&name("1"), &binding("t", "theirs"), None).unwrap();
     assert!(!lock.exists());
     assert_eq!(ground.sh(&pool.folder(&name("1")), "git rev-parse --abbrev-ref '@{upstream}'"), "origin/theirs");
@@ -193,17 +193,17 @@ fn restoring_never_touches_what_is_there() {
     let there = ground.path("there");
     fs::create_dir(&there).unwrap();
     fs::write(there.join("precious"), "").unwrap();
-    assert!(matches!(restore(Target::Folder(there)).unwrap_err(), GitError::FolderThere { .. }));
-    assert!(matches!(restore(Target::Branch("main".into())).unwrap_err(), GitError::BranchThere { .. }));
-    assert!(matches!(restore(Target::Branch("-D".into())).unwrap_err(), GitError::BranchName { .. }));
-    assert!(matches!(pool.restore("t", 99, &Target::Branch("b".into())).unwrap_err(), GitError::NoKeep { .. }));
+    assert!(matches!(restore(RestoreTarget::Folder(there)).unwrap_err(), GitError::FolderThere { .. }));
+    assert!(matches!(restore(RestoreTarget::Branch("main".into())).unwrap_err(), GitError::BranchThere { .. }));
+    assert!(matches!(restore(RestoreTarget::Branch("-D".into())).unwrap_err(), GitError::BranchName { .. }));
+    assert!(matches!(pool.restore("t", 99, &RestoreTarget::Branch("b".into())).unwrap_err(), GitError::NoKeep { .. }));
     // Twice is fine: the keep stays.
     for number in 0..2 {
         let restored =
-            restore(Target::FolderOnBranch(ground.path(&format!("r{number}")), format!("b{number}"))).unwrap();
+            restore(RestoreTarget::FolderOnBranch(ground.path(&format!("r{number}")), format!("b{number}"))).unwrap();
         assert_eq!(ground.sh(&restored.folder.unwrap(), "git status --short"), " M a.txt\n D dir/b.txt\n?? x");
     }
-    let restored = restore(Target::Branch("all".into())).unwrap();
+    let restored = restore(RestoreTarget::Branch("all".into())).unwrap();
     assert_eq!(
         ground.sh(&ground.repository_folder(), "git show --format=%s --name-status all"),
         "Work kept for t\n\nM\ta.txt\nD\tdir/b.txt\nA\tx"
@@ -222,7 +222,7 @@ fn a_repository_with_longer_ids_will_do_and_a_pool_may_lie_anywhere() {
          echo a > a; echo b > b; git add -A; git commit -qm start",
     );
     let repository = Repository::open(ground.git(), &folder, None).unwrap();
-    let pool = Pool::at(repository, &ground.path("runs")).unwrap();
+    let pool = WorkspacePool::at(repository, &ground.path("runs")).unwrap();
     let run = name("0192f0c8-3b1e-7c3a-9d55-1f2e3d4c5b6a");
     let folder = pool.acquire(&run, &binding("r", "sluice/run-1"), None).unwrap().folder;
     ground.sh(
@@ -231,7 +231,7 @@ fn a_repository_with_longer_ids_will_do_and_a_pool_may_lie_anywhere() {
     );
     let before = ground.picture(&folder);
     let kept = pool.destroy(&run, "r").unwrap().unwrap();
-    pool.restore("r", kept.number, &Target::Folder(ground.path("restored"))).unwrap();
+    pool.restore("r", kept.number, &RestoreTarget::Folder(ground.path("restored"))).unwrap();
     assert_eq!(ground.picture(&ground.path("restored")), before);
 }
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use sluice_worker::forge::{Forge, Proposal, PullRequestState};
+use sluice_worker::forge::{Forge, PullRequestProposal, PullRequestState};
 use sluice_worker::git::GitError;
-use sluice_worker::merge::{How, Pushed, Request, merge};
+use sluice_worker::merge::{MergeMethod, MergePush, MergeRequest, merge};
 
 use crate::ground::Ground;
 
@@ -106,7 +106,7 @@ fn a_pull_request_is_made_once_and_hostile_text_is_just_text() {
     let repository = fake.ground.repository();
     let title = "--repo=evil \"quo'tes\" $(touch pwned) `id`; 日本\nsecond line";
     let body = format!("--body\n$(touch pwned)\n{}", "x".repeat(1_000_000));
-    let proposal = Proposal { title, body: &body, branch: "task", base: None };
+    let proposal = PullRequestProposal { title, body: &body, branch: "task", base: None };
     let error = fake.forge().create(&repository, &proposal).unwrap_err().to_string();
     assert_eq!(error, "`gh` could not make a pull request: HTTP 401: Bad credentials; look at `gh auth status`");
     fs::write(fake.folder.join("created"), "Creating pull request\nhttps://forge/7\n").unwrap();
@@ -125,7 +125,7 @@ fn a_pull_request_is_made_once_and_hostile_text_is_just_text() {
     fake.listed("OPEN", &fake.tip());
     assert_eq!(fake.forge().create(&repository, &proposal).unwrap().url, "https://forge/1");
     assert_eq!(fake.asked().matches("[create]").count(), asked.matches("[create]").count());
-    let none = Proposal { branch: "none", ..proposal };
+    let none = PullRequestProposal { branch: "none", ..proposal };
     assert!(matches!(fake.forge().create(&repository, &none).unwrap_err(), GitError::NoBranch { .. }));
 }
 
@@ -147,13 +147,13 @@ fn a_merged_pull_request_is_a_merge() {
     let fake = Fake::new();
     let repository = fake.ground.repository();
     let forge = fake.forge();
-    let request = Request { branch: "task", forge: Some(&forge), ..Request::default() };
+    let request = MergeRequest { branch: "task", forge: Some(&forge), ..MergeRequest::default() };
     // Squashed on the remote: no commit of the branch is in the default branch.
     fake.ground.sh(&fake.ground.path(""), "git clone -q remote.git theirs; cd theirs; git config user.name t; git config user.email t@t; echo x > x; git add x; git commit -qm squashed; git push -q origin main");
     fake.listed("MERGED", &fake.tip());
     let merged = merge(&repository, &request).unwrap();
-    assert!(matches!(&merged.how, How::PullRequest(found) if found.url == "https://forge/1"), "{merged:?}");
-    assert_eq!(merged.pushed, Pushed::Done);
+    assert!(matches!(&merged.how, MergeMethod::PullRequest(found) if found.url == "https://forge/1"), "{merged:?}");
+    assert_eq!(merged.pushed, MergePush::Done);
     assert_eq!(fake.ground.sh(&fake.ground.repository_folder(), "git log --format=%s main"), "squashed\nstart");
     // The branch has a commit that the pull request had not: somebody must say what becomes of it.
     fake.ground.sh(
@@ -162,8 +162,8 @@ fn a_merged_pull_request_is_a_merge() {
     );
     let error = merge(&repository, &request).unwrap_err().to_string();
     assert!(error.starts_with("the pull request https://forge/1 was merged without "), "{error}");
-    let merged = merge(&repository, &Request { local: true, ..request }).unwrap();
-    assert_eq!((merged.how, merged.pushed), (How::MergeCommit, Pushed::Done));
+    let merged = merge(&repository, &MergeRequest { local: true, ..request }).unwrap();
+    assert_eq!((merged.how, merged.pushed), (MergeMethod::MergeCommit, MergePush::Done));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_pull_request_that_is_not_merged_here_is_never_bypassed() {
         ("no JSON".to_owned(), known, "`gh pr list` gave an answer that cannot be understood"),
     ] {
         fake.list(&list);
-        let request = Request { branch: "task", forge: Some(&forge), pull_request, ..Request::default() };
+        let request = MergeRequest { branch: "task", forge: Some(&forge), pull_request, ..MergeRequest::default() };
         let error = merge(&repository, &request).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{list}: {error}");
         said.push(error);
@@ -201,10 +201,10 @@ fn a_pull_request_that_is_not_merged_here_is_never_bypassed() {
     ] {
         assert!(said.iter().any(|error| page.contains(&format!("Merge not allowed: {error}\n"))), "{page}");
     }
-    let request = Request { branch: "task", pull_request: known, ..Request::default() };
+    let request = MergeRequest { branch: "task", pull_request: known, ..MergeRequest::default() };
     assert!(matches!(merge(&repository, &request).unwrap_err(), GitError::NoForge));
     assert_eq!(fake.ground.sh(&fake.ground.repository_folder(), "git for-each-ref"), before);
-    merge(&repository, &Request { local: true, ..request }).unwrap();
+    merge(&repository, &MergeRequest { local: true, ..request }).unwrap();
 }
 
 #[test]
@@ -212,11 +212,11 @@ fn a_forge_that_fails_is_noted_and_local_does_not_ask() {
     let fake = Fake::new();
     let forge = fake.forge();
     fs::remove_file(fake.folder.join("list")).unwrap();
-    let local = Request { branch: "task", local: true, forge: Some(&forge), ..Request::default() };
-    assert_eq!(merge(&fake.ground.repository(), &local).unwrap().pushed, Pushed::Done);
+    let local = MergeRequest { branch: "task", local: true, forge: Some(&forge), ..MergeRequest::default() };
+    assert_eq!(merge(&fake.ground.repository(), &local).unwrap().pushed, MergePush::Done);
     assert_eq!(fake.asked(), "");
-    let merged = merge(&fake.ground.repository(), &Request { local: false, ..local }).unwrap();
-    assert_eq!((merged.how, merged.pushed), (How::Already, Pushed::Done));
+    let merged = merge(&fake.ground.repository(), &MergeRequest { local: false, ..local }).unwrap();
+    assert_eq!((merged.how, merged.pushed), (MergeMethod::Already, MergePush::Done));
     assert!(
         merged.notes[0].starts_with("no pull request could be looked for: `gh` could not list"),
         "{:?}",

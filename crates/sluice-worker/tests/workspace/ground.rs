@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sluice_worker::git::{Git, Repository};
-use sluice_worker::workspace::{Binding, Pool, WorkspaceName};
+use sluice_worker::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 use tempfile::TempDir;
 
 /// What the repository of every test starts with.
@@ -58,8 +58,8 @@ impl Ground {
         Repository::open(self.git(), &self.repository_folder(), None).unwrap()
     }
 
-    pub(crate) fn pool(&self) -> Pool {
-        Pool::new(self.repository(), &self.path("home"), "coffee").unwrap()
+    pub(crate) fn pool(&self) -> WorkspacePool {
+        WorkspacePool::new(self.repository(), &self.path("home"), "coffee").unwrap()
     }
 
     /// A script as an agent would run it; what it prints.
@@ -133,6 +133,6 @@ pub(crate) fn but_the_first(it: &WorkspaceName) -> Option<()> {
     (*it != name("1")).then_some(())
 }
 
-pub(crate) fn binding(task: &str, branch: &str) -> Binding {
-    Binding { task: task.to_owned(), branch: branch.to_owned() }
+pub(crate) fn binding(task: &str, branch: &str) -> WorkspaceBinding {
+    WorkspaceBinding { task: task.to_owned(), branch: branch.to_owned() }
 }

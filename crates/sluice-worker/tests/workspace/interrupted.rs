@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use sluice_worker::git::{GitError, Repository};
-use sluice_worker::workspace::{Pool, Target};
+use sluice_worker::workspace::{RestoreTarget, WorkspacePool};
 
 use crate::ground::{Ground, binding, name};
 
@@ -23,19 +23,19 @@ echo ours > a.txt; git commit -qam ours; ! git merge -q other
 echo staged > staged; git add staged; echo more >> staged; rm dir/b.txt; mkdir new; echo n > new/n; ln -s n new/link
 "#;
 
-fn dying_pool(ground: &Ground, calls: usize) -> Pool {
+fn dying_pool(ground: &Ground, calls: usize) -> WorkspacePool {
     let here = ground.path("");
     fs::write(here.join("left"), "1000").unwrap();
     ground.program(&here.join("git"), &DYING.replace("HERE", here.to_str().unwrap()));
     let git = ground.git().with_program(&here.join("git"));
     let repository = Repository::open(git, &ground.repository_folder(), None).unwrap();
-    let pool = Pool::new(repository, &ground.path("home"), "coffee").unwrap();
+    let pool = WorkspacePool::new(repository, &ground.path("home"), "coffee").unwrap();
     fs::write(here.join("left"), calls.to_string()).unwrap();
     pool
 }
 
 /// Breaks off after each number of calls, does it again, and looks at what is there then.
-fn at_every_call(act: impl Fn(&Pool) -> Result<(), GitError>, check: impl Fn(&Ground, &Pool, &Path)) {
+fn at_every_call(act: impl Fn(&WorkspacePool) -> Result<(), GitError>, check: impl Fn(&Ground, &WorkspacePool, &Path)) {
     for calls in 0.. {
         let ground = Ground::new();
         let pool = ground.pool();
@@ -45,7 +45,7 @@ fn at_every_call(act: impl Fn(&Pool) -> Result<(), GitError>, check: impl Fn(&Gr
         let done = act(&dying_pool(&ground, calls));
         act(&pool).unwrap_or_else(|error| panic!("after {calls} calls: {error}"));
         // The first keep has everything: nothing was removed before it stood.
-        pool.restore("t-1", 1, &Target::Folder(ground.path("restored"))).unwrap();
+        pool.restore("t-1", 1, &RestoreTarget::Folder(ground.path("restored"))).unwrap();
         assert!(ground.picture(&ground.path("restored")) == before, "after {calls} calls");
         check(&ground, &pool, &folder);
         if done.is_ok() {

@@ -1,6 +1,6 @@
 //! What an agent does outside its workspace is seen, and what it does inside is not taken for it.
 
-use sluice_worker::leak::Snapshot;
+use sluice_worker::leak::CheckoutSnapshot;
 
 use crate::ground::{Ground, binding, name};
 
@@ -27,14 +27,14 @@ fn what_changes_in_the_main_checkout_is_told() {
         let ground = Ground::new();
         ground.sh(&ground.repository_folder(), "echo dirty > dirty");
         let repository = ground.repository();
-        let before = Snapshot::take(&repository);
+        let before = CheckoutSnapshot::take(&repository);
         ground.sh(&ground.repository_folder(), script);
-        assert_eq!(before.difference(&Snapshot::take(&repository)).join("|"), expected, "{script}");
+        assert_eq!(before.difference(&CheckoutSnapshot::take(&repository)).join("|"), expected, "{script}");
     }
     let ground = Ground::new();
-    let before = Snapshot::take(&ground.repository());
+    let before = CheckoutSnapshot::take(&ground.repository());
     ground.sh(&ground.repository_folder(), "echo x >> a.txt; git commit -qam x");
-    let found = before.difference(&Snapshot::take(&ground.repository()));
+    let found = before.difference(&CheckoutSnapshot::take(&ground.repository()));
     assert_eq!(found.len(), 1);
     assert!(found[0].starts_with("HEAD of the main checkout went from "), "{found:?}");
 }
@@ -44,13 +44,13 @@ fn work_in_a_workspace_is_no_leak_and_nothing_ever_fails() {
     let ground = Ground::new();
     let pool = ground.pool();
     let repository = ground.repository();
-    let before = Snapshot::take(&repository);
+    let before = CheckoutSnapshot::take(&repository);
     let folder = pool.acquire(&name("1"), &binding("t", "task"), None).unwrap().folder;
     ground.sh(&folder, "echo x > x; git add x; git commit -qm x; echo y > y");
     pool.release(&name("1"), "t").unwrap();
-    assert_eq!(before.difference(&Snapshot::take(&repository)), [""; 0]);
+    assert_eq!(before.difference(&CheckoutSnapshot::take(&repository)), [""; 0]);
     std::fs::remove_dir_all(ground.repository_folder()).unwrap();
-    let after = Snapshot::take(&repository);
+    let after = CheckoutSnapshot::take(&repository);
     assert_eq!(after.difference(&after), [""; 0]);
     // What cannot be looked at says nothing about who wrote there.
     assert_eq!(before.difference(&after), [""; 0]);

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use sluice_worker::git::{GitError, Gone, Repository};
-use sluice_worker::merge::{How, Merged, Pushed, Request, Strategy, left, merge};
+use sluice_worker::git::{GitError, RemoteBranchDeletion, Repository};
+use sluice_worker::merge::{CompletedMerge, MergeMethod, MergePush, MergeRequest, MergeStrategy, left, merge};
 
 use crate::ground::Ground;
 
@@ -13,8 +13,8 @@ const BRANCH: &str = "git worktree add -q ../made -b task; cd ../made; echo x > 
 const DIVERGE: &str = "echo main > on-main; git add on-main; git commit -qm main";
 const REMOTE: &str = "git clone -q --bare . ../remote.git; git remote add origin ../remote.git; git fetch -q";
 
-fn request(strategy: Strategy, local: bool) -> Request<'static> {
-    Request { branch: "task", strategy, local, ..Request::default() }
+fn request(strategy: MergeStrategy, local: bool) -> MergeRequest<'static> {
+    MergeRequest { branch: "task", strategy, local, ..MergeRequest::default() }
 }
 
 fn log(ground: &Ground) -> String {
@@ -24,12 +24,12 @@ fn log(ground: &Ground) -> String {
 #[test]
 fn every_strategy_on_every_shape() {
     for (diverged, strategy, how, expected) in [
-        (false, Strategy::Auto, Some(How::FastForward), "x\nstart"),
-        (false, Strategy::FastForward, Some(How::FastForward), "x\nstart"),
-        (false, Strategy::MergeCommit, Some(How::MergeCommit), "Merge branch 'task'\nx\nstart"),
-        (true, Strategy::Auto, Some(How::MergeCommit), "Merge branch 'task'\nmain\nx\nstart"),
-        (true, Strategy::FastForward, None, "main\nstart"),
-        (true, Strategy::MergeCommit, Some(How::MergeCommit), "Merge branch 'task'\nmain\nx\nstart"),
+        (false, MergeStrategy::Auto, Some(MergeMethod::FastForward), "x\nstart"),
+        (false, MergeStrategy::FastForward, Some(MergeMethod::FastForward), "x\nstart"),
+        (false, MergeStrategy::MergeCommit, Some(MergeMethod::MergeCommit), "Merge branch 'task'\nx\nstart"),
+        (true, MergeStrategy::Auto, Some(MergeMethod::MergeCommit), "Merge branch 'task'\nmain\nx\nstart"),
+        (true, MergeStrategy::FastForward, None, "main\nstart"),
+        (true, MergeStrategy::MergeCommit, Some(MergeMethod::MergeCommit), "Merge branch 'task'\nmain\nx\nstart"),
     ] {
         for elsewhere in [false, true] {
             let ground = Ground::new();
@@ -46,7 +46,7 @@ fn every_strategy_on_every_shape() {
             let title = format!("{strategy:?} diverged: {diverged} elsewhere: {elsewhere}");
             match (merged, &how) {
                 (Ok(merged), Some(how)) => {
-                    assert_eq!((&merged.how, &merged.pushed), (how, &Pushed::NoRemote), "{title}")
+                    assert_eq!((&merged.how, &merged.pushed), (how, &MergePush::NoRemote), "{title}")
                 }
                 (Err(error), None) => assert!(matches!(error, GitError::NotFastForward { .. }), "{title}: {error}"),
                 (merged, _) => panic!("{title}: {merged:?}"),
@@ -64,7 +64,7 @@ fn every_strategy_on_every_shape() {
             }
             if how.is_some() {
                 let again = merge(&ground.repository(), &request(strategy, false)).unwrap();
-                assert_eq!((again.how, again.notes), (How::Already, Vec::new()), "{title}");
+                assert_eq!((again.how, again.notes), (MergeMethod::Already, Vec::new()), "{title}");
             }
         }
     }
@@ -78,7 +78,7 @@ fn a_checkout_with_changes_is_a_refusal() {
         let ground = Ground::new();
         ground.sh(&ground.repository_folder(), &format!("{BRANCH}; {script}"));
         let before = ground.picture(&ground.repository_folder());
-        let error = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap_err();
+        let error = merge(&ground.repository(), &request(MergeStrategy::Auto, false)).unwrap_err();
         let folder = ground.repository_folder();
         let expected = format!(
             "`main` is checked out in {} with changes ({named}); commit or stash them, then merge again",
@@ -90,7 +90,7 @@ fn a_checkout_with_changes_is_a_refusal() {
     // An untracked file that the merge would overwrite.
     let ground = Ground::new();
     ground.sh(&ground.repository_folder(), &format!("{BRANCH}; echo mine > x"));
-    let error = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap_err();
+    let error = merge(&ground.repository(), &request(MergeStrategy::Auto, false)).unwrap_err();
     // What git does not know is neither committed with the rest nor stashed.
     assert!(error.to_string().contains("(x in the way); move or rename what is in the way, then"), "{error}");
     let page = include_str!("../../../../docs/refusals/checkout_changed.md");
@@ -106,13 +106,13 @@ fn a_conflict_is_a_refusal_that_names_the_files() {
     let folder = ground.repository_folder();
     ground.sh(&folder, "git checkout -q -b task; echo t > a.txt; echo t > \"$(printf 'new\\nline')\"; echo same > s; git add -A; git commit -qm t; git checkout -q main; echo m > a.txt; echo m > \"$(printf 'new\\nline')\"; git add -A; git commit -qm m");
     let before = ground.picture(&folder);
-    let error = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap_err();
+    let error = merge(&ground.repository(), &request(MergeStrategy::Auto, false)).unwrap_err();
     assert_eq!(
         error.to_string(),
         "`task` and `main` conflict in a.txt, \"new\\012line\"; merge `main` into `task` in its workspace, then merge again"
     );
     assert_eq!(ground.picture(&folder), before);
-    let error = merge(&ground.repository(), &Request { branch: "none", ..Request::default() }).unwrap_err();
+    let error = merge(&ground.repository(), &MergeRequest { branch: "none", ..MergeRequest::default() }).unwrap_err();
     assert_eq!(error.to_string(), "there is no branch `none`; look at `git branch --all`");
 }
 
@@ -122,19 +122,24 @@ fn the_merge_is_pushed_and_a_push_that_fails_leaves_it() {
     let folder = ground.repository_folder();
     ground.sh(&folder, &format!("{REMOTE}; {BRANCH}"));
     ground.sh(&folder, "git remote set-url origin ../nowhere.git");
-    let merged = merge(&ground.repository(), &request(Strategy::Auto, true)).unwrap();
-    assert!(matches!(merged, Merged { how: How::FastForward, pushed: Pushed::Failed(_), .. }), "{merged:?}");
-    let merged = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap();
-    let Merged { how: How::Already, pushed: Pushed::Failed(reason), .. } = merged else { panic!("{merged:?}") };
+    let merged = merge(&ground.repository(), &request(MergeStrategy::Auto, true)).unwrap();
+    assert!(
+        matches!(merged, CompletedMerge { how: MergeMethod::FastForward, pushed: MergePush::Failed(_), .. }),
+        "{merged:?}"
+    );
+    let merged = merge(&ground.repository(), &request(MergeStrategy::Auto, false)).unwrap();
+    let CompletedMerge { how: MergeMethod::Already, pushed: MergePush::Failed(reason), .. } = merged else {
+        panic!("{merged:?}")
+    };
     assert!(reason.contains("`origin` did not take `main`") && reason.contains("nowhere.git"), "{reason}");
     assert_eq!(log(&ground), "x\nstart");
     // A remote that refuses, then one that takes it.
     ground.sh(&folder, "git remote set-url origin ../remote.git; printf '#!/bin/sh\necho no entry >&2; exit 1\n' > ../remote.git/hooks/pre-receive; chmod +x ../remote.git/hooks/pre-receive");
-    let merged = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap();
-    assert!(matches!(&merged.pushed, Pushed::Failed(reason) if reason.contains("no entry")), "{merged:?}");
+    let merged = merge(&ground.repository(), &request(MergeStrategy::Auto, false)).unwrap();
+    assert!(matches!(&merged.pushed, MergePush::Failed(reason) if reason.contains("no entry")), "{merged:?}");
     fs::remove_file(ground.path("remote.git/hooks/pre-receive")).unwrap();
-    let merged = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap();
-    assert_eq!((merged.how, merged.pushed), (How::Already, Pushed::Done));
+    let merged = merge(&ground.repository(), &request(MergeStrategy::Auto, false)).unwrap();
+    assert_eq!((merged.how, merged.pushed), (MergeMethod::Already, MergePush::Done));
     assert_eq!(ground.sh(&ground.path("remote.git"), "git log --format=%s main"), "x\nstart");
 }
 
@@ -144,8 +149,8 @@ fn what_the_remote_has_beyond_comes_in_first() {
     let folder = ground.repository_folder();
     ground.sh(&folder, &format!("{REMOTE}; {BRANCH}"));
     ground.sh(&ground.path(""), "git clone -q remote.git theirs; cd theirs; git config user.name t; git config user.email t@t; echo t > theirs; git add theirs; git commit -qm theirs; git push -q origin main");
-    let merged = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap();
-    assert_eq!((merged.how, merged.pushed), (How::MergeCommit, Pushed::Done));
+    let merged = merge(&ground.repository(), &request(MergeStrategy::Auto, false)).unwrap();
+    assert_eq!((merged.how, merged.pushed), (MergeMethod::MergeCommit, MergePush::Done));
     assert_eq!(ground.sh(&folder, "git rev-parse main"), ground.sh(&ground.path("remote.git"), "git rev-parse main"));
     assert!(folder.join("theirs").exists() && folder.join("x").exists());
     // Merged by someone else on the remote: known after a look, and the local branch follows.
@@ -154,8 +159,8 @@ fn what_the_remote_has_beyond_comes_in_first() {
         &ground.path("theirs"),
         "git pull -q; git merge -q --no-ff -m merged origin/other; git push -q origin main",
     );
-    let merged = merge(&ground.repository(), &Request { branch: "other", ..Request::default() }).unwrap();
-    assert_eq!((merged.how, merged.pushed), (How::Already, Pushed::Done));
+    let merged = merge(&ground.repository(), &MergeRequest { branch: "other", ..MergeRequest::default() }).unwrap();
+    assert_eq!((merged.how, merged.pushed), (MergeMethod::Already, MergePush::Done));
     assert_eq!(ground.sh(&folder, "git log -1 --format=%s main"), "merged");
 }
 
@@ -166,7 +171,10 @@ fn branches_on_the_remote_are_deleted_only_if_all_of_them_is_merged() {
     ground.sh(&folder, BRANCH);
     assert!(matches!(ground.repository().push_branch("task").unwrap_err(), GitError::NoRemote));
     let tip = ground.sh(&folder, "git rev-parse task");
-    assert_eq!(ground.repository().delete_remote_branch("task", "t", Some(&tip)).unwrap(), Gone::NotThere);
+    assert_eq!(
+        ground.repository().delete_remote_branch("task", "t", Some(&tip)).unwrap(),
+        RemoteBranchDeletion::NotThere
+    );
     ground
         .sh(&folder, "git init -q --bare ../remote.git; git remote add origin ../remote.git; git push -q origin main");
     let repository = ground.repository();
@@ -175,18 +183,18 @@ fn branches_on_the_remote_are_deleted_only_if_all_of_them_is_merged() {
     }
     assert_eq!(ground.sh(&folder, "git rev-parse --abbrev-ref 'task@{upstream}'"), "origin/task");
     // Not merged at all, then only here, then there by a pull request that squashed it, then in the default branch.
-    let stays = |tip: &str| Gone::Stays { remote: "origin".to_owned(), tip: tip.to_owned() };
+    let stays = |tip: &str| RemoteBranchDeletion::Stays { remote: "origin".to_owned(), tip: tip.to_owned() };
     for merged in [None, Some(tip.as_str())] {
         assert_eq!(repository.delete_remote_branch("task", "t", merged).unwrap(), stays(&tip));
     }
     ground.sh(&ground.path(""), "git clone -q -b main remote.git forge; cd forge; git config user.name t; git config user.email t@t; git merge -q --squash origin/task; git commit -qm squashed; echo y > y; git add y; git commit -qm y; git push -q origin main");
     assert_eq!(repository.delete_remote_branch("task", "t", None).unwrap(), stays(&tip));
-    assert_eq!(repository.delete_remote_branch("task", "t", Some(&tip)).unwrap(), Gone::Deleted);
-    assert_eq!(repository.delete_remote_branch("task", "t", Some(&tip)).unwrap(), Gone::NotThere);
+    assert_eq!(repository.delete_remote_branch("task", "t", Some(&tip)).unwrap(), RemoteBranchDeletion::Deleted);
+    assert_eq!(repository.delete_remote_branch("task", "t", Some(&tip)).unwrap(), RemoteBranchDeletion::NotThere);
     assert!(matches!(repository.delete_remote_branch("main", "t", None).unwrap_err(), GitError::DefaultBranch { .. }));
     repository.push_branch("task").unwrap();
     ground.sh(&folder, "git pull -q --ff-only origin main; git merge -q -m merged task; git push -q origin main");
-    assert_eq!(repository.delete_remote_branch("task", "t", None).unwrap(), Gone::Deleted);
+    assert_eq!(repository.delete_remote_branch("task", "t", None).unwrap(), RemoteBranchDeletion::Deleted);
     assert!(matches!(repository.push_branch("none").unwrap_err(), GitError::NoBranch { .. }));
     // Someone else pushed to it: that stays.
     repository.push_branch("task").unwrap();
@@ -212,14 +220,14 @@ fn a_branch_without_a_commit_of_its_own_is_not_merged() {
         "git config core.logAllRefUpdates false; rm -r .git/logs",
     ] {
         ground.sh(&folder, script);
-        let error = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap_err();
+        let error = merge(&ground.repository(), &request(MergeStrategy::Auto, false)).unwrap_err();
         assert!(matches!(error, GitError::NothingToMerge { .. }), "{script}: {error}");
         let page = include_str!("../../../../docs/refusals/nothing_to_merge.md");
         assert!(page.contains(&format!("Merge not allowed: {error}\n")), "{error}");
     }
     // Merged by hand, with a merge commit: that can be seen.
     ground.sh(&folder, &format!("git branch -d task; {BRANCH}; git merge -q --no-ff -m by-hand task"));
-    assert_eq!(merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap().how, How::Already);
+    assert_eq!(merge(&ground.repository(), &request(MergeStrategy::Auto, false)).unwrap().how, MergeMethod::Already);
 }
 
 #[test]
@@ -232,7 +240,7 @@ fn exactly_the_commit_that_was_asked_for_is_merged() {
         &folder,
         "git checkout -q task; echo later > later; git add later; git commit -qm later; git checkout -q main",
     );
-    let asked = Request { commit: Some(&judged), ..request(Strategy::Auto, false) };
+    let asked = MergeRequest { commit: Some(&judged), ..request(MergeStrategy::Auto, false) };
     let merged = merge(&ground.repository(), &asked).unwrap();
     assert_eq!((merged.work.clone(), merged.commit), (Some(judged.clone()), judged));
     let left = left(&ground.repository(), "task", merged.work.as_deref().unwrap_or_default()).unwrap();
@@ -249,7 +257,7 @@ fn two_merges_at_once_both_stand() {
     std::thread::scope(|scope| {
         let one = |branch: &'static str| {
             let repository = &repository;
-            scope.spawn(move || merge(repository, &Request { branch, ..Request::default() }))
+            scope.spawn(move || merge(repository, &MergeRequest { branch, ..MergeRequest::default() }))
         };
         for thread in [one("task-1"), one("task-2"), one("task-3")] {
             thread.join().unwrap().unwrap();
@@ -265,7 +273,7 @@ fn nothing_in_the_repositorys_own_configuration_decides_what_a_merge_makes() {
     let both = "printf '*.txt merge=own\n*.bin merge=union\n' > .gitattributes; printf 'a\n' > list.bin";
     ground.sh(&folder, &format!("{both}; git add -A; git commit -qm both; git checkout -q -b task; sed -i s/one/ONE/ a.txt; echo t >> list.bin; git commit -qam t; git checkout -q main; sed -i s/three/THREE/ a.txt; echo m >> list.bin; git commit -qam m"));
     ground.sh(&folder, "git config merge.own.driver 'echo evil > %A'; git config merge.default own; echo '* merge=own' > .git/info/attributes");
-    for strategy in [Strategy::Squash, Strategy::Rebase, Strategy::MergeCommit] {
+    for strategy in [MergeStrategy::Squash, MergeStrategy::Rebase, MergeStrategy::MergeCommit] {
         let start = ground.sh(&folder, "git rev-parse main");
         let done = merge(&ground.repository(), &request(strategy, false)).unwrap();
         assert_eq!(ground.sh(&folder, "git cat-file -p main:a.txt"), "ONE\ntwo\nTHREE", "{strategy:?}");
@@ -276,7 +284,7 @@ fn nothing_in_the_repositorys_own_configuration_decides_what_a_merge_makes() {
     }
     // The person's own configuration counts, also where the repository has another driver of the same name.
     ground.sh(&folder, "git config --global merge.own.driver 'echo person > %A'");
-    let done = merge(&ground.repository(), &request(Strategy::MergeCommit, false)).unwrap();
+    let done = merge(&ground.repository(), &request(MergeStrategy::MergeCommit, false)).unwrap();
     assert_eq!(ground.sh(&folder, "git cat-file -p main:a.txt"), "person");
     assert_eq!(done.notes, Vec::<String>::new());
 }
@@ -296,7 +304,7 @@ fn a_partial_and_a_shallow_clone_are_merged_too() {
             ),
         );
         let repository = Repository::open(ground.git(), &clone, None).unwrap();
-        merge(&repository, &Request { branch: "task", local: true, ..Request::default() }).unwrap();
+        merge(&repository, &MergeRequest { branch: "task", local: true, ..MergeRequest::default() }).unwrap();
         assert_eq!(ground.sh(&clone, "git cat-file -p main:a.txt"), "ONE\ntwo\nTHREE", "{how}");
     }
 }

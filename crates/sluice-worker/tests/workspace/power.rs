@@ -5,8 +5,8 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sluice_worker::git::{GitError, Repository};
-use sluice_worker::merge::{How, Request, make_good, merge};
-use sluice_worker::passing::Passing;
+use sluice_worker::merge::{MergeMethod, MergeRequest, make_good, merge};
+use sluice_worker::passing::PassingError;
 
 use crate::ground::Ground;
 
@@ -43,8 +43,8 @@ fn half_written_files_are_put_back_and_the_users_are_not_touched() {
     let left =
         ground.sh(&folder, "cd .git; ls index.lock HEAD.lock sluice-index* sluice/merge.json 2>/dev/null || true");
     assert_eq!(left, "");
-    let request = Request { branch: "task", ..Request::default() };
-    assert_eq!(merge(&ground.repository(), &request).unwrap().how, How::FastForward);
+    let request = MergeRequest { branch: "task", ..MergeRequest::default() };
+    assert_eq!(merge(&ground.repository(), &request).unwrap().how, MergeMethod::FastForward);
     assert_eq!(
         ground.sh(&folder, "git status --porcelain; git rev-parse main"),
         ground.sh(&folder, "git rev-parse task")
@@ -153,12 +153,12 @@ fn a_disk_that_is_full_blames_nobody() {
     let wrapper = ground.path("git");
     ground.program(&wrapper, &format!("#!/bin/sh\ncase \"$*\" in *read-tree*) {full} ;; esac\nexec git \"$@\"\n"));
     let repository = Repository::open(ground.git().with_program(&wrapper), &folder, None).unwrap();
-    let error = merge(&repository, &Request { branch: "task", ..Request::default() }).unwrap_err();
+    let error = merge(&repository, &MergeRequest { branch: "task", ..MergeRequest::default() }).unwrap_err();
     assert!(error.is_passing() && error.to_string().contains("unable to write file large"), "{error}");
     make_good(&ground.repository()).unwrap();
     assert_eq!(ground.picture(&folder), before);
-    let merged = merge(&ground.repository(), &Request { branch: "task", ..Request::default() });
-    assert_eq!(merged.unwrap().how, How::FastForward);
+    let merged = merge(&ground.repository(), &MergeRequest { branch: "task", ..MergeRequest::default() });
+    assert_eq!(merged.unwrap().how, MergeMethod::FastForward);
 }
 
 #[test]
@@ -168,15 +168,15 @@ fn a_lock_that_is_not_ours_stays() {
     ground.sh(&folder, BRANCH);
     fs::write(folder.join(".git/index.lock"), "").unwrap();
     let before = ground.sh(&folder, "git for-each-ref; cat a.txt");
-    let error = merge(&ground.repository(), &Request { branch: "task", ..Request::default() }).unwrap_err();
+    let error = merge(&ground.repository(), &MergeRequest { branch: "task", ..MergeRequest::default() }).unwrap_err();
     assert!(matches!(error, GitError::Locked { .. }), "{error}");
     assert!(folder.join(".git/index.lock").exists() && !folder.join(".git/sluice/merge.json").exists());
     assert_eq!(ground.sh(&folder, "git for-each-ref; cat a.txt"), before);
     // What we have left ourselves without a note is recognised by its mark.
     fs::write(folder.join(".git/index.lock"), "sluice merges here: process 1\n").unwrap();
     assert_eq!(
-        merge(&ground.repository(), &Request { branch: "task", ..Request::default() }).unwrap().how,
-        How::FastForward
+        merge(&ground.repository(), &MergeRequest { branch: "task", ..MergeRequest::default() }).unwrap().how,
+        MergeMethod::FastForward
     );
 }
 
@@ -202,7 +202,7 @@ fn our_lock_is_never_there_without_our_mark() {
         for turn in 0..10 {
             let commit = format!("git branch -f task $(git commit-tree -p main -m {turn} main^{{tree}})");
             ground.sh(&folder, &commit);
-            merge(&ground.repository(), &Request { branch: "task", ..Request::default() }).unwrap();
+            merge(&ground.repository(), &MergeRequest { branch: "task", ..MergeRequest::default() }).unwrap();
         }
         is_over.store(true, Ordering::Relaxed);
         assert!(watching.join().unwrap().expect("an empty lock was seen") > 0);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use sluice_worker::workspace::{Deleted, Kept, Pool, Target};
+use sluice_worker::workspace::{BranchDeletion, KeepRef, RestoreTarget, WorkspacePool};
 
 use crate::ground::{Ground, binding, but_the_first, name};
 
@@ -227,7 +227,11 @@ line" 'quo"te' "apo'stroph" 'back\slash' 'tab	tab' '-rf' ' space ' '$(touch pwne
     ("many files", "i=0; while [ $i -lt 200 ]; do echo $i > file-$i; i=$((i+1)); done", "Untracked"),
 ];
 
-fn run(case: &(&str, &str, &str), act: impl Fn(&Pool) -> Option<Kept>, after: impl Fn(&Ground, &Pool, &Path, &str)) {
+fn run(
+    case: &(&str, &str, &str),
+    act: impl Fn(&WorkspacePool) -> Option<KeepRef>,
+    after: impl Fn(&Ground, &WorkspacePool, &Path, &str),
+) {
     let (title, script, expected) = case;
     let ground = Ground::new();
     let pool = ground.pool();
@@ -243,7 +247,7 @@ fn run(case: &(&str, &str, &str), act: impl Fn(&Pool) -> Option<Kept>, after: im
     assert_eq!(now, branches, "{title}: no branch is touched");
     if let Some(kept) = kept {
         let folder = ground.path("restored");
-        pool.restore("t-1", kept.number, &Target::Folder(folder.clone()))
+        pool.restore("t-1", kept.number, &RestoreTarget::Folder(folder.clone()))
             .unwrap_or_else(|error| panic!("{title}: {error}"));
         let restored = ground.picture(&folder);
         // The file of a task goes along with changes; it is in the home anyway.
@@ -298,7 +302,7 @@ fn work_of_destroyed_workspaces_comes_back() {
 #[test]
 fn swept_work_comes_back() {
     for case in CASES {
-        let sweep = |pool: &Pool| {
+        let sweep = |pool: &WorkspacePool| {
             assert!(pool.gc(but_the_first, None).unwrap().removed.is_empty());
             let mut sweep = pool.gc(|_| Some(()), None).unwrap();
             assert_eq!((sweep.removed.len(), sweep.pruned.len()), (1, 0));
@@ -327,7 +331,7 @@ fn changes_that_git_was_told_not_to_see_come_back() {
                 _ => pool.gc(|_| Some(()), None).unwrap().removed.remove(0).outcome.unwrap(),
             };
             let restored = ground.path("restored");
-            pool.restore("t-1", kept.unwrap().number, &Target::Folder(restored.clone())).unwrap();
+            pool.restore("t-1", kept.unwrap().number, &RestoreTarget::Folder(restored.clone())).unwrap();
             assert_eq!(fs::read_to_string(restored.join("a.txt")).unwrap(), "mine\n", "{flag}, {how}");
             // The next task starts from what is committed, and git sees what it does.
             let next = pool.acquire(&name("1"), &binding("t-2", "next"), None).unwrap().folder;
@@ -354,7 +358,7 @@ fn a_task_md_of_the_project_stays_the_projects() {
     let kept = pool.release(&name("1"), "t-1").unwrap().unwrap();
     assert!(!file.exists() && fs::read_to_string(folder.join("TASK.md")).unwrap() == "project\n");
     let restored = ground.path("restored");
-    pool.restore("t-1", kept.number, &Target::Folder(restored.clone())).unwrap();
+    pool.restore("t-1", kept.number, &RestoreTarget::Folder(restored.clone())).unwrap();
     assert_eq!(fs::read_to_string(restored.join("TASK.md")).unwrap(), "changed");
     ground.sh(&ground.repository_folder(), "git rm -q TASK.md; git commit -qm gone");
     pool.acquire(&name("1"), &binding("t-2", "next"), None).unwrap();
@@ -386,7 +390,7 @@ fn a_removed_folder_loses_what_was_in_it_and_nothing_else() {
             assert_eq!(what, expected, "{title}, {how}");
             if let Some(kept) = kept {
                 let restored = ground.path("restored");
-                pool.restore("t-1", kept.number, &Target::Folder(restored.clone())).unwrap();
+                pool.restore("t-1", kept.number, &RestoreTarget::Folder(restored.clone())).unwrap();
                 assert_eq!(ground.picture(&restored), before, "{title}, {how}");
             }
             assert_eq!(pool.names().unwrap().len(), usize::from(how == "acquire"), "{title}, {how}");
@@ -403,16 +407,16 @@ fn deleted_branches_come_back() {
     assert!(refused.contains("is checked out in") && refused.contains("switch"), "{refused}");
     let tip = ground.sh(&folder, "echo x > x; git add x; git commit -qm x; git rev-parse HEAD");
     pool.release(&name("1"), "t-1").unwrap();
-    let Deleted::Kept(kept) = pool.delete_branch("task", "t-1").unwrap() else { panic!("not kept") };
+    let BranchDeletion::Kept(kept) = pool.delete_branch("task", "t-1").unwrap() else { panic!("not kept") };
     assert_eq!((kept.branch.as_deref(), kept.head.as_deref()), (Some("task"), Some(tip.as_str())));
-    assert_eq!(pool.delete_branch("task", "t-1").unwrap(), Deleted::NotThere);
-    let restored = pool.restore("t-1", kept.number, &Target::Branch("task".to_owned())).unwrap();
+    assert_eq!(pool.delete_branch("task", "t-1").unwrap(), BranchDeletion::NotThere);
+    let restored = pool.restore("t-1", kept.number, &RestoreTarget::Branch("task".to_owned())).unwrap();
     assert_eq!(restored.commit, Some(tip.clone()));
     assert_eq!(ground.sh(&ground.repository_folder(), "git rev-parse task"), tip);
     // Reachable from elsewhere: nothing to keep. The same tip again: the keep that is there.
     ground.sh(&ground.repository_folder(), "git branch copy task");
-    assert_eq!(pool.delete_branch("task", "t-1").unwrap(), Deleted::Deleted);
-    let Deleted::Kept(copy) = pool.delete_branch("copy", "t-1").unwrap() else { panic!("not kept") };
+    assert_eq!(pool.delete_branch("task", "t-1").unwrap(), BranchDeletion::Deleted);
+    let BranchDeletion::Kept(copy) = pool.delete_branch("copy", "t-1").unwrap() else { panic!("not kept") };
     assert_eq!(copy, kept);
     assert_eq!(pool.kept().unwrap(), [kept]);
     for refused in ["main", "-D", "--all", "no such", ""] {
@@ -431,7 +435,7 @@ fn a_release_that_was_broken_off_is_finished_by_the_next() {
     // Killed after keeping: the same state is kept once.
     let first = pool.release(&name("1"), "t-1").unwrap().unwrap();
     let again = ground.path("again");
-    pool.restore("t-1", first.number, &Target::Folder(again.clone())).unwrap();
+    pool.restore("t-1", first.number, &RestoreTarget::Folder(again.clone())).unwrap();
     assert_eq!(ground.picture(&again), before);
     pool.acquire(&name("1"), &binding("t-1", "task"), None).unwrap();
     ground.sh(&folder, "echo x > x; echo y > y; echo four >> a.txt; git add x");
@@ -458,6 +462,6 @@ fn keeps_go_only_when_asked_and_old_enough() {
     assert!(pool.gc(but_the_first, Some(Duration::from_secs(3600))).unwrap().pruned.is_empty());
     assert_eq!(pool.gc(but_the_first, Some(Duration::ZERO)).unwrap().pruned.len(), 1);
     assert!(pool.kept().unwrap().is_empty());
-    let error = pool.restore("t-1", kept.number, &Target::Branch("b".to_owned())).unwrap_err();
+    let error = pool.restore("t-1", kept.number, &RestoreTarget::Branch("b".to_owned())).unwrap_err();
     assert_eq!(error.to_string(), "nothing is kept as t-1/1; `sluice workspace list` shows what is kept");
 }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 /// Show what happened, a line for each event
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  sluice events --follow\n  sluice events --type 'task.*' --since 1h --json")]
-pub(crate) struct Events {
+pub(crate) struct EventsArgs {
     /// Go on when there are no more, until interrupted
     #[arg(long)]
     pub(crate) follow: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Events {
 /// Look whether everything that Sluice needs is there, and say what to do where it is not
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice doctor --deep")]
-pub(crate) struct Doctor {
+pub(crate) struct DoctorArgs {
     /// Read everything in the store and compare it with its sums; it takes longer the more there is
     #[arg(long)]
     pub(crate) deep: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Doctor {
 /// Copy the store to a file while the engine runs
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice backup ~/sluice-backup.db")]
-pub(crate) struct Backup {
+pub(crate) struct BackupArgs {
     /// The file, which must not exist
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
@@ -46,7 +46,7 @@ pub(crate) struct Backup {
 /// ended first.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice restore ~/sluice-backup.db")]
-pub(crate) struct Restore {
+pub(crate) struct RestoreArgs {
     /// The copy
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
@@ -58,12 +58,12 @@ pub(crate) struct Restore {
 /// End the engine; sessions go on, and the next command takes them up again
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice stop")]
-pub(crate) struct Stop {}
+pub(crate) struct StopArgs {}
 
 /// Print completions for a shell
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice completions bash > ~/.local/share/bash-completion/completions/sluice")]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_name = "SHELL", value_enum)]
     pub(crate) shell: clap_complete::Shell,
@@ -72,7 +72,7 @@ pub(crate) struct Completions {
 /// Install the skills that tell agents how to work with Sluice
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice skill install --harness claude")]
-pub(crate) enum Skill {
+pub(crate) enum SkillCommand {
     /// Put the skills where an agent program looks for them
     #[command(after_help = "Example:\n  sluice skill install --harness claude")]
     Install {
@@ -84,7 +84,7 @@ pub(crate) enum Skill {
 
 /// What Sluice calls itself with.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Inner {
+pub(crate) enum InnerCommand {
     /// The engine, in the background
     #[command(hide = true)]
     Engine,

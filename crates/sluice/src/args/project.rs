@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 /// Add, change and list projects: the repositories that agents work on
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  cd ~/code/coffee && sluice project add --pool-size 4")]
-pub(crate) enum Project {
+pub(crate) enum ProjectCommand {
     /// Add a repository
     #[command(after_help = "Example:\n  sluice project add ~/code/coffee --name coffee --workflow persistent")]
     Add {
@@ -18,7 +18,7 @@ pub(crate) enum Project {
         #[arg(long)]
         name: Option<String>,
         #[command(flatten)]
-        flags: ProjectFlags,
+        flags: ProjectArgs,
     },
     /// Change a project
     #[command(after_help = "Example:\n  sluice project update coffee --pool-size 6")]
@@ -32,7 +32,7 @@ pub(crate) enum Project {
         #[arg(long = "name", value_name = "N")]
         new_name: Option<String>,
         #[command(flatten)]
-        flags: ProjectFlags,
+        flags: ProjectArgs,
     },
     /// List the projects
     #[command(after_help = "Example:\n  sluice project list --json")]
@@ -54,7 +54,7 @@ pub(crate) enum Project {
 
 /// What can be set of a project.
 #[derive(Debug, Args)]
-pub(crate) struct ProjectFlags {
+pub(crate) struct ProjectArgs {
     /// How many worktrees there are at most, and so how many tasks at once
     #[arg(long, value_name = "K")]
     pub(crate) pool_size: Option<usize>,

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 #[command(
     after_help = "Examples:\n  sluice start release --input version=1.2.0\n  sluice start .sluice/grimoires/fix.yml --prompt \"Fix issue 6\" --detach"
 )]
-pub(crate) struct Start {
+pub(crate) struct StartArgs {
     /// The recipe's name, or its file
     #[arg(value_name = "RECIPE|PATH")]
     pub(crate) recipe: String,
@@ -36,7 +36,7 @@ pub(crate) struct Start {
 /// Look at runs, end them, try again
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice run list --all")]
-pub(crate) enum Run {
+pub(crate) enum RunCommand {
     /// List runs, newest first
     #[command(after_help = "Example:\n  sluice run list --status held")]
     List {
@@ -106,7 +106,7 @@ pub(crate) enum Run {
 /// Processes: templates whose steps are done by whoever follows them
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice process start worker-execute --work-order wo-7")]
-pub(crate) enum Process {
+pub(crate) enum ProcessCommand {
     /// Check a template and show what would be started
     #[command(after_help = "Example:\n  sluice process compile worker-execute")]
     Compile {
@@ -181,13 +181,13 @@ pub(crate) enum Process {
 /// What the agent of a step says about its own step
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice step complete --summary \"all tests pass\" --result PASS")]
-pub(crate) enum Step {
+pub(crate) enum StepCommand {
     /// The work is done
     #[command(after_help = "Example:\n  sluice step complete --result PASS --output '{\"files\": 3}'")]
-    Complete(Said),
+    Complete(StepOutcomeArgs),
     /// The work cannot be done
     #[command(after_help = "Example:\n  sluice step fail --summary \"the build is broken\"")]
-    Fail(Said),
+    Fail(StepOutcomeArgs),
     /// Ask a person, and wait for the answer
     #[command(after_help = "Example:\n  sluice step ask \"Which database?\" --option postgres --option sqlite")]
     Ask {
@@ -201,7 +201,7 @@ pub(crate) enum Step {
 
 /// How the work went.
 #[derive(Debug, Args)]
-pub(crate) struct Said {
+pub(crate) struct StepOutcomeArgs {
     /// In a few words
     #[arg(long, value_name = "S", allow_hyphen_values = true)]
     pub(crate) summary: Option<String>,
@@ -216,12 +216,12 @@ pub(crate) struct Said {
 /// Show the questions that wait for a person
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice inbox")]
-pub(crate) struct Inbox {}
+pub(crate) struct InboxArgs {}
 
 /// Answer a question
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice answer k3f9/1 retry --message \"try with the new key\"")]
-pub(crate) struct Answer {
+pub(crate) struct AnswerArgs {
     /// The question, or its run
     pub(crate) id: String,
     /// What is chosen

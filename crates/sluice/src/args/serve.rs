@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use sluice_api::token::Scope as Wanted;
+use sluice_api::token::Scope;
 
 /// Run the engine in the foreground, and let others ask it over the network
 ///
@@ -15,7 +15,7 @@ use sluice_api::token::Scope as Wanted;
     after_help = "Examples:\n  sluice serve\n  sluice serve --listen 0.0.0.0:7433 --tls-cert chain.pem --tls-key key.pem\n\n\
     Then, from elsewhere:\n  SLUICE_URL=https://host:7433 SLUICE_TOKEN=… sluice task list"
 )]
-pub(crate) struct Serve {
+pub(crate) struct ServeArgs {
     /// Where to listen; the port 0 takes any that is free
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7433")]
     pub(crate) listen: String,
@@ -46,7 +46,7 @@ pub(crate) struct Serve {
 #[command(
     after_help = "Example:\n  SLUICE_TOKEN=… sluice worker --connect https://host:7433 --colony qk3vm8rtw2 --role reviewer"
 )]
-pub(crate) struct Worker {
+pub(crate) struct WorkerArgs {
     /// Where the engine is
     #[arg(long, value_name = "URL")]
     pub(crate) connect: String,
@@ -64,7 +64,7 @@ pub(crate) struct Worker {
 /// Make, list and revoke the tokens of those who ask over the network
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice token create --scope read --name dashboard")]
-pub(crate) enum Token {
+pub(crate) enum TokenCommand {
     /// Make a token; its secret is shown this once
     #[command(
         after_help = "Examples:\n  sluice token create --scope person --name laptop --expires 30d\n  sluice token create --scope worker --colony qk3vm8rtw2 --role reviewer\n  sluice token create --scope agent --task 7f3k --json"
@@ -72,7 +72,7 @@ pub(crate) enum Token {
     Create {
         /// What it allows; it must be said
         #[arg(long, value_enum)]
-        scope: Option<Scope>,
+        scope: Option<ScopeChoice>,
         /// What you call it
         #[arg(long, value_name = "N")]
         name: Option<String>,
@@ -101,7 +101,7 @@ pub(crate) enum Token {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Scope {
+pub(crate) enum ScopeChoice {
     /// Everything, as you
     Person,
     /// What a worker of one colony needs
@@ -112,13 +112,13 @@ pub(crate) enum Scope {
     Read,
 }
 
-impl From<Scope> for Wanted {
-    fn from(scope: Scope) -> Wanted {
+impl From<ScopeChoice> for Scope {
+    fn from(scope: ScopeChoice) -> Scope {
         match scope {
-            Scope::Person => Wanted::Person,
-            Scope::Worker => Wanted::Worker,
-            Scope::Agent => Wanted::Agent,
-            Scope::Read => Wanted::Read,
+            ScopeChoice::Person => Scope::Person,
+            ScopeChoice::Worker => Scope::Worker,
+            ScopeChoice::Agent => Scope::Agent,
+            ScopeChoice::Read => Scope::Read,
         }
     }
 }

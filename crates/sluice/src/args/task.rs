@@ -7,8 +7,8 @@ use clap::{Args, Subcommand, ValueEnum};
 /// Create, watch, move and merge tasks
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice task create fix-login \"Fix the login\" && sluice task list")]
-pub(crate) enum Task {
-    Create(Create),
+pub(crate) enum TaskCommand {
+    Create(TaskCreateArgs),
     /// List tasks, oldest first
     #[command(after_help = "Example:\n  sluice task list --status reviewing")]
     List {
@@ -48,7 +48,7 @@ pub(crate) enum Task {
         #[arg(long)]
         list: bool,
     },
-    Update(Update),
+    Update(TaskUpdateArgs),
     /// Wait until a task is in one of these statuses, has ended, or needs a person
     ///
     /// The exit code is 0 if it is where it is wanted, 10 if a person has to do something first, 1 if it ended elsewhere, and
@@ -108,7 +108,7 @@ pub(crate) enum Task {
         #[arg(long)]
         yes: bool,
     },
-    Merge(Merge),
+    Merge(TaskMergeArgs),
     /// Ask the worker for changes; the message goes to TASK.md
     #[command(after_help = "Example:\n  sluice task request-changes k3f9 --message \"Keep the old flag working\"")]
     RequestChanges {
@@ -137,7 +137,7 @@ pub(crate) enum Task {
 #[command(
     after_help = "Examples:\n  sluice task create fix-login \"Fix the login\"\n  sluice task create docs Write the manual --workflow persistent --context - < notes.md"
 )]
-pub(crate) struct Create {
+pub(crate) struct TaskCreateArgs {
     /// The branch to work on; one of its own unless given
     #[arg(value_name = "BRANCH")]
     pub(crate) branch: Option<String>,
@@ -173,7 +173,7 @@ pub(crate) struct Create {
     after_help = "Examples:\n  sluice task update --status agent-review       (inside a workspace)\n  sluice task update k3f9 --summary \"Fix the login page\""
 )]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
-pub(crate) struct Update {
+pub(crate) struct TaskUpdateArgs {
     /// The task; inside a workspace the one that has it
     pub(crate) id: Option<String>,
     /// Move it there
@@ -190,7 +190,7 @@ pub(crate) struct Update {
 /// Merge a task's branch into the default branch, and close the task
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice task merge k3f9 --local")]
-pub(crate) struct Merge {
+pub(crate) struct TaskMergeArgs {
     /// The task
     pub(crate) id: String,
     /// Merge here, whatever a pull request says
@@ -198,7 +198,7 @@ pub(crate) struct Merge {
     pub(crate) local: bool,
     /// How; a fast-forward if possible, else a merge commit, unless given
     #[arg(long, value_enum)]
-    pub(crate) strategy: Option<Strategy>,
+    pub(crate) strategy: Option<StrategyChoice>,
     /// Even against the verdict, or if the work changed after it, or without what is not committed
     #[arg(long)]
     pub(crate) force: bool,
@@ -208,7 +208,7 @@ pub(crate) struct Merge {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Strategy {
+pub(crate) enum StrategyChoice {
     /// Only if nothing else was merged meanwhile
     Ff,
     /// With a merge commit
@@ -219,13 +219,13 @@ pub(crate) enum Strategy {
     Rebase,
 }
 
-impl Strategy {
+impl StrategyChoice {
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Strategy::Ff => "ff",
-            Strategy::Merge => "merge",
-            Strategy::Squash => "squash",
-            Strategy::Rebase => "rebase",
+            StrategyChoice::Ff => "ff",
+            StrategyChoice::Merge => "merge",
+            StrategyChoice::Squash => "squash",
+            StrategyChoice::Rebase => "rebase",
         }
     }
 }

@@ -7,7 +7,7 @@ use clap::Subcommand;
 /// Look after the worktrees that tasks are lent
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice workspace list")]
-pub(crate) enum Workspace {
+pub(crate) enum WorkspaceCommand {
     /// Make all worktrees of a project now; they are made when they are needed otherwise
     #[command(after_help = "Example:\n  sluice workspace init --project coffee")]
     Init {

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use sluice_core::problem::{Code, Problem, Severity};
+use sluice_core::problem::{Code, Diagnosis, Severity};
 use sluice_dialect::catalogue::{is_definition_file, load_path};
-use sluice_dialect::{Definition, Loaded, Sources, report};
+use sluice_dialect::{Definition, LoadedDefinition, Sources, report};
 
-use crate::args::{Check, ReportFormat};
-use crate::output::{Exit, Failure, Output, print, print_coloured, print_json, say};
+use crate::args::{CheckArgs, ReportFormat};
+use crate::output::{CliExit, CliFailure, CliOutput, print, print_coloured, print_json, say};
 
 /// The most files that one command looks at.
 const MOST_FILES: usize = 10_000;
@@ -17,29 +17,29 @@ const PASSED_OVER: [&str; 3] = ["target", "node_modules", "vendor"];
 /// Hidden folders that do hold definitions.
 const LOOKED_INTO: [&str; 3] = [".sluice", ".coven", ".work"];
 
-pub(crate) fn run(arguments: &Check, output: Output) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &CheckArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
     let format = match output {
-        Output::Json => ReportFormat::Json,
-        Output::People => arguments.format,
+        CliOutput::Json => ReportFormat::Json,
+        CliOutput::People => arguments.format,
     };
     match (report(arguments, format), format) {
         // Who asks for JSON gets it, also when there is nothing to report.
         (Err(failure), ReportFormat::Json) => {
-            Output::Json.tell(&failure);
+            CliOutput::Json.tell(&failure);
             Ok(failure.exit)
         }
         (result, _) => result,
     }
 }
 
-fn report(arguments: &Check, format: ReportFormat) -> Result<Exit, Failure> {
+fn report(arguments: &CheckArgs, format: ReportFormat) -> Result<CliExit, CliFailure> {
     let mut sources = Sources::new();
     let (mut files, mut missing) = (Vec::new(), Vec::new());
     for path in &arguments.paths {
         match find(path, &mut files) {
             Ok(()) => {}
-            Err(Unfound::TooMany(failure)) => return Err(failure),
-            Err(Unfound::Missing(it)) => missing.push(it),
+            Err(PathFailure::TooMany(failure)) => return Err(failure),
+            Err(PathFailure::Missing(it)) => missing.push(it),
         }
     }
     let loaded = files.iter().filter_map(|file| file.load(&mut sources)).collect::<Vec<_>>();
@@ -53,44 +53,44 @@ fn report(arguments: &Check, format: ReportFormat) -> Result<Exit, Failure> {
         ReportFormat::Sarif => print_json(&report::sarif(&sources, &all(loaded))),
     }
     if format != ReportFormat::Json {
-        missing.iter().for_each(|it| Output::People.tell(&it.failure()));
+        missing.iter().for_each(|it| CliOutput::People.tell(&it.failure()));
     }
-    let worst = missing.iter().map(|it| it.exit).find(|exit| *exit != Exit::NotFound);
+    let worst = missing.iter().map(|it| it.exit).find(|exit| *exit != CliExit::NotFound);
     Ok(match (broken, missing.is_empty()) {
-        (true, _) => Exit::Refused,
-        (false, false) => worst.unwrap_or(Exit::NotFound),
-        (false, true) => Exit::Done,
+        (true, _) => CliExit::Refused,
+        (false, false) => worst.unwrap_or(CliExit::NotFound),
+        (false, true) => CliExit::Done,
     })
 }
 
 /// A path that was named and cannot be looked at.
-struct Missing {
+struct MissingPath {
     path: PathBuf,
     message: String,
-    exit: Exit,
+    exit: CliExit,
     code: &'static str,
 }
 
-impl Missing {
-    fn failure(&self) -> Failure {
-        Failure::new(self.exit, self.code, self.message.as_str()).hint("name a file or a folder that exists")
+impl MissingPath {
+    fn failure(&self) -> CliFailure {
+        CliFailure::new(self.exit, self.code, self.message.as_str()).hint("name a file or a folder that exists")
     }
 }
 
 /// Why there is no report at all.
-fn nothing(missing: &[Missing]) -> Failure {
+fn nothing(missing: &[MissingPath]) -> CliFailure {
     match missing {
-        [] => Failure::new(Exit::NotFound, "not_found", "there are no definitions in these folders")
+        [] => CliFailure::new(CliExit::NotFound, "not_found", "there are no definitions in these folders")
             .hint("name a file, or a folder with .yml, .yaml or .toml files in it"),
         [first, ..] => {
             let messages: Vec<&str> = missing.iter().map(|it| it.message.as_str()).collect();
-            Failure { message: messages.join("; "), ..first.failure() }
+            CliFailure { message: messages.join("; "), ..first.failure() }
         }
     }
 }
 
 /// The document with the paths that are missing from it, if there are any.
-fn with_missing(mut document: Value, missing: &[Missing]) -> Value {
+fn with_missing(mut document: Value, missing: &[MissingPath]) -> Value {
     if !missing.is_empty() {
         let list = missing.iter().map(|it| json!({ "path": it.path.display().to_string(), "message": it.message }));
         document["missing"] = list.collect();
@@ -98,18 +98,18 @@ fn with_missing(mut document: Value, missing: &[Missing]) -> Value {
     document
 }
 
-fn all(loaded: Vec<Loaded>) -> Vec<Problem> {
+fn all(loaded: Vec<LoadedDefinition>) -> Vec<Diagnosis> {
     loaded.into_iter().flat_map(|file| file.problems).collect()
 }
 
-fn text(loaded: &[Loaded], sources: &Sources) {
+fn text(loaded: &[LoadedDefinition], sources: &Sources) {
     for file in loaded {
-        print_coloured(&report::text(sources, &file.problems, report::Style::Colour));
+        print_coloured(&report::text(sources, &file.problems, report::ReportStyle::Colour));
         if let Some(definition) = file.definition.as_ref().filter(|_| file.is_usable()) {
             print(&format!("{}: {}\n", sources.path(file.file), describe(definition)));
         }
     }
-    let problems: Vec<Problem> = loaded.iter().flat_map(|file| file.problems.iter().cloned()).collect();
+    let problems: Vec<Diagnosis> = loaded.iter().flat_map(|file| file.problems.iter().cloned()).collect();
     say(&report::summary(&problems, loaded.len()));
 }
 
@@ -125,14 +125,14 @@ fn describe(definition: &Definition) -> String {
 }
 
 /// A file to look at.
-struct File {
+struct CheckedFile {
     path: PathBuf,
     /// It was found in a folder, not named: then it may be something else entirely.
     found: bool,
 }
 
-impl File {
-    fn load(&self, sources: &mut Sources) -> Option<Loaded> {
+impl CheckedFile {
+    fn load(&self, sources: &mut Sources) -> Option<LoadedDefinition> {
         let loaded = load_path(&self.path, sources);
         let foreign =
             loaded.format.is_none() && loaded.problems.iter().all(|problem| problem.code == Code::UnknownFormat);
@@ -145,25 +145,25 @@ fn in_definition_folder(path: &Path) -> bool {
 }
 
 /// Why a path brings no files.
-enum Unfound {
+enum PathFailure {
     /// The others can be looked at.
-    Missing(Missing),
+    Missing(MissingPath),
     /// Nothing is looked at.
-    TooMany(Failure),
+    TooMany(CliFailure),
 }
 
 /// Adds the file at `path`, or the definition files below it.
-fn find(path: &Path, files: &mut Vec<File>) -> Result<(), Unfound> {
+fn find(path: &Path, files: &mut Vec<CheckedFile>) -> Result<(), PathFailure> {
     let cannot = |error: std::io::Error| {
         let (exit, code) = match error.kind() {
-            std::io::ErrorKind::NotFound => (Exit::NotFound, "not_found"),
-            _ => (Exit::Refused, "unreadable"),
+            std::io::ErrorKind::NotFound => (CliExit::NotFound, "not_found"),
+            _ => (CliExit::Refused, "unreadable"),
         };
         let message = format!("cannot check `{}`: {error}", path.display());
-        Unfound::Missing(Missing { path: path.to_owned(), message, exit, code })
+        PathFailure::Missing(MissingPath { path: path.to_owned(), message, exit, code })
     };
     if !std::fs::metadata(path).map_err(cannot)?.is_dir() {
-        files.push(File { path: path.to_owned(), found: false });
+        files.push(CheckedFile { path: path.to_owned(), found: false });
         return Ok(());
     }
     let mut open = vec![path.to_owned()];
@@ -176,12 +176,12 @@ fn find(path: &Path, files: &mut Vec<File>) -> Result<(), Unfound> {
             if kind.is_dir() && is_searched(&entry.file_name().to_string_lossy()) {
                 open.push(entry.path());
             } else if !kind.is_dir() && is_definition_file(&entry.path()) {
-                files.push(File { path: entry.path(), found: true });
+                files.push(CheckedFile { path: entry.path(), found: true });
             }
             if files.len() > MOST_FILES {
                 let message = format!("more than {MOST_FILES} files below `{}`", path.display());
-                let failure = Failure::new(Exit::Refused, "too_many", message).hint("name a smaller folder");
-                return Err(Unfound::TooMany(failure));
+                let failure = CliFailure::new(CliExit::Refused, "too_many", message).hint("name a smaller folder");
+                return Err(PathFailure::TooMany(failure));
             }
         }
     }

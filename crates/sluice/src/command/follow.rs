@@ -9,11 +9,11 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
 use super::run::{ask, word};
-use crate::output::{Output, harmless, say};
+use crate::output::{CliOutput, harmless, say};
 use crate::table;
 
 /// What an event told.
-pub(crate) enum Heard {
+pub(crate) enum DisplayOutcome {
     /// All there is to say, or nothing new.
     Shown,
     /// That one has to look.
@@ -21,8 +21,8 @@ pub(crate) enum Heard {
 }
 
 /// How a run is shown while it goes on.
-pub(crate) struct Follow {
-    output: Output,
+pub(crate) struct RunDisplay {
+    output: CliOutput,
     /// The lines that move, on a terminal.
     lines: Option<MultiProgress>,
     bars: BTreeMap<String, ProgressBar>,
@@ -32,11 +32,11 @@ pub(crate) struct Follow {
     told: BTreeMap<String, String>,
 }
 
-impl Follow {
-    pub(crate) fn new(output: Output) -> Self {
-        let moves = output == Output::People && std::io::stderr().is_terminal();
+impl RunDisplay {
+    pub(crate) fn new(output: CliOutput) -> Self {
+        let moves = output == CliOutput::People && std::io::stderr().is_terminal();
         let lines = moves.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
-        Follow { output, lines, bars: BTreeMap::new(), places: BTreeMap::new(), told: BTreeMap::new() }
+        RunDisplay { output, lines, bars: BTreeMap::new(), places: BTreeMap::new(), told: BTreeMap::new() }
     }
 
     /// Shows where the run is now.
@@ -49,7 +49,7 @@ impl Follow {
 
     /// Tells where a step is, if that is new.
     fn note(&mut self, step: &Value) {
-        if self.output == Output::Json {
+        if self.output == CliOutput::Json {
             return;
         }
         let (id, status) = (word(step, "id"), word(step, "status"));
@@ -62,27 +62,27 @@ impl Follow {
 
     /// Hears of an event. The beginning and the end of a step say all there is to say, and are put into what is known of
     /// the run; after anything else one has to look. To look each time would cost a long run its length at every step.
-    pub(crate) fn hear(&mut self, run: &mut Value, line: &str) -> Heard {
-        let Ok(event) = serde_json::from_str::<Value>(line) else { return Heard::More };
+    pub(crate) fn hear(&mut self, run: &mut Value, line: &str) -> DisplayOutcome {
+        let Ok(event) = serde_json::from_str::<Value>(line) else { return DisplayOutcome::More };
         let number = event["id"].as_str().and_then(|id| id.rsplit_once(':')?.1.parse::<u64>().ok());
         if number.is_some_and(|number| run["version"].as_u64().is_some_and(|known| number <= known)) {
-            return Heard::Shown; // it was seen when one looked
+            return DisplayOutcome::Shown; // it was seen when one looked
         }
         // With an open question, the end of another step may be what makes the run wait for its answer.
         if !run["question"].is_null() {
-            return Heard::More;
+            return DisplayOutcome::More;
         }
         let kind = event["type"].as_str().unwrap_or_default();
         let says_nothing = ["step.ready", "effect.settled", "step.part.started", "step.part.ended"];
         if says_nothing.iter().any(|end| kind.ends_with(end)) {
-            return Heard::Shown;
+            return DisplayOutcome::Shown;
         }
         let (data, time) = (&event["data"], &event["time"]);
         let is_start = ["step.started", "step_started"].iter().any(|end| kind.ends_with(end));
         let is_end = ["step.completed", "step_completed"].iter().any(|end| kind.ends_with(end));
         let place = data["step_id"].as_str().and_then(|id| self.places.get(id).copied());
         let step = place.and_then(|place| run["steps"].get_mut(place));
-        let Some(step) = step.filter(|step| step["id"] == data["step_id"]) else { return Heard::More };
+        let Some(step) = step.filter(|step| step["id"] == data["step_id"]) else { return DisplayOutcome::More };
         if is_start {
             step["status"] = "running".into();
             step["attempt"] = data["attempt"].clone();
@@ -92,11 +92,11 @@ impl Follow {
             step["result"] = data["result"].clone();
             step["finished_at"] = time.clone();
         } else {
-            return Heard::More;
+            return DisplayOutcome::More;
         }
         let step = step.clone();
         self.note(&step);
-        Heard::Shown
+        DisplayOutcome::Shown
     }
 
     fn tell(&mut self, id: &str, status: &str, step: &Value) {
@@ -121,7 +121,7 @@ impl Follow {
         for bar in std::mem::take(&mut self.bars).into_values() {
             bar.finish_and_clear();
         }
-        if self.output == Output::Json {
+        if self.output == CliOutput::Json {
             return;
         }
         let error = run["error"].as_str().map(|error| format!(": {}", table::line(error, 500))).unwrap_or_default();
@@ -180,10 +180,10 @@ mod tests {
 
     /// What is left to look at of these events, and where the steps are then.
     fn heard(question: &Value, events: &[(u64, &str, Value)]) -> (Vec<u64>, Vec<String>) {
-        let (mut follow, mut run) = (Follow::new(Output::Json), run(question));
+        let (mut follow, mut run) = (RunDisplay::new(CliOutput::Json), run(question));
         follow.show(&run);
         let mut hear =
-            |it: &&(u64, &str, Value)| matches!(follow.hear(&mut run, &event(it.0, it.1, &it.2)), Heard::More);
+            |it: &&(u64, &str, Value)| matches!(follow.hear(&mut run, &event(it.0, it.1, &it.2)), DisplayOutcome::More);
         let more = events.iter().filter(&mut hear).map(|(number, ..)| *number).collect();
         (more, run["steps"].as_array().into_iter().flatten().map(|step| word(step, "status")).collect())
     }

@@ -6,15 +6,15 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::{escape, named};
-use sluice_home::backup::{Log, Moved};
-use sluice_home::doctor::Sign;
+use sluice_home::backup::{DisplacedStore, MissingLogPolicy};
+use sluice_home::doctor::EngineSign;
 
-use crate::args::{Backup, Completions, Doctor, Events, Restore, Skill};
+use crate::args::{BackupArgs, CompletionsArgs, DoctorArgs, EventsArgs, RestoreArgs, SkillCommand};
 use crate::engine::{connect, places, running, wait_for_end};
-use crate::output::{Exit, Failure, Output, print, print_bytes, print_json, say};
+use crate::output::{CliExit, CliFailure, CliOutput, print, print_bytes, print_json, say};
 
-pub(crate) fn events(arguments: &Events, output: Output) -> Result<Exit, Failure> {
-    let Events { follow, kind, since, correlation } = arguments;
+pub(crate) fn events(arguments: &EventsArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
+    let EventsArgs { follow, kind, since, correlation } = arguments;
     let pair = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name}={}", escape(value)));
     let follow = follow.then(|| "follow=true".to_owned());
     let query: Vec<String> = [pair("type", kind), pair("since", since), pair("correlation", correlation), follow]
@@ -27,21 +27,21 @@ pub(crate) fn events(arguments: &Events, output: Output) -> Result<Exit, Failure
     let read = client.lines(&format!("/v1/events?{}", query.join("&")), |line| {
         damaged |= line.contains("\"type\":\"store.damaged\"");
         match output {
-            Output::Json => print_bytes(format!("{line}\n").as_bytes()),
-            Output::People => print(&event_line(&serde_json::from_str(line).unwrap_or_default())),
+            CliOutput::Json => print_bytes(format!("{line}\n").as_bytes()),
+            CliOutput::People => print(&event_line(&serde_json::from_str(line).unwrap_or_default())),
         }
         true
     });
-    match (read.map_err(Failure::from), output) {
+    match (read.map_err(CliFailure::from), output) {
         (Ok(()), _) if damaged => {
             say("error: some of the log is damaged; it stands there as `store.damaged`");
             say("hint: `sluice doctor --deep` names everything; `sluice restore FILE` puts a backup back");
-            Ok(Exit::Unavailable)
+            Ok(CliExit::Unavailable)
         }
-        (Ok(()), _) => Ok(Exit::Done),
-        (Err(failure), Output::People) => Err(failure),
+        (Ok(()), _) => Ok(CliExit::Done),
+        (Err(failure), CliOutput::People) => Err(failure),
         // One object a line, to the end.
-        (Err(failure), Output::Json) => {
+        (Err(failure), CliOutput::Json) => {
             print_bytes(format!("{}\n", failure.document()).as_bytes());
             Ok(failure.exit)
         }
@@ -73,15 +73,15 @@ pub(crate) fn event_line(event: &Value) -> String {
     format!("{}  {:<20} {:<12} {}\n", text("time"), text("type"), text("actor"), facts.join(" "))
 }
 
-pub(crate) fn stop(output: Output) -> Result<Exit, Failure> {
+pub(crate) fn stop(output: CliOutput) -> Result<CliExit, CliFailure> {
     let told = |message: &str, stopped: bool| match output {
-        Output::Json => print_json(&json!({ "stopped": stopped })),
-        Output::People => say(message),
+        CliOutput::Json => print_json(&json!({ "stopped": stopped })),
+        CliOutput::People => say(message),
     };
     if let Some(client) = Client::of_environment()? {
         client.post::<Value>("/v1/stop", &json!({}))?;
         told("the engine has been told to end; sessions go on", true);
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     let places = places()?;
     match running(&places)? {
@@ -92,58 +92,58 @@ pub(crate) fn stop(output: Output) -> Result<Exit, Failure> {
             told("the engine has ended; sessions go on", true);
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-pub(crate) fn backup(arguments: &Backup, output: Output) -> Result<Exit, Failure> {
+pub(crate) fn backup(arguments: &BackupArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
     let file = std::path::absolute(&arguments.file).unwrap_or_else(|_| arguments.file.clone());
     let answer: Value = connect()?.post("/v1/backup", &json!({ "file": file.display().to_string() }))?;
     match output {
-        Output::Json => print_json(&answer),
-        Output::People => say(&format!("copied to {}", file.display())),
+        CliOutput::Json => print_json(&answer),
+        CliOutput::People => say(&format!("copied to {}", file.display())),
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-pub(crate) fn restore(arguments: &Restore, output: Output) -> Result<Exit, Failure> {
+pub(crate) fn restore(arguments: &RestoreArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
     let places = places()?;
     let home = places.home().display().to_string();
     if let Some(url) = named() {
         let message = format!("SLUICE_URL names {url}, and only a home of this machine can be restored");
-        return Err(Failure::new(Exit::Usage, "bad_request", message)
+        return Err(CliFailure::new(CliExit::Usage, "bad_request", message)
             .hint(format!("restore that one on its own machine; without SLUICE_URL this restores {home}")));
     }
     crate::engine::make_home(&places)?;
     // What is no copy ends nobody. And nobody starts an engine before the copy is in its place.
-    let log = if arguments.without_log { Log::MayBeMissing } else { Log::Needed };
+    let log = if arguments.without_log { MissingLogPolicy::MayBeMissing } else { MissingLogPolicy::Needed };
     sluice_home::backup::look(&arguments.file, log)?;
     let _starting = crate::engine::starting(&places)?;
     if !crate::engine::end_background(&places)? {
         sluice_home::denied::must_be_person(&places, "restore")?;
     }
-    let Moved { aside, passed_over } = sluice_home::backup::restore(&places, &arguments.file, log)?;
+    let DisplacedStore { aside, passed_over } = sluice_home::backup::restore(&places, &arguments.file, log)?;
     let file = arguments.file.display().to_string();
     match output {
-        Output::Json => {
+        CliOutput::Json => {
             print_json(&json!({ "restored": file, "home": home, "aside": aside, "passed_over": passed_over }));
         }
-        Output::People => {
+        CliOutput::People => {
             say(&format!("the home {home} is restored from {file}"));
             aside.iter().for_each(|path| say(&format!("the store before it is kept as {path}")));
             let newer = |path: &PathBuf| say(&format!("it holds less than what an engine saved: {}", path.display()));
             passed_over.iter().for_each(newer);
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-pub(crate) fn doctor(arguments: &Doctor, output: Output) -> Result<Exit, Failure> {
+pub(crate) fn doctor(arguments: &DoctorArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
     let places = places()?;
     let (engine, sign) = match running(&places) {
-        Ok(Some(engine)) => (Some(engine), Sign::Answers),
-        Ok(None) => (None, Sign::None),
+        Ok(Some(engine)) => (Some(engine), EngineSign::Answers),
+        Ok(None) => (None, EngineSign::None),
         // It runs all the same, and the rest can be looked at without it.
-        Err(_) => (None, Sign::Silent),
+        Err(_) => (None, EngineSign::Silent),
     };
     let mut findings: Vec<_> = named().map(|url| sluice_home::doctor::elsewhere(&places, &url)).into_iter().collect();
     findings.extend(sluice_home::doctor::examine(&places, sign, arguments.deep));
@@ -152,10 +152,10 @@ pub(crate) fn doctor(arguments: &Doctor, output: Output) -> Result<Exit, Failure
     findings.extend(sluice_home::doctor::worktrees(list.as_ref()));
     findings.extend(sluice_api::client::paused().map(sluice_home::doctor::paused));
     let is_damaged = findings.iter().any(|finding| finding.name == sluice_home::doctor::DAMAGE);
-    let is_well = findings.iter().all(|finding| finding.status != sluice_home::doctor::Health::Broken);
+    let is_well = findings.iter().all(|finding| finding.status != sluice_home::doctor::DoctorStatus::Broken);
     match output {
-        Output::Json => print_json(&json!({ "ok": is_well, "checks": findings })),
-        Output::People => {
+        CliOutput::Json => print_json(&json!({ "ok": is_well, "checks": findings })),
+        CliOutput::People => {
             for finding in &findings {
                 print(&format!("{:<8} {:<14} {}\n", finding.status.word(), finding.name, finding.found));
                 finding.remedy.iter().for_each(|remedy| print(&format!("{:<23} → {remedy}\n", "")));
@@ -163,32 +163,32 @@ pub(crate) fn doctor(arguments: &Doctor, output: Output) -> Result<Exit, Failure
         }
     }
     Ok(match (is_damaged, is_well) {
-        (true, _) => Exit::Unavailable,
-        (false, true) => Exit::Done,
-        (false, false) => Exit::Refused,
+        (true, _) => CliExit::Unavailable,
+        (false, true) => CliExit::Done,
+        (false, false) => CliExit::Refused,
     })
 }
 
-pub(crate) fn completions(arguments: &Completions, output: Output) -> Result<Exit, Failure> {
+pub(crate) fn completions(arguments: &CompletionsArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut crate::args::command_line(), "sluice", &mut script);
     match output {
-        Output::Json => {
+        CliOutput::Json => {
             let script = String::from_utf8_lossy(&script);
             print_json(&json!({ "completions": { "shell": arguments.shell.to_string(), "script": script } }));
         }
-        Output::People => print_bytes(&script),
+        CliOutput::People => print_bytes(&script),
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-pub(crate) fn skill(arguments: &Skill, output: Output) -> Result<Exit, Failure> {
-    let Skill::Install { harness } = arguments;
+pub(crate) fn skill(arguments: &SkillCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
+    let SkillCommand::Install { harness } = arguments;
     let home = std::env::var_os("HOME").map(std::path::PathBuf::from).unwrap_or_default();
     let installed = sluice_home::skills::install(&home, harness.as_deref())?;
     match output {
-        Output::Json => print_json(&json!({ "installed": installed })),
-        Output::People => installed.iter().for_each(|path| print(&format!("{path}\n"))),
+        CliOutput::Json => print_json(&json!({ "installed": installed })),
+        CliOutput::People => installed.iter().for_each(|path| print(&format!("{path}\n"))),
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

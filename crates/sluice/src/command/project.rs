@@ -2,70 +2,73 @@
 
 use serde_json::json;
 use sluice_api::client::escape;
-use sluice_api::project::{Project as Shown, ProjectAnswer, ProjectChange, ProjectList};
+use sluice_api::project::{Project, ProjectAnswer, ProjectChange, ProjectList};
 
-use crate::args::{Project, ProjectFlags};
+use crate::args::{ProjectArgs, ProjectCommand};
 use crate::engine::connect;
-use crate::output::{Exit, Failure, Output, print_json, say};
+use crate::output::{CliExit, CliFailure, CliOutput, print_json, say};
 use crate::table;
 
-pub(crate) fn run(arguments: Project, output: Output) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: ProjectCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
     match arguments {
-        Project::Add { path, name, flags } => {
-            let path = std::path::absolute(path.unwrap_or_else(|| ".".into()))
-                .map_err(|error| Failure::new(Exit::Usage, "bad_path", format!("that path cannot be used: {error}")))?;
+        ProjectCommand::Add { path, name, flags } => {
+            let path = std::path::absolute(path.unwrap_or_else(|| ".".into())).map_err(|error| {
+                CliFailure::new(CliExit::Usage, "bad_path", format!("that path cannot be used: {error}"))
+            })?;
             let change = change(flags, Some(path.display().to_string()), name);
             let answer: ProjectAnswer = connect()?.post("/v1/projects", &change)?;
             show(&answer.project, "added", output)
         }
-        Project::Update { name, path, new_name, flags } => {
+        ProjectCommand::Update { name, path, new_name, flags } => {
             let path = path.and_then(|path| std::path::absolute(path).ok()).map(|path| path.display().to_string());
             let change = change(flags, path, new_name);
             let answer: ProjectAnswer = connect()?.patch(&format!("/v1/projects/{}", escape(&name)), &change)?;
             show(&answer.project, "changed", output)
         }
-        Project::List => list(&connect()?.get("/v1/projects")?, output),
-        Project::Remove { name } => {
+        ProjectCommand::List => list(&connect()?.get("/v1/projects")?, output),
+        ProjectCommand::Remove { name } => {
             let answer: ProjectAnswer = connect()?.delete(&format!("/v1/projects/{}", escape(&name)))?;
             show(&answer.project, "removed", output)
         }
-        Project::Import { file } => {
+        ProjectCommand::Import { file } => {
             let no = |exit, code, why: String| {
-                Failure::new(exit, code, format!("{} cannot be imported: {why}", file.display()))
+                CliFailure::new(exit, code, format!("{} cannot be imported: {why}", file.display()))
                     .hint("name a projects.json: a list of projects, each with `name` and `path`")
             };
             let bytes = std::fs::read(&file).map_err(|error| match error.kind() {
-                std::io::ErrorKind::NotFound => no(Exit::NotFound, "not_found", error.to_string()),
-                _ => no(Exit::Usage, "bad_file", error.to_string()),
+                std::io::ErrorKind::NotFound => no(CliExit::NotFound, "not_found", error.to_string()),
+                _ => no(CliExit::Usage, "bad_file", error.to_string()),
             })?;
             let document: serde_json::Value =
-                serde_json::from_slice(&bytes).map_err(|error| no(Exit::Usage, "bad_file", error.to_string()))?;
+                serde_json::from_slice(&bytes).map_err(|error| no(CliExit::Usage, "bad_file", error.to_string()))?;
             list(&connect()?.post("/v1/projects/import", &document)?, output)
         }
     }
 }
 
-fn change(flags: ProjectFlags, path: Option<String>, name: Option<String>) -> ProjectChange {
-    let ProjectFlags { pool_size, workflow, default_branch } = flags;
+fn change(flags: ProjectArgs, path: Option<String>, name: Option<String>) -> ProjectChange {
+    let ProjectArgs { pool_size, workflow, default_branch } = flags;
     ProjectChange { name, path, default_branch, pool_size, workflow }
 }
 
-fn show(project: &Shown, what: &str, output: Output) -> Result<Exit, Failure> {
+fn show(project: &Project, what: &str, output: CliOutput) -> Result<CliExit, CliFailure> {
     match output {
-        Output::Json => print_json(&json!({ "project": project })),
-        Output::People => {
+        CliOutput::Json => print_json(&json!({ "project": project })),
+        CliOutput::People => {
             let worktrees = if project.pool_size == 1 { "worktree" } else { "worktrees" };
             say(&format!("{what}: {} ({}), {} {worktrees}", project.name, project.path, project.pool_size));
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn list(answer: &ProjectList, output: Output) -> Result<Exit, Failure> {
+fn list(answer: &ProjectList, output: CliOutput) -> Result<CliExit, CliFailure> {
     match output {
-        Output::Json => print_json(&json!({ "projects": answer.projects })),
-        Output::People if answer.projects.is_empty() => say("no projects; `sluice project add` adds this repository"),
-        Output::People => {
+        CliOutput::Json => print_json(&json!({ "projects": answer.projects })),
+        CliOutput::People if answer.projects.is_empty() => {
+            say("no projects; `sluice project add` adds this repository")
+        }
+        CliOutput::People => {
             let rows = answer.projects.iter().map(|it| {
                 let workflow = it.workflow.clone().unwrap_or_else(|| "default".into());
                 vec![it.name.clone(), it.default_branch.clone(), it.pool_size.to_string(), workflow, it.path.clone()]
@@ -73,5 +76,5 @@ fn list(answer: &ProjectList, output: Output) -> Result<Exit, Failure> {
             table::print(&["project", "branch", "pool", "workflow", "path"], rows);
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

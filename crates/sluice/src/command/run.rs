@@ -6,10 +6,10 @@ use sluice_api::client::escape;
 use sluice_api::project::ProjectList;
 use sluice_api::run::{StartRun, StepSays};
 
-use super::follow::{Follow, Heard};
-use crate::args::{Answer, Run, Start, Step, StepSaid};
+use super::follow::{DisplayOutcome, RunDisplay};
+use crate::args::{AnswerArgs, RunCommand, StartArgs, StepCommand, StepOutcomeArgs};
 use crate::engine::connect;
-use crate::output::{Exit, Failure, Output, print, print_as_written, print_json, say};
+use crate::output::{CliExit, CliFailure, CliOutput, print, print_as_written, print_json, say};
 use crate::table;
 
 const RUNS: &str = "/v1/recipe/runs";
@@ -17,8 +17,8 @@ const RUNS: &str = "/v1/recipe/runs";
 /// The way out where there is no run.
 const STARTS_ONE: &str = "`sluice start RECIPE` starts one";
 
-pub(crate) fn start(arguments: Start, output: Output) -> Result<Exit, Failure> {
-    let Start { recipe, inputs, prompt, project, work_order, harness, detach } = arguments;
+pub(crate) fn start(arguments: StartArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
+    let StartArgs { recipe, inputs, prompt, project, work_order, harness, detach } = arguments;
     let prompt = prompt.map(prompted).transpose()?;
     let client = connect()?;
     let here = std::env::current_dir().map(|here| here.display().to_string()).unwrap_or_default();
@@ -34,42 +34,46 @@ pub(crate) fn start(arguments: Start, output: Output) -> Result<Exit, Failure> {
     let id = answer["run"]["id"].as_str().unwrap_or_default().to_owned();
     if detach {
         match output {
-            Output::Json => print_json(&answer),
-            Output::People => print(&format!("{id}\n")),
+            CliOutput::Json => print_json(&answer),
+            CliOutput::People => print(&format!("{id}\n")),
         }
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     follow(&client, &id, output)
 }
 
 /// What is wanted, in words; `-` reads them from stdin, where they may be longer than an argument.
-fn prompted(prompt: String) -> Result<String, Failure> {
+fn prompted(prompt: String) -> Result<String, CliFailure> {
     if prompt != "-" {
         return Ok(prompt);
     }
-    std::io::read_to_string(std::io::stdin())
-        .map_err(|error| Failure::new(Exit::Usage, "usage", format!("the prompt cannot be read from stdin: {error}")))
+    std::io::read_to_string(std::io::stdin()).map_err(|error| {
+        CliFailure::new(CliExit::Usage, "usage", format!("the prompt cannot be read from stdin: {error}"))
+    })
 }
 
-fn path_of(client: &Client, name: &str) -> Result<String, Failure> {
+fn path_of(client: &Client, name: &str) -> Result<String, CliFailure> {
     let list: ProjectList = client.get("/v1/projects")?;
     let found = list.projects.into_iter().find(|project| project.name == name);
     found.map(|project| project.path).ok_or_else(|| {
-        Failure::new(Exit::NotFound, "not_found", format!("there is no project `{name}`"))
+        CliFailure::new(CliExit::NotFound, "not_found", format!("there is no project `{name}`"))
             .hint("`sluice project list` shows all of them")
     })
 }
 
-fn input(text: &str) -> Result<(String, Value), Failure> {
+fn input(text: &str) -> Result<(String, Value), CliFailure> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), Value::String(value.to_owned()))),
-        _ => Err(Failure::new(Exit::Usage, "usage", format!("`{text}` is no input")).hint("write --input NAME=VALUE")),
+        _ => {
+            Err(CliFailure::new(CliExit::Usage, "usage", format!("`{text}` is no input"))
+                .hint("write --input NAME=VALUE"))
+        }
     }
 }
 
 /// Follows a run until it has ended or waits for a person.
-fn follow(client: &Client, id: &str, output: Output) -> Result<Exit, Failure> {
-    let mut progress = Follow::new(output);
+fn follow(client: &Client, id: &str, output: CliOutput) -> Result<CliExit, CliFailure> {
+    let mut progress = RunDisplay::new(output);
     let path = format!("{RUNS}/{}", escape(id));
     let mut run: Value = client.get(&path)?;
     let mut looked = Ok(());
@@ -78,8 +82,8 @@ fn follow(client: &Client, id: &str, output: Output) -> Result<Exit, Failure> {
         let known = run["run"]["version"].as_u64().unwrap_or_default();
         client.lines(&format!("{path}/events?follow=true&after={known}"), |line| {
             match progress.hear(&mut run["run"], line) {
-                Heard::Shown => return true,
-                Heard::More => {}
+                DisplayOutcome::Shown => return true,
+                DisplayOutcome::More => {}
             }
             match client.get::<Value>(&path) {
                 Ok(now) => run = now,
@@ -91,13 +95,13 @@ fn follow(client: &Client, id: &str, output: Output) -> Result<Exit, Failure> {
     }
     looked?;
     progress.end(&run["run"]);
-    if output == Output::Json {
+    if output == CliOutput::Json {
         print_json(&run);
     }
     Ok(match run["run"]["status"].as_str() {
-        Some("completed") => Exit::Done,
-        Some("held") => Exit::Held,
-        _ => Exit::Refused,
+        Some("completed") => CliExit::Done,
+        Some("held") => CliExit::Held,
+        _ => CliExit::Refused,
     })
 }
 
@@ -106,43 +110,43 @@ fn is_still(run: &Value) -> bool {
     matches!(run["status"].as_str(), Some("completed" | "failed" | "cancelled" | "held"))
 }
 
-pub(crate) fn run(arguments: Run, output: Output) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: RunCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
     let of = |id: &str, rest: &str| format!("{RUNS}/{}{rest}", escape(id));
     match arguments {
-        Run::List { status, all } => list(status, all, output),
-        Run::Show { id } => shown(&connect()?.get(&of(&id, ""))?, output),
-        Run::Steps { id } => steps(&connect()?.get(&of(&id, ""))?, output),
-        Run::Log { id, step } => {
+        RunCommand::List { status, all } => list(status, all, output),
+        RunCommand::Show { id } => shown(&connect()?.get(&of(&id, ""))?, output),
+        RunCommand::Steps { id } => steps(&connect()?.get(&of(&id, ""))?, output),
+        RunCommand::Log { id, step } => {
             let only = step.map(|step| format!("?step={}", escape(&step))).unwrap_or_default();
             text(&connect()?.get(&of(&id, &format!("/log{only}")))?, "log", output)
         }
-        Run::Follow { id } => {
+        RunCommand::Follow { id } => {
             let client = connect()?;
             let run: Value = client.get(&of(&id, ""))?;
             follow(&client, run["run"]["id"].as_str().unwrap_or(&id), output)
         }
-        Run::Cancel { id, reason } => {
+        RunCommand::Cancel { id, reason } => {
             let answer: Value = connect()?.delete_with(&of(&id, ""), &json!({ "reason": reason }))?;
             shown(&answer, output)
         }
-        Run::Retry { id, step, message } => {
+        RunCommand::Retry { id, step, message } => {
             shown(&connect()?.post(&of(&id, "/retry"), &json!({ "step": step, "message": message }))?, output)
         }
-        Run::Context { id, step } => {
+        RunCommand::Context { id, step } => {
             text(&connect()?.get(&of(&id, &format!("/context/{}", escape(&step))))?, "context", output)
         }
     }
 }
 
-fn text(answer: &Value, key: &str, output: Output) -> Result<Exit, Failure> {
+fn text(answer: &Value, key: &str, output: CliOutput) -> Result<CliExit, CliFailure> {
     match output {
-        Output::Json => print_json(answer),
-        Output::People => print_as_written(answer[key].as_str().unwrap_or_default().as_bytes()),
+        CliOutput::Json => print_json(answer),
+        CliOutput::People => print_as_written(answer[key].as_str().unwrap_or_default().as_bytes()),
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn list(status: Option<String>, all: bool, output: Output) -> Result<Exit, Failure> {
+fn list(status: Option<String>, all: bool, output: CliOutput) -> Result<CliExit, CliFailure> {
     let status = status.map(|status| format!("status={}", escape(&status)));
     let every = all.then(|| "all=true".to_owned());
     let query: Vec<String> = [status, every].into_iter().flatten().collect();
@@ -159,15 +163,15 @@ fn list(status: Option<String>, all: bool, output: Output) -> Result<Exit, Failu
     let none = Vec::new();
     let runs = answer["runs"].as_array().unwrap_or(&none);
     match output {
-        Output::Json => print_json(&answer),
-        Output::People if runs.is_empty() && query.is_empty() => {
+        CliOutput::Json => print_json(&answer),
+        CliOutput::People if runs.is_empty() && query.is_empty() => {
             let ended: Value = engine.get(&format!("{RUNS}?all=true"))?;
             let count = ended["runs"].as_array().map_or(0, Vec::len);
             say(&table::none("run", count, !ended["next"].is_null(), STARTS_ONE));
         }
-        Output::People if runs.is_empty() && all => say(&table::none("such run", 0, false, STARTS_ONE)),
-        Output::People if runs.is_empty() => say("no such runs; --all shows those that have ended as well"),
-        Output::People => {
+        CliOutput::People if runs.is_empty() && all => say(&table::none("such run", 0, false, STARTS_ONE)),
+        CliOutput::People if runs.is_empty() => say("no such runs; --all shows those that have ended as well"),
+        CliOutput::People => {
             let words = |run: &Value| {
                 let mut words =
                     ["id", "kind", "recipe", "status", "current_step", "created_at"].map(|key| word(run, key));
@@ -179,7 +183,7 @@ fn list(status: Option<String>, all: bool, output: Output) -> Result<Exit, Failu
             table::print(&["id", "kind", "recipe", "status", "step", "started"], runs.iter().map(words));
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// Lines of what a failed step printed that are shown; `run log` has all of them.
@@ -194,10 +198,10 @@ pub(super) fn word(value: &Value, key: &str) -> String {
     }
 }
 
-fn shown(answer: &Value, output: Output) -> Result<Exit, Failure> {
-    if output == Output::Json {
+fn shown(answer: &Value, output: CliOutput) -> Result<CliExit, CliFailure> {
+    if output == CliOutput::Json {
         print_json(answer);
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     let run = &answer["run"];
     let before = ["id", "kind", "recipe", "definition", "status", "current_step", "workspace", "work_order", "task"];
@@ -212,7 +216,7 @@ fn shown(answer: &Value, output: Output) -> Result<Exit, Failure> {
     print("\n");
     steps(answer, output)?;
     failed(&run["steps"]);
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// What the steps printed that have failed, the end of it.
@@ -228,11 +232,11 @@ fn failed(steps: &Value) {
     }
 }
 
-fn steps(answer: &Value, output: Output) -> Result<Exit, Failure> {
+fn steps(answer: &Value, output: CliOutput) -> Result<CliExit, CliFailure> {
     let steps = &answer["run"]["steps"];
     match output {
-        Output::Json => print_json(&json!({ "steps": steps })),
-        Output::People => {
+        CliOutput::Json => print_json(&json!({ "steps": steps })),
+        CliOutput::People => {
             let rows = steps.as_array().into_iter().flatten().map(|step| {
                 let about = match step["error"].as_str() {
                     Some(error) => error.to_owned(),
@@ -250,7 +254,7 @@ fn steps(answer: &Value, output: Output) -> Result<Exit, Failure> {
             table::print(&["step", "type", "status", "attempt", "result", "about"], rows);
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// A question, and how to answer it.
@@ -266,14 +270,14 @@ pub(super) fn ask(question: &Value) {
     print(&format!("answer it      sluice answer {id} {how}\n"));
 }
 
-pub(crate) fn inbox(output: Output) -> Result<Exit, Failure> {
+pub(crate) fn inbox(output: CliOutput) -> Result<CliExit, CliFailure> {
     let answer: Value = connect()?.get("/v1/inbox")?;
     let none = Vec::new();
     let questions = answer["questions"].as_array().unwrap_or(&none);
     match output {
-        Output::Json => print_json(&answer),
-        Output::People if questions.is_empty() => say("nothing waits for you"),
-        Output::People => {
+        CliOutput::Json => print_json(&answer),
+        CliOutput::People if questions.is_empty() => say("nothing waits for you"),
+        CliOutput::People => {
             for question in questions {
                 print(&format!(
                     "{} · step {} of {}\n",
@@ -286,38 +290,38 @@ pub(crate) fn inbox(output: Output) -> Result<Exit, Failure> {
             }
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-pub(crate) fn answer(arguments: Answer, output: Output) -> Result<Exit, Failure> {
-    let Answer { id, option, message } = arguments;
+pub(crate) fn answer(arguments: AnswerArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
+    let AnswerArgs { id, option, message } = arguments;
     let answer = connect()?.post("/v1/inbox", &json!({ "id": id, "option": option, "message": message }))?;
     shown(&answer, output)
 }
 
-pub(crate) fn step(arguments: Step, output: Output) -> Result<Exit, Failure> {
+pub(crate) fn step(arguments: StepCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
     let said = match arguments {
-        Step::Complete(said) => speech("complete", said)?,
-        Step::Fail(said) => speech("fail", said)?,
-        Step::Ask { text, options } => return asked(&text, &options, output),
+        StepCommand::Complete(said) => speech("complete", said)?,
+        StepCommand::Fail(said) => speech("fail", said)?,
+        StepCommand::Ask { text, options } => return asked(&text, &options, output),
     };
     let answer: Value = connect()?.post("/v1/step", &said)?;
-    if output == Output::Json {
+    if output == CliOutput::Json {
         print_json(&answer);
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn speech(verb: &str, said: StepSaid) -> Result<StepSays, Failure> {
+fn speech(verb: &str, said: StepOutcomeArgs) -> Result<StepSays, CliFailure> {
     let output = said.output.as_deref().map(serde_json::from_str).transpose().map_err(|error| {
-        Failure::new(Exit::Usage, "usage", format!("the output is no JSON: {error}"))
+        CliFailure::new(CliExit::Usage, "usage", format!("the output is no JSON: {error}"))
             .hint("quote it: --output '{\"a\": 1}'")
     })?;
     Ok(StepSays { verb: verb.into(), summary: said.summary, result: said.result, output, ..StepSays::default() })
 }
 
 /// Asks until there is an answer; the engine keeps the question while nobody waits.
-fn asked(text: &str, options: &[String], output: Output) -> Result<Exit, Failure> {
+fn asked(text: &str, options: &[String], output: CliOutput) -> Result<CliExit, CliFailure> {
     let client = connect()?;
     let said =
         StepSays { verb: "ask".into(), text: Some(text.to_owned()), options: options.to_vec(), ..StepSays::default() };
@@ -325,8 +329,8 @@ fn asked(text: &str, options: &[String], output: Output) -> Result<Exit, Failure
         let answer: Value = client.post("/v1/step", &said)?;
         if answer["answered"] == json!(true) {
             match output {
-                Output::Json => print_json(&answer),
-                Output::People => {
+                CliOutput::Json => print_json(&answer),
+                CliOutput::People => {
                     let words = [word(&answer, "option"), word(&answer, "message")];
                     print(&format!(
                         "{}\n",
@@ -334,7 +338,7 @@ fn asked(text: &str, options: &[String], output: Output) -> Result<Exit, Failure
                     ));
                 }
             }
-            return Ok(Exit::Done);
+            return Ok(CliExit::Done);
         }
     }
 }

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use sluice_api::Client;
-use sluice_server::{Engine, Network, Wanted};
+use sluice_server::{EngineOptions, NetworkDoor, NetworkOptions};
 
-use crate::args::Serve;
+use crate::args::ServeArgs;
 use crate::engine::{make_home, places, starting, wait_for_end, with_few_heaps};
-use crate::output::{Exit, Failure, Output, print, print_bytes, say};
+use crate::output::{CliExit, CliFailure, CliOutput, print, print_bytes, say};
 
-pub(crate) fn run(arguments: Serve, output: Output) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: ServeArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
     with_few_heaps();
-    let Serve { listen, store, prompts, tls_cert, tls_key, cors } = arguments;
+    let ServeArgs { listen, store, prompts, tls_cert, tls_key, cors } = arguments;
     let places = places()?.with_prompts(prompts.map(folder).transpose()?);
     make_home(&places)?;
     // From here on no command starts an engine in the background.
@@ -25,10 +25,12 @@ pub(crate) fn run(arguments: Serve, output: Output) -> Result<Exit, Failure> {
     }
     if let Some(url) = runs.as_ref().ok().and_then(|health| health.serves.as_ref()) {
         let message = format!("this home is served already, at {url}");
-        return Err(Failure::new(Exit::Conflict, "already_served", message).hint("`sluice stop` ends that engine"));
+        return Err(
+            CliFailure::new(CliExit::Conflict, "already_served", message).hint("`sluice stop` ends that engine")
+        );
     }
     // Whatever is wrong with the door is told before the engine that runs is asked to make way.
-    let network = Network::bind(&Wanted { listen, tls: tls_cert.zip(tls_key), cors })?;
+    let network = NetworkDoor::bind(&NetworkOptions { listen, tls: tls_cert.zip(tls_key), cors })?;
     if network.is_exposed() {
         say("warning: everybody on the way can read tokens and answers: nothing is encrypted");
         say("hint: --tls-cert and --tls-key encrypt it; or listen at 127.0.0.1 behind a proxy that does");
@@ -40,20 +42,21 @@ pub(crate) fn run(arguments: Serve, output: Output) -> Result<Exit, Failure> {
     let url = network.url();
     let environment = || std::env::var("SLUICE_STORE").ok().filter(|address| !address.is_empty());
     let store = store.or_else(environment);
-    sluice_server::run(&places, Engine { store, network: Some(network) }, move || {
+    sluice_server::run(&places, EngineOptions { store, network: Some(network) }, move || {
         match output {
-            Output::Json => print_bytes(format!("{}\n", json!({ "listening": url })).as_bytes()),
-            Output::People => print(&format!("listening on {url}\n")),
+            CliOutput::Json => print_bytes(format!("{}\n", json!({ "listening": url })).as_bytes()),
+            CliOutput::People => print(&format!("listening on {url}\n")),
         }
         drop(starting);
     })?;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// A folder that is there, wherever the engine stands.
-fn folder(path: PathBuf) -> Result<PathBuf, Failure> {
+fn folder(path: PathBuf) -> Result<PathBuf, CliFailure> {
     path.canonicalize().ok().filter(|path| path.is_dir()).ok_or_else(|| {
         let message = format!("--prompts: there is no folder {}", path.display());
-        Failure::new(Exit::NotFound, "not_found", message).hint("it holds `workflows/*.toml` and the prompt files")
+        CliFailure::new(CliExit::NotFound, "not_found", message)
+            .hint("it holds `workflows/*.toml` and the prompt files")
     })
 }

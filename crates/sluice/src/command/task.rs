@@ -9,16 +9,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sluice_api::client::escape;
 use sluice_api::task::{
-    Attach, Branch, CreateTask, History, MergeTask, Message, Task as Shown, TaskAnswer, TaskFile, TaskList, UpdateTask,
+    Attach, Branch, CreateTask, History, MergeTask, Message, Task, TaskAnswer, TaskFile, TaskList, UpdateTask,
 };
 use sluice_api::{Client, Problem};
-use sluice_worker::process::Within;
+use sluice_worker::process::HomeNesting;
 use sluice_worker::tmux::Tmux;
 
 use super::home::event_line;
-use crate::args::{Create, Merge, Task, Update};
+use crate::args::{TaskCommand, TaskCreateArgs, TaskMergeArgs, TaskUpdateArgs};
 use crate::engine::{ask, connect};
-use crate::output::{Exit, Failure, Output, harmless, print, print_as_written, print_json, say};
+use crate::output::{CliExit, CliFailure, CliOutput, harmless, print, print_as_written, print_json, say};
 use crate::table;
 
 const TASKS: &str = "/v1/lifecycle/tasks";
@@ -26,51 +26,51 @@ const TASKS: &str = "/v1/lifecycle/tasks";
 /// The way out where there is no task.
 const MAKES_ONE: &str = "`sluice task create BRANCH SUMMARY` makes one";
 
-pub(crate) fn run(arguments: Task, output: Output) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
     match arguments {
-        Task::Create(arguments) => create(arguments, output),
-        Task::List { status, project, all } => list(status, project, all, output),
-        Task::Show { id } => {
+        TaskCommand::Create(arguments) => create(arguments, output),
+        TaskCommand::List { status, project, all } => list(status, project, all, output),
+        TaskCommand::Show { id } => {
             let answer: TaskAnswer = ask(|engine| engine.get(&of(&id, "")))?;
             match output {
-                Output::Json => print_json(&json!({ "task": answer.task })),
-                Output::People => print(&sheet(&answer.task)),
+                CliOutput::Json => print_json(&json!({ "task": answer.task })),
+                CliOutput::People => print(&sheet(&answer.task)),
             }
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
-        Task::History { id } => {
+        TaskCommand::History { id } => {
             let history: History = ask(|engine| engine.get(&of(&id, "/history")))?;
             match output {
-                Output::Json => print_json(&json!({ "events": history.events })),
-                Output::People => {
+                CliOutput::Json => print_json(&json!({ "events": history.events })),
+                CliOutput::People => {
                     let story = history.events.iter().filter(|event| is_told(event));
                     story.for_each(|event| print(&event_line(event)));
                     say(&format!("every step of it: sluice events --correlation {id}"));
                 }
             }
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
-        Task::File { id, at, list } => file(&id, at, list, output),
-        Task::Update(arguments) => update(arguments, output),
-        Task::Wait { id, statuses, timeout } => wait(&id, &statuses, timeout, output),
-        Task::Spawn { id } => post(&id, "/spawn", &json!({}), output),
-        Task::Respawn { id } => post(&id, "/respawn", &json!({}), output),
-        Task::Attach { id } => attach(&id),
-        Task::CreatePr { id } => post(&id, "/create-pr", &json!({}), output),
-        Task::Cancel { id, yes } => {
+        TaskCommand::File { id, at, list } => file(&id, at, list, output),
+        TaskCommand::Update(arguments) => update(arguments, output),
+        TaskCommand::Wait { id, statuses, timeout } => wait(&id, &statuses, timeout, output),
+        TaskCommand::Spawn { id } => post(&id, "/spawn", &json!({}), output),
+        TaskCommand::Respawn { id } => post(&id, "/respawn", &json!({}), output),
+        TaskCommand::Attach { id } => attach(&id),
+        TaskCommand::CreatePr { id } => post(&id, "/create-pr", &json!({}), output),
+        TaskCommand::Cancel { id, yes } => {
             confirm(yes, &format!("Cancel task {id}? Its agents are ended; work that is not committed is kept."))?;
             post(&id, "/cancel", &json!({}), output)
         }
-        Task::Delete { id, yes } => {
+        TaskCommand::Delete { id, yes } => {
             confirm(yes, &format!("Delete task {id} and its branch? Work that is not merged is kept."))?;
             answered(&connect()?.delete(&of(&id, ""))?, output)
         }
-        Task::Merge(Merge { id, local, strategy, force, commit }) => {
+        TaskCommand::Merge(TaskMergeArgs { id, local, strategy, force, commit }) => {
             let strategy = strategy.map(|strategy| strategy.word().to_owned());
             post(&id, "/merge", &MergeTask { local, strategy, force, commit }, output)
         }
-        Task::RequestChanges { id, message } => post(&id, "/request-changes", &Message { message }, output),
-        Task::Nudge { id, text } => post(&id, "/nudge", &Message { message: text.join(" ") }, output),
+        TaskCommand::RequestChanges { id, message } => post(&id, "/request-changes", &Message { message }, output),
+        TaskCommand::Nudge { id, text } => post(&id, "/nudge", &Message { message: text.join(" ") }, output),
     }
 }
 
@@ -96,17 +96,22 @@ fn of(id: &str, rest: &str) -> String {
     format!("{TASKS}/{}{rest}", escape(id))
 }
 
-fn post(id: &str, rest: &str, body: &impl serde::Serialize, output: Output) -> Result<Exit, Failure> {
+fn post(id: &str, rest: &str, body: &impl serde::Serialize, output: CliOutput) -> Result<CliExit, CliFailure> {
     answered(&connect()?.post(&of(id, rest), body)?, output)
 }
 
-fn create(arguments: Create, output: Output) -> Result<Exit, Failure> {
-    let Create { branch, summary, project, workflow, harness, review_harness, context, status, no_spawn } = arguments;
+fn create(arguments: TaskCreateArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
+    let TaskCreateArgs { branch, summary, project, workflow, harness, review_harness, context, status, no_spawn } =
+        arguments;
     let context = match context.as_deref() {
         Some("-") => {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map_err(|error| {
-                Failure::new(Exit::Usage, "bad_context", format!("standard input cannot be read as text: {error}"))
+                CliFailure::new(
+                    CliExit::Usage,
+                    "bad_context",
+                    format!("standard input cannot be read as text: {error}"),
+                )
             })?;
             Some(text)
         }
@@ -128,7 +133,7 @@ fn create(arguments: Create, output: Output) -> Result<Exit, Failure> {
     answered(&connect()?.post(TASKS, &wanted)?, output)
 }
 
-fn list(status: Option<String>, project: Option<String>, all: bool, output: Output) -> Result<Exit, Failure> {
+fn list(status: Option<String>, project: Option<String>, all: bool, output: CliOutput) -> Result<CliExit, CliFailure> {
     let filter = |name: &str, value: Option<String>| value.map(|value| format!("{name}={}", escape(&value)));
     let every = all.then(|| "all=true".to_owned());
     let query: Vec<String> =
@@ -142,14 +147,14 @@ fn list(status: Option<String>, project: Option<String>, all: bool, output: Outp
     }
     answer.tasks.sort_by(|one, other| (&one.created_at, &one.id).cmp(&(&other.created_at, &other.id)));
     match output {
-        Output::Json => print_json(&json!({ "tasks": answer.tasks })),
-        Output::People if answer.tasks.is_empty() && query.is_empty() => {
+        CliOutput::Json => print_json(&json!({ "tasks": answer.tasks })),
+        CliOutput::People if answer.tasks.is_empty() && query.is_empty() => {
             let ended: TaskList = ask(|engine| engine.get(&format!("{TASKS}?all=true")))?;
             say(&table::none("task", ended.tasks.len(), ended.next.is_some(), MAKES_ONE));
         }
-        Output::People if answer.tasks.is_empty() && all => say(&table::none("such task", 0, false, MAKES_ONE)),
-        Output::People if answer.tasks.is_empty() => say("no such tasks; --all shows those that have ended as well"),
-        Output::People => {
+        CliOutput::People if answer.tasks.is_empty() && all => say(&table::none("such task", 0, false, MAKES_ONE)),
+        CliOutput::People if answer.tasks.is_empty() => say("no such tasks; --all shows those that have ended as well"),
+        CliOutput::People => {
             let rows = answer.tasks.iter().map(|it| {
                 let summary = match &it.attention {
                     Some(attention) => format!("! {attention} · {}", it.summary),
@@ -167,27 +172,27 @@ fn list(status: Option<String>, project: Option<String>, all: bool, output: Outp
             table::print(&["id", "project", "status", "session", "branch", "summary"], rows);
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn file(id: &str, version: Option<usize>, list: bool, output: Output) -> Result<Exit, Failure> {
+fn file(id: &str, version: Option<usize>, list: bool, output: CliOutput) -> Result<CliExit, CliFailure> {
     let query = version.map(|number| format!("?version={number}")).unwrap_or_default();
     let answer: TaskFile = ask(|engine| engine.get(&of(id, &format!("/file{query}"))))?;
     match output {
-        Output::Json if list => print_json(&json!({ "versions": answer.versions })),
-        Output::Json => print_json(&json!({ "file": { "version": answer.version, "text": answer.text } })),
-        Output::People if list => {
+        CliOutput::Json if list => print_json(&json!({ "versions": answer.versions })),
+        CliOutput::Json => print_json(&json!({ "file": { "version": answer.version, "text": answer.text } })),
+        CliOutput::People if list => {
             let rows =
                 answer.versions.iter().map(|it| vec![it.version.to_string(), it.time.clone(), it.bytes.to_string()]);
             table::print(&["version", "read at", "bytes"], rows);
         }
-        Output::People => print_as_written(answer.text.as_bytes()),
+        CliOutput::People => print_as_written(answer.text.as_bytes()),
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn update(arguments: Update, output: Output) -> Result<Exit, Failure> {
-    let Update { id, status, branch, summary } = arguments;
+fn update(arguments: TaskUpdateArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
+    let TaskUpdateArgs { id, status, branch, summary } = arguments;
     let id = match id {
         Some(id) => id,
         None => ask(here)?,
@@ -211,17 +216,17 @@ fn update(arguments: Update, output: Output) -> Result<Exit, Failure> {
 
 /// Looks at a task after everything that happens to it, until it is where it is wanted. When that can no longer be, a
 /// person has to look first, or the time is over, the answer is a failure.
-fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: Output) -> Result<Exit, Failure> {
+fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: CliOutput) -> Result<CliExit, CliFailure> {
     let client = connect()?;
     let mut answer: TaskAnswer = client.get(&of(id, ""))?;
     let id = answer.task.id.clone();
     if let Some(unknown) = statuses.iter().find(|status| !answer.task.statuses.contains(status)) {
         let message = format!("`{unknown}` is no status of task {id}, which follows `{}`", answer.task.workflow);
-        return Err(Failure::new(Exit::Usage, "bad_request", message)
+        return Err(CliFailure::new(CliExit::Usage, "bad_request", message)
             .hint(format!("one of: {}", answer.task.statuses.join(", "))));
     }
     let mut looked = Ok(());
-    let settled = |task: &Shown| statuses.contains(&task.status) || task.ended || task.needs_person;
+    let settled = |task: &Task| statuses.contains(&task.status) || task.ended || task.needs_person;
     let mut in_time = true;
     if !settled(&answer.task) {
         let path = format!("/v1/events?follow=true&correlation={}", escape(&id));
@@ -243,11 +248,11 @@ fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: Output)
     let about = task.attention.as_deref().map(|attention| format!(": {attention}")).unwrap_or_default();
     if task.ended {
         let message = format!("task {id} has ended in `{}`", task.status);
-        return Err(Failure::new(Exit::Refused, "not_there", message).hint(story));
+        return Err(CliFailure::new(CliExit::Refused, "not_there", message).hint(story));
     }
     if !in_time {
         let message = format!("the time is over, and task {id} is in `{}`{about}", task.status);
-        return Err(Failure::new(Exit::Unavailable, "timeout", message).hint("nothing was changed; wait again"));
+        return Err(CliFailure::new(CliExit::Unavailable, "timeout", message).hint("nothing was changed; wait again"));
     }
     let (why, hint) = match task.session == "crashed" {
         true => (
@@ -257,7 +262,7 @@ fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: Output)
         false => ("", story),
     };
     let message = format!("task {id} is in `{}` and needs a person{about}{why}", task.status);
-    Err(Failure::new(Exit::Held, "needs_person", message).hint(hint))
+    Err(CliFailure::new(CliExit::Held, "needs_person", message).hint(hint))
 }
 
 /// The task whose workspace or session this is.
@@ -270,34 +275,34 @@ fn here(client: &Client) -> Result<String, Problem> {
     Ok(answer.task.id)
 }
 
-fn attach(id: &str) -> Result<Exit, Failure> {
+fn attach(id: &str) -> Result<CliExit, CliFailure> {
     let Attach { socket, target } = connect()?.get(&of(id, "/attach"))?;
     // What is run is decided here. An engine elsewhere only names a place, which may be on another machine.
     let is_pane = target.strip_prefix('%').is_some_and(|it| !it.is_empty() && it.chars().all(|it| it.is_ascii_digit()));
     let is_here = std::fs::metadata(&socket).is_ok_and(|it| it.file_type().is_socket());
     if !is_pane || !is_here {
         let message = format!("the session of task {id} is not on this machine");
-        return Err(Failure::new(Exit::Refused, "not_here", message)
+        return Err(CliFailure::new(CliExit::Refused, "not_here", message)
             .hint("log in on the engine's machine and say `sluice task attach` there"));
     }
     // A client of tmux runs what its server says, and agents can talk to that server: what it runs is no person.
-    let within = Within::enter(&crate::places::home().unwrap_or_default());
+    let within = HomeNesting::enter(&crate::places::home().unwrap_or_default());
     within.mark().map_err(|error| Problem::fault(format!("tmux cannot be marked as an agent's: {error}")))?;
     let command = Tmux::new("tmux", socket).attach_command(&target);
     let mut tmux = std::process::Command::new("tmux");
     // Inside another tmux it would refuse to nest.
     let error = tmux.args(&command[1..]).envs([within.assignment()]).env_remove("TMUX").exec();
-    Err(Failure::new(Exit::Unavailable, "no_tmux", format!("tmux cannot be run: {error}"))
+    Err(CliFailure::new(CliExit::Unavailable, "no_tmux", format!("tmux cannot be run: {error}"))
         .hint("install tmux; `sluice doctor` tells more"))
 }
 
 /// Asks a person, unless that has been answered.
-fn confirm(yes: bool, question: &str) -> Result<(), Failure> {
+fn confirm(yes: bool, question: &str) -> Result<(), CliFailure> {
     if yes {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
-        return Err(Failure::new(Exit::Usage, "not_confirmed", format!("{question} Nobody is there to answer"))
+        return Err(CliFailure::new(CliExit::Usage, "not_confirmed", format!("{question} Nobody is there to answer"))
             .hint("say it with --yes"));
     }
     let _ = write!(anstream::stderr(), "{} [y/N] ", harmless(question));
@@ -305,14 +310,14 @@ fn confirm(yes: bool, question: &str) -> Result<(), Failure> {
     let _ = std::io::stdin().read_line(&mut answer);
     match answer.trim().to_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => Err(Failure::new(Exit::Refused, "not_confirmed", "nothing was done")),
+        _ => Err(CliFailure::new(CliExit::Refused, "not_confirmed", "nothing was done")),
     }
 }
 
 /// What was done, for whoever asked.
-pub(super) fn answered(answer: &TaskAnswer, output: Output) -> Result<Exit, Failure> {
+pub(super) fn answered(answer: &TaskAnswer, output: CliOutput) -> Result<CliExit, CliFailure> {
     match output {
-        Output::Json => {
+        CliOutput::Json => {
             let mut document = json!({ "task": answer.task, "still_running": answer.still_running });
             if let Some(transition) = &answer.transition {
                 document["transition"] = json!(transition);
@@ -322,9 +327,9 @@ pub(super) fn answered(answer: &TaskAnswer, output: Output) -> Result<Exit, Fail
             }
             print_json(&document);
         }
-        Output::People => tell(answer),
+        CliOutput::People => tell(answer),
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 fn tell(answer: &TaskAnswer) {
@@ -349,7 +354,7 @@ fn tell(answer: &TaskAnswer) {
 }
 
 /// Everything about a task, a line for each fact.
-fn sheet(task: &Shown) -> String {
+fn sheet(task: &Task) -> String {
     let Ok(Value::Object(facts)) = serde_json::to_value(task) else { return String::new() };
     let is_told = |(key, value): &(&String, &Value)| {
         !value.is_null() && !["statuses", "needs_person", "last_lines"].contains(&key.as_str())

@@ -4,45 +4,45 @@ use serde_json::json;
 use sluice_api::client::escape;
 use sluice_api::token::{CreateToken, TokenAnswer, TokenList};
 
-use crate::args::Token;
+use crate::args::TokenCommand;
 use crate::engine::connect;
-use crate::output::{Exit, Failure, Output, print, print_json, say};
+use crate::output::{CliExit, CliFailure, CliOutput, print, print_json, say};
 use crate::table;
 
-pub(crate) fn run(arguments: Token, output: Output) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: TokenCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
     match arguments {
-        Token::Create { scope, name, task, colony, role, expires } => {
+        TokenCommand::Create { scope, name, task, colony, role, expires } => {
             let Some(scope) = scope else {
-                return Err(Failure::new(Exit::Usage, "no_scope", "it is not said what the token is to allow")
+                return Err(CliFailure::new(CliExit::Usage, "no_scope", "it is not said what the token is to allow")
                     .hint("--scope read, agent, worker or person; person allows everything"));
             };
             let wanted = CreateToken { scope: scope.into(), name, task, colony, role, expires };
             let TokenAnswer { token } = connect()?.post("/v1/tokens", &wanted)?;
             match output {
-                Output::Json => print_json(&json!({ "token": token })),
-                Output::People => {
+                CliOutput::Json => print_json(&json!({ "token": token })),
+                CliOutput::People => {
                     say(&format!("token {}, scope {}; its secret is shown this once:", token.id, token.scope.word()));
                     print(&format!("{}\n", token.secret.unwrap_or_default()));
                 }
             }
         }
-        Token::List => list(&connect()?.get("/v1/tokens")?, output),
-        Token::Revoke { id } => {
+        TokenCommand::List => list(&connect()?.get("/v1/tokens")?, output),
+        TokenCommand::Revoke { id } => {
             let TokenAnswer { token } = connect()?.delete(&format!("/v1/tokens/{}", escape(&id)))?;
             match output {
-                Output::Json => print_json(&json!({ "token": token })),
-                Output::People => say(&format!("token {} has been revoked", token.id)),
+                CliOutput::Json => print_json(&json!({ "token": token })),
+                CliOutput::People => say(&format!("token {} has been revoked", token.id)),
             }
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn list(answer: &TokenList, output: Output) {
+fn list(answer: &TokenList, output: CliOutput) {
     match output {
-        Output::Json => print_json(&json!({ "tokens": answer.tokens })),
-        Output::People if answer.tokens.is_empty() => say("no tokens; `sluice token create` makes one"),
-        Output::People => {
+        CliOutput::Json => print_json(&json!({ "tokens": answer.tokens })),
+        CliOutput::People if answer.tokens.is_empty() => say("no tokens; `sluice token create` makes one"),
+        CliOutput::People => {
             let rows = answer.tokens.iter().map(|it| {
                 let text = |text: &Option<String>| text.clone().unwrap_or_default();
                 let scope = it.scope.word().to_owned();

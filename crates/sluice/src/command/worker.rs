@@ -4,70 +4,72 @@ use std::sync::Arc;
 
 use serde_json::json;
 use sluice_api::Client;
-use sluice_home::config::Settings;
-use sluice_home::lock::{Lock, NoLock};
-use sluice_home::log::Log;
-use sluice_home::places::Places;
-use sluice_home::workbench::Workbench;
-use sluice_home::worker::{Hiring, News, Worker};
+use sluice_home::config::ConfigFile;
+use sluice_home::lock::{HomeLock, HomeLockFailure};
+use sluice_home::log::HomeLog;
+use sluice_home::places::HomePaths;
+use sluice_home::workbench::PerformContext;
+use sluice_home::worker::{WorkerNews, WorkerOptions, WorkerRuntime};
 
 use crate::args;
 use crate::engine::{make_home, places};
-use crate::output::{Exit, Failure, Output, print, print_bytes, say};
+use crate::output::{CliExit, CliFailure, CliOutput, print, print_bytes, say};
 
-pub(crate) fn run(arguments: args::Worker, output: Output) -> Result<Exit, Failure> {
-    let args::Worker { connect, colony, role, name } = arguments;
+pub(crate) fn run(arguments: args::WorkerArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
+    let args::WorkerArgs { connect, colony, role, name } = arguments;
     let name = name.unwrap_or_else(|| format!("{role}-{}", machine()));
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(plain) {
         let message = format!("`{name}` is no name for a worker");
-        return Err(Failure::new(Exit::Usage, "bad_request", message).hint("letters, digits, - _ and ., at most 64"));
+        return Err(
+            CliFailure::new(CliExit::Usage, "bad_request", message).hint("letters, digits, - _ and ., at most 64")
+        );
     }
     let client = Client::at(&connect)?;
     let home = places()?;
     make_home(&home)?;
     // Each worker has a place of its own in the home: its sessions, its worktrees, its name.
-    let own = Places::new(home.home().join("workers").join(&name));
+    let own = HomePaths::new(home.home().join("workers").join(&name));
     make_home(&own)?;
-    let _lock = Lock::take(&own.lock()).map_err(|no| match no {
-        NoLock::Held { pid } => {
+    let _lock = HomeLock::take(&own.lock()).map_err(|no| match no {
+        HomeLockFailure::Held { pid } => {
             let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
-            Failure::new(Exit::Conflict, "already_running", format!("a worker called {name} runs already{who}"))
+            CliFailure::new(CliExit::Conflict, "already_running", format!("a worker called {name} runs already{who}"))
                 .hint("give this one another name: --name")
         }
-        NoLock::Broken(error) => {
+        HomeLockFailure::Broken(error) => {
             let message = format!("{} cannot be used: {error}", own.lock().display());
-            Failure::new(Exit::Unavailable, "unavailable", message).hint("move it away, and try again")
+            CliFailure::new(CliExit::Unavailable, "unavailable", message).hint("move it away, and try again")
         }
     })?;
-    let program =
-        std::env::current_exe().map_err(|error| Failure::new(Exit::Refused, "fault", format!("who am I? {error}")))?;
-    let log = Arc::new(Log::open(&own.log()));
-    let settings = Settings::open(home.config(), log.clone())?;
+    let program = std::env::current_exe()
+        .map_err(|error| CliFailure::new(CliExit::Refused, "fault", format!("who am I? {error}")))?;
+    let log = Arc::new(HomeLog::open(&own.log()));
+    let settings = ConfigFile::open(home.config(), log.clone())?;
     let _traces = sluice_server::traces(&settings.config(), &log);
-    let bench = Workbench::open(own, settings, program, log)?;
-    let hiring = Hiring { url: connect.clone(), colony: colony.clone(), role: role.clone(), name: name.clone() };
-    let worker = Worker::new(bench, client, hiring)?;
+    let bench = PerformContext::open(own, settings, program, log)?;
+    let hiring = WorkerOptions { url: connect.clone(), colony: colony.clone(), role: role.clone(), name: name.clone() };
+    let worker = WorkerRuntime::new(bench, client, hiring)?;
     let told = worker.clone();
     let hears = move || {
-        if told.stop() && output == Output::People {
+        if told.stop() && output == CliOutput::People {
             print("finishing what it is at; once more, and it gives that back\n");
         }
     };
     sluice_server::each_signal(hears)
-        .map_err(|error| Failure::new(Exit::Refused, "fault", format!("signals cannot be heard: {error}")))?;
+        .map_err(|error| CliFailure::new(CliExit::Refused, "fault", format!("signals cannot be heard: {error}")))?;
     let crab = worker.crab().to_owned();
     worker.run(move |news| match (output, news) {
-        (Output::Json, News::Registered) => {
+        (CliOutput::Json, WorkerNews::Registered) => {
             print_bytes(format!("{}\n", json!({ "worker": name, "crab_id": crab, "colony_id": colony })).as_bytes());
         }
-        (Output::People, News::Registered) => {
+        (CliOutput::People, WorkerNews::Registered) => {
             print(&format!("working as {role} ({crab}) for colony {colony} at {connect}\n"));
         }
-        (_, News::Away(why)) => say(&format!("{why}; trying again")),
-        (_, News::Back) => say("connected again"),
+        (_, WorkerNews::Away(why)) => say(&format!("{why}; trying again")),
+        (_, WorkerNews::Back) => say("connected again"),
     })?;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// What this machine is called, as far as it fits a name.

@@ -4,37 +4,39 @@ use serde_json::{Value, json};
 use sluice_api::client::escape;
 use sluice_api::workspace::{AdoptStray, EndStray, Restore, WorkspaceList};
 
-use crate::args::Workspace;
+use crate::args::WorkspaceCommand;
 use crate::engine::connect;
-use crate::output::{Exit, Failure, Output, print, print_json, say};
+use crate::output::{CliExit, CliFailure, CliOutput, print, print_json, say};
 use crate::table;
 
-pub(crate) fn run(arguments: Workspace, output: Output) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: WorkspaceCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
     match arguments {
-        Workspace::Init { project } => {
+        WorkspaceCommand::Init { project } => {
             let here = std::env::current_dir().ok().map(|here| here.display().to_string());
             show(&connect()?.post("/v1/workspaces/init", &json!({ "project": project, "cwd": here }))?, output)
         }
-        Workspace::List { project } => {
+        WorkspaceCommand::List { project } => {
             let filter = project.map(|project| format!("?project={}", escape(&project))).unwrap_or_default();
             show(&connect()?.get(&format!("/v1/workspaces{filter}"))?, output)
         }
-        Workspace::Gc { project } => {
+        WorkspaceCommand::Gc { project } => {
             show(&connect()?.post("/v1/workspaces/gc", &json!({ "project": project }))?, output)
         }
-        Workspace::End { session } => show(&connect()?.post("/v1/workspaces/end", &EndStray { session })?, output),
-        Workspace::Adopt { session, workflow, review_harness } => {
+        WorkspaceCommand::End { session } => {
+            show(&connect()?.post("/v1/workspaces/end", &EndStray { session })?, output)
+        }
+        WorkspaceCommand::Adopt { session, workflow, review_harness } => {
             let wanted = AdoptStray { session, workflow, review_harness };
             super::task::answered(&connect()?.post("/v1/workspaces/adopt", &wanted)?, output)
         }
-        Workspace::Restore { task, number, into } => {
+        WorkspaceCommand::Restore { task, number, into } => {
             let into = std::path::absolute(&into).unwrap_or(into).display().to_string();
             let client = connect()?;
             let wanted = Restore { task, number, into };
             let answer: Value = client.post("/v1/workspaces/restore", &wanted)?;
             match output {
-                Output::Json => print_json(&answer),
-                Output::People => {
+                CliOutput::Json => print_json(&answer),
+                CliOutput::People => {
                     print(&format!("{}\n", answer["path"].as_str().unwrap_or_default()));
                     // It is brought back, whatever becomes of this question.
                     let list: WorkspaceList = client.get("/v1/workspaces").unwrap_or_default();
@@ -47,15 +49,15 @@ pub(crate) fn run(arguments: Workspace, output: Output) -> Result<Exit, Failure>
                     }
                 }
             }
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
     }
 }
 
-fn show(answer: &WorkspaceList, output: Output) -> Result<Exit, Failure> {
-    if output == Output::Json {
+fn show(answer: &WorkspaceList, output: CliOutput) -> Result<CliExit, CliFailure> {
+    if output == CliOutput::Json {
         print_json(&json!(answer));
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     if answer.workspaces.is_empty() {
         say("no worktrees; they are made when a task needs one");
@@ -91,5 +93,5 @@ fn show(answer: &WorkspaceList, output: Output) -> Result<Exit, Failure> {
         table::print(&["kept of", "number", "project", "at", "what"], rows);
         say("`sluice workspace restore TASK --into FOLDER` brings it back");
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command as Process, Stdio};
 
-use sluice_core::text::Command;
+use sluice_core::text::ShellCommand;
 
 /// Prints its arguments, each followed by a NUL.
 const SHOW: &str = "show() { printf '%s\\0' \"$@\"; }\n";
@@ -121,7 +121,7 @@ fn shells() -> Vec<&'static [&'static str]> {
 
 /// What `script` prints when its variables have the value `value`.
 fn shown(shell: &[&str], script: &str, value: &str, folder: &Path) -> String {
-    let (reading, unexpanded) = Command::read(script);
+    let (reading, unexpanded) = ShellCommand::read(script);
     assert!(reading.bad.is_empty() && unexpanded.is_empty(), "{script}: {unexpanded:?}");
     let mut process = Process::new(shell[0]);
     process.args(&shell[1..]).arg("-c").arg(SHOW.to_owned() + &reading.text.script).current_dir(folder);
@@ -162,7 +162,7 @@ fn a_value_arrives_as_it_is_and_never_runs() {
 #[test]
 fn a_place_that_evaluates_is_refused() {
     for script in REFUSED {
-        let (_, unexpanded) = Command::read(script);
+        let (_, unexpanded) = ShellCommand::read(script);
         assert!(!unexpanded.is_empty(), "{script}");
     }
 }

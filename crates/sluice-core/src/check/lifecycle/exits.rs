@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Names;
+use super::LifecycleNames;
 use crate::expr::Expr;
-use crate::findings::Findings;
-use crate::lifecycle::draft::{self, Draft};
-use crate::lifecycle::{ArtifactTest, ExitRule, Lifecycle, Reaction, STUCK, StateId};
-use crate::problem::{Code, Problem};
+use crate::findings::CheckFindings;
+use crate::lifecycle::draft::{self, LifecycleDraft};
+use crate::lifecycle::{ArtifactTest, ExitReaction, ExitRule, Lifecycle, STUCK, StateId};
+use crate::problem::{Code, Diagnosis};
 
 /// A rule whose names have been looked up.
 pub(super) struct ResolvedRule {
@@ -20,36 +20,40 @@ pub(super) struct ResolvedRule {
 pub(super) enum ResolvedReaction {
     Advance(Option<StateId>),
     Choose(Vec<(Option<Expr>, Option<StateId>)>),
-    Other(Reaction),
+    Other(ExitReaction),
 }
 
-pub(super) fn resolve(rule: &draft::Rule, names: &Names<'_>, findings: &mut Findings) -> ResolvedRule {
+pub(super) fn resolve(
+    rule: &draft::ExitRuleDraft,
+    names: &LifecycleNames<'_>,
+    findings: &mut CheckFindings,
+) -> ResolvedRule {
     let state = names.state(&rule.status, Code::UnknownRuleState, "the rule watches", findings);
-    let advance = |target, findings: &mut Findings| {
+    let advance = |target, findings: &mut CheckFindings| {
         names.state(target, Code::UnknownRuleTarget, "the rule advances to", findings)
     };
     let reaction = match &rule.reaction {
-        draft::Reaction::Then(target) => ResolvedReaction::Advance(advance(target, findings)),
-        draft::Reaction::ThenWhen(clauses) => ResolvedReaction::Choose(
+        draft::ReactionDraft::Then(target) => ResolvedReaction::Advance(advance(target, findings)),
+        draft::ReactionDraft::ThenWhen(clauses) => ResolvedReaction::Choose(
             clauses
                 .value
                 .iter()
                 .map(|clause| (names.guard(&clause.when, findings), advance(&clause.then, findings)))
                 .collect(),
         ),
-        draft::Reaction::Crash { stuck_after, respawn } => {
+        draft::ReactionDraft::Crash { stuck_after, respawn } => {
             if let Some(limit) = stuck_after.as_ref().filter(|_| !names.states.contains_key(STUCK)) {
                 let times = super::super::count(u64::from(limit.value), "crash").replace("crashs", "crashes");
                 findings.add(
-                    Problem::new(Code::NoStuckState, limit.span, "`stuck_after` without a state `stuck`")
+                    Diagnosis::new(Code::NoStuckState, limit.span, "`stuck_after` without a state `stuck`")
                         .note(format!("after {times} the task stays where it is and is marked for attention"))
                         .help("add a state `stuck`, or remove `stuck_after`"),
                 );
             }
             let stuck_after = stuck_after.as_ref().map(|limit| limit.value);
-            ResolvedReaction::Other(Reaction::Crash { stuck_after, respawn: *respawn })
+            ResolvedReaction::Other(ExitReaction::Crash { stuck_after, respawn: *respawn })
         }
-        draft::Reaction::MarkDead => ResolvedReaction::Other(Reaction::MarkDead),
+        draft::ReactionDraft::MarkDead => ResolvedReaction::Other(ExitReaction::MarkDead),
     };
     let artifact = match (&rule.has_artifact, rule.no_artifact) {
         (Some(gate), _) => ArtifactTest::Present(super::resolve_gate(gate, findings)),
@@ -62,10 +66,10 @@ pub(super) fn resolve(rule: &draft::Rule, names: &Names<'_>, findings: &mut Find
 impl ResolvedRule {
     pub(super) fn finish(self) -> Option<ExitRule> {
         let reaction = match self.reaction? {
-            ResolvedReaction::Advance(target) => Reaction::Advance(target?),
+            ResolvedReaction::Advance(target) => ExitReaction::Advance(target?),
             ResolvedReaction::Choose(clauses) => {
                 let clause = |(guard, target): (Option<Expr>, Option<StateId>)| Some((guard?, target?));
-                Reaction::Choose(clauses.into_iter().map(clause).collect::<Option<_>>()?)
+                ExitReaction::Choose(clauses.into_iter().map(clause).collect::<Option<_>>()?)
             }
             ResolvedReaction::Other(reaction) => reaction,
         };
@@ -74,20 +78,20 @@ impl ResolvedRule {
 }
 
 /// Rules that can never fire, and targets that no transition leads to.
-pub(super) fn check(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Findings) {
+pub(super) fn check(draft: &LifecycleDraft, lifecycle: &Lifecycle, findings: &mut CheckFindings) {
     let moves: BTreeSet<(StateId, StateId)> = lifecycle.transitions.iter().map(|edge| (edge.from, edge.to)).collect();
-    let mut earlier = Earlier::of(lifecycle);
+    let mut earlier = EarlierRules::of(lifecycle);
     for (index, (rule, written)) in lifecycle.exits.rules.iter().zip(&draft.rules).enumerate() {
         if let Some(reason) = earlier.why_dead(lifecycle, index) {
-            findings.add(Problem::new(
+            findings.add(Diagnosis::new(
                 Code::DeadRule,
                 written.status.span,
                 format!("this rule can never fire: {reason}"),
             ));
         }
         let targets: Vec<_> = match (&rule.reaction, &written.reaction) {
-            (Reaction::Advance(to), draft::Reaction::Then(target)) => vec![(*to, target)],
-            (Reaction::Choose(clauses), draft::Reaction::ThenWhen(written)) => {
+            (ExitReaction::Advance(to), draft::ReactionDraft::Then(target)) => vec![(*to, target)],
+            (ExitReaction::Choose(clauses), draft::ReactionDraft::ThenWhen(written)) => {
                 clauses.iter().map(|(_, to)| *to).zip(written.value.iter().map(|clause| &clause.then)).collect()
             }
             _ => Vec::new(),
@@ -95,7 +99,7 @@ pub(super) fn check(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Finding
         for (to, target) in targets.into_iter().filter(|(to, _)| !moves.contains(&(rule.state, *to))) {
             let (from, to) = (lifecycle.state_name(rule.state), lifecycle.state_name(to));
             findings.add(
-                Problem::new(Code::NoSuchMove, target.span, format!("no transition leads from `{from}` to `{to}`"))
+                Diagnosis::new(Code::NoSuchMove, target.span, format!("no transition leads from `{from}` to `{to}`"))
                     .note(
                         "a rule moves the task along a transition, with its gate and hooks; without one it is refused",
                     )
@@ -106,17 +110,20 @@ pub(super) fn check(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Finding
 }
 
 /// What the rules before the one that is looked at ask, state by state.
-struct Earlier<'a> {
+struct EarlierRules<'a> {
     asked: BTreeMap<StateId, BTreeSet<&'a ArtifactTest>>,
     /// The last rule of each state that asks for an artifact.
     last_present: BTreeMap<StateId, usize>,
 }
 
-impl<'a> Earlier<'a> {
+impl<'a> EarlierRules<'a> {
     fn of(lifecycle: &Lifecycle) -> Self {
         let rules = lifecycle.exits.rules.iter().enumerate();
         let present = rules.filter(|(_, rule)| matches!(rule.artifact, ArtifactTest::Present(_)));
-        Earlier { asked: BTreeMap::new(), last_present: present.map(|(index, rule)| (rule.state, index)).collect() }
+        EarlierRules {
+            asked: BTreeMap::new(),
+            last_present: present.map(|(index, rule)| (rule.state, index)).collect(),
+        }
     }
 
     /// Why the rule at `index`, the next one, never fires, if so.

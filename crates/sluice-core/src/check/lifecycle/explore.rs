@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::expr::{Compare, Expr, Number, Value};
+use crate::expr::{Comparison, Expr, ExprValue, Number};
 use crate::lifecycle::{
-    FieldValue, Hook, Lifecycle, Reaction, STUCK, Spawn, StateId, Takers, Transition, WORKER_AGAIN,
+    AgentSpawn, ExitReaction, FieldValue, Lifecycle, LifecycleTransition, STUCK, StateId, TransitionHook,
+    TransitionTakers, WORKER_AGAIN,
 };
 
 /// The most situations that are looked at.
@@ -30,7 +31,7 @@ pub(super) struct Situation {
 
 /// A move from one situation to another.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Move {
+pub(super) struct SituationMove {
     pub(super) to: usize,
     /// The transition it takes; `None` is the engine's own escalation.
     pub(super) transition: Option<usize>,
@@ -41,9 +42,9 @@ pub(super) struct Move {
 }
 
 /// All of it.
-pub(super) struct Picture {
+pub(super) struct SituationGraph {
     pub(super) situations: Vec<Situation>,
-    pub(super) moves: Vec<Vec<Move>>,
+    pub(super) moves: Vec<Vec<SituationMove>>,
     /// The situation each was first reached from, and the index of that move; `None` for a beginning.
     came_from: Vec<Option<(usize, usize)>>,
     /// Agents that creating a task in a beginning starts.
@@ -58,7 +59,7 @@ pub(super) struct Picture {
 
 /// Looks at `lifecycle` with its counters, or without them if that is too much to look at.
 /// `None`: even that is too much.
-pub(super) fn explore(lifecycle: &Lifecycle) -> Option<Picture> {
+pub(super) fn explore(lifecycle: &Lifecycle) -> Option<SituationGraph> {
     let counters = Counters::of(lifecycle);
     Explorer::new(lifecycle, counters).run().or_else(|| Explorer::new(lifecycle, Counters::none()).run())
 }
@@ -78,12 +79,12 @@ impl Counters {
     fn of(lifecycle: &Lifecycle) -> Self {
         let guards = lifecycle.transitions.iter().filter_map(|transition| transition.guard.as_ref());
         let clauses = lifecycle.exits.rules.iter().flat_map(|rule| match &rule.reaction {
-            Reaction::Choose(clauses) => clauses.iter().map(|(guard, _)| guard).collect(),
-            Reaction::Advance(_) | Reaction::Crash { .. } | Reaction::MarkDead => Vec::new(),
+            ExitReaction::Choose(clauses) => clauses.iter().map(|(guard, _)| guard).collect(),
+            ExitReaction::Advance(_) | ExitReaction::Crash { .. } | ExitReaction::MarkDead => Vec::new(),
         });
         let mut fields: BTreeMap<String, (usize, i64, i64)> = BTreeMap::new();
         for compare in guards.chain(clauses).flat_map(Expr::comparisons) {
-            let Value::Number(number) = compare.value else { continue };
+            let ExprValue::Number(number) = compare.value else { continue };
             let (Some(constant), false) = (number.as_whole(), compare.path.head() == "crash_count") else { continue };
             let next = fields.len();
             let (_, low, high) = fields.entry(compare.path.head().to_owned()).or_insert((next, 0, 0));
@@ -92,7 +93,7 @@ impl Counters {
         }
         // A counter that is set far below its bound has a long way up again.
         for hook in lifecycle.transitions.iter().flat_map(|transition| &transition.hooks) {
-            if let Hook::SetField { field, value: FieldValue::Number(number) } = hook
+            if let TransitionHook::SetField { field, value: FieldValue::Number(number) } = hook
                 && let Some((_, low, high)) = fields.get_mut(field.as_str())
             {
                 *low = (*low).min(*number);
@@ -111,9 +112,9 @@ impl Counters {
     /// Whether `guard` holds, as far as the followed counters tell.
     fn holds(&self, guard: &Expr, counters: &[i64]) -> Option<bool> {
         match guard {
-            Expr::Compare(Compare { path, .. }) => {
+            Expr::Compare(Comparison { path, .. }) => {
                 let (index, _, _) = self.fields.get(path.head())?;
-                Some(guard.holds(&|_| Some(Value::Number(Number::whole(counters[*index])))))
+                Some(guard.holds(&|_| Some(ExprValue::Number(Number::whole(counters[*index])))))
             }
             Expr::Not(inner) => self.holds(inner, counters).map(|holds| !holds),
             Expr::All(parts) => self.combine(parts, counters, false),
@@ -144,7 +145,7 @@ struct Explorer<'a> {
     moves: usize,
     known: BTreeMap<Situation, usize>,
     open: VecDeque<usize>,
-    picture: Picture,
+    picture: SituationGraph,
 }
 
 /// What follows from crashes in a state.
@@ -169,16 +170,16 @@ impl<'a> Explorer<'a> {
         let mut monitored = BTreeSet::new();
         for rule in &lifecycle.exits.rules {
             match &rule.reaction {
-                Reaction::Crash { stuck_after, respawn } => {
+                ExitReaction::Crash { stuck_after, respawn } => {
                     let again = stuck_after.map_or(0, |limit| u64::from(limit.saturating_sub(1)));
                     let known = &mut crashes[rule.state.0 as usize];
                     // Several rules count the same crashes, so the most patient one decides.
                     known.respawns = known.respawns.max(if *respawn { again } else { 0 });
                     known.escalate |= stuck_after.is_some();
                 }
-                Reaction::Advance(to) => drop(monitored.insert((rule.state, *to))),
-                Reaction::Choose(clauses) => monitored.extend(clauses.iter().map(|(_, to)| (rule.state, *to))),
-                Reaction::MarkDead => {}
+                ExitReaction::Advance(to) => drop(monitored.insert((rule.state, *to))),
+                ExitReaction::Choose(clauses) => monitored.extend(clauses.iter().map(|(_, to)| (rule.state, *to))),
+                ExitReaction::MarkDead => {}
             }
         }
         for (id, state) in (0u32..).map(StateId).zip(&lifecycle.states) {
@@ -190,7 +191,7 @@ impl<'a> Explorer<'a> {
                 crashes[edge.from.0 as usize].transition = Some(index);
             }
         }
-        let picture = Picture {
+        let picture = SituationGraph {
             situations: Vec::new(),
             moves: Vec::new(),
             came_from: Vec::new(),
@@ -215,7 +216,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    fn run(mut self) -> Option<Picture> {
+    fn run(mut self) -> Option<SituationGraph> {
         for (index, state) in self.lifecycle.initial.iter().enumerate() {
             let (situation, starts) = self.beginning(*state, index == 0);
             let id = self.visit(situation, None);
@@ -239,7 +240,8 @@ impl<'a> Explorer<'a> {
     /// `reviewing` it gets nothing.
     fn beginning(&mut self, state: StateId, usual: bool) -> (Situation, u64) {
         let mut situation = self.empty(state);
-        let spawns = |hook: &Hook| matches!(hook, Hook::SpawnAgent(_) | Hook::SpawnReviewer(_));
+        let spawns =
+            |hook: &TransitionHook| matches!(hook, TransitionHook::SpawnAgent(_) | TransitionHook::SpawnReviewer(_));
         let entry = self.lifecycle.transitions.iter().find(|edge| edge.to == state && edge.hooks.iter().any(spawns));
         let mut starts = self.crashes[state.0 as usize].respawns;
         // A run works where the task does.
@@ -286,13 +288,13 @@ impl<'a> Explorer<'a> {
     }
 
     /// Whether no rule and no living agent takes this transition by itself.
-    fn needs_person(&self, transition: &Transition, situation: &Situation) -> bool {
+    fn needs_person(&self, transition: &LifecycleTransition, situation: &Situation) -> bool {
         if self.monitored.contains(&(transition.from, transition.to)) {
             return false;
         }
         match self.lifecycle.takers(transition) {
-            Takers::Agents | Takers::Reviewer => !(situation.worker || situation.reviewer),
-            Takers::Persons(_) => true,
+            TransitionTakers::Agents | TransitionTakers::Reviewer => !(situation.worker || situation.reviewer),
+            TransitionTakers::Persons(_) => true,
         }
     }
 
@@ -320,66 +322,66 @@ impl<'a> Explorer<'a> {
         self.moves += 1;
         let next = self.picture.moves[from].len();
         let to = self.visit(after, Some((from, next)));
-        self.picture.moves[from].push(Move { to, transition, starts, by_person });
+        self.picture.moves[from].push(SituationMove { to, transition, starts, by_person });
     }
 
     /// What a hook does to a situation: how many agents it starts, and whether it had something to do.
-    fn perform(&self, hook: &Hook, on: &mut Situation) -> (u64, bool) {
+    fn perform(&self, hook: &TransitionHook, on: &mut Situation) -> (u64, bool) {
         match hook {
-            Hook::AcquireWorkspace => (0, !std::mem::replace(&mut on.workspace, true)),
-            Hook::ReleaseWorkspace => (0, std::mem::replace(&mut on.workspace, false)),
-            Hook::SpawnAgent(spawn) => {
+            TransitionHook::AcquireWorkspace => (0, !std::mem::replace(&mut on.workspace, true)),
+            TransitionHook::ReleaseWorkspace => (0, std::mem::replace(&mut on.workspace, false)),
+            TransitionHook::SpawnAgent(spawn) => {
                 self.increment(spawn, on);
                 on.worker = true;
                 (1, true)
             }
-            Hook::SpawnReviewer(spawn) => {
+            TransitionHook::SpawnReviewer(spawn) => {
                 self.increment(spawn, on);
                 on.reviewer = true;
                 (1, true)
             }
             // The worker may have died unseen, also where one seems to be alive.
-            Hook::NotifyWorker { start: true, .. } if self.starts_workers_again && on.workspace => {
+            TransitionHook::NotifyWorker { start: true, .. } if self.starts_workers_again && on.workspace => {
                 on.worker = true;
                 (1, true)
             }
-            Hook::KillSession => {
+            TransitionHook::KillSession => {
                 let alive = on.worker || on.reviewer;
                 (on.worker, on.reviewer) = (false, false);
                 (0, alive)
             }
-            Hook::KillReviewer => (0, std::mem::replace(&mut on.reviewer, false)),
-            Hook::Increment(field) => {
+            TransitionHook::KillReviewer => (0, std::mem::replace(&mut on.reviewer, false)),
+            TransitionHook::Increment(field) => {
                 self.counters.set(&mut on.counters, field.as_str(), |value| value.saturating_add(1));
                 (0, true)
             }
-            Hook::SetField { field, value: FieldValue::Number(number) } => {
+            TransitionHook::SetField { field, value: FieldValue::Number(number) } => {
                 self.counters.set(&mut on.counters, field.as_str(), |_| *number);
                 (0, true)
             }
-            Hook::SetField { value: FieldValue::Text(_), .. }
-            | Hook::NotifyWorker { .. }
-            | Hook::SpawnNext
-            | Hook::PushBranch
-            | Hook::CreatePr
-            | Hook::DeleteRemoteBranch
-            | Hook::Notify { .. }
-            | Hook::RunCommand(_) => (0, true),
+            TransitionHook::SetField { value: FieldValue::Text(_), .. }
+            | TransitionHook::NotifyWorker { .. }
+            | TransitionHook::SpawnNext
+            | TransitionHook::PushBranch
+            | TransitionHook::CreatePr
+            | TransitionHook::DeleteRemoteBranch
+            | TransitionHook::Notify { .. }
+            | TransitionHook::RunCommand(_) => (0, true),
         }
     }
 
-    fn increment(&self, spawn: &Spawn, on: &mut Situation) {
+    fn increment(&self, spawn: &AgentSpawn, on: &mut Situation) {
         if let Some(field) = &spawn.increment {
             self.counters.set(&mut on.counters, field.as_str(), |value| value.saturating_add(1));
         }
     }
 }
 
-fn ends_session(hook: &Hook) -> bool {
-    matches!(hook, Hook::KillSession | Hook::KillReviewer)
+fn ends_session(hook: &TransitionHook) -> bool {
+    matches!(hook, TransitionHook::KillSession | TransitionHook::KillReviewer)
 }
 
-impl Picture {
+impl SituationGraph {
     /// The shortest way to a situation, as the states on it.
     pub(super) fn way_to(&self, situation: usize) -> Vec<StateId> {
         let mut way = vec![self.situations[situation].state];

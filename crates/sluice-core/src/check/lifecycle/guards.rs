@@ -5,24 +5,29 @@
 use std::collections::BTreeMap;
 
 use super::exits::ResolvedReaction;
-use super::shape::Ways;
-use super::{Resolved, ResolvedTransition};
+use super::shape::StatePaths;
+use super::{ResolvedLifecycle, ResolvedTransition};
 use crate::artifact::Verdict;
 use crate::expr::Expr;
-use crate::expr::decide::{Decider, Domain, TooComplex, Witness, show};
-use crate::findings::Findings;
+use crate::expr::decide::{Decider, ExprTooComplex, ValueDomain, Witness, show};
+use crate::findings::CheckFindings;
 use crate::lifecycle::StateId;
-use crate::lifecycle::draft::{self, Draft};
-use crate::problem::{Code, Problem};
-use crate::span::{Span, Text};
+use crate::lifecycle::draft::{self, LifecycleDraft};
+use crate::problem::{Code, Diagnosis};
+use crate::span::{SourceText, Span};
 
 /// The most clauses of one choice that are compared with each other.
 const MOST_CLAUSES: usize = 64;
 
-pub(super) fn check(draft: &Draft, resolved: &Resolved, ways: &Ways<'_>, findings: &mut Findings) {
-    let written: Vec<(&draft::Transition, &ResolvedTransition)> =
+pub(super) fn check(
+    draft: &LifecycleDraft,
+    resolved: &ResolvedLifecycle,
+    ways: &StatePaths<'_>,
+    findings: &mut CheckFindings,
+) {
+    let written: Vec<(&draft::TransitionDraft, &ResolvedTransition)> =
         draft.transitions.iter().zip(&resolved.transitions).collect();
-    let mut asker = Asker { decider: Decider::new(Domain::Integers), findings };
+    let mut asker = GuardChecker { decider: Decider::new(ValueDomain::Integers), findings };
     for (transition, found) in &written {
         if let (Some(text), Some(Some(guard))) = (&transition.when, &found.guard) {
             asker.can_hold(text, guard);
@@ -30,7 +35,7 @@ pub(super) fn check(draft: &Draft, resolved: &Resolved, ways: &Ways<'_>, finding
     }
     overlapping_transitions(&written, &mut asker);
     for (rule, found) in draft.rules.iter().zip(&resolved.rules) {
-        if let (draft::Reaction::ThenWhen(clauses), Some(ResolvedReaction::Choose(guards))) =
+        if let (draft::ReactionDraft::ThenWhen(clauses), Some(ResolvedReaction::Choose(guards))) =
             (&rule.reaction, &found.reaction)
         {
             then_when(clauses.span, &clauses.value, guards, &mut asker);
@@ -40,18 +45,18 @@ pub(super) fn check(draft: &Draft, resolved: &Resolved, ways: &Ways<'_>, finding
 }
 
 /// Asks about guards, and reports.
-struct Asker<'a> {
+struct GuardChecker<'a> {
     decider: Decider,
-    findings: &'a mut Findings,
+    findings: &'a mut CheckFindings,
 }
 
-impl Asker<'_> {
+impl GuardChecker<'_> {
     /// Asks for a witness. The first question that is too hard is reported, at `span`; the rest is not asked.
-    fn ask(&mut self, all: &[&Expr], none: &[&Expr], span: Span) -> Result<Option<Witness>, TooComplex> {
+    fn ask(&mut self, all: &[&Expr], none: &[&Expr], span: Span) -> Result<Option<Witness>, ExprTooComplex> {
         let answer = self.decider.witness(all, none);
         if answer.is_err() && self.decider.refused_first() {
             self.findings.add(
-                Problem::new(Code::BadGuard, span, "these guards are too entangled to be compared with each other")
+                Diagnosis::new(Code::BadGuard, span, "these guards are too entangled to be compared with each other")
                     .note("because of it no guard of the file was judged any further")
                     .help("use fewer fields in them, or fewer `||`"),
             );
@@ -64,10 +69,10 @@ impl Asker<'_> {
         self.ask(all, none, span).ok().flatten()
     }
 
-    fn can_hold(&mut self, text: &Text, guard: &Expr) {
+    fn can_hold(&mut self, text: &SourceText, guard: &Expr) {
         if self.ask(&[guard], &[], text.span) == Ok(None) {
             self.findings.add(
-                Problem::new(Code::NeverHolds, text.span, "this guard can never hold")
+                Diagnosis::new(Code::NeverHolds, text.span, "this guard can never hold")
                     .note("no whole numbers satisfy it, so the transition is never taken"),
             );
         }
@@ -75,13 +80,13 @@ impl Asker<'_> {
 }
 
 /// One clause of a choice: where it stands, and its guard, if it has one.
-struct Clause<'a> {
+struct GuardClause<'a> {
     span: Span,
     guard: Option<&'a Expr>,
 }
 
-fn overlapping_transitions(written: &[(&draft::Transition, &ResolvedTransition)], asker: &mut Asker<'_>) {
-    let mut pairs: BTreeMap<(StateId, StateId), Vec<Clause<'_>>> = BTreeMap::new();
+fn overlapping_transitions(written: &[(&draft::TransitionDraft, &ResolvedTransition)], asker: &mut GuardChecker<'_>) {
+    let mut pairs: BTreeMap<(StateId, StateId), Vec<GuardClause<'_>>> = BTreeMap::new();
     for (transition, found) in written {
         let (Some(from), Some(to)) = (found.from, found.to) else { continue };
         let guard = match &found.guard {
@@ -89,7 +94,7 @@ fn overlapping_transitions(written: &[(&draft::Transition, &ResolvedTransition)]
             Some(Some(guard)) => Some(guard),
             Some(None) => continue, // cannot be read, and has been reported
         };
-        pairs.entry((from, to)).or_default().push(Clause { span: transition.clause_span(), guard });
+        pairs.entry((from, to)).or_default().push(GuardClause { span: transition.clause_span(), guard });
     }
     for clauses in pairs.values() {
         overlap(clauses, "transitions between the same two states", asker);
@@ -97,10 +102,10 @@ fn overlapping_transitions(written: &[(&draft::Transition, &ResolvedTransition)]
 }
 
 /// Reports each clause that can hold together with an earlier one.
-fn overlap(clauses: &[Clause<'_>], what: &str, asker: &mut Asker<'_>) {
+fn overlap(clauses: &[GuardClause<'_>], what: &str, asker: &mut GuardChecker<'_>) {
     if clauses.len() > MOST_CLAUSES {
         let message = format!("more than {MOST_CLAUSES} {what}");
-        asker.findings.add(Problem::new(Code::TooMuchStructure, clauses[MOST_CLAUSES].span, message));
+        asker.findings.add(Diagnosis::new(Code::TooMuchStructure, clauses[MOST_CLAUSES].span, message));
         return;
     }
     for (index, later) in clauses.iter().enumerate() {
@@ -114,25 +119,31 @@ fn overlap(clauses: &[Clause<'_>], what: &str, asker: &mut Asker<'_>) {
             _ => format!("two {what} overlap: both hold at {}", show(&found)),
         };
         asker.findings.add(
-            Problem::new(Code::Overlap, later.span, message)
+            Diagnosis::new(Code::Overlap, later.span, message)
                 .other(earlier.span, "holds there too")
                 .help("make the guards exclude each other, so that exactly one holds"),
         );
     }
 }
 
-fn then_when(key: Span, clauses: &[draft::Clause], guards: &[(Option<Expr>, Option<StateId>)], asker: &mut Asker<'_>) {
+fn then_when(
+    key: Span,
+    clauses: &[draft::ClauseDraft],
+    guards: &[(Option<Expr>, Option<StateId>)],
+    asker: &mut GuardChecker<'_>,
+) {
     let read: Option<Vec<&Expr>> = guards.iter().map(|(guard, _)| guard.as_ref()).collect();
     let Some(read) = read else { return };
     let spans = clauses.iter().map(|clause| clause.when.span);
-    let clauses: Vec<Clause<'_>> = spans.zip(&read).map(|(span, guard)| Clause { span, guard: Some(*guard) }).collect();
+    let clauses: Vec<GuardClause<'_>> =
+        spans.zip(&read).map(|(span, guard)| GuardClause { span, guard: Some(*guard) }).collect();
     overlap(&clauses, "clauses of this rule", asker);
     if clauses.len() > MOST_CLAUSES {
         return;
     }
     if let Some(found) = asker.shown(&[], &read, key) {
         asker.findings.add(
-            Problem::new(Code::Gap, key, format!("no clause of `then_when` holds at {}", show(&found)))
+            Diagnosis::new(Code::Gap, key, format!("no clause of `then_when` holds at {}", show(&found)))
                 .note("exactly one clause must hold for every whole number, negative ones too")
                 .help("widen a clause, or add one for the rest"),
         );
@@ -141,7 +152,7 @@ fn then_when(key: Span, clauses: &[draft::Clause], guards: &[(Option<Expr>, Opti
 
 /// A verdict's transitions out of one state.
 #[derive(Default)]
-struct Taken<'a> {
+struct VerdictTransitions<'a> {
     /// Where the first gate for it stands.
     gate: Option<Span>,
     clauses: Vec<(Span, Option<&'a Expr>)>,
@@ -149,12 +160,12 @@ struct Taken<'a> {
 }
 
 fn verdicts(
-    draft: &Draft,
-    written: &[(&draft::Transition, &ResolvedTransition)],
-    ways: &Ways<'_>,
-    asker: &mut Asker<'_>,
+    draft: &LifecycleDraft,
+    written: &[(&draft::TransitionDraft, &ResolvedTransition)],
+    ways: &StatePaths<'_>,
+    asker: &mut GuardChecker<'_>,
 ) {
-    let mut taken: BTreeMap<(StateId, &str), BTreeMap<Verdict, Taken<'_>>> = BTreeMap::new();
+    let mut taken: BTreeMap<(StateId, &str), BTreeMap<Verdict, VerdictTransitions<'_>>> = BTreeMap::new();
     for (transition, found) in written {
         let (Some(from), Some(gate), Some(written)) = (found.from, &found.gate, &transition.gate) else { continue };
         let Some(verdict) = &written.verdict else { continue };
@@ -168,7 +179,7 @@ fn verdicts(
     }
     for ((state, title), verdicts) in &taken {
         let index = state.0 as usize;
-        let section = Section { state: &draft.states[index].name.value, title, index, ways };
+        let section = VerdictSection { state: &draft.states[index].name.value, title, index, ways };
         for (verdict, other) in [(Verdict::Pass, Verdict::Fail), (Verdict::Fail, Verdict::Pass)] {
             match (verdicts.get(&verdict), verdicts.get(&other)) {
                 (Some(entry), None) => section.not_taken(entry, other, asker.findings),
@@ -180,27 +191,27 @@ fn verdicts(
 }
 
 /// A section that gives a verdict in a state.
-struct Section<'a> {
+struct VerdictSection<'a> {
     state: &'a str,
     title: &'a str,
     index: usize,
-    ways: &'a Ways<'a>,
+    ways: &'a StatePaths<'a>,
 }
 
-impl Section<'_> {
-    fn not_taken(&self, entry: &Taken<'_>, missing: Verdict, findings: &mut Findings) {
+impl VerdictSection<'_> {
+    fn not_taken(&self, entry: &VerdictTransitions<'_>, missing: Verdict, findings: &mut CheckFindings) {
         let Some(span) = entry.gate else { return };
         let (missing, state) = (missing.word(), self.state);
         let message = format!("no transition leaves `{state}` when `## {}` says {missing}", self.title);
         findings.add(
-            Problem::new(Code::VerdictNotTaken, span, message)
+            Diagnosis::new(Code::VerdictNotTaken, span, message)
                 .maybe_note(self.ways.to(self.index))
                 .note(format!("with the verdict {missing} it can only be moved on by hand"))
                 .help(format!("add a transition from `{state}` with `verdict: {missing}`")),
         );
     }
 
-    fn gap(&self, entry: &Taken<'_>, verdict: Verdict, asker: &mut Asker<'_>) {
+    fn gap(&self, entry: &VerdictTransitions<'_>, verdict: Verdict, asker: &mut GuardChecker<'_>) {
         let guards: Option<Vec<&Expr>> = entry.clauses.iter().map(|(_, guard)| *guard).collect();
         let (Some(guards), Some((span, _))) = (guards, entry.clauses.last()) else { return };
         if entry.unread || guards.len() > MOST_CLAUSES {
@@ -210,7 +221,7 @@ impl Section<'_> {
             let (verdict, values, state) = (verdict.word(), show(&found), self.state);
             let message = format!("no transition leaves `{state}` when `## {}` says {verdict} at {values}", self.title);
             asker.findings.add(
-                Problem::new(Code::VerdictGap, *span, message)
+                Diagnosis::new(Code::VerdictGap, *span, message)
                     .maybe_note(self.ways.to(self.index))
                     .help("widen a guard, or add a transition for the rest"),
             );

@@ -3,17 +3,22 @@
 use std::collections::BTreeSet;
 
 use super::super::texts;
-use super::Names;
-use crate::findings::Findings;
-use crate::lifecycle::draft::{self, Draft};
+use super::LifecycleNames;
+use crate::findings::CheckFindings;
+use crate::lifecycle::draft::{self, LifecycleDraft};
 use crate::lifecycle::{Lifecycle, StateId, StateRun};
-use crate::problem::{Code, Problem};
-use crate::span::At;
+use crate::problem::{Code, Diagnosis};
+use crate::span::SpannedValue;
 
 /// The run of a state, with its names looked up.
-pub(super) fn resolve(state: &draft::State, run: &draft::Run, names: &Names<'_>, findings: &mut Findings) -> StateRun {
+pub(super) fn resolve(
+    state: &draft::StateDraft,
+    run: &draft::StateRunDraft,
+    names: &LifecycleNames<'_>,
+    findings: &mut CheckFindings,
+) -> StateRun {
     let name = &state.name.value;
-    let mut target = |target: &Option<At<String>>, how: &str| {
+    let mut target = |target: &Option<SpannedValue<String>>, how: &str| {
         let what = format!("a run of state `{name}` that has {how} leads to");
         target.as_ref().and_then(|target| names.state(target, Code::UnknownRunTarget, &what, findings))
     };
@@ -26,7 +31,7 @@ pub(super) fn resolve(state: &draft::State, run: &draft::Run, names: &Names<'_>,
 }
 
 /// Ends that no transition takes up, and states that are never entered with a run to start.
-pub(super) fn check(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Findings) {
+pub(super) fn check(draft: &LifecycleDraft, lifecycle: &Lifecycle, findings: &mut CheckFindings) {
     let moves: BTreeSet<(StateId, StateId)> = lifecycle.transitions.iter().map(|edge| (edge.from, edge.to)).collect();
     let entered: BTreeSet<StateId> = lifecycle.transitions.iter().map(|edge| edge.to).collect();
     for ((id, state), written) in (0u32..).map(StateId).zip(&lifecycle.states).zip(&draft.states) {
@@ -34,7 +39,7 @@ pub(super) fn check(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Finding
         let name = state.name.as_str();
         if state.terminal {
             findings.add(
-                Problem::new(Code::RunNeverStarts, written.span, format!("`{name}` is terminal, and starts a run"))
+                Diagnosis::new(Code::RunNeverStarts, written.span, format!("`{name}` is terminal, and starts a run"))
                     .note("a task ends there, and nothing would hear of the end of its run")
                     .help(format!("remove `run`, or start it in a state before `{name}`")),
             );
@@ -42,7 +47,7 @@ pub(super) fn check(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Finding
         }
         if lifecycle.initial.first() == Some(&id) && !entered.contains(&id) {
             findings.add(
-                Problem::new(Code::RunNeverStarts, written.span, format!("the run of `{name}` is never started"))
+                Diagnosis::new(Code::RunNeverStarts, written.span, format!("the run of `{name}` is never started"))
                     .note("a task is created and waits there; a run is started when a task enters its state")
                     .help(format!("start it in the state that follows `{name}`")),
             );
@@ -54,7 +59,7 @@ pub(super) fn check(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Finding
             }
             let to = lifecycle.state_name(to);
             findings.add(
-                Problem::new(Code::NoRunMove, written.span, format!("no transition leads from `{name}` to `{to}`"))
+                Diagnosis::new(Code::NoRunMove, written.span, format!("no transition leads from `{name}` to `{to}`"))
                     .note("the end of a run moves the task along a transition, with its guard, gate and hooks")
                     .help(format!("add a transition from `{name}` to `{to}`, or name another state")),
             );

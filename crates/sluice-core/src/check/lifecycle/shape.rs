@@ -7,22 +7,22 @@ use std::collections::VecDeque;
 
 use super::super::arrows;
 use super::super::graph::{self, Edges};
-use super::{Names, Resolved, initial_states};
-use crate::findings::Findings;
-use crate::lifecycle::draft::{self, Draft};
+use super::{LifecycleNames, ResolvedLifecycle, initial_states};
+use crate::findings::CheckFindings;
+use crate::lifecycle::draft::{self, LifecycleDraft};
 use crate::lifecycle::{STUCK, StateId};
-use crate::problem::{Code, Problem, few, list};
+use crate::problem::{Code, Diagnosis, few, list};
 
 /// The moves between states, and the shortest way to each from where tasks begin.
-pub(super) struct Ways<'a> {
-    draft: &'a Draft,
+pub(super) struct StatePaths<'a> {
+    draft: &'a LifecycleDraft,
     edges: Edges,
     /// The state before each on its way; a beginning stands for itself.
     before: Vec<Option<usize>>,
 }
 
-impl<'a> Ways<'a> {
-    pub(super) fn of(draft: &'a Draft, resolved: &Resolved, names: &Names<'_>) -> Self {
+impl<'a> StatePaths<'a> {
+    pub(super) fn of(draft: &'a LifecycleDraft, resolved: &ResolvedLifecycle, names: &LifecycleNames<'_>) -> Self {
         let edges = edges(draft, resolved, names);
         let mut before = vec![None; edges.len()];
         let mut open: VecDeque<usize> = initial_states(&resolved.states).iter().map(|id| id.0 as usize).collect();
@@ -35,7 +35,7 @@ impl<'a> Ways<'a> {
                 }
             }
         }
-        Ways { draft, edges, before }
+        StatePaths { draft, edges, before }
     }
 
     /// `a task gets there by pending → working`, unless it begins there or never gets there.
@@ -50,14 +50,19 @@ impl<'a> Ways<'a> {
 }
 
 /// Gives for each state whether a task can reach it, as far as the transitions alone tell.
-pub(super) fn check(draft: &Draft, resolved: &Resolved, ways: &Ways<'_>, findings: &mut Findings) -> Vec<bool> {
+pub(super) fn check(
+    draft: &LifecycleDraft,
+    resolved: &ResolvedLifecycle,
+    ways: &StatePaths<'_>,
+    findings: &mut CheckFindings,
+) -> Vec<bool> {
     let all = || vec![true; draft.states.len()];
     if draft.states.is_empty() {
         return all();
     }
     if !draft.states.iter().any(|state| state.terminal) {
         findings.add(
-            Problem::new(Code::NoWayOut, draft.states[0].name.span, "no state is terminal, so no task can ever end")
+            Diagnosis::new(Code::NoWayOut, draft.states[0].name.span, "no state is terminal, so no task can ever end")
                 .help("mark the last state with `terminal: true`"),
         );
         return all();
@@ -71,7 +76,7 @@ pub(super) fn check(draft: &Draft, resolved: &Resolved, ways: &Ways<'_>, finding
 }
 
 /// Transitions whose ends are known, and the engine's own moves to `stuck`.
-fn edges(draft: &Draft, resolved: &Resolved, names: &Names<'_>) -> Edges {
+fn edges(draft: &LifecycleDraft, resolved: &ResolvedLifecycle, names: &LifecycleNames<'_>) -> Edges {
     let mut edges: Edges = vec![Vec::new(); draft.states.len()];
     let index = |id: StateId| id.0 as usize;
     for transition in &resolved.transitions {
@@ -83,7 +88,7 @@ fn edges(draft: &Draft, resolved: &Resolved, names: &Names<'_>) -> Edges {
     let mut closed: Vec<bool> = draft.states.iter().map(|state| state.terminal).collect();
     for rule in &draft.rules {
         let Some(from) = names.states.get(rule.status.value.as_str()).map(|from| index(*from)) else { continue };
-        let escalates = matches!(rule.reaction, draft::Reaction::Crash { stuck_after: Some(_), .. });
+        let escalates = matches!(rule.reaction, draft::ReactionDraft::Crash { stuck_after: Some(_), .. });
         if let (true, false, Some(stuck)) = (escalates, closed[from], names.states.get(STUCK)) {
             edges[from].push(index(*stuck));
         }
@@ -92,7 +97,13 @@ fn edges(draft: &Draft, resolved: &Resolved, names: &Names<'_>) -> Edges {
     edges
 }
 
-fn no_way_out(draft: &Draft, resolved: &Resolved, ways: &Ways<'_>, back: &Edges, findings: &mut Findings) {
+fn no_way_out(
+    draft: &LifecycleDraft,
+    resolved: &ResolvedLifecycle,
+    ways: &StatePaths<'_>,
+    back: &Edges,
+    findings: &mut CheckFindings,
+) {
     let terminal = draft.states.iter().enumerate().filter(|(_, state)| state.terminal).map(|(index, _)| index);
     if resolved.transitions.iter().any(|transition| transition.from.is_none()) {
         return;
@@ -107,11 +118,17 @@ fn no_way_out(draft: &Draft, resolved: &Resolved, ways: &Ways<'_>, back: &Edges,
             true => format!("add a transition from `{name}`, or make it terminal"),
             false => format!("add a transition from `{name}` that leads towards a terminal state"),
         };
-        findings.add(Problem::new(Code::NoWayOut, state.name.span, message).maybe_note(ways.to(index)).help(help));
+        findings.add(Diagnosis::new(Code::NoWayOut, state.name.span, message).maybe_note(ways.to(index)).help(help));
     }
 }
 
-fn unreachable(draft: &Draft, resolved: &Resolved, edges: &Edges, back: &Edges, findings: &mut Findings) -> Vec<bool> {
+fn unreachable(
+    draft: &LifecycleDraft,
+    resolved: &ResolvedLifecycle,
+    edges: &Edges,
+    back: &Edges,
+    findings: &mut CheckFindings,
+) -> Vec<bool> {
     let initial = initial_states(&resolved.states);
     let unsure = resolved.transitions.iter().filter(|transition| transition.from.is_none()).filter_map(|it| it.to);
     let reached = graph::reachable(edges, initial.iter().copied().chain(unsure).map(|id| id.0 as usize));
@@ -126,7 +143,7 @@ fn unreachable(draft: &Draft, resolved: &Resolved, edges: &Edges, back: &Edges, 
             false => format!("transitions lead to it only from {}, which cannot be reached either", few(&from)),
         };
         findings.add(
-            Problem::new(Code::UnreachableState, state.name.span, format!("no task can reach the state `{name}`"))
+            Diagnosis::new(Code::UnreachableState, state.name.span, format!("no task can reach the state `{name}`"))
                 .note(note)
                 .note(format!("a task is created in {}", list(&starts, "or")))
                 .help("add a transition to it, or remove it"),

@@ -1,34 +1,34 @@
 //! The greatest number of agents that a run can start.
 
 use super::super::count;
-use super::order::Order;
-use crate::findings::Findings;
-use crate::problem::{Code, Problem};
-use crate::recipe::draft::Draft;
-use crate::recipe::{Items, Recipe, StepId, Work};
+use super::order::RecipeOrder;
+use crate::findings::CheckFindings;
+use crate::problem::{Code, Diagnosis};
+use crate::recipe::draft::RecipeDraft;
+use crate::recipe::{FanOutItems, Recipe, StepId, StepWork};
 
 /// So many steps whose number of agents is not known are named; the rest is counted.
 const MOST_LISTED: usize = 8;
 
-pub(super) fn check(draft: &Draft, recipe: &Recipe, order: &Order, findings: &mut Findings) {
+pub(super) fn check(draft: &RecipeDraft, recipe: &Recipe, order: &RecipeOrder, findings: &mut CheckFindings) {
     let rounds = rounds(recipe, order);
     let mut total: u64 = 0;
     let mut open = Vec::new();
     for (step, rounds) in recipe.steps.iter().zip(rounds) {
         let attempts = rounds.saturating_mul(1 + u64::from(step.retry.max));
         let each = match &step.work {
-            Work::Agent { .. } => 1,
-            Work::AgentLoop { max_iterations, .. } => 2 * u64::from(*max_iterations),
-            Work::ParallelAgents { items: Items::Listed(items), .. } => items.len() as u64,
-            Work::ParallelAgents { items: Items::Variable(_), .. } => {
+            StepWork::Agent { .. } => 1,
+            StepWork::AgentLoop { max_iterations, .. } => 2 * u64::from(*max_iterations),
+            StepWork::ParallelAgents { items: FanOutItems::Listed(items), .. } => items.len() as u64,
+            StepWork::ParallelAgents { items: FanOutItems::Variable(_), .. } => {
                 open.push(format!("{} for each item of `{}`", count(attempts, "agent"), step.name));
                 0
             }
-            Work::Task(_) => {
+            StepWork::Task(_) => {
                 open.push(format!("those of the task that `{}` creates", step.name));
                 0
             }
-            Work::Script { .. } | Work::Gate { .. } => 0,
+            StepWork::Script { .. } | StepWork::Gate { .. } => 0,
         };
         total = total.saturating_add(attempts.saturating_mul(each));
     }
@@ -45,7 +45,7 @@ pub(super) fn check(draft: &Draft, recipe: &Recipe, order: &Order, findings: &mu
         true => format!("a run starts at most {}", count(total, "agent")),
         false => format!("a run starts at most {}, and {}", count(total, "agent"), open.join(", and ")),
     };
-    let mut problem = Problem::new(Code::AgentStarts, span, message).note("not counting retries by hand");
+    let mut problem = Diagnosis::new(Code::AgentStarts, span, message).note("not counting retries by hand");
     if recipe.repeat.is_some() {
         problem = problem.note("unbounded in all, because it repeats until it is cancelled");
     }
@@ -53,7 +53,7 @@ pub(super) fn check(draft: &Draft, recipe: &Recipe, order: &Order, findings: &mu
 }
 
 /// How often each step can be reached: once, and once more for every turn of a loop it lies in.
-fn rounds(recipe: &Recipe, order: &Order) -> Vec<u64> {
+fn rounds(recipe: &Recipe, order: &RecipeOrder) -> Vec<u64> {
     let mut rounds = vec![1u64; recipe.steps.len()];
     let ids = || (0u32..).map(StepId).take(recipe.steps.len()).enumerate();
     for (from, step) in recipe.steps.iter().enumerate() {

@@ -4,43 +4,43 @@ use std::collections::BTreeMap;
 
 use super::super::arrows;
 use super::super::graph::{self, Edges};
-use crate::findings::Findings;
-use crate::problem::{Code, Problem, clip, list};
-use crate::recipe::draft::Draft;
-use crate::recipe::{Dialect, StepId};
+use crate::findings::CheckFindings;
+use crate::problem::{Code, Diagnosis, clip, list};
+use crate::recipe::draft::RecipeDraft;
+use crate::recipe::{RecipeDialect, StepId};
 
 /// The order of a recipe's steps.
-pub(super) struct Order {
+pub(super) struct RecipeOrder {
     needs: Edges,
-    before: Before,
+    before: StepAncestors,
 }
 
 /// What comes before a step, directly or through others.
-enum Before {
+enum StepAncestors {
     /// Everything that stands before it in the file.
     Sequence,
     /// A row of bits for each step. Kept for all, because conditions and variables ask often.
     Graph { words: usize, bits: Vec<u64> },
 }
 
-impl Order {
-    pub(super) fn of(draft: &Draft, key: &str, findings: &mut Findings) -> Self {
+impl RecipeOrder {
+    pub(super) fn of(draft: &RecipeDraft, key: &str, findings: &mut CheckFindings) -> Self {
         let ids = names(draft, findings);
-        let sequence = draft.dialect == Dialect::Grimoire && draft.steps.iter().all(|step| step.needs.is_none());
+        let sequence = draft.dialect == RecipeDialect::Grimoire && draft.steps.iter().all(|step| step.needs.is_none());
         if sequence {
             let needs = (0..draft.steps.len()).map(|index| index.checked_sub(1).into_iter().collect()).collect();
-            return Order { needs, before: Before::Sequence };
+            return RecipeOrder { needs, before: StepAncestors::Sequence };
         }
         let needs = resolve(draft, &ids, key, findings);
         let (needs, order) = without_cycles(draft, needs, key, findings);
         let before = closure(&needs, &order);
-        Order { needs, before }
+        RecipeOrder { needs, before }
     }
 
     pub(super) fn is_sequence(&self) -> bool {
         match self.before {
-            Before::Sequence => true,
-            Before::Graph { .. } => false,
+            StepAncestors::Sequence => true,
+            StepAncestors::Graph { .. } => false,
         }
     }
 
@@ -51,21 +51,21 @@ impl Order {
     pub(super) fn is_upstream(&self, earlier: StepId, later: usize) -> bool {
         let earlier = earlier.0 as usize;
         match &self.before {
-            Before::Sequence => earlier < later,
-            Before::Graph { words, bits } => bits[later * words + earlier / 64] >> (earlier % 64) & 1 == 1,
+            StepAncestors::Sequence => earlier < later,
+            StepAncestors::Graph { words, bits } => bits[later * words + earlier / 64] >> (earlier % 64) & 1 == 1,
         }
     }
 }
 
 /// The steps by name; a name that stands twice is reported and means the first.
-fn names<'a>(draft: &'a Draft, findings: &mut Findings) -> BTreeMap<&'a str, usize> {
+fn names<'a>(draft: &'a RecipeDraft, findings: &mut CheckFindings) -> BTreeMap<&'a str, usize> {
     let mut ids = BTreeMap::new();
     for (index, step) in draft.steps.iter().enumerate() {
         let first = *ids.entry(step.name.value.as_str()).or_insert(index);
         if first != index {
             let message = format!("two steps are called `{}`", clip(&step.name.value));
             findings.hole(
-                Problem::new(Code::DuplicateName, step.name.span, message)
+                Diagnosis::new(Code::DuplicateName, step.name.span, message)
                     .other(draft.steps[first].name.span, "the first one")
                     .help("give each step a name of its own"),
             );
@@ -74,7 +74,7 @@ fn names<'a>(draft: &'a Draft, findings: &mut Findings) -> BTreeMap<&'a str, usi
     ids
 }
 
-fn resolve(draft: &Draft, ids: &BTreeMap<&str, usize>, key: &str, findings: &mut Findings) -> Edges {
+fn resolve(draft: &RecipeDraft, ids: &BTreeMap<&str, usize>, key: &str, findings: &mut CheckFindings) -> Edges {
     let mut edges: Edges = Vec::with_capacity(draft.steps.len());
     for step in &draft.steps {
         let mut needs = Vec::new();
@@ -89,7 +89,7 @@ fn resolve(draft: &Draft, ids: &BTreeMap<&str, usize>, key: &str, findings: &mut
                         clip(&need.value)
                     );
                     findings.hole(
-                        Problem::new(Code::UnknownStep, need.span, message)
+                        Diagnosis::new(Code::UnknownStep, need.span, message)
                             .maybe_help(findings.suggest(&need.value, ids.keys().copied())),
                     );
                 }
@@ -104,7 +104,7 @@ fn resolve(draft: &Draft, ids: &BTreeMap<&str, usize>, key: &str, findings: &mut
 
 /// Reports each cycle once, with the shortest way round, and takes its edges out. Gives the steps in an order in
 /// which each comes after its needs.
-fn without_cycles(draft: &Draft, needs: Edges, key: &str, findings: &mut Findings) -> (Edges, Vec<usize>) {
+fn without_cycles(draft: &RecipeDraft, needs: Edges, key: &str, findings: &mut CheckFindings) -> (Edges, Vec<usize>) {
     let component = graph::components(&needs);
     let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (step, component) in component.iter().enumerate() {
@@ -129,7 +129,14 @@ fn without_cycles(draft: &Draft, needs: Edges, key: &str, findings: &mut Finding
 /// A cycle of more steps than this is only counted.
 const MOST_LISTED: usize = 8;
 
-fn report_cycle(draft: &Draft, needs: &Edges, component: &[usize], first: usize, key: &str, findings: &mut Findings) {
+fn report_cycle(
+    draft: &RecipeDraft,
+    needs: &Edges,
+    component: &[usize],
+    first: usize,
+    key: &str,
+    findings: &mut CheckFindings,
+) {
     let inside = |node: usize| component[node] == component[first];
     let round = graph::round(needs, first, inside).unwrap_or_default();
     let name = |index: &usize| draft.steps[*index].name.value.as_str();
@@ -147,14 +154,14 @@ fn report_cycle(draft: &Draft, needs: &Edges, component: &[usize], first: usize,
         count => format!("{count} steps wait for each other, one of them `{}`", clip(name(&first))),
     };
     findings.hole(
-        Problem::new(Code::Cycle, span, message)
+        Diagnosis::new(Code::Cycle, span, message)
             .note(format!("{}, where `→` reads \"waits for\"", arrows(&way)))
             .help(format!("take one of them out of `{key}`; a way back is a loop with a bound, not a need")),
     );
 }
 
 /// For each step, everything before it.
-fn closure(needs: &Edges, order: &[usize]) -> Before {
+fn closure(needs: &Edges, order: &[usize]) -> StepAncestors {
     let words = needs.len().div_ceil(64);
     let mut bits = vec![0u64; words * needs.len()];
     for &step in order {
@@ -165,5 +172,5 @@ fn closure(needs: &Edges, order: &[usize]) -> Before {
             }
         }
     }
-    Before::Graph { words, bits }
+    StepAncestors::Graph { words, bits }
 }

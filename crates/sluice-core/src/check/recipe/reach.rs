@@ -1,18 +1,18 @@
 //! Which steps can never run, whatever the others give.
 
-use super::{Draft, Words};
+use super::{DialectWords, RecipeDraft};
 use crate::expr::Expr;
-use crate::expr::decide::{Decider, Domain, TooComplex};
-use crate::findings::Findings;
+use crate::expr::decide::{Decider, ExprTooComplex, ValueDomain};
+use crate::findings::CheckFindings;
 use crate::name::StepName;
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Diagnosis};
 use crate::recipe::{Join, Recipe, StepId};
 use crate::span::Span;
 
 /// Steps whose condition, with those of the steps that must have completed, can never hold.
-pub(super) fn check(draft: &Draft, recipe: &Recipe, findings: &mut Findings) {
-    let words = Words::of(draft.dialect);
-    let mut decider = Decider::new(Domain::Anything);
+pub(super) fn check(draft: &RecipeDraft, recipe: &Recipe, findings: &mut CheckFindings) {
+    let words = DialectWords::of(draft.dialect);
+    let mut decider = Decider::new(ValueDomain::Anything);
     for (step, written) in recipe.steps.iter().zip(&draft.steps) {
         let needed: &[StepId] = match step.join {
             Join::AllCompleted => &step.needs,
@@ -27,7 +27,7 @@ pub(super) fn check(draft: &Draft, recipe: &Recipe, findings: &mut Findings) {
         match decider.witness(&all, &[]) {
             Ok(None) => {}
             Ok(Some(_)) => continue,
-            Err(TooComplex) => return findings.add(undecided(&step.name, words.condition, span)),
+            Err(ExprTooComplex) => return findings.add(undecided(&step.name, words.condition, span)),
         }
         let why = match all.len() {
             1 => format!("no values satisfy its `{}`", words.condition),
@@ -37,13 +37,13 @@ pub(super) fn check(draft: &Draft, recipe: &Recipe, findings: &mut Findings) {
             ),
         };
         findings.add(
-            Problem::new(Code::UnreachableStep, span, format!("the step `{}` can never run", step.name)).note(why),
+            Diagnosis::new(Code::UnreachableStep, span, format!("the step `{}` can never run", step.name)).note(why),
         );
     }
 }
 
-fn undecided(step: &StepName, condition: &str, span: Span) -> Problem {
+fn undecided(step: &StepName, condition: &str, span: Span) -> Diagnosis {
     let message = format!("whether the step `{step}` can ever run was not decided: its `{condition}` is too entangled");
-    Problem::new(Code::Undecided, span, message)
+    Diagnosis::new(Code::Undecided, span, message)
         .note(format!("because of it no `{condition}` of the steps after it was judged"))
 }

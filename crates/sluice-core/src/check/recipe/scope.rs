@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::order::Order;
-use crate::expr::{Compare, Path, Value};
-use crate::findings::Findings;
-use crate::problem::{Code, Problem, clip, list, suggest};
+use super::order::RecipeOrder;
+use crate::expr::{Comparison, ExprValue, ValuePath};
+use crate::findings::CheckFindings;
+use crate::problem::{Code, Diagnosis, clip, list, suggest};
 use crate::recipe::StepId;
-use crate::recipe::draft::{Draft, Input, Work};
+use crate::recipe::draft::{InputDraft, RecipeDraft, StepWorkDraft};
 use crate::span::Span;
-use crate::text::{Placeholder, Syntax};
+use crate::text::{Placeholder, PlaceholderSyntax};
 
 /// What a prompt of a manifest can show.
 const MISSION_VARIABLES: [&str; 3] = ["mission_prompt", "context", "worktree_path"];
@@ -26,7 +26,7 @@ pub(super) const RESERVED: [&str; 7] = ["input", "run", "item", "index", "iterat
 
 /// Where a text stands, which decides what else it can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TextPlace {
     Prompt,
     Command,
     LoopPrompt,
@@ -34,21 +34,21 @@ pub(super) enum Place {
     FanOutPrompt,
 }
 
-impl Place {
+impl TextPlace {
     fn own_variables(self) -> &'static [&'static str] {
         match self {
-            Place::Prompt | Place::Command => &[],
-            Place::LoopPrompt => &["iteration", "history"],
-            Place::ArbiterPrompt => &["iteration", "history", "output"],
-            Place::FanOutPrompt => &["item", "index"],
+            TextPlace::Prompt | TextPlace::Command => &[],
+            TextPlace::LoopPrompt => &["iteration", "history"],
+            TextPlace::ArbiterPrompt => &["iteration", "history", "output"],
+            TextPlace::FanOutPrompt => &["item", "index"],
         }
     }
 }
 
 /// What there is to read in a recipe.
-pub(super) struct Scope<'a> {
-    order: &'a Order,
-    draft: &'a Draft,
+pub(super) struct RecipeScope<'a> {
+    order: &'a RecipeOrder,
+    draft: &'a RecipeDraft,
     steps: BTreeMap<&'a str, StepId>,
     /// The steps that store their output under a name.
     outputs: BTreeMap<&'a str, Vec<StepId>>,
@@ -57,7 +57,7 @@ pub(super) struct Scope<'a> {
 }
 
 /// Why a path leads nowhere.
-enum Unknown {
+enum UnknownPath {
     /// The step or variable comes too late.
     Late(StepId),
     /// The step does not give that.
@@ -68,8 +68,8 @@ enum Unknown {
     Nothing,
 }
 
-impl<'a> Scope<'a> {
-    pub(super) fn of(draft: &'a Draft, order: &'a Order) -> Self {
+impl<'a> RecipeScope<'a> {
+    pub(super) fn of(draft: &'a RecipeDraft, order: &'a RecipeOrder) -> Self {
         let mut steps = BTreeMap::new();
         let mut outputs: BTreeMap<&str, Vec<StepId>> = BTreeMap::new();
         for (id, step) in (0u32..).map(StepId).zip(&draft.steps) {
@@ -78,8 +78,8 @@ impl<'a> Scope<'a> {
                 outputs.entry(&output.value).or_default().push(id);
             }
         }
-        let names = |inputs: &'a Vec<Input>| inputs.iter().map(|input| input.name.value.as_str()).collect();
-        Scope { order, draft, steps, outputs, inputs: draft.inputs.as_ref().map(names) }
+        let names = |inputs: &'a Vec<InputDraft>| inputs.iter().map(|input| input.name.value.as_str()).collect();
+        RecipeScope { order, draft, steps, outputs, inputs: draft.inputs.as_ref().map(names) }
     }
 
     pub(super) fn step(&self, name: &str) -> Option<StepId> {
@@ -95,7 +95,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Whether `path` can be read by step `reader`, or at the end of the run.
-    fn look_up(&self, path: &Path, reader: Option<usize>, place: Place) -> Result<(), Unknown> {
+    fn look_up(&self, path: &ValuePath, reader: Option<usize>, place: TextPlace) -> Result<(), UnknownPath> {
         let (head, field) = (path.head(), path.tail().first().map(String::as_str));
         if place.own_variables().contains(&head) {
             return Ok(());
@@ -103,7 +103,7 @@ impl<'a> Scope<'a> {
         match (head, field) {
             ("input", Some(name)) => return self.input(name),
             ("run", Some(field)) if RUN_FIELDS.contains(&field) => return Ok(()),
-            ("run", Some(field)) => return Err(Unknown::Field(field.to_owned(), &RUN_FIELDS)),
+            ("run", Some(field)) => return Err(UnknownPath::Field(field.to_owned(), &RUN_FIELDS)),
             _ => {}
         }
         let comes_before = |id: StepId| reader.is_none_or(|reader| self.order.is_upstream(id, reader));
@@ -113,30 +113,35 @@ impl<'a> Scope<'a> {
         // A step and its own output may share a name: `${plan.output}` is the step's, `${plan.items}` the output's.
         match step.filter(|_| outputs.is_empty() || field.is_some_and(|field| fields.contains(&field))) {
             Some(_) if !field.is_some_and(|field| fields.contains(&field)) => {
-                Err(Unknown::Field(field.unwrap_or_default().to_owned(), fields))
+                Err(UnknownPath::Field(field.unwrap_or_default().to_owned(), fields))
             }
             Some(id) if comes_before(id) => Ok(()),
-            Some(id) => Err(Unknown::Late(id)),
+            Some(id) => Err(UnknownPath::Late(id)),
             None => match outputs {
-                [] => Err(Unknown::Nothing),
-                [first, ..] => outputs.iter().any(|id| comes_before(*id)).then_some(()).ok_or(Unknown::Late(*first)),
+                [] => Err(UnknownPath::Nothing),
+                [first, ..] => {
+                    outputs.iter().any(|id| comes_before(*id)).then_some(()).ok_or(UnknownPath::Late(*first))
+                }
             },
         }
     }
 
-    fn input(&self, name: &str) -> Result<(), Unknown> {
+    fn input(&self, name: &str) -> Result<(), UnknownPath> {
         match &self.inputs {
-            Some(inputs) if !inputs.contains(name) => Err(Unknown::Input(name.to_owned())),
+            Some(inputs) if !inputs.contains(name) => Err(UnknownPath::Input(name.to_owned())),
             Some(_) | None => Ok(()),
         }
     }
 
     fn fields(&self, id: StepId) -> &'static [&'static str] {
         match &self.draft.steps[id.0 as usize].work {
-            Some(Work::Script { .. } | Work::Gate { .. }) | None => &COMMAND_FIELDS,
-            Some(Work::Agent { .. } | Work::AgentLoop { .. } | Work::ParallelAgents { .. } | Work::Task { .. }) => {
-                &STEP_FIELDS
-            }
+            Some(StepWorkDraft::Script { .. } | StepWorkDraft::Gate { .. }) | None => &COMMAND_FIELDS,
+            Some(
+                StepWorkDraft::Agent { .. }
+                | StepWorkDraft::AgentLoop { .. }
+                | StepWorkDraft::ParallelAgents { .. }
+                | StepWorkDraft::Task { .. },
+            ) => &STEP_FIELDS,
         }
     }
 
@@ -146,16 +151,16 @@ impl<'a> Scope<'a> {
         found: &Placeholder,
         span: Span,
         reader: Option<usize>,
-        place: Place,
-        findings: &mut Findings,
+        place: TextPlace,
+        findings: &mut CheckFindings,
     ) {
         let Err(unknown) = self.look_up(&found.path, reader, place) else { return };
-        let shown = clip(&Syntax::Dollar.wrap(&found.path));
+        let shown = clip(&PlaceholderSyntax::Dollar.wrap(&found.path));
         let problem = match unknown {
-            Unknown::Late(id) => {
+            UnknownPath::Late(id) => {
                 let (giver, own) =
                     (self.name(id), reader.map_or("the run", |reader| &self.draft.steps[reader].name.value));
-                Problem::new(
+                Diagnosis::new(
                     Code::VariableTooLate,
                     span,
                     format!("`{shown}` is given by `{}`, which does not come before `{}`", clip(giver), clip(own)),
@@ -163,27 +168,33 @@ impl<'a> Scope<'a> {
                 .other(self.draft.steps[id.0 as usize].name.span, "given here")
                 .help(format!("let `{}` wait for `{}`", clip(own), clip(giver)))
             }
-            other => Problem::new(Code::UnknownVariable, span, format!("`{shown}` is not defined"))
+            other => Diagnosis::new(Code::UnknownVariable, span, format!("`{shown}` is not defined"))
                 .maybe_help(self.advice(&found.path, &other, place, findings)),
         };
         findings.add(match place {
-            Place::Command => problem.note("for the shell's own variable, write `$${NAME}`"),
-            Place::Prompt | Place::LoopPrompt | Place::ArbiterPrompt | Place::FanOutPrompt => problem,
+            TextPlace::Command => problem.note("for the shell's own variable, write `$${NAME}`"),
+            TextPlace::Prompt | TextPlace::LoopPrompt | TextPlace::ArbiterPrompt | TextPlace::FanOutPrompt => problem,
         });
     }
 
-    fn advice(&self, path: &Path, unknown: &Unknown, place: Place, findings: &Findings) -> Option<String> {
+    fn advice(
+        &self,
+        path: &ValuePath,
+        unknown: &UnknownPath,
+        place: TextPlace,
+        findings: &CheckFindings,
+    ) -> Option<String> {
         match unknown {
-            Unknown::Field(field, known) => {
+            UnknownPath::Field(field, known) => {
                 let named =
                     self.step(path.head()).map(|id| format!("`{}` gives {}", clip(self.name(id)), list(known, "and")));
                 suggest(field, known.iter().copied()).filter(|help| help.starts_with("did")).or(named)
             }
-            Unknown::Input(name) => {
+            UnknownPath::Input(name) => {
                 let inputs = self.inputs.iter().flatten().copied();
                 findings.suggest(name, inputs).or_else(|| Some("declare it under `input`".into()))
             }
-            Unknown::Nothing | Unknown::Late(_) => {
+            UnknownPath::Nothing | UnknownPath::Late(_) => {
                 // A step or `run` alone is no value: what is suggested must be one.
                 let plain = self.outputs.keys().copied().chain(place.own_variables().iter().copied());
                 let help = findings.suggest(path.head(), plain.chain(self.step_names()))?;
@@ -191,24 +202,24 @@ impl<'a> Scope<'a> {
                 Some(match step.filter(|name| !self.outputs.contains_key(name)) {
                     Some(name) => format!("did you mean `{name}.output`?"),
                     None if help.starts_with("did") => help,
-                    None => format!("{help}; of a step write `{}`", Syntax::Dollar.wrap("STEP.output")),
+                    None => format!("{help}; of a step write `{}`", PlaceholderSyntax::Dollar.wrap("STEP.output")),
                 })
             }
         }
     }
 
     /// Reports a comparison that reads what is not there, or waits for what nobody gives.
-    pub(super) fn compared(&self, compare: &Compare, span: Span, reader: usize, findings: &mut Findings) {
+    pub(super) fn compared(&self, compare: &Comparison, span: Span, reader: usize, findings: &mut CheckFindings) {
         let path = &compare.path;
         let own = clip(&self.draft.steps[reader].name.value);
-        let problem = match self.look_up(path, Some(reader), Place::Command) {
+        let problem = match self.look_up(path, Some(reader), TextPlace::Command) {
             Ok(()) => match self.never_given(compare) {
                 Some(problem) => problem(span),
                 None => return,
             },
-            Err(Unknown::Late(id)) => {
+            Err(UnknownPath::Late(id)) => {
                 let name = clip(self.name(id));
-                Problem::new(
+                Diagnosis::new(
                     Code::NotUpstream,
                     span,
                     format!("the condition of `{own}` reads `{path}`, but `{name}` does not come before it"),
@@ -216,47 +227,47 @@ impl<'a> Scope<'a> {
                 .other(self.draft.steps[id.0 as usize].name.span, "may not have run by then")
                 .help(format!("let `{own}` wait for `{name}`"))
             }
-            Err(unknown @ Unknown::Field(..)) => Problem::new(
+            Err(unknown @ UnknownPath::Field(..)) => Diagnosis::new(
                 Code::NobodyGives,
                 span,
                 format!("the condition of `{own}` reads `{path}`, which nothing gives"),
             )
-            .maybe_help(self.advice(path, &unknown, Place::Command, findings)),
-            Err(unknown @ Unknown::Input(_)) => Problem::new(
+            .maybe_help(self.advice(path, &unknown, TextPlace::Command, findings)),
+            Err(unknown @ UnknownPath::Input(_)) => Diagnosis::new(
                 Code::UnknownVariable,
                 span,
                 format!("the condition of `{own}` reads `{path}`, which is not an input"),
             )
-            .maybe_help(self.advice(path, &unknown, Place::Command, findings)),
-            Err(Unknown::Nothing) => {
+            .maybe_help(self.advice(path, &unknown, TextPlace::Command, findings)),
+            Err(UnknownPath::Nothing) => {
                 let what = if path.tail().is_empty() { "an output of a step" } else { "a step" };
                 let help = findings.suggest(path.head(), self.step_names().chain(self.outputs.keys().copied()));
                 let message =
                     format!("the condition of `{own}` reads `{path}`, but `{}` is not {what}", clip(path.head()));
-                return findings.hole(Problem::new(Code::UnknownStep, span, message).maybe_help(help));
+                return findings.hole(Diagnosis::new(Code::UnknownStep, span, message).maybe_help(help));
             }
         };
         findings.add(problem);
     }
 
     /// A value that the step's kind can never have.
-    fn never_given(&self, compare: &Compare) -> Option<impl Fn(Span) -> Problem> {
+    fn never_given(&self, compare: &Comparison) -> Option<impl Fn(Span) -> Diagnosis> {
         let id = self.step(compare.path.head())?;
         let [field] = compare.path.tail() else { return None };
         let possible: &[&str] = match (field.as_str(), &self.draft.steps[id.0 as usize].work) {
             ("status", _) => &STATUSES,
-            ("result", Some(Work::AgentLoop { .. })) => &["done", "actionable"],
-            ("result", Some(Work::Gate { .. })) => &["PASS"],
+            ("result", Some(StepWorkDraft::AgentLoop { .. })) => &["done", "actionable"],
+            ("result", Some(StepWorkDraft::Gate { .. })) => &["PASS"],
             _ => return None,
         };
-        let known = matches!(&compare.value, Value::Text(text) if possible.contains(&text.as_str()));
+        let known = matches!(&compare.value, ExprValue::Text(text) if possible.contains(&text.as_str()));
         let message = format!("`{}` is never {}", compare.path, compare.value);
         let help = match &compare.value {
-            Value::Text(text) => suggest(text, possible.iter().copied()),
-            Value::Number(_) | Value::Bool(_) => suggest("", possible.iter().copied()),
+            ExprValue::Text(text) => suggest(text, possible.iter().copied()),
+            ExprValue::Number(_) | ExprValue::Bool(_) => suggest("", possible.iter().copied()),
         };
         (!known).then_some(move |span| {
-            Problem::new(Code::NobodyGives, span, message.clone())
+            Diagnosis::new(Code::NobodyGives, span, message.clone())
                 .note(format!("it is one of {}", list(possible, "and")))
                 .maybe_help(help.clone().filter(|help| help.starts_with("did")))
         })
@@ -264,11 +275,11 @@ impl<'a> Scope<'a> {
 }
 
 /// Reports a `{{placeholder}}` that a manifest's prompts do not have.
-pub(super) fn mission_variable(found: &Placeholder, span: Span, findings: &mut Findings) {
+pub(super) fn mission_variable(found: &Placeholder, span: Span, findings: &mut CheckFindings) {
     if !MISSION_VARIABLES.contains(&found.path.head()) {
-        let shown = clip(&Syntax::DoubleBraces.wrap(&found.path));
+        let shown = clip(&PlaceholderSyntax::DoubleBraces.wrap(&found.path));
         findings.add(
-            Problem::new(Code::UnknownVariable, span, format!("`{shown}` is not a variable of a mission"))
+            Diagnosis::new(Code::UnknownVariable, span, format!("`{shown}` is not a variable of a mission"))
                 .maybe_help(suggest(found.path.head(), MISSION_VARIABLES)),
         );
     }

@@ -1,17 +1,17 @@
 //! What the shell is in the middle of: a stack of contexts, each with what it refuses. It reads no text.
 
-use super::Scanner;
-use super::refusals::{self, Refusal};
-use super::simple::Commands;
+use super::CommandScanner;
+use super::refusals::{self, VariableRefusal};
+use super::simple::CommandList;
 
 /// More contexts in each other than this are nobody's script.
 const DEEPEST: usize = 200;
 
 /// What the shell is in the middle of.
 #[derive(Debug)]
-pub(super) enum Context {
+pub(super) enum ShellContext {
     /// Commands: the script, or what is between `( )`, `$( )`, or `case` and `esac`.
-    Commands(Commands),
+    Commands(CommandList),
     /// Between double quotes.
     Double,
     /// Between single quotes.
@@ -21,7 +21,7 @@ pub(super) enum Context {
     /// Between backquotes; they end at the next one without a backslash, whatever is between.
     Backquotes,
     /// Inside arithmetic or an array, which end when as many brackets are closed as were opened.
-    Counted(Counted),
+    Counted(CountedBrackets),
     /// Inside a `${ }` of the shell, written `$${ }`.
     Expansion {
         /// Whether it stands between double quotes or in arithmetic; shells then disagree about single quotes.
@@ -37,7 +37,7 @@ pub(super) enum Context {
 
 /// Brackets that are counted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counted {
+pub(super) struct CountedBrackets {
     pub(super) what: Brackets,
     /// How many are open.
     pub(super) depth: usize,
@@ -58,74 +58,74 @@ pub(super) enum Brackets {
 
 impl Brackets {
     /// Just opened.
-    pub(super) fn open(self) -> Context {
+    pub(super) fn open(self) -> ShellContext {
         let depth = match self {
             Brackets::Expansion | Brackets::Command => 2,
             Brackets::Old | Brackets::Array => 1,
         };
-        Context::Counted(Counted { what: self, depth })
+        ShellContext::Counted(CountedBrackets { what: self, depth })
     }
 }
 
 /// A context on the stack.
 #[derive(Debug)]
-pub(super) struct Frame {
-    pub(super) context: Context,
+pub(super) struct ContextFrame {
+    pub(super) context: ShellContext,
     /// Why variables are refused in here, because of it or of what is around it. What is around counts: the output of
     /// `$(echo ${a})` in `$(( ))` is evaluated no less than the value.
-    refusal: Option<&'static Refusal>,
+    refusal: Option<&'static VariableRefusal>,
 }
 
-impl Frame {
+impl ContextFrame {
     pub(super) fn script() -> Self {
-        Frame { context: Context::Commands(Commands::script()), refusal: None }
+        ContextFrame { context: ShellContext::Commands(CommandList::script()), refusal: None }
     }
 }
 
-impl Context {
-    fn refusal(&self) -> Option<&'static Refusal> {
+impl ShellContext {
+    fn refusal(&self) -> Option<&'static VariableRefusal> {
         match self {
-            Context::Commands(_) | Context::Double | Context::Lost => None,
-            Context::Single | Context::Ansi => Some(&refusals::SINGLE_QUOTES),
-            Context::Backquotes => Some(&refusals::BACKQUOTES),
-            Context::Counted(Counted { what: Brackets::Array, .. }) => Some(&refusals::ARRAY),
-            Context::Counted(_) => Some(&refusals::ARITHMETIC),
-            Context::Expansion { .. } => Some(&refusals::EXPANSION),
-            Context::Test => Some(&refusals::DOUBLE_BRACKETS),
-            Context::HereDocument => Some(&refusals::HERE_DOCUMENT),
+            ShellContext::Commands(_) | ShellContext::Double | ShellContext::Lost => None,
+            ShellContext::Single | ShellContext::Ansi => Some(&refusals::SINGLE_QUOTES),
+            ShellContext::Backquotes => Some(&refusals::BACKQUOTES),
+            ShellContext::Counted(CountedBrackets { what: Brackets::Array, .. }) => Some(&refusals::ARRAY),
+            ShellContext::Counted(_) => Some(&refusals::ARITHMETIC),
+            ShellContext::Expansion { .. } => Some(&refusals::EXPANSION),
+            ShellContext::Test => Some(&refusals::DOUBLE_BRACKETS),
+            ShellContext::HereDocument => Some(&refusals::HERE_DOCUMENT),
         }
     }
 }
 
-impl Scanner<'_> {
+impl CommandScanner<'_> {
     /// The innermost context.
-    pub(super) fn context(&self) -> &Context {
-        self.frames.last().map_or(&Context::Lost, |frame| &frame.context)
+    pub(super) fn context(&self) -> &ShellContext {
+        self.frames.last().map_or(&ShellContext::Lost, |frame| &frame.context)
     }
 
     /// Why a variable is refused here; `whole` says that it is all of its word.
-    pub(super) fn refusal(&self, whole: bool) -> Option<&'static Refusal> {
+    pub(super) fn refusal(&self, whole: bool) -> Option<&'static VariableRefusal> {
         let around = self.frames.last().and_then(|frame| frame.refusal);
         around.or_else(|| self.words().and_then(|commands| commands.refusal(whole)))
     }
 
     /// Goes into `context`, which begins with `len` bytes.
-    pub(super) fn enter(&mut self, context: Context, len: usize) {
+    pub(super) fn enter(&mut self, context: ShellContext, len: usize) {
         if self.frames.len() == DEEPEST {
             return self.lose(&refusals::TOO_DEEP);
         }
         let around = match context {
             // What a word refuses can change between its double quotes: `export "x=${a}"`.
-            Context::Double => self.frames.last().and_then(|frame| frame.refusal),
+            ShellContext::Double => self.frames.last().and_then(|frame| frame.refusal),
             _ => self.refusal(false),
         };
         let refusal = around.or_else(|| context.refusal());
-        self.frames.push(Frame { context, refusal });
+        self.frames.push(ContextFrame { context, refusal });
         self.at += len;
     }
 
     /// Goes into `context`, an expansion in a word.
-    pub(super) fn expand(&mut self, context: Context, len: usize) {
+    pub(super) fn expand(&mut self, context: ShellContext, len: usize) {
         self.enter(context, len);
         let inner = self.frames.pop();
         self.unknown_word();
@@ -141,16 +141,18 @@ impl Scanner<'_> {
     }
 
     /// From here on every variable is refused.
-    pub(super) fn lose(&mut self, refusal: &'static Refusal) {
+    pub(super) fn lose(&mut self, refusal: &'static VariableRefusal) {
         self.frames.truncate(DEEPEST);
-        self.frames.push(Frame { context: Context::Lost, refusal: Some(refusal) });
+        self.frames.push(ContextFrame { context: ShellContext::Lost, refusal: Some(refusal) });
     }
 
     /// The commands whose word is being read, be it between quotes.
-    pub(super) fn words(&self) -> Option<&Commands> {
+    pub(super) fn words(&self) -> Option<&CommandList> {
         match self.frames.as_slice() {
-            [.., Frame { context: Context::Commands(commands), .. }] => Some(commands),
-            [.., Frame { context: Context::Commands(commands), .. }, quotes] if quotes.context.is_quotes() => {
+            [.., ContextFrame { context: ShellContext::Commands(commands), .. }] => Some(commands),
+            [.., ContextFrame { context: ShellContext::Commands(commands), .. }, quotes]
+                if quotes.context.is_quotes() =>
+            {
                 Some(commands)
             }
             _ => None,
@@ -158,10 +160,12 @@ impl Scanner<'_> {
     }
 
     /// The same, to change them.
-    pub(super) fn words_mut(&mut self) -> Option<&mut Commands> {
+    pub(super) fn words_mut(&mut self) -> Option<&mut CommandList> {
         match self.frames.as_mut_slice() {
-            [.., Frame { context: Context::Commands(commands), .. }] => Some(commands),
-            [.., Frame { context: Context::Commands(commands), .. }, quotes] if quotes.context.is_quotes() => {
+            [.., ContextFrame { context: ShellContext::Commands(commands), .. }] => Some(commands),
+            [.., ContextFrame { context: ShellContext::Commands(commands), .. }, quotes]
+                if quotes.context.is_quotes() =>
+            {
                 Some(commands)
             }
             _ => None,
@@ -180,16 +184,16 @@ impl Scanner<'_> {
     pub(super) fn is_whole_word(&self, end: usize) -> bool {
         let Some(word) = self.words().map(|commands| &commands.word) else { return false };
         let end = match self.context() {
-            Context::Double if word.begins_here() && self.byte_at(end) == Some(b'"') => end + 1,
-            Context::Commands(_) if !word.open => end,
+            ShellContext::Double if word.begins_here() && self.byte_at(end) == Some(b'"') => end + 1,
+            ShellContext::Commands(_) if !word.open => end,
             _ => return false,
         };
         self.byte_at(end).is_none_or(|byte| b" \t\n;&|<>()".contains(&byte))
     }
 }
 
-impl Context {
+impl ShellContext {
     fn is_quotes(&self) -> bool {
-        matches!(self, Context::Double | Context::Single)
+        matches!(self, ShellContext::Double | ShellContext::Single)
     }
 }

@@ -1,8 +1,8 @@
 //! Here-documents: their announcements and their texts. Variables are refused in all of them, with and without quotes
 //! around the delimiter: a rule that hangs on three characters on another line is not one to remember.
 
-use super::Scanner;
-use super::contexts::Context;
+use super::CommandScanner;
+use super::contexts::ShellContext;
 use super::refusals;
 
 /// An announced here-document.
@@ -16,7 +16,7 @@ pub(super) struct HereDocument {
     expands: bool,
 }
 
-impl Scanner<'_> {
+impl CommandScanner<'_> {
     /// `<<END`, `<<-END`, `<<'END'`: the lines after this one are text until `END`. `len` is that of the operator.
     pub(super) fn announce(&mut self, len: usize) {
         self.at += len;
@@ -68,8 +68,8 @@ impl Scanner<'_> {
             return self.lose(&refusals::AFTER_DOCUMENT);
         }
         for document in std::mem::take(&mut self.documents) {
-            self.enter(Context::HereDocument, 0);
-            if matches!(self.context(), Context::Lost) {
+            self.enter(ShellContext::HereDocument, 0);
+            if matches!(self.context(), ShellContext::Lost) {
                 return;
             }
             self.document(&document);

@@ -1,12 +1,12 @@
 //! Commands as the shell cuts them up: words, separators, redirections, subshells and `case`. What a word means is
 //! decided in `simple`.
 
-use super::Scanner;
-use super::contexts::{Brackets, Context};
+use super::CommandScanner;
+use super::contexts::{Brackets, ShellContext};
 use super::refusals;
-use super::simple::{Case, Commands, Ends, Event, Position};
+use super::simple::{CasePart, CommandList, CommandListEnd, WordEnd, WordPosition};
 
-impl Scanner<'_> {
+impl CommandScanner<'_> {
     pub(super) fn commands(&mut self) {
         let open = self.words().is_some_and(|commands| commands.word.open);
         match self.text.as_bytes()[self.at] {
@@ -15,9 +15,9 @@ impl Scanner<'_> {
                 self.at += 1;
                 self.literal(true);
             }
-            b'\'' => self.quote(Context::Single),
-            b'"' => self.quote(Context::Double),
-            b'`' => self.expand(Context::Backquotes, 1),
+            b'\'' => self.quote(ShellContext::Single),
+            b'"' => self.quote(ShellContext::Double),
+            b'`' => self.expand(ShellContext::Backquotes, 1),
             b'$' => self.dollar(),
             b'#' if !open => self.at += self.rest().find('\n').unwrap_or(self.rest().len()),
             byte @ (b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')') => self.operator(byte),
@@ -25,7 +25,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn quote(&mut self, quotes: Context) {
+    fn quote(&mut self, quotes: ShellContext) {
         if let Some(commands) = self.words_mut() {
             commands.word.open_quotes();
         }
@@ -37,7 +37,7 @@ impl Scanner<'_> {
         if byte == b'(' && self.words().is_some_and(|commands| commands.word.is_empty_assignment()) {
             return self.expand(Brackets::Array.open(), 1);
         }
-        let number = b"<>".contains(&byte) && self.words_mut().is_some_and(Commands::drop_number);
+        let number = b"<>".contains(&byte) && self.words_mut().is_some_and(CommandList::drop_number);
         if !number && self.end_word() {
             return;
         }
@@ -52,20 +52,20 @@ impl Scanner<'_> {
 
     /// Ends the word, if one is being read. Says whether that led into another context or out of one.
     pub(super) fn end_word(&mut self) -> bool {
-        let Some(Context::Commands(commands)) = self.frames.last_mut().map(|frame| &mut frame.context) else {
+        let Some(ShellContext::Commands(commands)) = self.frames.last_mut().map(|frame| &mut frame.context) else {
             return false;
         };
         let documents = commands.documents;
         match commands.end_word() {
-            Event::None => return false,
-            Event::Case => self.enter(Context::Commands(Commands::case(documents)), 0),
-            Event::Esac => self.leave(0),
-            Event::Test => self.enter(Context::Test, 0),
-            Event::Format(at) => {
+            WordEnd::None => return false,
+            WordEnd::Case => self.enter(ShellContext::Commands(CommandList::case(documents)), 0),
+            WordEnd::Esac => self.leave(0),
+            WordEnd::Test => self.enter(ShellContext::Test, 0),
+            WordEnd::Format(at) => {
                 self.refuse(at, &refusals::FORMAT);
                 return false;
             }
-            Event::Lost(refusal) => self.lose(refusal),
+            WordEnd::Lost(refusal) => self.lose(refusal),
         }
         true
     }
@@ -75,8 +75,8 @@ impl Scanner<'_> {
         self.at += 1;
         let Some(commands) = self.words_mut() else { return };
         commands.separate();
-        if doubled && let Ends::Case(part @ Case::Body) = &mut commands.ends {
-            *part = Case::Patterns { first: true };
+        if doubled && let CommandListEnd::Case(part @ CasePart::Body) = &mut commands.ends {
+            *part = CasePart::Patterns { first: true };
             // `;;&` of bash as well; a `&` or `;` before a pattern means nothing else.
         }
         let documents = commands.documents;
@@ -87,8 +87,8 @@ impl Scanner<'_> {
 
     fn redirection(&mut self) {
         if let Some(len) = self.ahead("<(").or_else(|| self.ahead(">(")) {
-            let commands = Commands::substitution(self.documents.len());
-            return self.expand(Context::Commands(commands), len);
+            let commands = CommandList::substitution(self.documents.len());
+            return self.expand(ShellContext::Commands(commands), len);
         }
         let here = self.ahead("<<").filter(|_| self.ahead("<<<").is_none());
         if let Some(len) = here {
@@ -108,28 +108,30 @@ impl Scanner<'_> {
         let Some(commands) = self.words_mut() else { return };
         let documents = commands.documents;
         match (&mut commands.ends, commands.position) {
-            (Ends::Case(Case::Patterns { first: first @ true }), _) => {
+            (CommandListEnd::Case(CasePart::Patterns { first: first @ true }), _) => {
                 *first = false;
                 self.at += 1;
             }
-            (Ends::Case(Case::Subject | Case::In | Case::Patterns { .. }), _) => self.lose(&refusals::AFTER_OPENING),
+            (CommandListEnd::Case(CasePart::Subject | CasePart::In | CasePart::Patterns { .. }), _) => {
+                self.lose(&refusals::AFTER_OPENING)
+            }
             (_, position) => match (position, empty, double) {
                 // No subshell is empty: it is a function.
                 (_, Some(len), _) => {
                     commands.separate();
                     self.at += len;
                 }
-                (Position::Start, _, Some(len)) => {
-                    commands.position = Position::Arguments;
+                (WordPosition::Start, _, Some(len)) => {
+                    commands.position = WordPosition::Arguments;
                     self.enter(Brackets::Command.open(), len);
                 }
-                (Position::ForName, _, Some(len)) => {
-                    commands.position = Position::ForIn;
+                (WordPosition::ForName, _, Some(len)) => {
+                    commands.position = WordPosition::ForIn;
                     self.enter(Brackets::Command.open(), len);
                 }
-                (Position::Start, ..) => {
-                    commands.position = Position::Arguments;
-                    self.enter(Context::Commands(Commands::subshell(documents)), 1);
+                (WordPosition::Start, ..) => {
+                    commands.position = WordPosition::Arguments;
+                    self.enter(ShellContext::Commands(CommandList::subshell(documents)), 1);
                 }
                 _ => self.lose(&refusals::AFTER_OPENING),
             },
@@ -146,16 +148,16 @@ impl Scanner<'_> {
         let pending = self.documents.len();
         let Some(commands) = self.words_mut() else { return };
         match commands.ends {
-            Ends::Case(Case::Patterns { .. }) => {
+            CommandListEnd::Case(CasePart::Patterns { .. }) => {
                 commands.separate();
-                commands.ends = Ends::Case(Case::Body);
+                commands.ends = CommandListEnd::Case(CasePart::Body);
                 self.at += 1;
             }
-            Ends::Subshell => self.leave(1),
-            Ends::Substitution if pending > commands.documents => self.lose(&refusals::AFTER_DOCUMENT),
-            Ends::Substitution => self.leave(1),
-            Ends::Script => self.lose(&refusals::AFTER_PARENTHESIS),
-            Ends::Case(_) => self.lose(&refusals::AFTER_CASE),
+            CommandListEnd::Subshell => self.leave(1),
+            CommandListEnd::Substitution if pending > commands.documents => self.lose(&refusals::AFTER_DOCUMENT),
+            CommandListEnd::Substitution => self.leave(1),
+            CommandListEnd::Script => self.lose(&refusals::AFTER_PARENTHESIS),
+            CommandListEnd::Case(_) => self.lose(&refusals::AFTER_CASE),
         }
     }
 }

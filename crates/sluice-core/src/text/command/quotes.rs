@@ -1,17 +1,17 @@
 //! The contexts in which no command can begin: quotes, expansions, arithmetic. Each step finds what ends them or what
 //! opens another.
 
-use super::Scanner;
-use super::contexts::{Brackets, Context, Counted};
+use super::CommandScanner;
+use super::contexts::{Brackets, CountedBrackets, ShellContext};
 use super::refusals;
-use super::simple::Commands;
+use super::simple::CommandList;
 
-impl Scanner<'_> {
+impl CommandScanner<'_> {
     /// What may stand unquoted, between double quotes, in expansions and in arithmetic alike. Says whether it was that.
     fn common(&mut self, byte: u8) -> bool {
         match byte {
             b'\\' => self.escape(),
-            b'`' => self.expand(Context::Backquotes, 1),
+            b'`' => self.expand(ShellContext::Backquotes, 1),
             b'$' => self.dollar(),
             _ => return false,
         }
@@ -29,19 +29,19 @@ impl Scanner<'_> {
     /// A `$` that begins none of Sluice's variables.
     pub(super) fn dollar(&mut self) {
         let unquoted = match self.context() {
-            Context::Commands(_) | Context::Test => true,
-            Context::Expansion { quoted } => !quoted,
+            ShellContext::Commands(_) | ShellContext::Test => true,
+            ShellContext::Expansion { quoted } => !quoted,
             _ => false,
         };
         if let Some(len) = self.ahead("$((") {
             self.expand(Brackets::Expansion.open(), len);
         } else if let Some(len) = self.ahead("$(") {
-            let commands = Commands::substitution(self.documents.len());
-            self.expand(Context::Commands(commands), len);
+            let commands = CommandList::substitution(self.documents.len());
+            self.expand(ShellContext::Commands(commands), len);
         } else if let Some(len) = self.ahead("$[") {
             self.expand(Brackets::Old.open(), len);
         } else if let Some(len) = self.ahead("$'").filter(|_| unquoted) {
-            self.expand(Context::Ansi, len);
+            self.expand(ShellContext::Ansi, len);
         } else if self.rest().starts_with("$$(") || self.rest().starts_with("$$[") {
             // Between double quotes bash looks for the end of a `$(` here, and then expands none.
             self.lose(&refusals::AFTER_DOLLARS);
@@ -104,13 +104,13 @@ impl Scanner<'_> {
     /// A `$${` has no comments and no commands of its own; the brace that ends it is the first unquoted one.
     pub(super) fn expansion(&mut self) {
         let byte = self.text.as_bytes()[self.at];
-        let quoted = matches!(self.context(), Context::Expansion { quoted: true });
+        let quoted = matches!(self.context(), ShellContext::Expansion { quoted: true });
         match byte {
             b'}' => self.leave(1),
-            b'"' => self.enter(Context::Double, 1),
+            b'"' => self.enter(ShellContext::Double, 1),
             // In `"${x:-it's}"` it is an apostrophe, in `"${x#'}'}"` a quote, and not in all shells.
             b'\'' if quoted => self.lose(&refusals::AFTER_QUOTE),
-            b'\'' => self.enter(Context::Single, 1),
+            b'\'' => self.enter(ShellContext::Single, 1),
             _ if self.common(byte) => {}
             _ => self.forward(),
         }
@@ -127,8 +127,8 @@ impl Scanner<'_> {
             {
                 self.leave(2)
             }
-            b'"' => self.enter(Context::Double, 1),
-            b'\'' => self.enter(Context::Single, 1),
+            b'"' => self.enter(ShellContext::Double, 1),
+            b'\'' => self.enter(ShellContext::Single, 1),
             _ if self.common(byte) => {}
             _ => self.forward(),
         }
@@ -137,12 +137,12 @@ impl Scanner<'_> {
     /// Arithmetic and arrays. Ending at the first `))` would end `$(( (1+(2)) + x ))` too early.
     pub(super) fn counted(&mut self) {
         let byte = self.text.as_bytes()[self.at];
-        let Context::Counted(Counted { what, depth }) = *self.context() else { return };
+        let ShellContext::Counted(CountedBrackets { what, depth }) = *self.context() else { return };
         let (open, close) = if what == Brackets::Old { (b'[', b']') } else { (b'(', b')') };
         let doubled = matches!(what, Brackets::Expansion | Brackets::Command);
         match byte {
-            b'"' => self.enter(Context::Double, 1),
-            b'\'' => self.enter(Context::Single, 1),
+            b'"' => self.enter(ShellContext::Double, 1),
+            b'\'' => self.enter(ShellContext::Single, 1),
             _ if byte == open => self.recount(depth + 1),
             _ if byte == close && depth == 2 && doubled => match self.ahead("))") {
                 Some(len) => self.leave(len),
@@ -158,7 +158,7 @@ impl Scanner<'_> {
 
     fn recount(&mut self, depth: usize) {
         self.at += 1;
-        if let Some(Context::Counted(counted)) = self.frames.last_mut().map(|frame| &mut frame.context) {
+        if let Some(ShellContext::Counted(counted)) = self.frames.last_mut().map(|frame| &mut frame.context) {
             counted.depth = depth;
         }
     }

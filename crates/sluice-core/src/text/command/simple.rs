@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::refusals::{self, Refusal};
+use super::refusals::{self, VariableRefusal};
 
 /// Words are compared with known ones, all of them shorter.
 const LONGEST: usize = 64;
@@ -15,11 +15,11 @@ const EVALUATED: [&str; 8] = ["BASH_ENV", "HISTCMD", "LINENO", "OPTIND", "PS4", 
 
 /// Commands, up to what ends them, and where in them the shell is.
 #[derive(Debug)]
-pub(super) struct Commands {
-    pub(super) ends: Ends,
-    pub(super) position: Position,
-    class: Class,
-    pub(super) word: Word,
+pub(super) struct CommandList {
+    pub(super) ends: CommandListEnd,
+    pub(super) position: WordPosition,
+    class: CommandClass,
+    pub(super) word: CommandWord,
     /// The next word is the target of a redirection, and no argument.
     pub(super) redirected: bool,
     /// How many here-documents had been announced around the innermost `$( )`.
@@ -28,7 +28,7 @@ pub(super) struct Commands {
 
 /// What ends the commands.
 #[derive(Debug)]
-pub(super) enum Ends {
+pub(super) enum CommandListEnd {
     /// The end of the text.
     Script,
     /// The `)` of a subshell.
@@ -36,12 +36,12 @@ pub(super) enum Ends {
     /// The `)` of `$( )`, in the middle of a word.
     Substitution,
     /// `esac`. The `)` behind a pattern ends nothing.
-    Case(Case),
+    Case(CasePart),
 }
 
 /// The parts of `case … in … esac`.
 #[derive(Debug)]
-pub(super) enum Case {
+pub(super) enum CasePart {
     Subject,
     In,
     Patterns {
@@ -53,7 +53,7 @@ pub(super) enum Case {
 
 /// Where in a command a word stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Position {
+pub(super) enum WordPosition {
     /// Where a reserved word, an assignment or the name of a command may stand.
     Start,
     /// Behind `for`.
@@ -69,10 +69,10 @@ pub(super) enum Position {
 
 /// What a command does with its arguments.
 #[derive(Debug)]
-enum Class {
+enum CommandClass {
     /// Nothing that is known.
     Plain,
-    Refuses(&'static Refusal),
+    Refuses(&'static VariableRefusal),
     /// Takes `name=value`.
     Declares,
     /// `test` and `[`.
@@ -99,19 +99,19 @@ enum Class {
 
 /// What the end of a word leads to.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum WordEnd {
     None,
     Case,
     Esac,
     Test,
     /// The variable here is a format of `printf` with arguments.
     Format(Range<usize>),
-    Lost(&'static Refusal),
+    Lost(&'static VariableRefusal),
 }
 
 /// A word, as far as it was read.
 #[derive(Debug, Default)]
-pub(super) struct Word {
+pub(super) struct CommandWord {
     /// Its text without its quotes.
     text: String,
     pub(super) open: bool,
@@ -126,7 +126,7 @@ pub(super) struct Word {
     begun_by_quotes: bool,
 }
 
-impl Word {
+impl CommandWord {
     pub(super) fn push(&mut self, c: char, quoted: bool) {
         self.open = true;
         self.quoted |= quoted;
@@ -189,32 +189,32 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-impl Commands {
-    fn new(ends: Ends, documents: usize) -> Self {
-        let (position, class, word) = (Position::Start, Class::Plain, Word::default());
-        Commands { ends, position, class, word, redirected: false, documents }
+impl CommandList {
+    fn new(ends: CommandListEnd, documents: usize) -> Self {
+        let (position, class, word) = (WordPosition::Start, CommandClass::Plain, CommandWord::default());
+        CommandList { ends, position, class, word, redirected: false, documents }
     }
 
     pub(super) fn script() -> Self {
-        Self::new(Ends::Script, 0)
+        Self::new(CommandListEnd::Script, 0)
     }
 
     pub(super) fn subshell(documents: usize) -> Self {
-        Self::new(Ends::Subshell, documents)
+        Self::new(CommandListEnd::Subshell, documents)
     }
 
     pub(super) fn substitution(documents: usize) -> Self {
-        Self::new(Ends::Substitution, documents)
+        Self::new(CommandListEnd::Substitution, documents)
     }
 
     pub(super) fn case(documents: usize) -> Self {
-        Self::new(Ends::Case(Case::Subject), documents)
+        Self::new(CommandListEnd::Case(CasePart::Subject), documents)
     }
 
     /// The command is over.
     pub(super) fn separate(&mut self) {
-        self.position = Position::Start;
-        self.class = Class::Plain;
+        self.position = WordPosition::Start;
+        self.class = CommandClass::Plain;
         self.redirected = false;
     }
 
@@ -223,30 +223,33 @@ impl Commands {
         let number =
             self.word.reserved().is_some_and(|text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()));
         if number {
-            self.word = Word::default();
+            self.word = CommandWord::default();
         }
         number
     }
 
     /// Why the word being read refuses a variable; `whole` says that it is all of the word.
-    pub(super) fn refusal(&self, whole: bool) -> Option<&'static Refusal> {
+    pub(super) fn refusal(&self, whole: bool) -> Option<&'static VariableRefusal> {
         let word = &self.word;
-        if self.redirected || matches!(self.ends, Ends::Case(Case::Subject | Case::In | Case::Patterns { .. })) {
+        if self.redirected
+            || matches!(self.ends, CommandListEnd::Case(CasePart::Subject | CasePart::In | CasePart::Patterns { .. }))
+        {
             return None;
         }
-        let assigns = word.assigned && self.position == Position::Start || matches!(self.class, Class::Declares);
+        let assigns =
+            word.assigned && self.position == WordPosition::Start || matches!(self.class, CommandClass::Declares);
         if assigns && word.named && EVALUATED.contains(&word.name()) {
             return Some(&refusals::EVALUATED);
         }
-        if self.position == Position::Start {
+        if self.position == WordPosition::Start {
             return word.in_subscript().then_some(&refusals::ARITHMETIC);
         }
         match &self.class {
-            Class::Refuses(refusal) => Some(refusal),
-            Class::Declares if !word.named => Some(&refusals::DECLARED),
-            Class::Tests { name: true } => Some(&refusals::TESTED),
-            Class::Prints { format: true, .. } if word.text.starts_with("-v") => Some(&refusals::PRINT_VARIABLE),
-            Class::Shell { text: true, skip: 0, .. } if !whole => Some(&refusals::SHELL_TEXT),
+            CommandClass::Refuses(refusal) => Some(refusal),
+            CommandClass::Declares if !word.named => Some(&refusals::DECLARED),
+            CommandClass::Tests { name: true } => Some(&refusals::TESTED),
+            CommandClass::Prints { format: true, .. } if word.text.starts_with("-v") => Some(&refusals::PRINT_VARIABLE),
+            CommandClass::Shell { text: true, skip: 0, .. } if !whole => Some(&refusals::SHELL_TEXT),
             _ => None,
         }
     }
@@ -254,7 +257,7 @@ impl Commands {
     /// A variable was filled in at `at`, in the word being read.
     pub(super) fn filled(&mut self, at: &Range<usize>) {
         let begins = self.word.text.is_empty() && !self.word.unknown && !self.redirected;
-        if let Class::Prints { format: true, variable } = &mut self.class
+        if let CommandClass::Prints { format: true, variable } = &mut self.class
             && begins
         {
             *variable = Some(at.clone());
@@ -262,95 +265,95 @@ impl Commands {
     }
 
     /// Ends the word, if one is being read.
-    pub(super) fn end_word(&mut self) -> Event {
+    pub(super) fn end_word(&mut self) -> WordEnd {
         if !self.word.open {
-            return Event::None;
+            return WordEnd::None;
         }
         let word = std::mem::take(&mut self.word);
         if std::mem::take(&mut self.redirected) {
-            return Event::None;
+            return WordEnd::None;
         }
-        if let Ends::Case(part) = &mut self.ends
-            && !matches!(part, Case::Body)
+        if let CommandListEnd::Case(part) = &mut self.ends
+            && !matches!(part, CasePart::Body)
         {
             return part.end_word(&word);
         }
         match self.position {
-            Position::Start => return self.first_word(&word),
-            Position::ForName => self.position = Position::ForIn,
-            Position::ForIn if word.reserved() == Some("do") => self.position = Position::Start,
-            Position::ForIn => self.position = Position::Arguments,
-            Position::FunctionName => self.position = Position::Start,
-            Position::Wrapped if word.is_option() => {}
-            Position::Wrapped => self.name(&word),
-            Position::Arguments => return self.argument(&word),
+            WordPosition::Start => return self.first_word(&word),
+            WordPosition::ForName => self.position = WordPosition::ForIn,
+            WordPosition::ForIn if word.reserved() == Some("do") => self.position = WordPosition::Start,
+            WordPosition::ForIn => self.position = WordPosition::Arguments,
+            WordPosition::FunctionName => self.position = WordPosition::Start,
+            WordPosition::Wrapped if word.is_option() => {}
+            WordPosition::Wrapped => self.name(&word),
+            WordPosition::Arguments => return self.argument(&word),
         }
-        Event::None
+        WordEnd::None
     }
 
-    fn first_word(&mut self, word: &Word) -> Event {
+    fn first_word(&mut self, word: &CommandWord) -> WordEnd {
         match word.reserved() {
             Some("if" | "then" | "elif" | "else" | "while" | "until" | "do" | "{" | "!" | "time" | "coproc") => {}
-            Some("for" | "select") => self.position = Position::ForName,
-            Some("function") => self.position = Position::FunctionName,
+            Some("for" | "select") => self.position = WordPosition::ForName,
+            Some("function") => self.position = WordPosition::FunctionName,
             Some("case") => {
-                self.position = Position::Arguments;
-                return Event::Case;
+                self.position = WordPosition::Arguments;
+                return WordEnd::Case;
             }
             Some("[[") => {
-                self.position = Position::Arguments;
-                return Event::Test;
+                self.position = WordPosition::Arguments;
+                return WordEnd::Test;
             }
-            Some("esac") if matches!(self.ends, Ends::Case(_)) => return Event::Esac,
-            Some("}" | "fi" | "done") => self.position = Position::Arguments,
+            Some("esac") if matches!(self.ends, CommandListEnd::Case(_)) => return WordEnd::Esac,
+            Some("}" | "fi" | "done") => self.position = WordPosition::Arguments,
             // `x[1]=` is an assignment as well, and an option here belongs to `time`.
             _ if word.assigned || word.is_option() || word.text.contains("]=") => {}
             _ => self.name(word),
         }
-        Event::None
+        WordEnd::None
     }
 
     /// The word is the name of a command.
-    fn name(&mut self, word: &Word) {
-        self.position = Position::Arguments;
+    fn name(&mut self, word: &CommandWord) {
+        self.position = WordPosition::Arguments;
         self.class = match word.program().unwrap_or_default() {
             "command" | "builtin" => {
-                self.position = Position::Wrapped;
-                Class::Plain
+                self.position = WordPosition::Wrapped;
+                CommandClass::Plain
             }
-            "eval" => Class::Refuses(&refusals::EVAL),
-            "let" => Class::Refuses(&refusals::LET),
-            "trap" => Class::Refuses(&refusals::TRAP),
-            "alias" => Class::Refuses(&refusals::ALIAS),
-            "read" => Class::Refuses(&refusals::READ),
-            "unset" => Class::Refuses(&refusals::UNSET),
-            "mapfile" | "readarray" => Class::Refuses(&refusals::MAPFILE),
-            "complete" | "compgen" => Class::Refuses(&refusals::COMPLETE),
-            "declare" | "typeset" | "local" | "export" | "readonly" => Class::Declares,
-            "test" | "[" => Class::Tests { name: false },
-            "printf" => Class::Prints { format: true, variable: None },
-            _ => Class::shell(word),
+            "eval" => CommandClass::Refuses(&refusals::EVAL),
+            "let" => CommandClass::Refuses(&refusals::LET),
+            "trap" => CommandClass::Refuses(&refusals::TRAP),
+            "alias" => CommandClass::Refuses(&refusals::ALIAS),
+            "read" => CommandClass::Refuses(&refusals::READ),
+            "unset" => CommandClass::Refuses(&refusals::UNSET),
+            "mapfile" | "readarray" => CommandClass::Refuses(&refusals::MAPFILE),
+            "complete" | "compgen" => CommandClass::Refuses(&refusals::COMPLETE),
+            "declare" | "typeset" | "local" | "export" | "readonly" => CommandClass::Declares,
+            "test" | "[" => CommandClass::Tests { name: false },
+            "printf" => CommandClass::Prints { format: true, variable: None },
+            _ => CommandClass::shell(word),
         };
     }
 
-    fn argument(&mut self, word: &Word) -> Event {
+    fn argument(&mut self, word: &CommandWord) -> WordEnd {
         match &mut self.class {
             // `sudo sh -c`, `find -exec sh -c`: what runs the shell is not known, nor need it be.
-            Class::Plain => self.class = Class::shell(word),
-            Class::Refuses(_) => {}
+            CommandClass::Plain => self.class = CommandClass::shell(word),
+            CommandClass::Refuses(_) => {}
             // An integer is evaluated whenever it is set, a reference whenever it is used.
-            Class::Declares if word.is_option() && word.text.contains(['i', 'n']) => {
-                return Event::Lost(&refusals::AFTER_INTEGER);
+            CommandClass::Declares if word.is_option() && word.text.contains(['i', 'n']) => {
+                return WordEnd::Lost(&refusals::AFTER_INTEGER);
             }
-            Class::Declares => {}
-            Class::Tests { name } => *name = word.unknown || word.text == "-v",
-            Class::Prints { format: true, .. } if word.is_option() && word.text == "-v" => {
-                self.class = Class::Refuses(&refusals::PRINT_VARIABLE);
+            CommandClass::Declares => {}
+            CommandClass::Tests { name } => *name = word.unknown || word.text == "-v",
+            CommandClass::Prints { format: true, .. } if word.is_option() && word.text == "-v" => {
+                self.class = CommandClass::Refuses(&refusals::PRINT_VARIABLE);
             }
-            Class::Prints { format: format @ true, .. } => *format = false,
-            Class::Prints { variable, .. } => return variable.take().map_or(Event::None, Event::Format),
-            Class::Shell { skip, .. } if *skip > 0 => *skip -= 1,
-            Class::Shell { text, skip, .. } if word.is_option() => {
+            CommandClass::Prints { format: format @ true, .. } => *format = false,
+            CommandClass::Prints { variable, .. } => return variable.take().map_or(WordEnd::None, WordEnd::Format),
+            CommandClass::Shell { skip, .. } if *skip > 0 => *skip -= 1,
+            CommandClass::Shell { text, skip, .. } if word.is_option() => {
                 let short = !word.text.starts_with("--");
                 *text |= short && word.text.contains('c');
                 *skip = match word.text.as_str() {
@@ -359,35 +362,35 @@ impl Commands {
                     _ => 0,
                 };
             }
-            Class::Shell { text: false, anywhere: true, .. } => {}
-            Class::Shell { text: false, .. } if word.unknown => {}
+            CommandClass::Shell { text: false, anywhere: true, .. } => {}
+            CommandClass::Shell { text: false, .. } if word.unknown => {}
             // The text of `-c`, or a file; what follows are its arguments.
-            Class::Shell { .. } => self.class = Class::Plain,
+            CommandClass::Shell { .. } => self.class = CommandClass::Plain,
         }
-        Event::None
+        WordEnd::None
     }
 }
 
-impl Class {
-    fn shell(word: &Word) -> Self {
+impl CommandClass {
+    fn shell(word: &CommandWord) -> Self {
         match word.program() {
-            Some("su" | "runuser") => Class::Shell { text: false, skip: 0, anywhere: true },
-            Some(name) if SHELLS.contains(&name) => Class::Shell { text: false, skip: 0, anywhere: false },
-            _ => Class::Plain,
+            Some("su" | "runuser") => CommandClass::Shell { text: false, skip: 0, anywhere: true },
+            Some(name) if SHELLS.contains(&name) => CommandClass::Shell { text: false, skip: 0, anywhere: false },
+            _ => CommandClass::Plain,
         }
     }
 }
 
-impl Case {
-    fn end_word(&mut self, word: &Word) -> Event {
+impl CasePart {
+    fn end_word(&mut self, word: &CommandWord) -> WordEnd {
         match self {
-            Case::Subject => *self = Case::In,
-            Case::In if word.reserved() == Some("in") => *self = Case::Patterns { first: true },
-            Case::In => return Event::Lost(&refusals::AFTER_CASE),
-            Case::Patterns { first: true } if word.reserved() == Some("esac") => return Event::Esac,
-            Case::Patterns { first } => *first = false,
-            Case::Body => {}
+            CasePart::Subject => *self = CasePart::In,
+            CasePart::In if word.reserved() == Some("in") => *self = CasePart::Patterns { first: true },
+            CasePart::In => return WordEnd::Lost(&refusals::AFTER_CASE),
+            CasePart::Patterns { first: true } if word.reserved() == Some("esac") => return WordEnd::Esac,
+            CasePart::Patterns { first } => *first = false,
+            CasePart::Body => {}
         }
-        Event::None
+        WordEnd::None
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 fn script(text: &str) -> String {
-    let (reading, unexpanded) = Command::read(text);
+    let (reading, unexpanded) = ShellCommand::read(text);
     let bad: String = reading.bad.iter().map(|bad| format!(" !{}", bad.message)).collect();
     let refused: String = unexpanded.iter().map(|found| format!(" !{}", found.place)).collect();
     reading.text.script.replace("SLUICE_VALUE_", "V") + &bad + &refused
@@ -11,7 +11,7 @@ fn script(text: &str) -> String {
 
 /// Where the variables of `text` are refused.
 fn places(text: &str) -> Vec<&'static str> {
-    Command::read(text).1.iter().map(|found| found.place).collect()
+    ShellCommand::read(text).1.iter().map(|found| found.place).collect()
 }
 
 /// Each of `texts` is refused once, and there.
@@ -25,7 +25,7 @@ fn refused(place: &str, texts: &[&str]) {
 /// is in a comment and stays.
 fn filled(texts: &[&str]) {
     for text in texts {
-        let (reading, unexpanded) = Command::read(text);
+        let (reading, unexpanded) = ShellCommand::read(text);
         let found: Vec<_> = unexpanded.iter().map(|found| found.place).collect();
         assert_eq!((found, reading.bad.len()), (vec![], 0), "{text}");
         let mut wanted = text.replace("$${", "${");
@@ -52,7 +52,7 @@ fn expansions_fit_their_quotes() {
 
 #[test]
 fn one_variable_has_one_name() {
-    let environment = Command::read("echo ${a} ${b.c} ${ a } ${b.c}").0.text.environment;
+    let environment = ShellCommand::read("echo ${a} ${b.c} ${ a } ${b.c}").0.text.environment;
     let shown: Vec<String> = environment.iter().map(|(name, path)| format!("{name}={path}")).collect();
     assert_eq!(shown, ["SLUICE_VALUE_1=a", "SLUICE_VALUE_2=b.c"]);
 }
@@ -295,7 +295,7 @@ fn long_scripts_take_their_length() {
     for index in 0..40_000 {
         many.push_str(&format!("echo ${{a{index}}} \"x\" 'y' $(z) <<E\nE\n"));
     }
-    assert_eq!(Command::read(&many).0.text.environment.len(), 40_000);
+    assert_eq!(ShellCommand::read(&many).0.text.environment.len(), 40_000);
     let joined = "(\\\n".repeat(100_000) + &"$\\\n".repeat(100_000) + &"<<E ".repeat(100_000);
-    Command::read(&joined);
+    ShellCommand::read(&joined);
 }

@@ -4,25 +4,30 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluice_core::run::effect::Script as Wanted;
-use sluice_worker::process::{Program, Script, kill_leftover};
+use sluice_core::run::effect::RunScript;
+use sluice_worker::process::{ProcessScript, ScriptProgram, kill_leftover};
 
 use super::super::OUTPUT_LIMIT;
-use crate::ground::Ground;
-use crate::runs::SeenRun;
-use crate::undone::Undone;
+use crate::ground::Home;
+use crate::runs::RunSnapshot;
+use crate::undone::PerformError;
 use crate::workbench::{GRACE, inherited};
 
 /// Runs a command that belongs to the end of a run.
-pub(super) fn hook(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, script: &Wanted) -> Result<(), Undone> {
+pub(super) fn hook(
+    ground: &Arc<Home>,
+    seen: &RunSnapshot,
+    effect: &str,
+    script: &RunScript,
+) -> Result<(), PerformError> {
     super::worktree::ready(ground, &seen.state.given)?;
     let mut environment = inherited(ground);
     environment.insert("SLUICE_RUN".into(), seen.id.clone());
     environment.extend(script.environment.iter().cloned());
     let record = ground.record(&seen.id, effect);
-    kill_leftover(&record).map_err(Undone::by)?;
-    let script = Script {
-        program: Program::Shell(script.script.clone()),
+    kill_leftover(&record).map_err(PerformError::by)?;
+    let script = ProcessScript {
+        program: ScriptProgram::Shell(script.script.clone()),
         environment,
         folder: PathBuf::from(seen.folder()),
         input: Vec::new(),

@@ -10,31 +10,31 @@ use sluice_api::Problem;
 use sluice_api::task::CreateTask;
 use sluice_core::machine::Moment;
 use sluice_core::recipe::Data;
-use sluice_core::run::{Effect, Job, Outcome, Perform, Report};
-use sluice_engine::actor::{Outcome as Reported, Said};
+use sluice_core::run::{AttemptReport, Perform, RunEffect, RunJob, StepOutcome};
+use sluice_engine::actor::{ActorInput, EffectOutcome};
 use sluice_engine::codec::run_effect;
-use sluice_engine::reactor::Message;
+use sluice_engine::reactor::ReactorMessage;
 
-use crate::committed::Reading;
+use crate::committed::DefinitionSite;
 use crate::evidence;
-use crate::ground::Ground;
-use crate::runs::{SeenRun, stream};
-use crate::tasks::{Seen, unread};
+use crate::ground::Home;
+use crate::runs::{RunSnapshot, stream};
+use crate::tasks::{TaskSnapshot, unread};
 use crate::triggers::maker;
-use crate::undone::{Failed, Undone};
-use crate::workbench::Performed;
+use crate::undone::{PerformError, PerformFailure};
+use crate::workbench::PerformResult;
 
 /// Creates the task of a step, if that has not been done. `None`: it is open, and its end will be told.
-pub(super) fn create(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str) -> Option<Performed> {
+pub(super) fn create(ground: &Arc<Home>, seen: &RunSnapshot, wanted: &Perform, name: &str) -> Option<PerformResult> {
     match open(ground, seen, wanted, name) {
         Ok(task) if task.card.open => None,
-        Ok(task) => Some(result(&task).map_err(Undone::from)),
+        Ok(task) => Some(result(&task).map_err(PerformError::from)),
         Err(undone) => Some(Err(undone)),
     }
 }
 
-fn open(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str) -> Result<Seen, Undone> {
-    let Job::Task { summary, branch, workflow, project, context } = &wanted.job else {
+fn open(ground: &Arc<Home>, seen: &RunSnapshot, wanted: &Perform, name: &str) -> Result<TaskSnapshot, PerformError> {
+    let RunJob::Task { summary, branch, workflow, project, context } = &wanted.job else {
         return Err("that is no task".into());
     };
     let (harness, of_run) = (&wanted.harness, &seen.state.given.origin.harness);
@@ -53,14 +53,14 @@ fn open(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str) -> R
         context: context.clone(),
         ..CreateTask::default()
     };
-    crate::service::create_task(ground, &id, &wanted, Reading::Commit, None)?;
+    crate::service::create_task(ground, &id, &wanted, DefinitionSite::Commit, None)?;
     ground.tasks.load(&id)?.ok_or_else(|| "its task is gone".into())
 }
 
 /// What came of a task that has ended.
-fn result(task: &Seen) -> Result<Outcome, Failed> {
+fn result(task: &TaskSnapshot) -> Result<StepOutcome, PerformFailure> {
     let status = task.status().to_owned();
-    let outcome = Outcome {
+    let outcome = StepOutcome {
         summary: format!("task {}: {}", task.id, task.state.about.summary),
         result: Some(status.clone()),
         output: Data::Table(vec![
@@ -68,23 +68,25 @@ fn result(task: &Seen) -> Result<Outcome, Failed> {
             ("status".into(), Data::Text(status.clone())),
             ("branch".into(), Data::Text(task.state.about.branch.clone())),
         ]),
-        ..Outcome::default()
+        ..StepOutcome::default()
     };
     match status.as_str() {
-        "cancelled" => Err(Failed { outcome: Box::new(outcome), ..Failed::because("its task was cancelled") }),
+        "cancelled" => {
+            Err(PerformFailure { outcome: Box::new(outcome), ..PerformFailure::because("its task was cancelled") })
+        }
         _ => Ok(outcome),
     }
 }
 
-fn reported(result: Result<Outcome, Failed>) -> Report {
+fn reported(result: Result<StepOutcome, PerformFailure>) -> AttemptReport {
     match result {
-        Ok(outcome) => Report::Completed(outcome),
-        Err(Failed { kind, error, outcome }) => Report::Failed { kind, error, outcome: *outcome },
+        Ok(outcome) => AttemptReport::Completed(outcome),
+        Err(PerformFailure { kind, error, outcome }) => AttemptReport::Failed { kind, error, outcome: *outcome },
     }
 }
 
 /// Something has happened to a task: if it is a step of a run and has ended, the run is told, unless it knows.
-pub(crate) fn look(ground: &Ground, task: &str) -> Result<(), Problem> {
+pub(crate) fn look(ground: &Home, task: &str) -> Result<(), Problem> {
     let Some(run) = maker(task) else { return Ok(()) };
     match ground.tasks.load(task)? {
         Some(seen) if !seen.card.open => tell(ground, run, &effect_of(run, task), &reported(result(&seen))),
@@ -93,8 +95,8 @@ pub(crate) fn look(ground: &Ground, task: &str) -> Result<(), Problem> {
 }
 
 /// A step that is a task is ended before its task is. The task goes on: it is somebody's work.
-pub(super) fn stop(ground: &Ground, run: &str, effect: &str) -> Result<(), Problem> {
-    tell(ground, run, effect, &reported(Err(Failed::because("it was ended; its task goes on"))))
+pub(super) fn stop(ground: &Home, run: &str, effect: &str) -> Result<(), Problem> {
+    tell(ground, run, effect, &reported(Err(PerformFailure::because("it was ended; its task goes on"))))
 }
 
 /// The effect of a run that a task is made for; its id says so.
@@ -103,19 +105,19 @@ fn effect_of(run: &str, task: &str) -> String {
 }
 
 /// Tells a run how the task of a step went, if it still waits for that, and keeps the evidence.
-fn tell(ground: &Ground, run: &str, effect: &str, report: &Report) -> Result<(), Problem> {
+fn tell(ground: &Home, run: &str, effect: &str, report: &AttemptReport) -> Result<(), Problem> {
     let read = ground.tasks.loader().reader().load(&stream(run));
     let stored = read.map_err(unread)?;
     let open = stored.into_iter().flat_map(|stored| stored.effects).find(|open| open.effect.id == effect);
     let Some(open) = open else { return Ok(()) };
-    if let (Ok(Effect::Perform(wanted)), Some(seen)) =
+    if let (Ok(RunEffect::Perform(wanted)), Some(seen)) =
         (run_effect::read(&open.effect.data), ground.tasks.load_run(run)?)
     {
         let began = seen.state.step(wanted.step).began.unwrap_or(Moment(seen.card.created));
         evidence::resumed(&wanted, began).end(ground, &seen.setting(), &wanted, report);
     }
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
-    let said = Said::Outcome { effect: effect.to_owned(), outcome: Reported::Run(report.clone()) };
-    reporter.send(Message::Say { token: None, stream: stream(run), said });
+    let said = ActorInput::Outcome { effect: effect.to_owned(), outcome: EffectOutcome::Run(report.clone()) };
+    reporter.send(ReactorMessage::Say { token: None, stream: stream(run), said });
     Ok(())
 }

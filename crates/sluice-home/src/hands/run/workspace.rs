@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluice_core::run::{Given, Part, Perform};
+use sluice_core::run::{AttemptPart, Perform, RunParameters};
 use sluice_worker::burrow::own_branch;
 use sluice_worker::git::GitError;
-use sluice_worker::listing::Listing;
-use sluice_worker::passing::Passing;
-use sluice_worker::session::{Failure, SessionId};
-use sluice_worker::workspace::{Binding, Pool, WorkspaceName};
+use sluice_worker::listing::FolderListing;
+use sluice_worker::passing::PassingError;
+use sluice_worker::session::{SessionFailure, SessionId};
+use sluice_worker::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 
 use super::label;
-use crate::ground::Ground;
-use crate::perform::{Access, Worktrees, in_conflict, own_name};
+use crate::ground::Home;
+use crate::perform::{StepWorktrees, WorktreeAccess, in_conflict, own_name};
 use crate::projects::{described, open};
-use crate::runs::SeenRun;
-use crate::undone::Undone;
+use crate::runs::RunSnapshot;
+use crate::undone::PerformError;
 
 /// How long an item waits for those before it to be merged, between two looks.
 const LOOK: Duration = Duration::from_secs(600);
@@ -30,95 +30,97 @@ pub(crate) fn branch(run: &str) -> String {
 }
 
 /// Where the worktrees are of runs that are started here.
-pub(crate) fn pool(ground: &Ground, root: &Path) -> Result<Pool, Undone> {
-    Pool::at(open(root, None)?, &folder(ground)).map_err(Undone::by)
+pub(crate) fn pool(ground: &Home, root: &Path) -> Result<WorkspacePool, PerformError> {
+    WorkspacePool::at(open(root, None)?, &folder(ground)).map_err(PerformError::by)
 }
 
 /// Where the worktree of this run is, with those of its parts. The engine of another home may have started it: then its
 /// work is there, and its branches are checked out there.
-pub(crate) fn pool_of(ground: &Ground, given: &Given) -> Result<Pool, Undone> {
+pub(crate) fn pool_of(ground: &Home, given: &RunParameters) -> Result<WorkspacePool, PerformError> {
     let repository = open(Path::new(&given.origin.root), None)?;
     let own = Path::new(&given.workspace).parent().filter(|_| !given.origin.base.is_empty());
-    Pool::at(repository, own.unwrap_or(&folder(ground))).map_err(Undone::by)
+    WorkspacePool::at(repository, own.unwrap_or(&folder(ground))).map_err(PerformError::by)
 }
 
-fn folder(ground: &Ground) -> PathBuf {
+fn folder(ground: &Home) -> PathBuf {
     ground.places.home().join("runs")
 }
 
 /// The worktrees of a run on this machine, for one performance of it.
 pub(super) struct LocalWorktrees<'a> {
-    pub(super) ground: &'a Arc<Ground>,
-    pub(super) seen: &'a SeenRun,
+    pub(super) ground: &'a Arc<Home>,
+    pub(super) seen: &'a RunSnapshot,
     pub(super) wanted: &'a Perform,
     pub(super) name: &'a str,
 }
 
 /// Where a performance works.
-pub(super) enum Lent {
+pub(super) enum LentWorktree {
     /// In the run's own worktree, or where the run was started.
     Run(PathBuf),
     /// In one of its own.
-    Own(Own),
+    Own(OwnWorktree),
     /// In a copy of the work, which stood so before.
-    Copy(Own, Before),
+    Copy(OwnWorktree, CopyBaseline),
     /// Where the run was started, and nothing may differ afterwards.
-    Watched(PathBuf, Listing),
+    Watched(PathBuf, FolderListing),
 }
 
 /// The work as it was when an arbiter began to look at a copy of it.
-pub(super) struct Before {
+pub(super) struct CopyBaseline {
     standing: (String, bool),
     /// The commit to go back to if an arbiter that an earlier engine sent has changed it by now.
     touched: Option<String>,
 }
 
 /// A worktree of a performance's own.
-pub(super) struct Own {
-    pool: Pool,
+pub(super) struct OwnWorktree {
+    pool: WorkspacePool,
     name: WorkspaceName,
     branch: String,
     folder: PathBuf,
 }
 
-impl Worktrees for LocalWorktrees<'_> {
-    type Lent = Lent;
+impl StepWorktrees for LocalWorktrees<'_> {
+    type Lent = LentWorktree;
 
-    fn open(&self, access: Access) -> Result<Lent, Undone> {
+    fn open(&self, access: WorktreeAccess) -> Result<LentWorktree, PerformError> {
         let folder = PathBuf::from(self.seen.folder());
         match (access, self.has_worktree()) {
-            (Access::Shared, _) | (Access::Own, false) => Ok(Lent::Run(folder)),
-            (Access::Own, true) => self.own().map(Lent::Own),
-            (Access::Looks, true) => self.copy(),
-            (Access::Looks, false) => self.listed(&folder).map(|listing| Lent::Watched(folder, listing)),
+            (WorktreeAccess::Shared, _) | (WorktreeAccess::Own, false) => Ok(LentWorktree::Run(folder)),
+            (WorktreeAccess::Own, true) => self.own().map(LentWorktree::Own),
+            (WorktreeAccess::Looks, true) => self.copy(),
+            (WorktreeAccess::Looks, false) => {
+                self.listed(&folder).map(|listing| LentWorktree::Watched(folder, listing))
+            }
         }
     }
 
-    fn folder<'a>(&self, lent: &'a Lent) -> &'a Path {
+    fn folder<'a>(&self, lent: &'a LentWorktree) -> &'a Path {
         match lent {
-            Lent::Run(folder) | Lent::Watched(folder, _) => folder,
-            Lent::Own(own) | Lent::Copy(own, _) => &own.folder,
+            LentWorktree::Run(folder) | LentWorktree::Watched(folder, _) => folder,
+            LentWorktree::Own(own) | LentWorktree::Copy(own, _) => &own.folder,
         }
     }
 
-    fn merge(&self, lent: Lent) -> Result<Option<String>, Undone> {
+    fn merge(&self, lent: LentWorktree) -> Result<Option<String>, PerformError> {
         match lent {
-            Lent::Run(_) => self.save()?,
-            Lent::Own(own) => self.bring_in(own)?,
-            Lent::Copy(..) | Lent::Watched(..) => {}
+            LentWorktree::Run(_) => self.save()?,
+            LentWorktree::Own(own) => self.bring_in(own)?,
+            LentWorktree::Copy(..) | LentWorktree::Watched(..) => {}
         }
         Ok(None)
     }
 
-    fn discard(&self, lent: Lent) -> Result<Option<String>, Undone> {
+    fn discard(&self, lent: LentWorktree) -> Result<Option<String>, PerformError> {
         match lent {
-            Lent::Run(_) => self.save()?,
-            Lent::Own(own) => self.give_back(own),
-            Lent::Copy(own, before) => {
+            LentWorktree::Run(_) => self.save()?,
+            LentWorktree::Own(own) => self.give_back(own),
+            LentWorktree::Copy(own, before) => {
                 self.give_back(own);
                 self.must_be_as_before(before)?;
             }
-            Lent::Watched(folder, before) => self.must_be_listed(&folder, &before)?,
+            LentWorktree::Watched(folder, before) => self.must_be_listed(&folder, &before)?,
         }
         Ok(None)
     }
@@ -130,7 +132,7 @@ impl LocalWorktrees<'_> {
         self.seen.state.given.workspace.starts_with('/')
     }
 
-    fn pool(&self) -> Result<Pool, Undone> {
+    fn pool(&self) -> Result<WorkspacePool, PerformError> {
         pool_of(self.ground, &self.seen.state.given)
     }
 
@@ -140,50 +142,50 @@ impl LocalWorktrees<'_> {
 
     /// Commits what was done in the run's worktree, after an agent. In a task's worktree nothing is committed for its
     /// agents: what belongs on the branch is for those to say who work there.
-    fn save(&self) -> Result<(), Undone> {
+    fn save(&self) -> Result<(), PerformError> {
         if self.seen.state.given.origin.task.is_empty() { self.commit() } else { Ok(()) }
     }
 
     /// Commits what lies in the run's worktree, before others start from there. What cannot be committed stays there; what
     /// only cannot be committed now is an error.
-    fn commit(&self) -> Result<(), Undone> {
+    fn commit(&self) -> Result<(), PerformError> {
         if !self.has_worktree() {
             return Ok(());
         }
         let folder = Path::new(self.seen.folder());
         let committed = self
             .pool()
-            .and_then(|pool| pool.repository().commit_all(folder, &self.message()).map(drop).map_err(Undone::by));
+            .and_then(|pool| pool.repository().commit_all(folder, &self.message()).map(drop).map_err(PerformError::by));
         match committed {
-            Ok(()) | Err(Undone::Failed(_)) => Ok(()),
+            Ok(()) | Err(PerformError::Failed(_)) => Ok(()),
             Err(unavailable) => Err(unavailable),
         }
     }
 
     /// A worktree that starts where the run's own is now.
-    fn own(&self) -> Result<Own, Undone> {
+    fn own(&self) -> Result<OwnWorktree, PerformError> {
         self.commit()?;
         let pool = self.pool()?;
-        let head = pool.repository().head(Path::new(self.seen.folder())).map_err(Undone::by)?;
+        let head = pool.repository().head(Path::new(self.seen.folder())).map_err(PerformError::by)?;
         let name = own_name(self.name);
         let branch = own_branch(&name);
-        let name = WorkspaceName::new(&name).map_err(Undone::by)?;
-        let binding = Binding { task: self.seen.id.clone(), branch: branch.clone() };
-        let lent = pool.acquire(&name, &binding, Some(&head)).map_err(Undone::by)?;
-        Ok(Own { pool, name, branch, folder: lent.folder })
+        let name = WorkspaceName::new(&name).map_err(PerformError::by)?;
+        let binding = WorkspaceBinding { task: self.seen.id.clone(), branch: branch.clone() };
+        let lent = pool.acquire(&name, &binding, Some(&head)).map_err(PerformError::by)?;
+        Ok(OwnWorktree { pool, name, branch, folder: lent.folder })
     }
 
     /// Commits what was done there and brings it into the run's worktree, after all items before it. A conflict leaves
     /// both as they are.
-    fn bring_in(&self, own: Own) -> Result<(), Undone> {
+    fn bring_in(&self, own: OwnWorktree) -> Result<(), PerformError> {
         let repository = own.pool.repository();
         let unmerged = |error: GitError| match error.is_passing() {
-            true => Undone::by(error),
+            true => PerformError::by(error),
             false => in_conflict(&own.branch, &error),
         };
         match repository.commit_all(&own.folder, &self.message()) {
             Err(error @ GitError::Unresolved { .. }) => return Err(unmerged(error)),
-            done => done.map_err(Undone::by)?,
+            done => done.map_err(PerformError::by)?,
         };
         if !self.wait_for_those_before() {
             return Err(format!("the run has ended; its work is on `{}`", own.branch).into());
@@ -198,14 +200,14 @@ impl LocalWorktrees<'_> {
     }
 
     /// Removes the worktree; what is at risk is kept.
-    fn give_back(&self, own: Own) {
+    fn give_back(&self, own: OwnWorktree) {
         let _ = own.pool.destroy(&own.name, &self.seen.id);
         let _ = own.pool.delete_branch(&own.branch, &self.seen.id);
     }
 
     /// Waits until every item before this one has ended; false if the run ended first.
     fn wait_for_those_before(&self) -> bool {
-        let own = if let Part::Item(item) = self.wanted.part { item } else { 0 };
+        let own = if let AttemptPart::Item(item) = self.wanted.part { item } else { 0 };
         let have_ended = || {
             let now = self.ground.tasks.load_run(&self.seen.id).ok().flatten()?;
             match (&now.state.end, now.state.has_open_before(self.wanted.step, own)) {
@@ -221,28 +223,29 @@ impl LocalWorktrees<'_> {
         }
     }
 
-    fn standing(&self) -> Result<(String, bool), Undone> {
-        self.pool()?.repository().standing(Path::new(self.seen.folder())).map_err(Undone::by)
+    fn standing(&self) -> Result<(String, bool), PerformError> {
+        self.pool()?.repository().standing(Path::new(self.seen.folder())).map_err(PerformError::by)
     }
 
     /// A copy of the work for an arbiter. That the work itself is as it was is looked at afterwards.
-    fn copy(&self) -> Result<Lent, Undone> {
+    fn copy(&self) -> Result<LentWorktree, PerformError> {
         // One that an earlier engine sent may have touched the work by now: the work was committed before it began.
-        let is_adopted = !matches!(self.ground.sessions.adopt(&SessionId::new(self.name)?), Err(Failure::Unknown(_)));
+        let is_adopted =
+            !matches!(self.ground.sessions.adopt(&SessionId::new(self.name)?), Err(SessionFailure::Unknown(_)));
         let (found, is_dirty) = self.standing()?;
         let copy = self.own()?;
         let touched = Some(found).filter(|_| is_adopted && is_dirty);
-        Ok(Lent::Copy(copy, Before { standing: self.standing()?, touched }))
+        Ok(LentWorktree::Copy(copy, CopyBaseline { standing: self.standing()?, touched }))
     }
 
-    fn must_be_as_before(&self, before: Before) -> Result<(), Undone> {
+    fn must_be_as_before(&self, before: CopyBaseline) -> Result<(), PerformError> {
         if self.standing()? == before.standing && before.touched.is_none() {
             return Ok(());
         }
         let branch = format!("sluice/arbiter-{}", own_name(self.name));
         let work = before.touched.unwrap_or(before.standing.0);
         let put_back = self.pool()?.repository().put_back(Path::new(self.seen.folder()), &work, &branch);
-        Err(Undone::from(match put_back {
+        Err(PerformError::from(match put_back {
             Ok(()) => format!(
                 "the arbiter changed the work, which it may not; the work was put back, and what it changed is on `{branch}`"
             ),
@@ -256,15 +259,15 @@ impl LocalWorktrees<'_> {
     }
 
     /// Outside git there is no copy, but whether the folder is as it was is looked at afterwards.
-    fn listed(&self, folder: &Path) -> Result<Listing, Undone> {
-        Listing::of(folder, self.ground.places.home()).map_err(Undone::at("cannot look at", folder))
+    fn listed(&self, folder: &Path) -> Result<FolderListing, PerformError> {
+        FolderListing::of(folder, self.ground.places.home()).map_err(PerformError::at("cannot look at", folder))
     }
 
-    fn must_be_listed(&self, folder: &Path, before: &Listing) -> Result<(), Undone> {
+    fn must_be_listed(&self, folder: &Path, before: &FolderListing) -> Result<(), PerformError> {
         let differs = before.differs(&self.listed(folder)?);
         match differs.first() {
             None => Ok(()),
-            Some(first) => Err(Undone::from(format!(
+            Some(first) => Err(PerformError::from(format!(
                 "the arbiter changed the work, which it may not: {} ({} in all); outside git it cannot be put back",
                 first.display(),
                 differs.len()

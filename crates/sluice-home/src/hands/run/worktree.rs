@@ -8,25 +8,25 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sluice_api::problem::Problem;
-use sluice_core::run::Given;
+use sluice_core::run::RunParameters;
 use sluice_worker::git::GitError;
-use sluice_worker::passing::Passing;
-use sluice_worker::workspace::{Binding, WorkspaceName};
+use sluice_worker::passing::PassingError;
+use sluice_worker::workspace::{WorkspaceBinding, WorkspaceName};
 
 use super::NO_WORKSPACE;
 use super::workspace::{branch, pool, pool_of};
-use crate::ground::Ground;
-use crate::undone::Undone;
+use crate::ground::Home;
+use crate::undone::PerformError;
 
 /// So many are remembered; then they are looked at again.
 const MOST_REMEMBERED: usize = 10_000;
 
 /// The runs whose worktrees are known to be there.
 #[derive(Default)]
-pub(crate) struct Worktrees(Mutex<BTreeSet<String>>);
+pub(crate) struct RunWorktrees(Mutex<BTreeSet<String>>);
 
 /// Where a run will work, and from which commit it starts.
-pub(crate) struct Planned {
+pub(crate) struct PlannedWorktree {
     /// The folder; empty: the run works where it was started.
     pub(crate) folder: String,
     /// The commit; empty: no worktree is to be made.
@@ -36,12 +36,12 @@ pub(crate) struct Planned {
 /// The worktree of a run that is started in a git repository; elsewhere it works where it was started. What the engine
 /// starts by itself begins at the commit `of` the default branch in which it looked for the definition: what somebody has
 /// checked out is theirs. What a person starts begins where they stand.
-pub(crate) fn plan(ground: &Ground, root: &Path, id: &str, of: Option<String>) -> Result<Planned, Problem> {
-    let none = Planned { folder: String::new(), base: String::new() };
+pub(crate) fn plan(ground: &Home, root: &Path, id: &str, of: Option<String>) -> Result<PlannedWorktree, Problem> {
+    let none = PlannedWorktree { folder: String::new(), base: String::new() };
     if !root.join(".git").exists() {
         return Ok(none);
     }
-    let by_git = |error: GitError| Undone::by(error).refusal(NO_WORKSPACE);
+    let by_git = |error: GitError| PerformError::by(error).refusal(NO_WORKSPACE);
     let pool = pool(ground, root).map_err(|undone| undone.refusal(NO_WORKSPACE))?;
     let default = match pool.repository().default_commit() {
         Ok(default) => default,
@@ -56,29 +56,29 @@ pub(crate) fn plan(ground: &Ground, root: &Path, id: &str, of: Option<String>) -
             read => read.ok().flatten(),
         },
     };
-    Ok(Planned { folder: pool.folder(&name).display().to_string(), base: base.unwrap_or(default) })
+    Ok(PlannedWorktree { folder: pool.folder(&name).display().to_string(), base: base.unwrap_or(default) })
 }
 
-impl Worktrees {
+impl RunWorktrees {
     fn known(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Whether the worktree of a run is known to be there, or it has none of its own.
-pub(crate) fn is_ready(ground: &Ground, given: &Given) -> bool {
+pub(crate) fn is_ready(ground: &Home, given: &RunParameters) -> bool {
     given.origin.base.is_empty() || ground.worktrees.known().contains(&given.id)
 }
 
 /// Makes the worktree of a run, unless that has been done or it has none of its own.
-pub(crate) fn ready(ground: &Ground, given: &Given) -> Result<(), Undone> {
+pub(crate) fn ready(ground: &Home, given: &RunParameters) -> Result<(), PerformError> {
     if is_ready(ground, given) {
         return Ok(());
     }
     let pool = pool_of(ground, given)?;
-    let name = WorkspaceName::new(&given.id).map_err(Undone::by)?;
-    let binding = Binding { task: given.id.clone(), branch: branch(&given.id) };
-    pool.acquire(&name, &binding, Some(&given.origin.base)).map_err(Undone::by)?;
+    let name = WorkspaceName::new(&given.id).map_err(PerformError::by)?;
+    let binding = WorkspaceBinding { task: given.id.clone(), branch: branch(&given.id) };
+    pool.acquire(&name, &binding, Some(&given.origin.base)).map_err(PerformError::by)?;
     let mut known = ground.worktrees.known();
     if known.len() >= MOST_REMEMBERED {
         known.clear();

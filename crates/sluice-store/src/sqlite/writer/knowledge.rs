@@ -14,28 +14,28 @@ use crate::{Card, StreamId};
 const MOST: usize = 16_384;
 
 /// A stream as it was written last.
-pub(super) struct Known {
+pub(super) struct WrittenStream {
     pub(super) number: i64,
     pub(super) version: u64,
     pub(super) card: Card,
 }
 
 #[derive(Default)]
-pub(super) struct Knowledge {
-    streams: HashMap<StreamId, Known>,
-    end: Option<End>,
+pub(super) struct WriterKnowledge {
+    streams: HashMap<StreamId, WrittenStream>,
+    end: Option<LogEnd>,
 }
 
 /// The end of the log.
 #[derive(Clone, Copy)]
-struct End {
+struct LogEnd {
     /// The last place.
     last: u64,
     /// How many rows the index does not know.
     behind: u64,
 }
 
-impl Knowledge {
+impl WriterKnowledge {
     pub(super) fn clear(&mut self) {
         self.streams.clear();
         self.end = None;
@@ -45,11 +45,11 @@ impl Knowledge {
         self.streams.remove(stream);
     }
 
-    pub(super) fn stream(&mut self, stream: &StreamId) -> Option<&mut Known> {
+    pub(super) fn stream(&mut self, stream: &StreamId) -> Option<&mut WrittenStream> {
         self.streams.get_mut(stream)
     }
 
-    pub(super) fn learn(&mut self, stream: &StreamId, known: Known) {
+    pub(super) fn learn(&mut self, stream: &StreamId, known: WrittenStream) {
         if self.streams.len() >= MOST {
             self.streams.clear();
         }
@@ -58,25 +58,25 @@ impl Knowledge {
 
     /// Takes places for the events of one append, and says which is the first.
     pub(super) fn places(&mut self, connection: &Connection, count: u64) -> Result<u64, rusqlite::Error> {
-        let End { last, behind } = self.end(connection)?;
-        self.end = Some(End { last: last + count, behind: behind + 1 });
+        let LogEnd { last, behind } = self.end(connection)?;
+        self.end = Some(LogEnd { last: last + count, behind: behind + 1 });
         Ok(last + 1)
     }
 
     /// Brings the index of the log up to date if it lags behind by more than so many rows. Gives the last place.
     pub(super) fn index(&mut self, connection: &Connection, most: u64) -> Result<u64, rusqlite::Error> {
-        let End { last, behind } = self.end(connection)?;
+        let LogEnd { last, behind } = self.end(connection)?;
         if behind > most {
             let index = "INSERT INTO log_index SELECT stream, first, position FROM log
                  WHERE position > (SELECT indexed FROM owner) ORDER BY stream, first";
             connection.prepare_cached(index)?.execute([])?;
             connection.prepare_cached("UPDATE owner SET indexed = ?1")?.execute([last as i64])?;
-            self.end = Some(End { last, behind: 0 });
+            self.end = Some(LogEnd { last, behind: 0 });
         }
         Ok(last)
     }
 
-    fn end(&mut self, connection: &Connection) -> Result<End, rusqlite::Error> {
+    fn end(&mut self, connection: &Connection) -> Result<LogEnd, rusqlite::Error> {
         if let Some(end) = self.end {
             return Ok(end);
         }
@@ -84,7 +84,7 @@ impl Knowledge {
         let row: Option<i64> = connection.query_row(row, [], |row| row.get(0)).optional()?;
         let rest = "SELECT position, (SELECT count(*) FROM log WHERE log.position > indexed) FROM owner";
         let (forgotten, behind): (i64, i64) = connection.query_row(rest, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let end = End { last: row.unwrap_or(0).max(forgotten) as u64, behind: behind as u64 };
+        let end = LogEnd { last: row.unwrap_or(0).max(forgotten) as u64, behind: behind as u64 };
         self.end = Some(end);
         Ok(end)
     }

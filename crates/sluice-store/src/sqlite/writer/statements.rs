@@ -4,21 +4,21 @@
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
-use super::knowledge::{Knowledge, Known};
-use crate::sqlite::fault::Place;
+use super::knowledge::{WriterKnowledge, WrittenStream};
+use crate::sqlite::fault::SqlitePath;
 use crate::sqlite::reader::{CARD_COLUMNS, HEADER_OF_STREAM, card, row_key};
 use crate::sqlite::sums::{LogRow, effect_sum, header_sum, lease_sum, row_sum, sum, timer_sum};
 use crate::{Append, Card, Conflict, StoreError, codec};
 
 /// A statement of a batch. Most steps need few of them, and taking one out of the cache and putting it back is not
 /// free.
-struct Statement<'c> {
+struct SqliteStatement<'c> {
     connection: &'c Connection,
     sql: &'static str,
     prepared: Option<CachedStatement<'c>>,
 }
 
-impl Statement<'_> {
+impl SqliteStatement<'_> {
     /// Runs it, and says how many rows it changed.
     fn execute(&mut self, values: impl Params) -> Result<usize, rusqlite::Error> {
         let prepared = match &mut self.prepared {
@@ -29,29 +29,29 @@ impl Statement<'_> {
     }
 }
 
-pub(super) struct Statements<'c> {
+pub(super) struct SqliteStatements<'c> {
     connection: &'c Connection,
-    create: Statement<'c>,
-    replace: Statement<'c>,
-    rest: Statement<'c>,
-    put_header: Statement<'c>,
-    touch: Statement<'c>,
-    log: Statement<'c>,
-    put_row: Statement<'c>,
-    drop_row: Statement<'c>,
-    put_effect: Statement<'c>,
-    drop_effect: Statement<'c>,
-    hold: Statement<'c>,
-    put_timer: Statement<'c>,
-    drop_timer: Statement<'c>,
-    put_blob: Statement<'c>,
-    use_blob: Statement<'c>,
+    create: SqliteStatement<'c>,
+    replace: SqliteStatement<'c>,
+    rest: SqliteStatement<'c>,
+    put_header: SqliteStatement<'c>,
+    touch: SqliteStatement<'c>,
+    log: SqliteStatement<'c>,
+    put_row: SqliteStatement<'c>,
+    drop_row: SqliteStatement<'c>,
+    put_effect: SqliteStatement<'c>,
+    drop_effect: SqliteStatement<'c>,
+    hold: SqliteStatement<'c>,
+    put_timer: SqliteStatement<'c>,
+    drop_timer: SqliteStatement<'c>,
+    put_blob: SqliteStatement<'c>,
+    use_blob: SqliteStatement<'c>,
 }
 
-impl<'c> Statements<'c> {
-    pub(super) fn new(connection: &'c Connection) -> Statements<'c> {
-        let statement = |sql: &'static str| Statement { connection, sql, prepared: None };
-        Statements {
+impl<'c> SqliteStatements<'c> {
+    pub(super) fn new(connection: &'c Connection) -> SqliteStatements<'c> {
+        let statement = |sql: &'static str| SqliteStatement { connection, sql, prepared: None };
+        SqliteStatements {
             connection,
             create: statement(
                 "INSERT INTO stream (id, kind, status, belongs, title, open, live, created)
@@ -97,8 +97,8 @@ impl<'c> Statements<'c> {
     pub(super) fn append(
         &mut self,
         append: &Append,
-        knowledge: &mut Knowledge,
-        place: &Place,
+        knowledge: &mut WriterKnowledge,
+        place: &SqlitePath,
     ) -> Result<Result<u64, Conflict>, StoreError> {
         let fault = |error| place.fault(error);
         if knowledge.stream(&append.stream).is_none()
@@ -114,7 +114,7 @@ impl<'c> Statements<'c> {
             None => {
                 let number = self.create(append).map_err(fault)?;
                 let card = append.header.card.clone();
-                knowledge.learn(&append.stream, Known { number, version: append.version(), card });
+                knowledge.learn(&append.stream, WrittenStream { number, version: append.version(), card });
                 number
             }
             Some(known) => {
@@ -138,10 +138,10 @@ impl<'c> Statements<'c> {
         Ok(Ok(append.version()))
     }
 
-    fn find(&self, append: &Append) -> Result<Option<Known>, rusqlite::Error> {
+    fn find(&self, append: &Append) -> Result<Option<WrittenStream>, rusqlite::Error> {
         let sql = format!("SELECT number, header.version, {CARD_COLUMNS} FROM stream {HEADER_OF_STREAM} WHERE id = ?1");
         let known = |row: &rusqlite::Row<'_>| {
-            Ok(Known { number: row.get(0)?, version: row.get::<_, i64>(1)? as u64, card: card(row, 2)? })
+            Ok(WrittenStream { number: row.get(0)?, version: row.get::<_, i64>(1)? as u64, card: card(row, 2)? })
         };
         self.connection.prepare_cached(&sql)?.query_row([append.stream.as_str()], known).optional()
     }
@@ -165,7 +165,7 @@ impl<'c> Statements<'c> {
     }
 
     /// Writes the header, and what stands in an index only if it changed.
-    fn header(&mut self, append: &Append, known: &Known) -> Result<usize, rusqlite::Error> {
+    fn header(&mut self, append: &Append, known: &WrittenStream) -> Result<usize, rusqlite::Error> {
         let header = &append.header;
         let card = &header.card;
         if !card.open || !same_but_time(card, &known.card) {

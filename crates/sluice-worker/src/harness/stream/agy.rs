@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::Usage;
-use super::state::{State, count, error_words, sum, text};
+use super::HarnessUsage;
+use super::state::{HarnessStreamState, count, error_words, sum, text};
 
-pub(super) fn event(event: &Value, state: &mut State) {
+pub(super) fn event(event: &Value, state: &mut HarnessStreamState) {
     let kind = text(event, "/event").or_else(|| text(event, "/type"));
     let body = kind.and_then(|kind| event.get(kind)).unwrap_or(event);
     if let Some(id) = text(event, "/conversation_id").or_else(|| text(body, "/conversation_id")) {
@@ -23,7 +23,7 @@ pub(super) fn event(event: &Value, state: &mut State) {
             state.answer(text(body, "/response").unwrap_or_default());
             let (input, output) = (count(body, "/usage/input_tokens"), count(body, "/usage/output_tokens"));
             let total = count(body, "/usage/total_tokens").or(sum([input, output]));
-            state.used_in_all(Usage { input, cached: None, output, total, cost: None });
+            state.used_in_all(HarnessUsage { input, cached: None, output, total, cost: None });
             state.end(match text(body, "/status") {
                 Some("SUCCESS" | "OK") => Ok(()),
                 status => {

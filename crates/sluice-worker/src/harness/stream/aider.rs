@@ -1,8 +1,8 @@
 //! aider: plain text, and exit status 0 whatever happened. What a model answered is followed by a line that counts its
 //! tokens; words that no such line follows are about the program and not the answer.
 
-use super::Usage;
-use super::state::{State, sum};
+use super::HarnessUsage;
+use super::state::{HarnessStreamState, sum};
 
 /// What it says about itself before the answer.
 const PREAMBLE: [&str; 10] = [
@@ -18,7 +18,7 @@ const PREAMBLE: [&str; 10] = [
     "https://aider.chat/",
 ];
 
-pub(super) fn line(line: &str, state: &mut State) {
+pub(super) fn line(line: &str, state: &mut HarnessStreamState) {
     let line = line.trim_end();
     if line.starts_with("litellm.") {
         state.complain(line);
@@ -47,7 +47,7 @@ fn is_preamble(line: &str) -> bool {
 }
 
 /// There is no final line, so it is judged when nothing more comes.
-pub(super) fn finish(state: &mut State) {
+pub(super) fn finish(state: &mut HarnessStreamState) {
     state.forget();
     state.end(match state.trouble.clone() {
         None if state.has_answered() => Ok(()),
@@ -57,13 +57,13 @@ pub(super) fn finish(state: &mut State) {
 }
 
 /// `Tokens: 2.3k sent, 18 received. Cost: $0.0012 message, $0.0034 session.`
-fn tokens(line: &str) -> Option<Usage> {
+fn tokens(line: &str) -> Option<HarnessUsage> {
     let (sent, rest) = line.strip_prefix("Tokens: ")?.split_once(" sent")?;
     let received = rest.rsplit_once(" received")?.0.rsplit(' ').next()?;
     let (input, output) = (number(sent), number(received));
     let cost = line.split_once("Cost: $").and_then(|(_, rest)| rest.split(' ').next()?.parse::<f64>().ok());
     let cost = cost.filter(|cost| cost.is_finite() && *cost >= 0.0).map(|cost| (cost * 1e6).round() as u64);
-    Some(Usage { input, cached: None, output, total: sum([input, output]), cost })
+    Some(HarnessUsage { input, cached: None, output, total: sum([input, output]), cost })
 }
 
 /// `950`, `2.3k`, `1.2M`.

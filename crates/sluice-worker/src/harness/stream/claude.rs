@@ -4,12 +4,12 @@
 
 use serde_json::Value;
 
-use super::state::{State, count, dollars, error_words, sum, text};
-use super::{RateLimit, Usage};
+use super::state::{HarnessStreamState, count, dollars, error_words, sum, text};
+use super::{HarnessUsage, RateLimit};
 
 /// Who prints the lines.
 #[derive(Clone, Copy)]
-pub(super) enum Kin {
+pub(super) enum ClaudeVariant {
     Claude,
     /// `total_cost_usd` is not what its users pay.
     Amp,
@@ -17,7 +17,7 @@ pub(super) enum Kin {
     Qwen,
 }
 
-pub(super) fn event(event: &Value, state: &mut State, kin: Kin) {
+pub(super) fn event(event: &Value, state: &mut HarnessStreamState, kin: ClaudeVariant) {
     let from_a_helper = event.get("parent_tool_use_id").is_some_and(|id| !id.is_null());
     match text(event, "/type") {
         Some("system") => {
@@ -34,12 +34,12 @@ pub(super) fn event(event: &Value, state: &mut State, kin: Kin) {
         Some("result") => {
             session(event, state);
             let cost = match kin {
-                Kin::Claude => dollars(event, "/total_cost_usd"),
-                Kin::Amp | Kin::Qwen => None,
+                ClaudeVariant::Claude => dollars(event, "/total_cost_usd"),
+                ClaudeVariant::Amp | ClaudeVariant::Qwen => None,
             };
             match event.get("usage") {
                 Some(used) => state.used_in_all(usage(used, cost, kin)),
-                None => state.used_in_all(Usage { cost, ..Usage::default() }),
+                None => state.used_in_all(HarnessUsage { cost, ..HarnessUsage::default() }),
             }
             finish(event, state);
         }
@@ -49,7 +49,7 @@ pub(super) fn event(event: &Value, state: &mut State, kin: Kin) {
 }
 
 /// cursor-agent: tools have lines of their own, and its counts are written in camel case.
-pub(super) fn cursor_event(event: &Value, state: &mut State) {
+pub(super) fn cursor_event(event: &Value, state: &mut HarnessStreamState) {
     match text(event, "/type") {
         Some("system") => session(event, state),
         Some("assistant") => blocks(event, state, false),
@@ -62,7 +62,7 @@ pub(super) fn cursor_event(event: &Value, state: &mut State) {
             let (read, written) = (count(event, "/usage/cacheReadTokens"), count(event, "/usage/cacheWriteTokens"));
             let input = sum([count(event, "/usage/inputTokens"), read, written]);
             let output = count(event, "/usage/outputTokens");
-            state.used_in_all(Usage { input, cached: read, output, total: sum([input, output]), cost: None });
+            state.used_in_all(HarnessUsage { input, cached: read, output, total: sum([input, output]), cost: None });
             finish(event, state);
         }
         Some("error") => state.complain(&error_words(event).unwrap_or_else(|| "an error".to_owned())),
@@ -70,14 +70,14 @@ pub(super) fn cursor_event(event: &Value, state: &mut State) {
     }
 }
 
-fn session(event: &Value, state: &mut State) {
+fn session(event: &Value, state: &mut HarnessStreamState) {
     if let Some(id) = text(event, "/session_id") {
         state.session = Some(id.to_owned());
     }
 }
 
 /// It asks its model again: by itself no failure, but the reason why nothing more came, if nothing more comes.
-fn retry(event: &Value, state: &mut State) {
+fn retry(event: &Value, state: &mut HarnessStreamState) {
     let (count_of, most) = match text(event, "/subtype") {
         Some("api_retry") => (count(event, "/attempt"), count(event, "/max_retries")),
         Some("retry") => (count(event, "/data/attempt"), count(event, "/data/maxRetries")),
@@ -91,7 +91,7 @@ fn retry(event: &Value, state: &mut State) {
 }
 
 /// A helper's words are not the agent's: only its tools are a sign of life.
-fn blocks(event: &Value, state: &mut State, from_a_helper: bool) {
+fn blocks(event: &Value, state: &mut HarnessStreamState, from_a_helper: bool) {
     let Some(blocks) = event.pointer("/message/content").and_then(Value::as_array) else { return };
     let words: Vec<&str> = blocks.iter().filter_map(|block| text(block, "/text")).collect();
     if !from_a_helper && !words.is_empty() {
@@ -102,26 +102,26 @@ fn blocks(event: &Value, state: &mut State, from_a_helper: bool) {
     }
 }
 
-fn limit(event: &Value, state: &mut State) {
+fn limit(event: &Value, state: &mut HarnessStreamState) {
     // Other statuses only tell how much is left.
     if text(event, "/rate_limit_info/status") == Some("rejected") {
         state.rate_limit = Some(RateLimit { resets_at: count(event, "/rate_limit_info/resetsAt") });
     }
 }
 
-fn usage(used: &Value, cost: Option<u64>, kin: Kin) -> Usage {
+fn usage(used: &Value, cost: Option<u64>, kin: ClaudeVariant) -> HarnessUsage {
     let cached = count(used, "/cache_read_input_tokens");
     let input = match kin {
-        Kin::Claude | Kin::Amp => {
+        ClaudeVariant::Claude | ClaudeVariant::Amp => {
             sum([count(used, "/input_tokens"), cached, count(used, "/cache_creation_input_tokens")])
         }
-        Kin::Qwen => count(used, "/input_tokens"),
+        ClaudeVariant::Qwen => count(used, "/input_tokens"),
     };
     let output = count(used, "/output_tokens");
-    Usage { input, cached, output, total: sum([input, output]), cost }
+    HarnessUsage { input, cached, output, total: sum([input, output]), cost }
 }
 
-fn finish(event: &Value, state: &mut State) {
+fn finish(event: &Value, state: &mut HarnessStreamState) {
     let answer = text(event, "/result").unwrap_or_default();
     let subtype = text(event, "/subtype").unwrap_or("success");
     let is_error = event.get("is_error").and_then(Value::as_bool).unwrap_or(false);

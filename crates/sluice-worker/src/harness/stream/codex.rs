@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::state::{State, count, error_words, sum, text};
-use super::{RateLimit, Usage};
+use super::state::{HarnessStreamState, count, error_words, sum, text};
+use super::{HarnessUsage, RateLimit};
 
-pub(super) fn event(event: &Value, state: &mut State) {
+pub(super) fn event(event: &Value, state: &mut HarnessStreamState) {
     match text(event, "/type") {
         Some("thread.started") => state.session = text(event, "/thread_id").map(str::to_owned),
         Some("turn.started") => state.ending = None,
@@ -25,7 +25,7 @@ pub(super) fn event(event: &Value, state: &mut State) {
             let input = count(event, "/usage/input_tokens");
             let output = count(event, "/usage/output_tokens");
             let cached = count(event, "/usage/cached_input_tokens");
-            state.used_in_all(Usage { input, cached, output, total: sum([input, output]), cost: None });
+            state.used_in_all(HarnessUsage { input, cached, output, total: sum([input, output]), cost: None });
             state.end(Ok(()));
         }
         Some("turn.failed") => {
@@ -41,7 +41,7 @@ pub(super) fn event(event: &Value, state: &mut State) {
     }
 }
 
-fn limit(event: &Value, state: &mut State) {
+fn limit(event: &Value, state: &mut HarnessStreamState) {
     if let Some(resets_at) = count(event, "/error/resets_at") {
         state.rate_limit = Some(RateLimit { resets_at: Some(resets_at) });
     }

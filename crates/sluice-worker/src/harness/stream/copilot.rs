@@ -4,10 +4,10 @@
 
 use serde_json::Value;
 
-use super::Usage;
-use super::state::{State, count, error_words, sum, text};
+use super::HarnessUsage;
+use super::state::{HarnessStreamState, count, error_words, sum, text};
 
-pub(super) fn event(event: &Value, state: &mut State) {
+pub(super) fn event(event: &Value, state: &mut HarnessStreamState) {
     match text(event, "/type") {
         Some("session.start") => state.session = text(event, "/data/sessionId").map(str::to_owned),
         Some("assistant.message") => state.message(text(event, "/data/content").unwrap_or_default()),
@@ -19,7 +19,7 @@ pub(super) fn event(event: &Value, state: &mut State) {
             let cached = count(event, "/data/cacheReadTokens");
             let sofar = state.usage();
             let add = |known: Option<u64>, more: Option<u64>| sum([known, more]);
-            state.used_in_all(Usage {
+            state.used_in_all(HarnessUsage {
                 input: add(sofar.input, input),
                 cached: add(sofar.cached, cached),
                 output: add(sofar.output, output),

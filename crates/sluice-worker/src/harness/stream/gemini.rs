@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::Usage;
-use super::state::{State, count, error_words, sum, text};
+use super::HarnessUsage;
+use super::state::{HarnessStreamState, count, error_words, sum, text};
 
-pub(super) fn event(event: &Value, state: &mut State) {
+pub(super) fn event(event: &Value, state: &mut HarnessStreamState) {
     match text(event, "/type") {
         Some("init") => state.session = text(event, "/session_id").map(str::to_owned),
         Some("message") if text(event, "/role") == Some("assistant") => {
@@ -22,7 +22,7 @@ pub(super) fn event(event: &Value, state: &mut State) {
         Some("result") => {
             let (input, output) = (count(event, "/stats/input_tokens"), count(event, "/stats/output_tokens"));
             let total = count(event, "/stats/total_tokens").or(sum([input, output]));
-            state.used_in_all(Usage { input, cached: count(event, "/stats/cached"), output, total, cost: None });
+            state.used_in_all(HarnessUsage { input, cached: count(event, "/stats/cached"), output, total, cost: None });
             state.end(match text(event, "/status") {
                 Some("success") => Ok(()),
                 status => {

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::Usage;
-use super::state::{State, count, error_words, text};
+use super::HarnessUsage;
+use super::state::{HarnessStreamState, count, error_words, text};
 
-pub(super) fn event(event: &Value, state: &mut State) {
+pub(super) fn event(event: &Value, state: &mut HarnessStreamState) {
     match text(event, "/type") {
         Some("message") if text(event, "/message/role") == Some("assistant") => {
             state.in_message(text(event, "/message/id"));
@@ -23,7 +23,7 @@ pub(super) fn event(event: &Value, state: &mut State) {
             state.end(Err(words));
         }
         Some("complete") => {
-            state.used_in_all(Usage { total: count(event, "/total_tokens"), ..Usage::default() });
+            state.used_in_all(HarnessUsage { total: count(event, "/total_tokens"), ..HarnessUsage::default() });
             if !matches!(state.ending, Some(Err(_))) {
                 state.end(Ok(()));
             }

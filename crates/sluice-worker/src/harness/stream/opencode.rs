@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::Usage;
-use super::state::{State, count, dollars, error_words, sum, text};
+use super::HarnessUsage;
+use super::state::{HarnessStreamState, count, dollars, error_words, sum, text};
 
-pub(super) fn event(event: &Value, state: &mut State) {
+pub(super) fn event(event: &Value, state: &mut HarnessStreamState) {
     if let Some(session) = text(event, "/sessionID") {
         state.session = Some(session.to_owned());
     }
@@ -19,7 +19,7 @@ pub(super) fn event(event: &Value, state: &mut State) {
             let input = sum([count(event, "/part/tokens/input"), cached, written]);
             let output = sum([count(event, "/part/tokens/output"), count(event, "/part/tokens/reasoning")]);
             let usage =
-                Usage { input, cached, output, total: sum([input, output]), cost: dollars(event, "/part/cost") };
+                HarnessUsage { input, cached, output, total: sum([input, output]), cost: dollars(event, "/part/cost") };
             match text(event, "/part/id") {
                 Some(id) => state.used_by(id, usage),
                 None => state.used(usage),

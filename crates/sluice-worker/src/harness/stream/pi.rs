@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::Usage;
-use super::state::{State, count, dollars, sum, text};
+use super::HarnessUsage;
+use super::state::{HarnessStreamState, count, dollars, sum, text};
 
-pub(super) fn event(event: &Value, state: &mut State) {
+pub(super) fn event(event: &Value, state: &mut HarnessStreamState) {
     match text(event, "/type") {
         Some("session") => state.session = text(event, "/id").map(str::to_owned),
         Some("agent_start" | "auto_retry_start") => state.ending = None,
@@ -23,7 +23,7 @@ pub(super) fn event(event: &Value, state: &mut State) {
     }
 }
 
-fn message(event: &Value, state: &mut State) {
+fn message(event: &Value, state: &mut HarnessStreamState) {
     let blocks = event.pointer("/message/content").and_then(Value::as_array);
     let words: Vec<&str> = blocks
         .into_iter()
@@ -36,7 +36,7 @@ fn message(event: &Value, state: &mut State) {
     let input = sum([count(event, "/message/usage/input"), cached, count(event, "/message/usage/cacheWrite")]);
     let output = count(event, "/message/usage/output");
     let cost = dollars(event, "/message/usage/cost/total");
-    state.used(Usage { input, cached, output, total: sum([input, output]), cost });
+    state.used(HarnessUsage { input, cached, output, total: sum([input, output]), cost });
     state.trouble = match text(event, "/message/stopReason") {
         Some("stop" | "toolUse") | None => None,
         Some(reason) => Some(match text(event, "/message/errorMessage") {

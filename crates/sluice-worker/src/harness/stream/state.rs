@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{LONGEST_COMPLAINT, LONGEST_TEXT, Progress, RateLimit, Usage};
+use super::{HarnessProgress, HarnessUsage, LONGEST_COMPLAINT, LONGEST_TEXT, RateLimit};
 
 /// Messages whose usage is remembered one by one; a program that sends more is counted too low.
 const MOST_MESSAGES: usize = 100_000;
 
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct HarnessStreamState {
     /// The message that is being said.
-    pub(super) text: Tail,
+    pub(super) text: TextTail,
     /// The one before it, should it stay empty.
     before: String,
     pub(super) session: Option<String>,
@@ -27,14 +27,14 @@ pub(super) struct State {
     pub(super) rate_limit: Option<RateLimit>,
     pub(super) used_tools: bool,
     /// Usage by message: the same message may come several times.
-    parts: BTreeMap<String, Usage>,
+    parts: BTreeMap<String, HarnessUsage>,
     /// What the final message says about all of it.
-    total: Option<Usage>,
-    progress: Vec<Progress>,
+    total: Option<HarnessUsage>,
+    progress: Vec<HarnessProgress>,
 }
 
-impl State {
-    pub(super) fn take_progress(&mut self) -> Vec<Progress> {
+impl HarnessStreamState {
+    pub(super) fn take_progress(&mut self) -> Vec<HarnessProgress> {
         std::mem::take(&mut self.progress)
     }
 
@@ -42,7 +42,7 @@ impl State {
     pub(super) fn say(&mut self, words: &str) {
         if !words.is_empty() {
             self.text.push(words.as_bytes());
-            self.progress.push(Progress::Text(words.to_owned()));
+            self.progress.push(HarnessProgress::Text(words.to_owned()));
         }
     }
 
@@ -78,7 +78,7 @@ impl State {
     pub(super) fn tool(&mut self, name: &str) {
         self.used_tools = true;
         self.new_message();
-        self.progress.push(Progress::Tool(name.to_owned()));
+        self.progress.push(HarnessProgress::Tool(name.to_owned()));
     }
 
     /// The final message is the whole answer, whatever was said before it.
@@ -90,32 +90,32 @@ impl State {
     }
 
     /// What the message called `id` used up; said again, it counts once.
-    pub(super) fn used_by(&mut self, id: &str, usage: Usage) {
+    pub(super) fn used_by(&mut self, id: &str, usage: HarnessUsage) {
         if self.parts.len() < MOST_MESSAGES || self.parts.contains_key(id) {
             self.parts.insert(id.to_owned(), usage);
-            self.progress.push(Progress::Usage(usage));
+            self.progress.push(HarnessProgress::Usage(usage));
         }
     }
 
     /// What a step without a name used up.
-    pub(super) fn used(&mut self, usage: Usage) {
+    pub(super) fn used(&mut self, usage: HarnessUsage) {
         let id = format!("#{}", self.parts.len());
         self.used_by(&id, usage);
     }
 
     /// What everything used up. Of several such totals the largest counts, not their sum.
-    pub(super) fn used_in_all(&mut self, usage: Usage) {
+    pub(super) fn used_in_all(&mut self, usage: HarnessUsage) {
         self.total = Some(match self.total {
             None => usage,
             Some(before) => combine(before, usage, u64::max),
         });
-        self.progress.push(Progress::Usage(usage));
+        self.progress.push(HarnessProgress::Usage(usage));
     }
 
-    pub(super) fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> HarnessUsage {
         let parts = self.usage_without_totals();
         let total = self.total.unwrap_or_default();
-        Usage {
+        HarnessUsage {
             input: total.input.or(parts.input),
             cached: total.cached.or(parts.cached),
             output: total.output.or(parts.output),
@@ -124,7 +124,7 @@ impl State {
         }
     }
 
-    pub(super) fn usage_without_totals(&self) -> Usage {
+    pub(super) fn usage_without_totals(&self) -> HarnessUsage {
         self.parts.values().copied().reduce(|sum, part| combine(sum, part, u64::saturating_add)).unwrap_or_default()
     }
 
@@ -160,12 +160,12 @@ fn beginning(words: &str) -> String {
 }
 
 /// Known only where one side knows: a sum without its unknown part is too low, which is better than too high.
-fn combine(left: Usage, right: Usage, how: fn(u64, u64) -> u64) -> Usage {
+fn combine(left: HarnessUsage, right: HarnessUsage, how: fn(u64, u64) -> u64) -> HarnessUsage {
     let both = |left: Option<u64>, right: Option<u64>| match (left, right) {
         (Some(left), Some(right)) => Some(how(left, right)),
         (one, other) => one.or(other),
     };
-    Usage {
+    HarnessUsage {
         input: both(left.input, right.input),
         cached: both(left.cached, right.cached),
         output: both(left.output, right.output),
@@ -176,12 +176,12 @@ fn combine(left: Usage, right: Usage, how: fn(u64, u64) -> u64) -> Usage {
 
 /// The end of a text that may be endless.
 #[derive(Debug, Default)]
-pub(super) struct Tail {
+pub(super) struct TextTail {
     bytes: Vec<u8>,
     is_cut: bool,
 }
 
-impl Tail {
+impl TextTail {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         // Cut at twice the length, so that the cost of cutting is spread over as many bytes.
@@ -198,7 +198,7 @@ impl Tail {
 
     fn take(&mut self) -> String {
         self.cut();
-        let Tail { bytes, is_cut } = std::mem::take(self);
+        let TextTail { bytes, is_cut } = std::mem::take(self);
         let is_inside_a_character = |byte: &&u8| (0x80..0xC0).contains(*byte);
         let rest = bytes.iter().take(3).take_while(is_inside_a_character).count();
         String::from_utf8_lossy(&bytes[if is_cut { rest } else { 0 }..]).into_owned()

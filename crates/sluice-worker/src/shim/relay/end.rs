@@ -9,38 +9,42 @@ use rustix::event::poll;
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus, getpid, kill_process_group, wait};
 
-use super::{GIVE_UP, Phase, RECORD_TRIES, Relay, SHORT_GRACE};
-use crate::process::{GRACE, Identity, Kin, descendants, timespec};
-use crate::session::record::{Cause, End, ExitRecord, VERSION, milliseconds, now_ms};
-use crate::shim::keeper::{Keeping, Kept};
+use super::{GIVE_UP, RECORD_TRIES, RelayPhase, SHORT_GRACE, ShimRelay};
+use crate::process::{GRACE, ProcessIdentity, ProcessKin, descendants, timespec};
+use crate::session::record::{AgentEnd, AgentEndCause, ExitRecord, VERSION, milliseconds, now_ms};
+use crate::shim::keeper::{KeeperState, KeeperWatch};
 use crate::shim::{note, pane};
 
-impl Relay {
+impl ShimRelay {
     pub(super) fn keep_time(&mut self) {
         let now = Instant::now();
-        let keeping = self.keeper.as_mut().map(Kept::look);
+        let keeping = self.keeper.as_mut().map(KeeperWatch::look);
         match (keeping, &mut self.phase) {
             (None, _) => {}
-            (Some(Keeping::Kept), _) => self.keeper.iter_mut().for_each(Kept::go_on),
-            (Some(Keeping::Lapsed), Phase::Running) => self.keeper.iter_mut().for_each(Kept::pause),
-            (Some(Keeping::Gone), Phase::Running) => self.end(Cause::Unkept, Duration::ZERO),
+            (Some(KeeperState::Kept), _) => self.keeper.iter_mut().for_each(KeeperWatch::go_on),
+            (Some(KeeperState::Lapsed), RelayPhase::Running) => self.keeper.iter_mut().for_each(KeeperWatch::pause),
+            (Some(KeeperState::Gone), RelayPhase::Running) => self.end(AgentEndCause::Unkept, Duration::ZERO),
             // It has no time any more in which to end.
-            (Some(Keeping::Lapsed | Keeping::Gone), Phase::Ending { kill_at, .. }) => {
+            (Some(KeeperState::Lapsed | KeeperState::Gone), RelayPhase::Ending { kill_at, .. }) => {
                 *kill_at = kill_at.map(|kill_at| kill_at.min(now));
             }
-            (Some(Keeping::Lapsed | Keeping::Gone), Phase::Leftovers { kill_at, .. }) => *kill_at = now.min(*kill_at),
+            (Some(KeeperState::Lapsed | KeeperState::Gone), RelayPhase::Leftovers { kill_at, .. }) => {
+                *kill_at = now.min(*kill_at)
+            }
         }
         match self.phase {
-            Phase::Running if self.time_limit().is_some_and(|limit| now >= limit) => self.end(Cause::TimeLimit, GRACE),
-            Phase::Ending { kill_at: Some(kill_at), cause } if now >= kill_at => {
-                self.phase = Phase::Ending { kill_at: None, cause };
+            RelayPhase::Running if self.time_limit().is_some_and(|limit| now >= limit) => {
+                self.end(AgentEndCause::TimeLimit, GRACE)
+            }
+            RelayPhase::Ending { kill_at: Some(kill_at), cause } if now >= kill_at => {
+                self.phase = RelayPhase::Ending { kill_at: None, cause };
                 let _ = kill_process_group(self.agent, Signal::KILL);
                 signal_all(&below(), Signal::KILL);
             }
-            Phase::Leftovers { kill_at, .. } if now >= kill_at => {
+            RelayPhase::Leftovers { kill_at, .. } if now >= kill_at => {
                 signal_all(&self.leftovers().unwrap_or_default(), Signal::KILL);
             }
-            Phase::Running | Phase::Ending { .. } | Phase::Leftovers { .. } => {}
+            RelayPhase::Running | RelayPhase::Ending { .. } | RelayPhase::Leftovers { .. } => {}
         }
     }
 
@@ -48,27 +52,29 @@ impl Relay {
     pub(super) fn window_gone(&mut self) {
         self.pane = None;
         if pane::was_given() {
-            self.end(Cause::TerminalGone, SHORT_GRACE);
+            self.end(AgentEndCause::TerminalGone, SHORT_GRACE);
         }
     }
 
     /// Tells the agent to end. Being told twice only shortens the time it has.
-    pub(super) fn end(&mut self, cause: Cause, grace: Duration) {
+    pub(super) fn end(&mut self, cause: AgentEndCause, grace: Duration) {
         let sooner = Instant::now() + grace;
         match &mut self.phase {
             // It may be somebody else's work by now: it is not let go on to hear of its end.
-            Phase::Running if cause == Cause::Unkept || self.keeper.as_ref().is_some_and(Kept::is_paused) => {
+            RelayPhase::Running
+                if cause == AgentEndCause::Unkept || self.keeper.as_ref().is_some_and(KeeperWatch::is_paused) =>
+            {
                 signal_all(&below(), Signal::KILL);
-                self.phase = Phase::Ending { kill_at: None, cause };
+                self.phase = RelayPhase::Ending { kill_at: None, cause };
             }
-            Phase::Running => {
+            RelayPhase::Running => {
                 // It is not reaped yet, so the group still is this one.
                 let _ = kill_process_group(self.agent, Signal::TERM);
                 let _ = kill_process_group(self.agent, Signal::CONT); // one that is stopped hears nothing
-                self.phase = Phase::Ending { kill_at: Some(sooner), cause };
+                self.phase = RelayPhase::Ending { kill_at: Some(sooner), cause };
             }
-            Phase::Ending { kill_at: Some(kill_at), .. } => *kill_at = sooner.min(*kill_at),
-            Phase::Ending { kill_at: None, .. } | Phase::Leftovers { .. } => {}
+            RelayPhase::Ending { kill_at: Some(kill_at), .. } => *kill_at = sooner.min(*kill_at),
+            RelayPhase::Ending { kill_at: None, .. } | RelayPhase::Leftovers { .. } => {}
         }
     }
 
@@ -85,26 +91,26 @@ impl Relay {
 
     fn agent_ended(&mut self, status: WaitStatus) {
         let end = match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => End::Code(code),
-            (None, signal) => End::Signal(signal.unwrap_or_default()),
+            (Some(code), _) => AgentEnd::Code(code),
+            (None, signal) => AgentEnd::Signal(signal.unwrap_or_default()),
         };
         let cause = match self.phase {
-            Phase::Ending { cause, .. } => cause,
-            Phase::Running | Phase::Leftovers { .. } => Cause::Itself,
+            RelayPhase::Ending { cause, .. } => cause,
+            RelayPhase::Running | RelayPhase::Leftovers { .. } => AgentEndCause::Itself,
         };
         let duration_ms = milliseconds(self.since.elapsed());
         self.record(&ExitRecord { version: VERSION, end, cause, at_ms: now_ms(), duration_ms });
-        if self.spec.may_leave && cause == Cause::Itself {
-            self.left = Some(Kin { leader: Some(self.identity.clone()), mark: None });
+        if self.spec.may_leave && cause == AgentEndCause::Itself {
+            self.left = Some(ProcessKin { leader: Some(self.identity.clone()), mark: None });
         }
         signal_all(&self.leftovers().unwrap_or_default(), Signal::TERM);
         self.terminal = None; // our hold on the agent's side: its output ends when all others have let go
         let now = Instant::now();
-        self.phase = Phase::Leftovers { kill_at: now + SHORT_GRACE, give_up: now + SHORT_GRACE + GIVE_UP };
+        self.phase = RelayPhase::Leftovers { kill_at: now + SHORT_GRACE, give_up: now + SHORT_GRACE + GIVE_UP };
     }
 
     /// What the agent has left and is to end: everything below the shim, or what stayed where the agent was.
-    pub(super) fn leftovers(&self) -> io::Result<Vec<Identity>> {
+    pub(super) fn leftovers(&self) -> io::Result<Vec<ProcessIdentity>> {
         match &self.left {
             Some(kin) => kin.living(),
             None => descendants(getpid().as_raw_nonzero().get()),
@@ -125,11 +131,11 @@ impl Relay {
 
 /// Everything below the shim, also what left its group or session: what loses its parent becomes the shim's child. What
 /// cannot be found at the moment is a leftover when the agent has ended, and is looked for again then.
-fn below() -> Vec<Identity> {
+fn below() -> Vec<ProcessIdentity> {
     descendants(getpid().as_raw_nonzero().get()).unwrap_or_default()
 }
 
-fn signal_all(all: &[Identity], signal: Signal) {
+fn signal_all(all: &[ProcessIdentity], signal: Signal) {
     for identity in all {
         identity.signal(signal);
     }
