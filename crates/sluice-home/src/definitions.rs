@@ -1,5 +1,8 @@
 //! Definitions: found where the caller stands, pinned when something is started, and made again from what was pinned.
 
+pub(crate) mod committed;
+pub(crate) mod shelves;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,8 +15,8 @@ use sluice_dialect::pin::DefinitionPin;
 use sluice_dialect::{Definition, DefinitionFile, LoadedDefinition, Sources};
 use sluice_engine::loader::Definitions;
 
-use crate::committed::{CommittedCatalogue, DefinitionSite};
-use crate::ground::Home;
+use crate::definitions::committed::{CommittedCatalogue, DefinitionSite};
+use crate::home::Home;
 
 /// The dialect's definitions, from what it pinned.
 pub struct PinnedDefinitions;
@@ -67,14 +70,14 @@ pub(crate) struct FoundDefinition {
 
 /// What is called so, seen from a repository: the nearest one. `what` is looked for, in words.
 pub(crate) fn find(
-    ground: &Home,
+    home: &Home,
     what: &str,
     name: &str,
     root: &Path,
     reading: DefinitionSite,
 ) -> Result<FoundDefinition, Problem> {
-    let home = ground.places.home();
-    let places = CataloguePlaces { repository: Some(root.to_owned()), home: Some(home.to_owned()) };
+    let folder = home.places.home();
+    let places = CataloguePlaces { repository: Some(root.to_owned()), home: Some(folder.to_owned()) };
     let none = |catalogue: &Catalogue, place: &str| {
         let is_such = |entry: &&CatalogueEntry| match entry.load(&mut Sources::new()).definition {
             Some(Definition::Lifecycle(_)) => what == LIFECYCLE,
@@ -99,12 +102,12 @@ pub(crate) fn find(
             })
         }
         DefinitionSite::Commit => {
-            let committed = CommittedCatalogue::seen_from(ground, root, name)?;
+            let committed = CommittedCatalogue::seen_from(home, root, name)?;
             let Some(entry) = committed.find(name) else {
                 let near = Catalogue::gather(&places).find(name).map(|entry| entry.path.clone());
                 let lies = near.or_else(|| Some(root.join(name)).filter(|file| file.is_file()));
                 let path = lies.ok_or_else(|| none(&committed.catalogue, &format!(" in {}", committed.place)))?;
-                return uncommitted(path, home, &committed);
+                return uncommitted(path, folder, &committed);
             };
             let (loaded, told) = (committed.load(entry, &mut Sources::new())?, committed.told(entry));
             let commit = committed.commit().map(str::to_owned);
@@ -142,12 +145,12 @@ pub(crate) fn acts_as_person(loaded: &LoadedDefinition) -> bool {
 /// The lifecycle of this name, seen from a repository. It must be usable now; one that was pinned earlier goes on whatever
 /// becomes of its file.
 pub(crate) fn lifecycle(
-    ground: &Home,
+    home: &Home,
     name: &str,
     root: &Path,
     reading: DefinitionSite,
 ) -> Result<ChosenLifecycle, Problem> {
-    let FoundDefinition { path, bytes, loaded, .. } = find(ground, LIFECYCLE, name, root, reading)?;
+    let FoundDefinition { path, bytes, loaded, .. } = find(home, LIFECYCLE, name, root, reading)?;
     let unusable = |why: String| {
         Problem::new(
             ProblemStatus::Refused,

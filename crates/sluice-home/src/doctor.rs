@@ -10,10 +10,10 @@ use sluice_api::workspace::WorkspaceList;
 use sluice_api::{Client, Problem};
 use sluice_store::{Meaning, Store};
 
-use crate::attached::{self, StoreChoice};
-use crate::config::HomeConfig;
-use crate::places::HomePaths;
-use crate::projects::described;
+use crate::settings::attached::{self, StoreChoice};
+use crate::settings::config::HomeConfig;
+use crate::settings::places::HomePaths;
+use crate::settings::projects::described;
 
 /// The oldest git that can do what is asked of it here.
 const GIT: (u32, u32) = (2, 38);
@@ -369,7 +369,7 @@ fn harness(harness: &sluice_worker::harness::Harness) -> DoctorFinding {
         // It is the person's own, and only looked for.
         Some([]) | None => {
             let path = std::env::var_os("PATH").unwrap_or_default();
-            crate::programs::find(program, &path, Path::new("")).map(|path| path.display().to_string())
+            crate::settings::programs::find(program, &path, Path::new("")).map(|path| path.display().to_string())
         }
     };
     match found {

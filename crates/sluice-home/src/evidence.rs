@@ -15,11 +15,11 @@ use sluice_core::machine::Moment;
 use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunJob};
 use sluice_engine::host::EngineClock;
 
-use crate::clock::written;
-use crate::ground::Home;
-use crate::projects::open;
-use crate::runs::{RunFacts, RunSnapshot, performance};
-use crate::view_run::{self, plain};
+use crate::home::Home;
+use crate::read::runs::{RunFacts, RunSnapshot, performance};
+use crate::read::view_run::{self, plain};
+use crate::settings::clock::written;
+use crate::settings::projects::open;
 
 /// Bytes of one text that are kept.
 const LONGEST: usize = 1 << 20;
@@ -37,8 +37,8 @@ static WRITING: Mutex<()> = Mutex::new(());
 static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// The file of a run.
-fn file(ground: &Home, run: &str) -> PathBuf {
-    ground.places.evidence().join(format!("{run}{ENDING}"))
+fn file(home: &Home, run: &str) -> PathBuf {
+    home.places.evidence().join(format!("{run}{ENDING}"))
 }
 
 /// The record of one performance, from its beginning to its end.
@@ -48,8 +48,8 @@ pub(crate) struct EvidenceRecord {
 }
 
 /// A performance begins: what it is told is kept.
-pub(crate) fn begin(ground: &Home, setting: &RunFacts, wanted: &Perform) -> EvidenceRecord {
-    let began = ground.clock.now();
+pub(crate) fn begin(home: &Home, setting: &RunFacts, wanted: &Perform) -> EvidenceRecord {
+    let began = home.clock.now();
     if matches!(wanted.part, AttemptPart::Item(item) if item >= MOST_ITEMS) {
         return EvidenceRecord { is_kept: false, began };
     }
@@ -66,10 +66,10 @@ pub(crate) fn begin(ground: &Home, setting: &RunFacts, wanted: &Perform) -> Evid
     if !TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(name) {
         return EvidenceRecord { is_kept: true, began };
     }
-    match append(ground, &setting.id, &told) {
+    match append(home, &setting.id, &told) {
         Ok(()) => EvidenceRecord { is_kept: true, began },
         Err(error) => {
-            ground.log.line(&format!("no evidence of run {} is kept: {error}", setting.id));
+            home.log.line(&format!("no evidence of run {} is kept: {error}", setting.id));
             EvidenceRecord { is_kept: false, began }
         }
     }
@@ -96,7 +96,7 @@ fn about(kind: &str, setting: &RunFacts, wanted: &Perform) -> Value {
 
 impl EvidenceRecord {
     /// It has ended: what it gave is kept.
-    pub(crate) fn end(self, ground: &Home, setting: &RunFacts, wanted: &Perform, report: &AttemptReport) {
+    pub(crate) fn end(self, home: &Home, setting: &RunFacts, wanted: &Perform, report: &AttemptReport) {
         if !self.is_kept {
             return;
         }
@@ -114,37 +114,37 @@ impl EvidenceRecord {
             "output": plain(&outcome.output),
             "stderr": cut(outcome.stderr.as_deref().unwrap_or_default()),
             "exit_code": outcome.exit_code,
-            "harness": ground.program_of(&name),
+            "harness": home.program_of(&name),
             "usage": outcome.usage.as_deref().map(view_run::usage),
             "error": error,
             "started_at": written(self.began.0),
-            "finished_at": written(ground.clock.now().0),
+            "finished_at": written(home.clock.now().0),
         });
         if let (Value::Object(gave), Value::Object(result)) = (&mut gave, result) {
             gave.extend(result);
         }
-        if let Err(error) = append(ground, &setting.id, &gave) {
-            ground.log.line(&format!("the evidence of run {} is not complete: {error}", setting.id));
+        if let Err(error) = append(home, &setting.id, &gave) {
+            home.log.line(&format!("the evidence of run {} is not complete: {error}", setting.id));
         }
     }
 }
 
 /// Adds a line.
-fn append(ground: &Home, run: &str, line: &Value) -> std::io::Result<()> {
+fn append(home: &Home, run: &str, line: &Value) -> std::io::Result<()> {
     let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
-    write(ground, run, line)
+    write(home, run, line)
 }
 
 /// Adds a line, for whoever writes. What an engine that died left of one stays a line by itself.
-fn write(ground: &Home, run: &str, line: &Value) -> std::io::Result<()> {
-    std::fs::create_dir_all(ground.places.evidence())?;
-    let mut file = OpenOptions::new().create(true).read(true).append(true).open(file(ground, run))?;
+fn write(home: &Home, run: &str, line: &Value) -> std::io::Result<()> {
+    std::fs::create_dir_all(home.places.evidence())?;
+    let mut file = OpenOptions::new().create(true).read(true).append(true).open(file(home, run))?;
     let mut last = [b'\n'];
     if file.seek(SeekFrom::End(-1)).is_ok() {
         file.read_exact(&mut last)?;
     }
     let broken = if last == [b'\n'] { "" } else { "\n" };
-    let line = ground.clean().value(line);
+    let line = home.clean().value(line);
     file.write_all(format!("{broken}{line}\n").as_bytes())
 }
 
@@ -165,28 +165,28 @@ fn cut(text: &str) -> &str {
 }
 
 /// Writes what came of a run that has ended, unless that has been done.
-pub(crate) fn conclude(ground: &Home, seen: &RunSnapshot) {
+pub(crate) fn conclude(home: &Home, seen: &RunSnapshot) {
     if seen.state.end.is_none() {
         return;
     }
     let is_it = |line: Value| line["kind"] == "verdict" && line["version"] == seen.version;
-    let is_written = || last_line(&file(ground, &seen.id)).is_some_and(is_it);
+    let is_written = || last_line(&file(home, &seen.id)).is_some_and(is_it);
     if is_written() {
         return;
     }
     // It asks git, and every step of every run writes here: so it is made before the lock is taken.
-    let verdict = verdict(ground, seen);
+    let verdict = verdict(home, seen);
     let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     // Several may look at a run that has just ended.
     if is_written() {
         return;
     }
-    if let Err(error) = write(ground, &seen.id, &verdict) {
-        ground.log.line(&format!("run {} has no verdict record: {error}", seen.id));
+    if let Err(error) = write(home, &seen.id, &verdict) {
+        home.log.line(&format!("run {} has no verdict record: {error}", seen.id));
     }
 }
 
-fn verdict(ground: &Home, seen: &RunSnapshot) -> Value {
+fn verdict(home: &Home, seen: &RunSnapshot) -> Value {
     let steps = seen.plan.recipe.steps.iter().zip(&seen.state.steps).rev();
     let judged = steps.filter(|(_, state)| state.word() == "completed").find_map(|(step, state)| {
         let outcome = state.latest.as_ref()?;
@@ -206,7 +206,7 @@ fn verdict(ground: &Home, seen: &RunSnapshot) -> Value {
         "result": result,
         "judged_by": step,
         "summary": summary,
-        "definition": ground.tasks.definition(&seen.id).ok(),
+        "definition": home.tasks.definition(&seen.id).ok(),
         "commit": commit(seen),
         "started_at": written(seen.state.started.0),
         "ended_at": written(seen.card.updated),
@@ -224,24 +224,24 @@ fn commit(seen: &RunSnapshot) -> Option<String> {
 }
 
 /// Removes the evidence of a run that is forgotten, and what its scripts printed.
-pub(crate) fn forget(ground: &Home, run: &str) {
-    let _ = std::fs::remove_file(file(ground, run));
+pub(crate) fn forget(home: &Home, run: &str) {
+    let _ = std::fs::remove_file(file(home, run));
     // As earlier versions wrote it.
-    let _ = std::fs::remove_dir_all(ground.places.evidence().join(run));
-    let printed = ground.places.printed();
+    let _ = std::fs::remove_dir_all(home.places.evidence().join(run));
+    let printed = home.places.printed();
     for name in names(&printed).filter(|name| run_of(name) == Some(run)) {
         let _ = std::fs::remove_file(printed.join(name));
     }
 }
 
 /// Removes the evidence of runs that the store does not know any more.
-pub(crate) fn sweep(ground: &Home) {
+pub(crate) fn sweep(home: &Home) {
     let printed: BTreeSet<String> =
-        names(&ground.places.printed()).filter_map(|name| run_of(&name).map(str::to_owned)).collect();
-    let kept = names(&ground.places.evidence()).map(|name| name.strip_suffix(ENDING).unwrap_or(&name).to_owned());
+        names(&home.places.printed()).filter_map(|name| run_of(&name).map(str::to_owned)).collect();
+    let kept = names(&home.places.evidence()).map(|name| name.strip_suffix(ENDING).unwrap_or(&name).to_owned());
     for run in kept.collect::<BTreeSet<String>>().union(&printed) {
-        if matches!(ground.tasks.load_run(run), Ok(None)) {
-            forget(ground, run);
+        if matches!(home.tasks.load_run(run), Ok(None)) {
+            forget(home, run);
         }
     }
 }

@@ -1,64 +1,36 @@
 //! One home: the engine with its store, the tasks it keeps, the worktrees it lends and the sessions it starts.
 //!
-//! [`service::Service`] is what can be asked of a home; commands and servers translate to it. Deciding is the core's,
-//! going round is the engine's, git and processes are the worker's: here they are put together.
+//! Each folder is a layer, and uses only those above it in this list:
+//!
+//! - [`settings`]: what a person has set, and where the files of a home are
+//! - [`background`]: threads, timers and turns
+//! - [`read`]: tasks and runs as the store has them, and as people see them
+//! - [`perform`]: how a step is carried out, on this machine or at a worker
+//! - [`home`]: the open home, on which everything below works
+//! - [`definitions`], [`evidence`]: files that tasks and runs are started from, and what runs leave
+//! - [`start`]: how tasks and runs begin
+//! - [`roster`]: workers on other machines
+//! - [`effect`]: what the engine decided, done on this machine
+//! - [`ask`]: what a person, an agent or a worker can ask
+//! - [`watch`]: what follows from the log by itself
+//! - [`open`]: a home from its files to its threads
+//!
+//! [`worker`] is the other end of the roster, on a machine of its own. A test fails on an import that goes down the list.
 
-pub mod attached;
-mod attempts;
-pub mod backup;
-pub mod bounds;
-mod branches;
-mod checkouts;
-pub mod clock;
-pub mod colonies;
-mod committed;
-pub mod config;
-pub mod crabs;
+pub mod ask;
+mod background;
 pub mod definitions;
-pub mod denied;
 pub mod doctor;
+mod effect;
 pub mod evidence;
-mod exits;
-mod fence;
-pub mod files;
-mod follower;
-pub mod ground;
-mod hands;
-mod house;
-mod identity;
-mod ids;
-mod judged;
-mod lane;
-mod later;
-mod lists;
-pub mod lock;
-pub mod log;
-mod merges;
-mod mirrors;
-pub mod missions;
-mod patrols;
-mod perform;
-pub mod places;
-mod programs;
-pub mod projects;
-mod queue;
-pub mod rooms;
-pub mod runs;
-pub mod service;
-mod shelves;
-pub mod skills;
+pub mod home;
+mod open;
+pub mod perform;
+pub mod read;
+pub mod roster;
+pub mod settings;
 mod spans;
-mod state_runs;
-mod strays;
-pub mod tasks;
-mod threads;
-pub mod tokens;
-mod triggers;
-mod turns;
+mod start;
 mod undone;
-pub mod view;
-pub mod view_process;
-pub mod view_run;
-mod work;
-pub mod workbench;
+mod watch;
 pub mod worker;

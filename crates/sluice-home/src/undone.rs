@@ -12,7 +12,7 @@ use sluice_core::recipe::FailureKind;
 use sluice_core::run::StepOutcome;
 use sluice_worker::passing::PassingError;
 
-use crate::projects::described;
+use crate::settings::projects::described;
 
 /// It cannot be known or begun now.
 #[derive(Debug)]

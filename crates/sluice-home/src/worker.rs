@@ -25,10 +25,10 @@ use sluice_api::work::{
 use sluice_worker::process::ProcessIdentity;
 use sluice_worker::session::{SessionId, SessionKeeper, SessionStream, boot_ms};
 
-use crate::clock::new_id;
-use crate::crabs::presence::ELSEWHERE;
-use crate::identity::HomeIdentity;
-use crate::workbench::PerformContext;
+use crate::perform::PerformContext;
+use crate::roster::presence::ELSEWHERE;
+use crate::settings::clock::new_id;
+use crate::settings::identity::HomeIdentity;
 use job::WorkerAssignment;
 
 /// How often a worker gives a sign of life at least, and tells what its agents say.

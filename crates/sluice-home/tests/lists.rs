@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sluice_api::run::StartRun;
-use sluice_home::log::HomeLog;
-use sluice_home::places::HomePaths;
-use sluice_home::runs::RunSnapshot;
-use sluice_home::service::{KeyedId, PageQuery, Requester, Service};
+use sluice_home::ask::{KeyedId, PageQuery, Requester, Service};
+use sluice_home::read::runs::RunSnapshot;
+use sluice_home::settings::log::HomeLog;
+use sluice_home::settings::places::HomePaths;
 
 const HELD: &str = "name: ask\nsteps:\n  - {name: sure, type: gate, command: 'false', message: Sure?}\n";
 const TEMPLATE: &str = "name: by-hand\nsteps:\n  - {name: a, type: script, command: 'true'}\n";
@@ -37,8 +37,8 @@ fn a_question_behind_a_thousand_newer_runs_is_still_asked() {
         service.start(&Requester::person("somebody"), &KeyedId::default(), &wanted).unwrap()
     };
     let asks = start("ask.yml", false).id;
-    let held = || service.ground().tasks.load_run(&asks).unwrap().unwrap().state.question().is_some();
-    service.ground().tasks.wait(std::time::Duration::from_secs(60), || held().then_some(())).unwrap();
+    let held = || service.home().tasks.load_run(&asks).unwrap().unwrap().state.question().is_some();
+    service.home().tasks.wait(std::time::Duration::from_secs(60), || held().then_some(())).unwrap();
     let many: Vec<RunSnapshot> = (0..MANY).map(|_| start("by-hand.yml", true)).collect();
     let inbox = service.inbox().unwrap();
     assert_eq!(inbox.len(), 1);
@@ -57,7 +57,7 @@ fn a_question_behind_a_thousand_newer_runs_is_still_asked() {
                 &Requester::person("somebody"),
                 seen,
                 "a",
-                sluice_home::service::by_hand("complete", None, None).unwrap(),
+                sluice_home::ask::by_hand("complete", None, None).unwrap(),
             )
             .unwrap();
         service.close_run(&Requester::person("somebody"), &seen.id, String::new()).unwrap();

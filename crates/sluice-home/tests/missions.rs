@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
 use sluice_api::Problem;
-use sluice_home::log::HomeLog;
-use sluice_home::places::HomePaths;
-use sluice_home::service::{KeyedId, Requester, Service};
+use sluice_home::ask::{KeyedId, Requester, Service};
+use sluice_home::settings::log::HomeLog;
+use sluice_home::settings::places::HomePaths;
 
 const MANIFEST: &str = include_str!("../../sluice-dialect/tests/seeds/001-dev-task.toml");
 
@@ -105,7 +105,7 @@ impl House {
         self.complete(&run, result).unwrap();
     }
 
-    fn listen(&self, crab: &str) -> (sluice_home::crabs::WorkerConnection, Receiver<Value>) {
+    fn listen(&self, crab: &str) -> (sluice_home::roster::WorkerConnection, Receiver<Value>) {
         let (sender, messages) = channel();
         let post = Box::new(move |message| drop(sender.send(message)));
         (self.service.connect_crab(&Requester::person("somebody"), crab, post).unwrap(), messages)

@@ -11,7 +11,7 @@ use axum::response::Response;
 use sluice_api::Problem;
 use sluice_api::client::VERSION_HEADER;
 use sluice_api::problem::ProblemStatus;
-use sluice_home::service::{Bearer, DeniedBearer, DeniedRequest, Requester};
+use sluice_home::ask::{Bearer, DeniedBearer, DeniedRequest, Requester};
 
 use crate::answer::{RefusalReason, refuse};
 use crate::caller::RequestCaller;

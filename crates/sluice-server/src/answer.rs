@@ -11,7 +11,7 @@ use serde_json::Value;
 use sluice_api::Problem;
 use sluice_api::client::VERSION_HEADER;
 use sluice_api::problem::ProblemStatus;
-use sluice_home::service::{Requester, Service};
+use sluice_home::ask::{Requester, Service};
 
 use crate::caller::RequestCaller;
 use crate::limits::LONGEST_FIELD;

@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use sluice_api::Problem;
 use sluice_api::problem::ProblemStatus;
-use sluice_home::service::{Bearer, ProcessIdentity, RequestAccess, Requester, Service};
+use sluice_home::ask::{Bearer, ProcessIdentity, RequestAccess, Requester, Service};
 use tokio::net::UnixStream;
 
 use crate::answer::refuse;

@@ -14,9 +14,9 @@ use sluice_api::control::{
     Ticked,
 };
 use sluice_api::work::{AskMergeTurn, MergeTurn, StepProgress, StepReport, StepStart};
-use sluice_home::colonies::NewColony;
-use sluice_home::crabs::Register;
-use sluice_home::missions::NewMission;
+use sluice_home::roster::Register;
+use sluice_home::roster::colonies::NewColony;
+use sluice_home::roster::missions::NewMission;
 
 use crate::answer::{ask, said};
 use crate::caller::RequestCaller;

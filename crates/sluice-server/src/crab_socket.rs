@@ -13,8 +13,8 @@ use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sluice_api::Problem;
-use sluice_home::crabs::MessageSubject;
-use sluice_home::service::{Requester, Service};
+use sluice_home::ask::{Requester, Service};
+use sluice_home::roster::MessageSubject;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::answer::refuse;

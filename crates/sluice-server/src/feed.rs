@@ -100,7 +100,7 @@ impl EventFeed {
         }
         loop {
             let Some(last) = self.end() else {
-                let Ok(end) = app.service.ground().tasks.end_of_log() else { return };
+                let Ok(end) = app.service.home().tasks.end_of_log() else { return };
                 self.0.write().unwrap_or_else(PoisonError::into_inner).from = Some(end);
                 return;
             };

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use sluice_api::grimoire::{GrimoireList, Workflow, WorkflowList, WorkflowStarted};
-use sluice_home::service::{Intervention, StartGrimoire};
+use sluice_home::ask::{Intervention, StartGrimoire};
 
 use crate::answer::{ask, said};
 use crate::caller::RequestCaller;

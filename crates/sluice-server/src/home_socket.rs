@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluice_home::lock::HomeLock;
-use sluice_home::log::HomeLog;
-use sluice_home::places::HomePaths;
+use sluice_home::settings::lock::HomeLock;
+use sluice_home::settings::log::HomeLog;
+use sluice_home::settings::places::HomePaths;
 use tokio::net::{UnixListener, UnixStream};
 
 /// How often the engine looks at its socket while no connection comes.

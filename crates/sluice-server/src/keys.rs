@@ -14,7 +14,7 @@ use axum::response::Response;
 use http_body_util::BodyExt;
 use sluice_api::Problem;
 use sluice_api::problem::ProblemStatus;
-use sluice_home::service::{IdempotencyKey, KeyStatus, KeyedId, Requester, Service};
+use sluice_home::ask::{IdempotencyKey, KeyStatus, KeyedId, Requester, Service};
 
 use crate::answer::{self, RefusalReason, refuse};
 use crate::caller::RequestCaller;

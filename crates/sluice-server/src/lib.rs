@@ -1,6 +1,6 @@
 //! The engine's doors: HTTP with JSON, over the unix socket of its home and, for `sluice serve`, over the network.
 //!
-//! It translates: a request becomes a question to [`sluice_home::service::Service`], its answer a response. Who asks is
+//! It translates: a request becomes a question to [`sluice_home::ask::Service`], its answer a response. Who asks is
 //! known by the process at the other end of the socket, or by a token. Nothing is decided here.
 
 mod access;

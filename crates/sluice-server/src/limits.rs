@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sluice_home::config::ServeConfig;
+use sluice_home::settings::config::ServeConfig;
 
 /// The largest request that is read at the socket, in bytes.
 pub(crate) const LARGEST_AT_SOCKET: usize = 64 << 20;

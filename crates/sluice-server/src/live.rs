@@ -79,7 +79,7 @@ async fn follow(
     let wrong = |_| Problem::bad_request("the last event is named by its number: its `seq`, or the `id` it came with");
     let named = named.map(|text| text.parse::<u64>().map_err(wrong)).transpose()?.or(wanted.after);
     let asked = app.clone();
-    let end = tokio::task::spawn_blocking(move || asked.service.ground().tasks.end_of_log()).await;
+    let end = tokio::task::spawn_blocking(move || asked.service.home().tasks.end_of_log()).await;
     let end = end.unwrap_or_else(|_| Err(Problem::fault("the log could not be read")))?;
     let beyond = named.filter(|named| *named > end.0);
     let resync = beyond.map(|named| {

@@ -14,7 +14,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use sluice_api::Problem;
-use sluice_home::service::Census;
+use sluice_home::ask::Census;
 
 use crate::answer::refuse;
 use crate::caller::RequestCaller;

@@ -81,7 +81,7 @@ pub(crate) fn table() -> RouteTable {
 }
 
 async fn list_projects((State(app), caller): ProjectsCall) -> Response {
-    ask(app, caller, |service, _| Ok(ProjectList { projects: service.ground().projects.list() })).await
+    ask(app, caller, |service, _| Ok(ProjectList { projects: service.home().projects.list() })).await
 }
 
 async fn add_project((State(app), caller): ProjectsCall, body: Bytes) -> Response {

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use axum::response::Response;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sluice_api::Problem;
-use sluice_home::config::HomeConfig;
-use sluice_home::lock::{HomeLock, HomeLockFailure};
-use sluice_home::log::HomeLog;
-use sluice_home::places::HomePaths;
-use sluice_home::service::Service;
+use sluice_home::ask::Service;
+use sluice_home::settings::config::HomeConfig;
+use sluice_home::settings::lock::{HomeLock, HomeLockFailure};
+use sluice_home::settings::log::HomeLog;
+use sluice_home::settings::places::HomePaths;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
@@ -83,8 +83,8 @@ impl App {
         let began = Instant::now();
         App {
             rates: TokenRates::new({
-                let ground = service.ground().clone();
-                move || ground.config().serve.clone()
+                let home = service.home().clone();
+                move || home.config().serve.clone()
             }),
             service,
             records: DenialRecords::default(),
@@ -267,7 +267,7 @@ async fn listen(
 
 /// Tells those who follow the log that something happened. One thread waits for all of them.
 fn spread_news(app: &Arc<App>) -> Result<(), Problem> {
-    let tasks = app.service.ground().tasks.clone();
+    let tasks = app.service.home().tasks.clone();
     let app: Weak<App> = Arc::downgrade(app);
     let spread = move || {
         let mut seen = 0;

@@ -32,7 +32,7 @@ pub(crate) async fn events(
     Query(RunEventsQuery { after, follow }): Query<RunEventsQuery>,
 ) -> Response {
     let asked = app.clone();
-    let found = tokio::task::spawn_blocking(move || asked.service.ground().tasks.find_run(&id)).await;
+    let found = tokio::task::spawn_blocking(move || asked.service.home().tasks.find_run(&id)).await;
     let found = found.unwrap_or_else(|_| Err(Problem::fault("the run could not be looked up")));
     let begun = found.and_then(|seen| {
         let source = FollowSource::Run { id: seen.id, after, known: None };

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use sluice_api::Problem;
 use sluice_api::run::{AnswerQuestion, ProcessStepReport, StartRun, StepHeard, StepSays};
 use sluice_api::shown::{Inbox, ProcessAnswer, ProcessList, RunAnswer, RunContext, RunList, RunLog};
-use sluice_home::runs::RunSnapshot;
-use sluice_home::service::{ListPage, PageQuery, Requester, Service, by_hand};
-use sluice_home::view_process::process as process_shown;
-use sluice_home::view_run;
+use sluice_home::ask::{ListPage, PageQuery, Requester, Service, by_hand};
+use sluice_home::read::runs::RunSnapshot;
+use sluice_home::read::view_process::process as process_shown;
+use sluice_home::read::view_run;
 
 use crate::answer::{ask, said};
 use crate::caller::RequestCaller;

@@ -8,7 +8,7 @@ use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::routing::{MethodFilter, on};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use sluice_home::service::Requester;
+use sluice_home::ask::Requester;
 
 use crate::run::App;
 

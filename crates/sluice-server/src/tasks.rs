@@ -8,7 +8,7 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sluice_api::task::{Attach, CreateTask, History, MergeTask, Message, TaskAnswer, TaskFile, TaskList, UpdateTask};
-use sluice_home::service::{PageQuery, Requester, TaskFilter};
+use sluice_home::ask::{PageQuery, Requester, TaskFilter};
 
 use crate::answer::{ask, said};
 use crate::caller::RequestCaller;

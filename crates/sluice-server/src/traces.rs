@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use sluice_api::client::Outside;
-use sluice_home::config::HomeConfig;
-use sluice_home::log::HomeLog;
+use sluice_home::settings::config::HomeConfig;
+use sluice_home::settings::log::HomeLog;
 use sluice_telemetry::{SpanExportGuard, TelemetrySettings};
 
 /// Hands traces on as long as what is returned lives; `None` if nobody wants them.

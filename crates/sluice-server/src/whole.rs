@@ -180,9 +180,9 @@ mod tests {
     use axum::body::Body;
     use axum::middleware::from_fn_with_state;
     use axum::routing::get;
-    use sluice_home::log::HomeLog;
-    use sluice_home::places::HomePaths;
-    use sluice_home::service::Service;
+    use sluice_home::ask::Service;
+    use sluice_home::settings::log::HomeLog;
+    use sluice_home::settings::places::HomePaths;
     use tower_service::Service as _;
 
     use super::*;

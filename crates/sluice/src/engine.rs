@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use sluice_api::client::{GONE, SILENT};
 use sluice_api::problem::ProblemStatus;
 use sluice_api::{Client, Problem};
-use sluice_home::lock::HomeLock;
-use sluice_home::places::HomePaths;
+use sluice_home::settings::lock::HomeLock;
+use sluice_home::settings::places::HomePaths;
 
 use crate::output::{CliExit, CliFailure};
 

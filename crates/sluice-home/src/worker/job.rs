@@ -20,13 +20,13 @@ use sluice_worker::session::{SessionFailure, SessionId, SessionKeeper, boot_ms};
 
 use super::worktrees::RemoteWorktrees;
 use super::{FIRST_PAUSE, LONGEST_PAUSE, WorkerRuntime, is_passing};
-use crate::crabs::protocol::written;
-use crate::perform::{WorktreeAccess, perform};
-use crate::projects::described;
-use crate::service::burrow;
+use crate::perform::performer::{WorktreeAccess, perform};
+use crate::perform::{LocalOrder, OrderWork, PerformContext, PerformResult, StepIdentity, reported};
+use crate::roster::protocol::written;
+use crate::settings::projects::described;
 use crate::spans;
+use crate::start::burrow;
 use crate::undone::{PerformError, PerformFailure, UnavailableReason};
-use crate::workbench::{LocalOrder, OrderWork, PerformContext, PerformResult, StepIdentity, reported};
 
 /// A step that was assigned.
 pub(super) struct WorkerAssignment {

@@ -13,7 +13,7 @@ use sluice_worker::git::Git;
 use sluice_worker::session::{SessionId, boot_ms};
 
 use super::WorkerRuntime;
-use crate::perform::own_name;
+use crate::perform::performer::own_name;
 
 /// What nobody has touched for so long is removed.
 const OLD: Duration = Duration::from_secs(7 * 24 * 60 * 60);

@@ -6,8 +6,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::{escape, named};
-use sluice_home::backup::{DisplacedStore, MissingLogPolicy};
 use sluice_home::doctor::EngineSign;
+use sluice_home::settings::backup::{DisplacedStore, MissingLogPolicy};
 
 use crate::args::{BackupArgs, CompletionsArgs, DoctorArgs, EventsArgs, RestoreArgs, SkillCommand};
 use crate::engine::{connect, places, running, wait_for_end};
@@ -116,12 +116,12 @@ pub(crate) fn restore(arguments: &RestoreArgs, output: CliOutput) -> Result<CliE
     crate::engine::make_home(&places)?;
     // What is no copy ends nobody. And nobody starts an engine before the copy is in its place.
     let log = if arguments.without_log { MissingLogPolicy::MayBeMissing } else { MissingLogPolicy::Needed };
-    sluice_home::backup::look(&arguments.file, log)?;
+    sluice_home::settings::backup::look(&arguments.file, log)?;
     let _starting = crate::engine::starting(&places)?;
     if !crate::engine::end_background(&places)? {
-        sluice_home::denied::must_be_person(&places, "restore")?;
+        sluice_home::ask::denied::must_be_person(&places, "restore")?;
     }
-    let DisplacedStore { aside, passed_over } = sluice_home::backup::restore(&places, &arguments.file, log)?;
+    let DisplacedStore { aside, passed_over } = sluice_home::settings::backup::restore(&places, &arguments.file, log)?;
     let file = arguments.file.display().to_string();
     match output {
         CliOutput::Json => {
@@ -185,7 +185,7 @@ pub(crate) fn completions(arguments: &CompletionsArgs, output: CliOutput) -> Res
 pub(crate) fn skill(arguments: &SkillCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
     let SkillCommand::Install { harness } = arguments;
     let home = std::env::var_os("HOME").map(std::path::PathBuf::from).unwrap_or_default();
-    let installed = sluice_home::skills::install(&home, harness.as_deref())?;
+    let installed = sluice_home::settings::skills::install(&home, harness.as_deref())?;
     match output {
         CliOutput::Json => print_json(&json!({ "installed": installed })),
         CliOutput::People => installed.iter().for_each(|path| print(&format!("{path}\n"))),

@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: ServeArgs, output: CliOutput) -> Result<CliExit, Cl
     let runs = engine.health();
     // An engine that runs asks by itself who wants it to end.
     if runs.is_err() {
-        sluice_home::denied::must_be_person(&places, "serve")?;
+        sluice_home::ask::denied::must_be_person(&places, "serve")?;
     }
     if let Some(url) = runs.as_ref().ok().and_then(|health| health.serves.as_ref()) {
         let message = format!("this home is served already, at {url}");

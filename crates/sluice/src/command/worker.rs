@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 use sluice_api::Client;
-use sluice_home::config::ConfigFile;
-use sluice_home::lock::{HomeLock, HomeLockFailure};
-use sluice_home::log::HomeLog;
-use sluice_home::places::HomePaths;
-use sluice_home::workbench::PerformContext;
+use sluice_home::perform::PerformContext;
+use sluice_home::settings::config::ConfigFile;
+use sluice_home::settings::lock::{HomeLock, HomeLockFailure};
+use sluice_home::settings::log::HomeLog;
+use sluice_home::settings::places::HomePaths;
 use sluice_home::worker::{WorkerNews, WorkerOptions, WorkerRuntime};
 
 use crate::args;

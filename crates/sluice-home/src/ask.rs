@@ -1,0 +1,119 @@
+//! What can be asked of a home. Each question is answered when its answer is durable; a person's also waits until what
+//! follows from it has settled.
+
+mod access;
+mod change;
+mod control;
+mod create;
+pub mod denied;
+mod file;
+mod grimoires;
+pub(crate) mod keys;
+mod look;
+mod merge;
+mod page;
+mod runs;
+mod settle;
+mod strays;
+mod who;
+mod workspaces;
+
+pub use access::{Bearer, DeniedBearer, DeniedRequest};
+pub use grimoires::{Intervention, StartGrimoire};
+pub use keys::{IdempotencyKey, KeyStatus, KeyedId};
+pub use look::{Census, TaskFilter};
+pub use page::{ListPage, PageQuery};
+pub use runs::by_hand;
+pub use sluice_worker::process::ProcessIdentity;
+pub use who::{RequestAccess, Requester};
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use sluice_api::problem::Problem;
+use sluice_engine::host::Host;
+use sluice_store::Store;
+
+use crate::home::{Home, registry};
+use crate::settings::backup;
+use crate::settings::store::closed;
+use crate::settings::tokens::Tokens;
+
+/// How long a session waits for the answer of a person.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// A home that is open.
+pub struct Service {
+    pub(crate) home: Arc<Home>,
+    pub(crate) tokens: Tokens,
+    pub(crate) host: Mutex<Option<Host>>,
+    pub(crate) store: Store,
+}
+
+impl Service {
+    /// What everything here stands on.
+    pub fn home(&self) -> &Arc<Home> {
+        &self.home
+    }
+
+    /// What is known to be damaged in the store, and why.
+    pub fn damage(&self) -> BTreeMap<String, String> {
+        self.home.tasks.damage()
+    }
+
+    /// Since when agents and scripts are paused because the store does not answer, if they are.
+    pub fn paused(&self) -> Option<String> {
+        self.home.fence.as_ref().and_then(|fence| fence.paused())
+    }
+
+    /// Whether the engine has ended by itself.
+    pub fn has_ended(&self) -> bool {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(Host::has_ended)
+    }
+
+    /// Whether nothing is going on that the engine must be there for.
+    pub fn is_idle(&self) -> bool {
+        let tasks = self.home.tasks.open();
+        tasks
+            .iter()
+            .all(|seen| seen.state.turns.is_empty() && !seen.state.main.is_living() && !seen.state.beside.is_living())
+            && !self.home.tasks.runs_want_something()
+    }
+
+    /// What cannot be understood in the store, and why.
+    pub fn faults(&self) -> Vec<(String, String)> {
+        let host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        let faults = host.as_ref().map(Host::faults).unwrap_or_default();
+        faults.into_iter().map(|(stream, why)| (stream.to_string(), why)).collect()
+    }
+
+    /// Ends the engine. Sessions go on, unless the store is another engine's now: then so is their work.
+    pub fn close(&self) -> Result<(), Problem> {
+        let host = self.host.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let stopped = host.map_or(Ok(()), Host::stop).map_err(|error| closed(&error));
+        if self.home.fence.as_ref().is_some_and(|fence| fence.is_lost()) {
+            self.home.end_everything();
+        }
+        stopped
+    }
+
+    /// Whether the store is still in its place.
+    pub fn is_present(&self) -> bool {
+        self.store.present().is_ok()
+    }
+
+    /// What became of a store that is not in its place any more. The engine hears of it now, and ends when what was stored is
+    /// saved; a copy that takes longer than anybody waits is told as one that is being made.
+    pub fn gone(&self) -> Problem {
+        let heard = registry::settle(&self.home).err();
+        let known = self.store.present().err().map(|error| closed(&error));
+        known.or(heard).unwrap_or_else(|| Problem::unavailable("the store was not in its place a moment ago"))
+    }
+
+    /// Copies the store to a file.
+    pub fn backup(&self, who: &Requester, file: &std::path::Path) -> Result<(), Problem> {
+        who.must_be_person("a backup")?;
+        backup::copy(&self.store, file)
+    }
+}

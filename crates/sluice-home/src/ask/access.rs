@@ -1,0 +1,281 @@
+//! Who asks over the network: the tokens, what each allows, and the record of those who were turned away.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_api::token::{CreateToken, Scope, Token, TokenAnswer, TokenList};
+use sluice_core::task::session::SessionRole;
+use sluice_engine::host::PendingAnswer;
+use sluice_worker::redact::redacted;
+use sluice_worker::session::SessionId;
+
+use super::who::whose;
+use super::{Requester, Service};
+use crate::ask::denied::DeniedBacklog;
+use crate::home::registry::{note, note_as};
+use crate::perform::is_secret_of;
+use crate::roster::Register;
+use crate::settings::ids::LOCAL;
+use crate::settings::tokens::{PREFIX, TokenRequest, is_expired, period};
+
+/// How long somebody who is turned away waits for that to be written down.
+const STORED_WITHIN: Duration = Duration::from_secs(2);
+
+/// Somebody who showed a token.
+#[derive(Clone, Debug)]
+pub struct Bearer {
+    /// Who that is.
+    pub who: Requester,
+    /// By what the token is known: its id, or the name of the session. Never its secret.
+    pub token: String,
+}
+
+/// Somebody who is not let in.
+#[derive(Clone, Debug)]
+pub struct DeniedBearer {
+    /// What they are told.
+    pub problem: Problem,
+    /// By what the token is known, if it is.
+    pub token: Option<String>,
+}
+
+/// A request that was turned away, as it is written down.
+#[derive(Clone, Debug)]
+pub struct DeniedRequest {
+    /// Why, as a code.
+    pub reason: String,
+    /// By what the token is known, if it is.
+    pub token: Option<String>,
+    /// Who that is, if it is known.
+    pub who: Option<String>,
+    /// What was asked.
+    pub method: String,
+    /// Where, without what follows the question mark.
+    pub path: String,
+    /// From where.
+    pub peer: String,
+    /// How many before it were not written down, because there were too many.
+    pub unrecorded: u64,
+    /// When, if it is written down later.
+    pub at: Option<String>,
+}
+
+impl Service {
+    /// Who shows this secret.
+    pub fn bearer(&self, secret: &str) -> Result<Bearer, DeniedBearer> {
+        if let Some((session, _)) = secret.strip_prefix(PREFIX).and_then(|rest| rest.split_once('~')) {
+            return self.session_bearer(session, secret);
+        }
+        let Some(token) = self.tokens.find(secret) else { return Err(unknown()) };
+        let denied = |problem| DeniedBearer { problem, token: Some(token.id.clone()) };
+        if token.revoked_at.is_some() {
+            let problem = Problem::new(ProblemStatus::Unauthorized, "token_revoked", "this token has been revoked");
+            return Err(denied(problem.hint("`sluice token create` makes another")));
+        }
+        if is_expired(&token) {
+            let problem = Problem::new(ProblemStatus::Unauthorized, "token_expired", "this token has expired");
+            return Err(denied(problem.hint("`sluice token create` makes another")));
+        }
+        let who = match token.scope {
+            Scope::Person => Requester::Person { name: token.name.clone().unwrap_or_else(|| token.id.clone()) },
+            Scope::Worker => Requester::Worker { token: token.id.clone() },
+            Scope::Read => Requester::Reader { token: token.id.clone() },
+            Scope::Agent => match &token.task {
+                Some(task) => self.agent_of(task).map_err(denied)?,
+                // It speaks for no task, so all it can do is look.
+                None => Requester::Reader { token: token.id.clone() },
+            },
+        };
+        Ok(Bearer { who, token: token.id })
+    }
+
+    /// Whether a token that let somebody in still would, by what it is known by.
+    pub fn still_lets_in(&self, token: &str) -> bool {
+        match self.tokens.list().into_iter().find(|kept| kept.id == token) {
+            Some(kept) => kept.revoked_at.is_none() && !is_expired(&kept),
+            None => self.home.roster.is_at(token),
+        }
+    }
+
+    /// A session shows the secret that it was started with. With the session the secret ends. On this machine every process
+    /// of the user can read it from the session's environment: there the process says who asks, at the socket, and the
+    /// secret nothing.
+    fn session_bearer(&self, session: &str, secret: &str) -> Result<Bearer, DeniedBearer> {
+        let id = SessionId::new(session).map_err(|_| unknown())?;
+        if !is_secret_of(&self.home.places.attempt(id.as_str()), secret) {
+            return Err(unknown());
+        }
+        let denied = |problem| DeniedBearer { problem, token: Some(id.to_string()) };
+        if !self.home.roster.is_at(id.as_str()) {
+            return Err(denied(match self.home.sessions.is_living(&id) {
+                true => Problem::new(
+                    ProblemStatus::Forbidden,
+                    "wrong_door",
+                    "the session of this token runs on the engine's own machine, and its token opens nothing here",
+                )
+                .hint("ask at the engine's socket: `sluice` does that where SLUICE_URL is not set"),
+                false => Problem::new(ProblemStatus::Unauthorized, "session_over", "the session of this token is over"),
+            }));
+        }
+        let who = whose(&id).ok_or_else(|| denied(Problem::fault(format!("a session called {id}"))))?;
+        let who = self.acting(who).map_err(denied)?;
+        Ok(Bearer { who, token: id.to_string() })
+    }
+
+    /// Whoever speaks for a task speaks as its living worker. What a reviewer says is said by the reviewer's own session.
+    fn agent_of(&self, task: &str) -> Result<Requester, Problem> {
+        let no = |why: &str, hint: String| {
+            let message = format!("task {task} {why}, so nobody can speak for it");
+            Problem::new(ProblemStatus::Forbidden, "no_session", message).hint(hint)
+        };
+        let again = || format!("`sluice task respawn {task}` starts its agent again");
+        let seen = self.home.tasks.load(task)?.ok_or_else(|| no("is gone", again()))?;
+        let agent = Some(&seen.state.main).filter(|main| main.is_living()).and_then(|main| main.agent());
+        let agent = agent.ok_or_else(|| no("has no living session", again()))?;
+        match agent.role {
+            SessionRole::Worker => Ok(Requester::Session { task: seen.id, number: agent.id }),
+            SessionRole::Reviewer => Err(no(
+                "is being reviewed, and an agent's token speaks for its worker",
+                "wait for the review".to_owned(),
+            )),
+        }
+    }
+
+    /// Makes a token; its secret is told this once.
+    pub fn create_token(&self, who: &Requester, wanted: CreateToken) -> Result<TokenAnswer, Problem> {
+        who.must_be_person("making a token")?;
+        let is_worker = wanted.scope == Scope::Worker;
+        if !is_worker && (wanted.colony.is_some() || wanted.role.is_some()) {
+            let message = "only a worker's token belongs to a colony and a role";
+            return Err(Problem::bad_request(message).hint("--scope worker, or no colony and no role"));
+        }
+        let colony = match &wanted.colony {
+            None => None,
+            Some(id) if id == LOCAL => {
+                let message = format!("the work of the colony `{LOCAL}` is done by the engine's own machine alone");
+                return Err(Problem::bad_request(message).hint("POST /v1/colonies founds a colony for workers"));
+            }
+            Some(id) => crate::roster::colonies::find(&self.home, id)?["colony_id"].as_str().map(str::to_owned),
+        };
+        if let Some(role) = &wanted.role {
+            crate::roster::colonies::must_be_a_name("role", role)?;
+        }
+        let expires = wanted.expires.as_deref().map(period).transpose()?;
+        let task = match (wanted.scope, wanted.task) {
+            (Scope::Agent, Some(task)) => Some(self.home.tasks.find(&task)?.id),
+            (Scope::Agent | Scope::Person | Scope::Worker | Scope::Read, None) => None,
+            (Scope::Person | Scope::Worker | Scope::Read, Some(_)) => {
+                let message = "only an agent's token belongs to a task";
+                return Err(Problem::bad_request(message).hint("--scope agent, or no task"));
+            }
+        };
+        let (scope, name, role) = (wanted.scope, wanted.name, wanted.role);
+        let token = self.tokens.create(TokenRequest { scope, name, task, colony, role, expires })?;
+        self.access_changed("token.created", &who.label(), &token.id, &shown(&token));
+        Ok(TokenAnswer { token })
+    }
+
+    /// Whether a worker may register with a colony, as something. A person may.
+    pub(super) fn may_register(&self, who: &Requester, wanted: &Register) -> Result<(), Problem> {
+        let Requester::Worker { token } = who else { return Ok(()) };
+        let colony = match (crate::roster::colonies::find(&self.home, &wanted.colony_id), self.tokens.colony_of(token))
+        {
+            (Ok(colony), _) => colony["colony_id"].as_str().unwrap_or_default().to_owned(),
+            // Whether there is another colony is not for its ears.
+            (Err(_), Some(_)) => wanted.colony_id.clone(),
+            (Err(problem), None) => return Err(problem),
+        };
+        self.tokens.bind(token, &colony, &wanted.role)
+    }
+
+    /// Tells of the tokens that have ended by themselves; whether there were any.
+    pub fn expire_tokens(&self) -> bool {
+        // What cannot be written down now is told the next time.
+        let expired = self.tokens.newly_expired().unwrap_or_default();
+        expired.iter().for_each(|token| self.access_changed("token.expired", "engine", &token.id, &shown(token)));
+        !expired.is_empty()
+    }
+
+    /// Writes down that somebody may do more or less than before.
+    pub(super) fn access_changed(&self, kind: &str, actor: &str, about: &str, data: &Value) {
+        let stored = note(&self.home, kind, actor, about, data);
+        // It is stored when the store is back.
+        let _ = stored.map(|stored| stored.recv_timeout(STORED_WITHIN));
+    }
+
+    /// All tokens, without their secrets.
+    pub fn tokens(&self, who: &Requester) -> Result<TokenList, Problem> {
+        who.must_be_person("looking at the tokens")?;
+        Ok(TokenList { tokens: self.tokens.list() })
+    }
+
+    /// Ends a token.
+    pub fn revoke_token(&self, who: &Requester, id: &str) -> Result<TokenAnswer, Problem> {
+        who.must_be_person("revoking a token")?;
+        let token = self.tokens.revoke(id)?;
+        self.access_changed("token.revoked", &who.label(), &token.id, &shown(&token));
+        Ok(TokenAnswer { token })
+    }
+
+    /// Writes down who was turned away since an engine last ran, all of them at once. A store that is away is not waited for
+    /// long: the next engine tells of those that are not stored then, once.
+    pub fn turned_away_meanwhile(&self) {
+        let deadline = Instant::now() + STORED_WITHIN;
+        while let Some(meanwhile) = DeniedBacklog::take(&self.home.places) {
+            let noted = meanwhile
+                .turned
+                .iter()
+                .map(|(id, turned)| note_as(&self.home, id, "access.denied", "engine", "", &described(turned)));
+            let noted: Vec<_> = noted.collect();
+            let is_stored = |asked: &Option<PendingAnswer>| {
+                let within = deadline.saturating_duration_since(Instant::now());
+                let answer = asked.as_ref().and_then(|asked| asked.recv_timeout(within).ok());
+                answer.is_some_and(|answer| !matches!(answer, sluice_engine::reactor::ReactorAnswer::Fault(_)))
+            };
+            if !noted.iter().all(is_stored) {
+                return;
+            }
+            if !meanwhile.remove() || Instant::now() >= deadline {
+                return;
+            }
+        }
+    }
+
+    /// Writes down that somebody was turned away, and waits until that is durable, but not for a store that is away.
+    pub fn turned_away(&self, turned: &DeniedRequest) {
+        let of_token = turned.token.as_deref().unwrap_or_default();
+        let stored = note(&self.home, "access.denied", "engine", of_token, &described(turned));
+        // It is stored when the store is back.
+        let _ = stored.map(|stored| stored.recv_timeout(STORED_WITHIN));
+    }
+}
+
+/// What an event says about one who was turned away.
+fn described(turned: &DeniedRequest) -> Value {
+    let DeniedRequest { reason, token, who, method, path, peer, unrecorded, at } = turned;
+    let mut data = json!({
+        "reason": reason, "token": token, "who": who, "method": method, "path": redacted(path), "peer": peer,
+    });
+    if *unrecorded > 0 {
+        data["unrecorded"] = json!(unrecorded);
+    }
+    if let Some(at) = at {
+        data["at"] = json!(at);
+    }
+    data
+}
+
+/// What an event says about a token: never its secret.
+fn shown(token: &Token) -> Value {
+    json!({
+        "token": token.id, "scope": token.scope.word(), "name": token.name, "task": token.task, "colony": token.colony,
+        "role": token.role, "expires_at": token.expires_at,
+    })
+}
+
+fn unknown() -> DeniedBearer {
+    let problem = Problem::new(ProblemStatus::Unauthorized, "unknown_token", "nobody knows this token")
+        .hint("`sluice token list` shows the tokens of a home, `sluice token create` makes one");
+    DeniedBearer { problem, token: None }
+}

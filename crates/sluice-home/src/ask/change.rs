@@ -1,0 +1,265 @@
+//! Changing a task: moves, spawning, cancelling, words for its agents.
+
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_api::task::{Branch, TaskAnswer, UpdateTask};
+use sluice_core::machine::RefusalCode;
+use sluice_core::name::StateName;
+use sluice_core::task::input::{TaskUpdate, WorkspaceReservation};
+use sluice_core::task::{Evidence, TaskAsker, TaskInput, decide};
+use sluice_engine::actor::{ActorInput, Remark};
+use sluice_engine::host::EngineClock;
+use sluice_engine::reactor::{EventRange, ReactorMessage};
+use sluice_worker::git::Repository;
+use sluice_worker::session::{SayDelivery, SayRequest};
+
+use super::{Requester, Service};
+use crate::effect;
+use crate::home::branches::BranchHold;
+use crate::home::engine::{ask, begin, refused, room, wait};
+use crate::home::judged;
+use crate::home::session_id;
+use crate::read::tasks::{TaskSnapshot, stream};
+use crate::settings::projects::{described, git, shown};
+use crate::start::must_hold_no_secret;
+
+impl Service {
+    /// Moves a task, or changes what it is about.
+    pub fn update(&self, who: &Requester, id: &str, wanted: UpdateTask) -> Result<TaskAnswer, Problem> {
+        let seen = self.home.tasks.find(id)?;
+        who.must_be_of(&seen.id)?;
+        let mut recorded = EventRange { after: seen.version, last: seen.version };
+        let summary = wanted.summary.map(|summary| crate::start::summary(&self.home, &summary)).transpose()?;
+        let change = |update| ask(&self.home, &seen.id, TaskInput::Update { by: who.to(&seen.id), update });
+        let branch = wanted.branch.map(|branch| self.rebranched(who, &seen, branch)).transpose()?;
+        if let Some((branch, claimed)) = branch {
+            let changed = change(TaskUpdate::Branch(branch));
+            match &changed {
+                Err(problem) if problem.status == ProblemStatus::Accepted => claimed.queue(),
+                Ok(_) => {
+                    self.home.tasks.refresh(&stream(&seen.id));
+                    claimed.settle();
+                }
+                Err(_) => self.home.tasks.refresh(&stream(&seen.id)),
+            }
+            recorded = changed?;
+            self.home.rename_session(&self.home.tasks.find(&seen.id)?);
+        }
+        if let Some(summary) = summary {
+            recorded = change(TaskUpdate::Summary(summary))?;
+        }
+        if let Some(status) = wanted.status {
+            recorded = self.go(who, &seen.id, &status)?;
+        }
+        self.settled(who, &seen.id, recorded)
+    }
+
+    fn go(&self, who: &Requester, id: &str, to: &str) -> Result<EventRange, Problem> {
+        let seen = self.home.tasks.find(id)?;
+        let evidence = self.home.evidence(&seen)?;
+        let room = if seen.lifecycle.initial.first() == Some(&seen.state.status) {
+            room(&self.home, &seen)?
+        } else {
+            WorkspaceReservation::Unasked
+        };
+        if let Requester::Session { .. } = who {
+            // First, because a refusal leaves nothing behind.
+            let asked = TaskInput::Verdict { by: who.to(id), to: StateName::new(to), evidence: evidence.clone() };
+            match ask(&self.home, id, asked) {
+                Err(problem) if problem.status != ProblemStatus::Accepted => return Err(problem),
+                // What is still on its way to the store comes before the move, too.
+                Ok(_) | Err(_) => {}
+            }
+        }
+        let input = TaskInput::Move { by: who.to(id), to: StateName::new(to), evidence, room: room.clone() };
+        let asked = ask(&self.home, id, input);
+        self.home.tasks.refresh(&stream(id));
+        self.home.reservations.answered(id, &room, &asked);
+        asked
+    }
+
+    /// The branch that a task is to have: the one that is checked out, an existing one, or the present one renamed.
+    /// Whether the asker may is decided before anything is renamed, and the name is spoken for.
+    fn rebranched(
+        &self,
+        who: &Requester,
+        seen: &TaskSnapshot,
+        wanted: Branch,
+    ) -> Result<(String, BranchHold<'_>), Problem> {
+        let name = match &wanted {
+            Branch::Current => effect::current_branch(&self.home, seen).map_err(|why| no_branch(&why))?,
+            Branch::Named(name) => name.clone(),
+        };
+        must_hold_no_secret(&self.home, &name)?;
+        let input = TaskInput::Update { by: who.to(&seen.id), update: TaskUpdate::Branch(name.clone()) };
+        decide(&seen.lifecycle, &seen.state, &input, self.home.clock.now()).map_err(|refusal| refused(&refusal))?;
+        let (_, pool) = self.home.pool_of(seen)?;
+        let repository = pool.repository();
+        repository.check_branch(&name).map_err(|error| git(&error))?;
+        let old = &seen.state.about.branch;
+        let claimed = self.claim(seen, &name, repository.default_branch())?;
+        let is_there = repository.branch_commit(&name).map_err(|error| git(&error))?.is_some();
+        let is_renamed = !is_there && repository.branch_commit(old).map_err(|error| git(&error))?.is_some();
+        if is_renamed {
+            drop(self.claim(seen, old, repository.default_branch())?);
+            repository.rename_branch(old, &name).map_err(|error| git(&error))?;
+            return Ok((name, claimed));
+        }
+        // A person may name any branch there is, an agent the one that it works on.
+        let is_here = || effect::current_branch(&self.home, seen).is_ok_and(|current| current == name);
+        if is_there && !who.is_person() && name != *old && !is_here() {
+            let message = format!("Not allowed: `{name}` is not checked out in this task's worktree");
+            return Err(not_yours(message).hint("check it out there, or leave it to a person"));
+        }
+        if is_there && !who.is_person() && name != *old && !is_its_own(repository, &name, seen)? {
+            let message = format!("Not allowed: `{name}` may be older than this task, and somebody else's");
+            return Err(not_yours(message).hint("make a new branch from it, or leave it to a person"));
+        }
+        Ok((name, claimed))
+    }
+
+    /// Speaks for a branch that a task may have: it is not the default branch, nor another task's.
+    fn claim(&self, seen: &TaskSnapshot, branch: &str, default: &str) -> Result<BranchHold<'_>, Problem> {
+        if branch == default {
+            return Err(not_yours(format!("Not allowed: `{branch}` is the default branch, and no task's")));
+        }
+        let claimed = self.home.branches.claim(&self.home, &seen.state.about.project, branch, &seen.id);
+        claimed.map_err(|other| not_yours(format!("Not allowed: `{branch}` is the branch of task {other}")))
+    }
+
+    /// Begins a task that waits.
+    pub fn spawn(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
+        let seen = self.home.tasks.find(id)?;
+        let recorded = begin(&self.home, &seen, who.to(&seen.id))?;
+        self.settled(who, &seen.id, recorded)
+    }
+
+    /// Starts the agent of a task's state again.
+    pub fn respawn(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
+        let seen = self.home.tasks.find(id)?;
+        self.until_end_is_heard(&seen.id)?;
+        let recorded = ask(&self.home, &seen.id, TaskInput::Respawn { by: who.to(&seen.id) })?;
+        self.settled(who, &seen.id, recorded)
+    }
+
+    /// Gives a task up.
+    pub fn cancel(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
+        let seen = self.home.tasks.find(id)?;
+        // It is given up whatever its file says, and even if nobody can read it.
+        let evidence = self.home.evidence(&seen).unwrap_or_else(|_| Evidence::default());
+        let recorded = ask(&self.home, &seen.id, TaskInput::Cancel { by: who.to(&seen.id), evidence })?;
+        // Its agents are ended: nobody waits any longer until one has read what it was told.
+        for agent in [&seen.state.main, &seen.state.beside].into_iter().filter_map(|session| session.agent()) {
+            session_id(&seen.id, agent.id).iter().for_each(|id| self.home.sessions.cut_short(id));
+        }
+        self.settled(who, &seen.id, recorded)
+    }
+
+    /// Cancels a task if it is open, deletes its branch, and removes it from every list.
+    pub fn delete(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
+        who.must_be_person("deleting a task")?;
+        let seen = self.home.tasks.find(id)?;
+        let id = seen.id.clone();
+        if seen.card.open {
+            let cancelled = self.cancel(who, &id)?;
+            if cancelled.still_running {
+                let message = format!("task {id} is cancelled, and has not settled yet");
+                return Err(Problem::new(ProblemStatus::Refused, RefusalCode::NotReady.as_str(), message)
+                    .hint("delete it again in a moment"));
+            }
+        }
+        let seen = self.home.tasks.find(&id)?;
+        let mut notes = Vec::new();
+        if let Ok((_, pool)) = self.home.pool_of(&seen) {
+            judged::keep(&self.home, &seen)?;
+            let deleted = pool.delete_branch(&seen.state.about.branch, &id);
+            notes.extend(deleted.err().map(|error| format!("its branch stays: {}", described(&error))));
+        }
+        notes.extend(self.put_away(&seen));
+        let task = self.home.shown(&seen);
+        self.remark(&id, Remark::Deleted)?;
+        Ok(TaskAnswer { task, transition: None, notes, still_running: false })
+    }
+
+    fn remark(&self, id: &str, remark: Remark) -> Result<EventRange, Problem> {
+        let Some(reporter) = self.home.engine.get() else {
+            return Err(Problem::unavailable("the engine is starting"));
+        };
+        let said = ActorInput::Remark(remark);
+        let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(id), said });
+        wait(reporter, &answer, id)
+    }
+
+    /// Asks the worker for changes.
+    pub fn request_changes(&self, who: &Requester, id: &str, message: String) -> Result<TaskAnswer, Problem> {
+        let seen = self.home.tasks.find(id)?;
+        if message.trim().is_empty() {
+            return Err(Problem::bad_request("say what is to be changed").hint("--message TEXT"));
+        }
+        let evidence = self.home.evidence(&seen)?;
+        let input = TaskInput::RequestChanges { by: who.to(&seen.id), message, evidence };
+        let recorded = ask(&self.home, &seen.id, input)?;
+        self.settled(who, &seen.id, recorded)
+    }
+
+    /// There is no session to speak to or to look into; how one is started, if anything starts one.
+    pub(super) fn no_session(&self, seen: &TaskSnapshot) -> Problem {
+        let (id, by) = (&seen.id, TaskAsker::Person);
+        let may = |input: &TaskInput| decide(&seen.lifecycle, &seen.state, input, self.home.clock.now()).is_ok();
+        let spawn = TaskInput::Spawn { by, evidence: Evidence::default(), room: WorkspaceReservation::Full };
+        // Where a state has only a run, that is what is started again.
+        let has_agent = seen.lifecycle.state(seen.state.status).respawn_prompt.is_some();
+        let hint = match may(&spawn) {
+            true => format!("`sluice task spawn {id}` starts one"),
+            false if has_agent && may(&TaskInput::Respawn { by }) => format!("`sluice task respawn {id}` starts one"),
+            false => {
+                format!("`sluice task show {id}` tells where it stands: no agent is started in `{}`", seen.status())
+            }
+        };
+        let message = format!("task {id} has no living session");
+        Problem::new(ProblemStatus::Refused, RefusalCode::NotReady.as_str(), message).hint(hint)
+    }
+
+    /// Types a text into the session of a task: its worker's, else its reviewer's.
+    pub fn nudge(&self, who: &Requester, id: &str, text: &str) -> Result<TaskAnswer, Problem> {
+        who.must_be_person("nudging")?;
+        let seen = self.home.tasks.find(id)?;
+        let agents = [&seen.state.main, &seen.state.beside].into_iter().filter(|session| session.is_living());
+        let Some(agent) = agents.filter_map(|session| session.agent()).next() else {
+            return Err(self.no_session(&seen));
+        };
+        let session = session_id(&seen.id, agent.id).map_err(Problem::fault)?;
+        let failed = |why: String| {
+            let message = format!("the text did not reach the agent: {}", shown(&why));
+            Problem::new(ProblemStatus::Refused, "not_delivered", message)
+                .hint(format!("`sluice task attach {}` shows what it is doing", seen.id))
+        };
+        match self.home.sessions.say(&session, &SayRequest::new(text)).map_err(|failure| failed(described(&failure)))? {
+            SayDelivery::Delivered { .. } => self.settled(who, &seen.id, EventRange::default()),
+            SayDelivery::NotDelivered { reason } => Err(failed(reason)),
+        }
+    }
+}
+
+/// Whether a branch is a task's own: its branch renamed, or one that was made here since the task was created and that no
+/// remote has.
+fn is_its_own(repository: &Repository, branch: &str, seen: &TaskSnapshot) -> Result<bool, Problem> {
+    let is_its_own = || {
+        let old = &seen.state.about.branch;
+        if repository.branch_commit(old)?.is_none() && repository.is_renamed_from(branch, old)? {
+            return Ok(true);
+        }
+        let since = repository.branch_since(branch)?;
+        let is_new = since.is_some_and(|since| since >= seen.card.created.div_euclid(1000));
+        Ok(is_new && !repository.is_on_remote(branch)?)
+    };
+    is_its_own().map_err(|error| git(&error))
+}
+
+fn not_yours(message: String) -> Problem {
+    Problem::new(ProblemStatus::Forbidden, RefusalCode::NotYours.as_str(), message)
+}
+
+fn no_branch(why: &str) -> Problem {
+    Problem::new(ProblemStatus::Refused, RefusalCode::NoWorkspace.as_str(), why.to_owned())
+        .hint("name it: --branch NAME")
+}

@@ -1,0 +1,223 @@
+//! Keys under which somebody asks for something new (`Idempotency-Key`): asked again with the same key it is not made again,
+//! also by an engine that was started meanwhile.
+//!
+//! Before something is made it is stored under the key what it will be called, and afterwards what was answered. An engine
+//! that dies between both leaves the name, and whoever asks again gets the thing of that name, made now if it was not.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_engine::host::EngineClock;
+use sluice_engine::reactor::ReactorMessage;
+use sluice_engine::record::RecordActor;
+use sluice_store::{Event, Order, Query, StreamId};
+
+use super::Service;
+use crate::home::Home;
+use crate::home::engine::wait;
+use crate::read::tasks::unread;
+use crate::settings::clock::{id_from, new_id};
+
+/// The kind of stream that a key is kept in.
+const KIND: &str = "key";
+/// The version of what is stored of it.
+const VERSION: u16 = 1;
+/// For how long a key is remembered.
+const KEPT: Duration = Duration::from_secs(24 * 3600);
+/// So many keys are remembered; beyond, the oldest are forgotten.
+const MOST_KEYS: usize = 10_000;
+/// After so many new ones it is looked whether there are too many.
+const LOOK_AFTER: usize = 500;
+/// The longest answer that is kept, in bytes; a longer one is made again from what is there.
+const LONGEST_ANSWER: usize = 64 << 10;
+
+/// What a new thing is called, if somebody has a key for it.
+#[derive(Clone, Debug, Default)]
+pub struct KeyedId {
+    /// Its id; a new one unless given.
+    pub id: Option<String>,
+    /// It may be there already.
+    pub again: bool,
+}
+
+impl KeyedId {
+    /// The id to use.
+    pub(super) fn id(&self) -> Result<String, Problem> {
+        self.id.clone().map_or_else(|| new_id().map_err(Problem::fault), Ok)
+    }
+
+    /// The id of what may be there already.
+    pub(super) fn there(&self) -> Option<&str> {
+        self.id.as_deref().filter(|_| self.again)
+    }
+}
+
+/// What is known of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyStatus {
+    /// Nothing.
+    New,
+    /// It was used for something else.
+    Other,
+    /// Something was to be made, and it is not known whether it was.
+    Begun {
+        /// What it is called.
+        id: String,
+    },
+    /// This was answered.
+    Answered {
+        /// The status.
+        status: u16,
+        /// The document.
+        body: String,
+    },
+}
+
+/// A key of somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotencyKey(String);
+
+impl IdempotencyKey {
+    /// The key that somebody chose for a route. What others choose is theirs.
+    pub fn new(who: &str, route: &str, chosen: &str) -> IdempotencyKey {
+        // Two sums, so that no two keys meet.
+        IdempotencyKey(format!("{}{}", id_from(&["key", who, route, chosen]), id_from(&["again", chosen, route, who])))
+    }
+
+    fn begun(&self) -> StreamId {
+        StreamId::new(format!("{KIND}/{}", self.0))
+    }
+
+    fn answered(&self) -> StreamId {
+        StreamId::new(format!("{KIND}/{}.answer", self.0))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeyReservation {
+    /// What was asked, as a digest.
+    asked: String,
+    id: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeyAnswer {
+    status: u16,
+    body: Option<String>,
+}
+
+/// A digest of what somebody asks.
+fn digest(body: &[u8]) -> String {
+    sluice_engine::loader::pin(body).to_string()
+}
+
+impl Service {
+    /// What is known of a key that somebody shows with this request.
+    pub fn key(&self, key: &IdempotencyKey, body: &[u8]) -> Result<KeyStatus, Problem> {
+        let Some(begun) = self.kept::<KeyReservation>(&key.begun())? else { return Ok(KeyStatus::New) };
+        if begun.asked != digest(body) {
+            return Ok(KeyStatus::Other);
+        }
+        Ok(match self.kept::<KeyAnswer>(&key.answered())? {
+            Some(KeyAnswer { status, body: Some(body) }) => KeyStatus::Answered { status, body },
+            Some(KeyAnswer { body: None, .. }) | None => KeyStatus::Begun { id: begun.id },
+        })
+    }
+
+    /// What is kept in a stream, if that is not too long ago.
+    fn kept<T: for<'a> Deserialize<'a>>(&self, stream: &StreamId) -> Result<Option<T>, Problem> {
+        let found = self.home.tasks.loader().reader().load(stream);
+        let found = found.map_err(unread)?;
+        let line = self.home.clock.now().0.saturating_sub(milliseconds(KEPT));
+        let Some(found) = found else { return Ok(None) };
+        if found.header.card.created < line {
+            self.forget_keys(vec![stream.clone()]);
+            return Ok(None);
+        }
+        let unreadable = |error: serde_json::Error| Problem::fault(format!("{stream} cannot be understood: {error}"));
+        serde_json::from_slice(&found.header.data).map(Some).map_err(unreadable)
+    }
+
+    /// Stores what the thing will be called that is made under a key.
+    pub fn begin_key(&self, key: &IdempotencyKey, body: &[u8]) -> Result<String, Problem> {
+        let id = new_id().map_err(Problem::fault)?;
+        self.keep(&key.begun(), "request.begun", &KeyReservation { asked: digest(body), id: id.clone() })?;
+        static NEW: AtomicUsize = AtomicUsize::new(0);
+        if NEW.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOK_AFTER) {
+            sweep(&self.home);
+        }
+        Ok(id)
+    }
+
+    /// Stores what was answered under a key.
+    pub fn answer_key(&self, key: &IdempotencyKey, status: u16, body: &str) -> Result<(), Problem> {
+        let body = Some(body.to_owned()).filter(|body| body.len() <= LONGEST_ANSWER);
+        self.keep(&key.answered(), "request.answered", &KeyAnswer { status, body })
+    }
+
+    /// Nothing was made under a key: it can be used again.
+    pub fn drop_key(&self, key: &IdempotencyKey) {
+        self.forget_keys(vec![key.begun(), key.answered()]);
+    }
+
+    fn forget_keys(&self, streams: Vec<StreamId>) {
+        self.home.engine.get().into_iter().for_each(|reporter| reporter.forget(streams.clone()));
+    }
+
+    fn keep(&self, stream: &StreamId, kind: &str, what: &impl Serialize) -> Result<(), Problem> {
+        let Some(reporter) = self.home.engine.get() else {
+            return Err(Problem::unavailable("the engine is starting"));
+        };
+        let event = Event {
+            kind: kind.to_owned(),
+            version: VERSION,
+            time: self.home.clock.now().0,
+            actor: "engine".into(),
+            correlation: String::new(),
+            caused_by: None,
+            data: json!({ "key": stream.as_str() }).to_string().into_bytes(),
+        };
+        let data = serde_json::to_vec(what).map_err(|error| Problem::fault(error.to_string()))?;
+        let (actor, change) = RecordActor::holding(KIND, event, data);
+        let (actor, stream) = (Box::new(actor), stream.clone());
+        let create = |token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
+        match wait(reporter, &reporter.ask(create), "the key") {
+            // The key is not yet stored, so nothing is made under it.
+            Err(problem) if problem.status == ProblemStatus::Accepted => {
+                Err(Problem::unavailable("the store does not answer").hint("ask again with the same key"))
+            }
+            stored => stored.map(drop),
+        }
+    }
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Forgets keys that are too old, or too many.
+pub(crate) fn sweep(home: &Home) {
+    let Some(reporter) = home.engine.get() else { return };
+    let line = home.clock.now().0.saturating_sub(milliseconds(KEPT));
+    let (mut old, mut young) = (Vec::new(), Vec::new());
+    let query = Query { kind: Some(KIND.into()), order: Order::Oldest, limit: usize::MAX >> 1, ..Query::default() };
+    let walked = home.tasks.walk(query, |summary| {
+        if summary.card.created < line {
+            old.push(summary.stream)
+        } else {
+            young.push(summary.stream)
+        }
+        Ok(true)
+    });
+    if walked.is_ok() {
+        // Each has two streams.
+        let excess = young.len().saturating_sub(2 * MOST_KEYS);
+        old.extend(young.drain(..excess));
+        if !old.is_empty() {
+            reporter.forget(old);
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Looking: tasks, what happened to them, and the log of everything.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_api::task::{Attach, History, Task, TaskAnswer, TaskList};
+use sluice_core::lifecycle::Lifecycle;
+use sluice_core::machine::RefusalCode;
+use sluice_core::task::session::TaskSession;
+use sluice_dialect::catalogue::{Catalogue, CataloguePlaces};
+use sluice_dialect::{Definition, Sources};
+use sluice_engine::task_actor::TaskActor;
+use sluice_store::{Cursor, LARGEST_PAGE, LoggedEvent, Query};
+use sluice_worker::redact::shown_of;
+use sluice_worker::session::SessionStream;
+
+use super::page::PageQuery;
+use super::{Requester, Service};
+use crate::home::session_id;
+use crate::read::files::holds;
+use crate::read::runs;
+use crate::read::tasks::{TaskSnapshot, id_of, stream};
+use crate::read::view::{self, EventSubject};
+use crate::settings::projects::{described, shown};
+
+/// So many cards are read together.
+const AT_A_TIME: usize = 1000;
+
+/// So many events of a run are read together: each may be large.
+const AT_ONCE: usize = 32;
+
+/// Lines of what a dead agent printed that are shown, and the bytes in which they are looked for.
+const LAST_LINES: usize = 20;
+const LAST_BYTES: usize = 8 << 10;
+
+/// Which tasks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TaskFilter<'a> {
+    /// Only those with this status.
+    pub status: Option<&'a str>,
+    /// Only those of this project.
+    pub project: Option<&'a str>,
+    /// Also those that have ended.
+    pub all: bool,
+}
+
+/// How much of what there is.
+#[derive(Clone, Debug, Default)]
+pub struct Census {
+    /// Open tasks, by status.
+    pub tasks: BTreeMap<String, i64>,
+    /// Open runs, by status.
+    pub runs: BTreeMap<String, i64>,
+    /// Effects of tasks that are not settled.
+    pub effects: i64,
+    /// Streams that stopped.
+    pub faults: i64,
+}
+
+impl Service {
+    /// The tasks, oldest first; with `all` those that have ended as well.
+    pub fn list(&self, wanted: &TaskFilter<'_>, part: &PageQuery) -> Result<TaskList, Problem> {
+        let TaskFilter { status, project, all } = wanted;
+        let of_project = |seen: &TaskSnapshot| project.is_none_or(|project| seen.state.about.project == project);
+        let fits = |seen: &TaskSnapshot| status.is_none_or(|status| seen.status() == status) && of_project(seen);
+        let (mut tasks, mut next) = (Vec::new(), None);
+        if part.after.is_none() {
+            tasks.extend(self.home.tasks.open().iter().filter(|seen| fits(seen)).map(|seen| TaskSnapshot::clone(seen)));
+        }
+        if *all || status.is_some() {
+            let status = status.map(str::to_owned);
+            let query = Query { kind: Some("task".into()), status, open: Some(false), ..Query::default() };
+            let ended = part.gather(&self.home.tasks, &query, |summary| {
+                if summary.card.status == TaskActor::DELETED {
+                    return Ok(None);
+                }
+                // One that cannot be read does not hide the others.
+                let Some(id) = id_of(&summary.stream) else { return Ok(None) };
+                let read = self.home.tasks.load(id);
+                Ok(self.home.tasks.unless_damaged(&summary.stream, read)?.filter(&fits))
+            })?;
+            tasks.extend(ended.items);
+            next = ended.next;
+        }
+        if tasks.is_empty() {
+            status.iter().try_for_each(|status| self.must_be_a_status(status))?;
+            project.iter().try_for_each(|project| self.home.projects.get(project).map(drop))?;
+        }
+        tasks.sort_by(|one, other| (one.card.created, &one.id).cmp(&(other.card.created, &other.id)));
+        tasks.dedup_by(|one, other| one.id == other.id);
+        Ok(TaskList { tasks: tasks.iter().map(|seen| self.home.shown(seen)).collect(), next })
+    }
+
+    /// Whether some lifecycle has a state of this name: one of an open task, or one that a task here could have.
+    fn must_be_a_status(&self, status: &str) -> Result<(), Problem> {
+        let home = self.home.places.home();
+        let mut known: BTreeSet<String> = BTreeSet::new();
+        let mut learn =
+            |lifecycle: &Lifecycle| known.extend(lifecycle.states.iter().map(|state| state.name.to_string()));
+        self.home.tasks.open().iter().for_each(|seen| learn(&seen.lifecycle));
+        let roots = self.home.projects.list().into_iter().map(|project| Some(PathBuf::from(project.path)));
+        for repository in roots.chain([None]) {
+            let catalogue = Catalogue::gather(&CataloguePlaces { repository, home: Some(home.to_owned()) });
+            for entry in &catalogue.entries {
+                if let Some(Definition::Lifecycle(lifecycle)) = &entry.load(&mut Sources::new()).definition {
+                    learn(lifecycle);
+                }
+            }
+        }
+        if known.contains(status) {
+            return Ok(());
+        }
+        let all: Vec<&str> = known.iter().map(String::as_str).collect();
+        Err(Problem::bad_request(format!("`{}` is no status of any task here", shown(status)))
+            .hint(format!("one of: {}", all.join(", "))))
+    }
+
+    /// How much there is of what.
+    pub fn census(&self) -> Result<Census, Problem> {
+        let mut census = Census::default();
+        for seen in self.home.tasks.open() {
+            *census.tasks.entry(seen.status().to_owned()).or_default() += 1;
+            census.effects += i64::try_from(seen.open_effects.len()).unwrap_or(i64::MAX);
+        }
+        let query = Query { kind: Some("run".into()), open: Some(true), limit: AT_A_TIME, ..Query::default() };
+        self.home.tasks.walk(query, |summary| {
+            *census.runs.entry(summary.card.status).or_default() += 1;
+            Ok(true)
+        })?;
+        census.faults = i64::try_from(self.faults().len()).unwrap_or(i64::MAX);
+        Ok(census)
+    }
+
+    /// One task.
+    pub fn show(&self, id: &str) -> Result<TaskAnswer, Problem> {
+        let seen = self.home.tasks.find(id)?;
+        if seen.card.status == TaskActor::DELETED {
+            let message = format!("task {} has been deleted", seen.id);
+            return Err(Problem::not_found(message).hint(format!("`sluice task history {}` tells of it", seen.id)));
+        }
+        let task = Task { last_lines: self.last_lines(&seen), ..self.home.shown(&seen) };
+        Ok(TaskAnswer { task, transition: None, notes: Vec::new(), still_running: false })
+    }
+
+    /// The end of what the agent printed that died and was not started again.
+    fn last_lines(&self, seen: &TaskSnapshot) -> Vec<String> {
+        let dead = [&seen.state.beside, &seen.state.main].into_iter().find_map(|session| match session {
+            TaskSession::Dead(agent, _) => Some(agent.id),
+            TaskSession::Absent | TaskSession::Starting(_) | TaskSession::Alive(_) | TaskSession::Ending(_) => None,
+        });
+        let Some(session) = dead.and_then(|number| session_id(&seen.id, number).ok()) else { return Vec::new() };
+        let tail = |stream| self.home.sessions.output_tail(&session, stream, LAST_BYTES).map(|chunk| chunk.bytes);
+        let mut printed = tail(SessionStream::Output).unwrap_or_default();
+        printed.extend(tail(SessionStream::Errors).unwrap_or_default());
+        let printed = shown_of(&printed);
+        let lines: Vec<&str> = printed.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        lines[lines.len().saturating_sub(LAST_LINES)..].iter().map(|line| (*line).to_owned()).collect()
+    }
+
+    /// The task whose worktree a folder is in.
+    pub fn here(&self, cwd: &str) -> Result<TaskAnswer, Problem> {
+        let folder = Path::new(cwd).canonicalize().unwrap_or_else(|_| cwd.into());
+        match self.home.tasks.open().iter().find(|seen| holds(seen, &folder)) {
+            Some(seen) => self.show(&seen.id),
+            None => Err(Problem::not_found(format!("{cwd} is in no task's worktree")).hint("say which task: its id")),
+        }
+    }
+
+    /// Everything that happened to a task.
+    pub fn history(&self, id: &str) -> Result<History, Problem> {
+        let seen = self.home.tasks.find(id)?;
+        let events = self.home.tasks.history(&seen.id, 0, usize::MAX >> 1)?;
+        let of_task = stream(&seen.id);
+        let shown = events.into_iter().map(|(number, event)| {
+            view::event(
+                &LoggedEvent { cursor: Cursor(number), stream: of_task.clone(), number, event },
+                EventSubject::Task(&seen),
+            )
+        });
+        Ok(History { events: shown.collect() })
+    }
+
+    /// How to attach to a task's session. What is typed there is told to its agent, and that is for a person.
+    pub fn attach(&self, who: &Requester, id: &str) -> Result<Attach, Problem> {
+        who.must_be_person("attaching to a session")?;
+        let seen = self.home.tasks.find(id)?;
+        let no = |why: String| Problem::new(ProblemStatus::Refused, RefusalCode::NotReady.as_str(), why);
+        // The reviewer first: it is the one that is at work.
+        let agents = [&seen.state.beside, &seen.state.main].into_iter();
+        let mut alive = agents.filter(|session| session.is_living()).filter_map(|session| session.agent());
+        let Some(agent) = alive.next() else {
+            return Err(self.no_session(&seen));
+        };
+        let session = session_id(&seen.id, agent.id).map_err(Problem::fault)?;
+        let (socket, target) = self.home.sessions.pane(&session).map_err(|failure| {
+            no(described(&failure)).hint(match self.home.sessions.tmux() {
+                Some(_) => "it has just ended, or its window is gone: look again with `sluice task show`",
+                None => "without tmux there is no window to look into; `sluice doctor` tells more",
+            })
+        })?;
+        Ok(Attach { socket: socket.display().to_string(), target })
+    }
+
+    /// Events of everything, after a place in the log, as they are shown.
+    pub fn events(&self, after: Cursor, limit: usize) -> Result<Vec<(Cursor, Value)>, Problem> {
+        let logged = self.home.tasks.log(after, limit)?;
+        let mut shown = Vec::with_capacity(logged.len());
+        let mut task: Option<TaskSnapshot> = None;
+        for entry in &logged {
+            if let Some(id) = id_of(&entry.stream) {
+                if task.as_ref().is_none_or(|seen| seen.id != id) {
+                    task = self.home.tasks.load(id).ok().flatten();
+                }
+                let subject = task.as_ref().map_or(EventSubject::Unknown, EventSubject::Task);
+                shown.push((entry.cursor, view::event(entry, subject)));
+            } else {
+                shown.push((entry.cursor, self.run_event(entry)));
+            }
+        }
+        Ok(shown)
+    }
+
+    /// An event of a run. Where all its steps stand is read for its end only: whoever follows a long run asks often.
+    fn run_event(&self, entry: &LoggedEvent) -> Value {
+        let id = runs::id_of(&entry.stream).unwrap_or_default();
+        let Ok(Some(setting)) = self.home.tasks.setting(id) else { return view::event(entry, EventSubject::Unknown) };
+        let is_end = entry.event.kind == "run.completed";
+        let ended = if is_end { self.home.tasks.load_run(id).ok().flatten() } else { None };
+        view::event(entry, EventSubject::Run(&setting, ended.as_ref()))
+    }
+
+    /// Events of one run with a number above `after`, as they are shown: at most `limit`, fewer where they are large, and
+    /// none only when there are no more.
+    pub fn run_events(&self, id: &str, after: u64, limit: usize) -> Result<Vec<(u64, Value)>, Problem> {
+        let stream = runs::stream(id);
+        let (mut shown, mut bytes, mut last) = (Vec::new(), 0, after);
+        while shown.len() < limit && bytes < LARGEST_PAGE {
+            let page = self.home.tasks.run_history(id, last, limit.min(AT_ONCE))?;
+            let is_all = page.len() < limit.min(AT_ONCE);
+            for (number, event) in page {
+                bytes += event.data.len();
+                last = number;
+                let entry = LoggedEvent { cursor: Cursor(number), stream: stream.clone(), number, event };
+                shown.push((number, self.run_event(&entry)));
+            }
+            if is_all {
+                break;
+            }
+        }
+        Ok(shown)
+    }
+}

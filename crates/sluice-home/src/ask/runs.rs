@@ -1,0 +1,418 @@
+//! Runs: what can be asked of one, and said by those who do its steps.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_api::run::{AnswerQuestion, StartRun, StepSays};
+use sluice_core::machine::RefusalCode;
+use sluice_core::recipe::{Data, FailureKind, StepId};
+use sluice_core::run::{
+    AttemptReport, ManualStepInput, QuestionRequest, RunConclusion, RunInput, RunKind, Speaker, StepOutcome, StepState,
+};
+use sluice_core::task::TaskInput;
+use sluice_engine::run_actor::RunActor;
+use sluice_store::{Query, StreamSummary};
+use sluice_worker::session::SessionStream;
+
+use super::page::{ListPage, PageQuery, newest};
+use super::{ANSWER_WITHIN, KeyedId, Requester, Service};
+use crate::home::engine::{ask, say};
+use crate::perform::{data, sweep};
+use crate::read::runs::{RunSnapshot, id_of};
+use crate::read::tasks;
+use crate::read::view_run;
+use crate::settings::bounds::{LONGEST_SUMMARY, cut};
+use crate::settings::projects::described;
+use crate::start::{EngineStart, start_as};
+
+/// Runs that have ended are wanted too: all of them, or only those with this status.
+pub(super) struct EndedRunsFilter(pub(super) Option<&'static str>);
+
+/// What the status of a run can be.
+const STATUSES: [&str; 5] = ["running", "held", "completed", "failed", "cancelled"];
+/// How long a command waits for the steps that always run, when a run is cancelled.
+const SETTLED_WITHIN: Duration = Duration::from_secs(60);
+/// Bytes of a session's output that are shown.
+const LONGEST_LOG: usize = 1 << 20;
+
+impl Service {
+    /// Starts a recipe.
+    pub fn start(&self, who: &Requester, chosen: &KeyedId, wanted: &StartRun) -> Result<RunSnapshot, Problem> {
+        who.must_be_person("starting a run")?;
+        match self.started_before(chosen)? {
+            Some(seen) => Ok(seen),
+            None => start_as(&self.home, wanted, EngineStart { id: chosen.id.clone(), ..EngineStart::default() }),
+        }
+    }
+
+    /// The run that was started before, if this asks for it again.
+    pub(super) fn started_before(&self, chosen: &KeyedId) -> Result<Option<RunSnapshot>, Problem> {
+        chosen.there().map_or(Ok(None), |id| self.home.tasks.load_run(id))
+    }
+
+    /// The run that is meant. Whoever sees its end also finds the files about it.
+    pub fn run(&self, id: &str) -> Result<RunSnapshot, Problem> {
+        let seen = self.home.tasks.find_run(id)?;
+        self.home.mirrors.write_as(&self.home, &seen);
+        crate::evidence::conclude(&self.home, &seen);
+        Ok(seen)
+    }
+
+    /// Runs, the open ones first, each newest first; without `all` only those that have not ended.
+    pub fn list_runs(
+        &self,
+        status: Option<&str>,
+        all: bool,
+        wanted: &PageQuery,
+    ) -> Result<ListPage<RunSnapshot>, Problem> {
+        if let Some(status) = status.filter(|status| !STATUSES.contains(status)) {
+            let message = format!("`{status}` is no status of a run");
+            return Err(Problem::bad_request(message).hint(format!("one of: {}", STATUSES.join(", "))));
+        }
+        let query = Query { status: status.map(str::to_owned), ..of_runs(all || status.is_some()) };
+        wanted.gather(&self.home.tasks, &query, |summary| {
+            let discarded = |seen: &RunSnapshot| view_run::is_process(seen) && !is_listed(seen, true);
+            Ok(self.summed_up(summary)?.filter(|seen| !discarded(seen)))
+        })
+    }
+
+    /// Runs that are called so and of which this is so: all that are open, and then with `ended` the newest that have, perhaps
+    /// only those with a status. What this costs depends on how many are called so, not on how many others have ended.
+    pub(super) fn runs_called(
+        &self,
+        kind: RunKind,
+        ended: Option<EndedRunsFilter>,
+        is_so: impl Fn(&RunSnapshot) -> bool,
+    ) -> Result<Vec<RunSnapshot>, Problem> {
+        let look = |summary: &StreamSummary| {
+            let known = RunActor::kind_of(&summary.card);
+            if known.is_some_and(|known| known != kind) {
+                return Ok(None);
+            }
+            Ok(self.summed_up(summary)?.filter(|seen| seen.state.given.origin.kind == kind && is_so(seen)))
+        };
+        let mut runs = PageQuery::default().gather(&self.home.tasks, &of_runs(false), look)?.items;
+        let Some(EndedRunsFilter(status)) = ended else { return Ok(runs) };
+        let colonies = crate::roster::colonies::ids(&self.home).into_iter();
+        // Those that an earlier Sluice stored last do not say what they are called, and have to be looked at.
+        let groups = colonies.flat_map(|colony| [RunActor::belongs(&colony, kind), colony]);
+        let status = status.map(str::to_owned);
+        let queries = groups.map(|group| Query { group: Some(group), status: status.clone(), ..Query::default() });
+        let when = |seen: &RunSnapshot| (seen.card.created, seen.id.clone());
+        runs.extend(newest(&self.home.tasks, queries, look, when)?);
+        Ok(runs)
+    }
+
+    /// The run that a card is about. One that cannot be read does not hide the others.
+    fn summed_up(&self, summary: &StreamSummary) -> Result<Option<RunSnapshot>, Problem> {
+        let Some(id) = id_of(&summary.stream) else { return Ok(None) };
+        self.home.tasks.unless_damaged(&summary.stream, self.home.tasks.run_of(id, summary))
+    }
+
+    /// The processes that are active, oldest first; with `all` also those that were completed. What was cancelled is gone
+    /// from every list.
+    pub fn list_processes(&self, all: bool) -> Result<Vec<RunSnapshot>, Problem> {
+        // Without `all`, of those that have ended only those that failed are wanted.
+        let mut runs =
+            self.runs_called(RunKind::Process, Some(EndedRunsFilter((!all).then_some("failed"))), |seen| {
+                is_listed(seen, all)
+            })?;
+        runs.sort_by(|one, other| (one.card.created, &one.id).cmp(&(other.card.created, &other.id)));
+        Ok(runs)
+    }
+
+    /// The process that is meant.
+    pub fn process(&self, id: &str) -> Result<RunSnapshot, Problem> {
+        let seen = self.run(id)?;
+        match view_run::is_process(&seen) && is_listed(&seen, true) {
+            true => Ok(seen),
+            false => {
+                Err(Problem::not_found(format!("there is no process `{id}`")).hint("`sluice process list` shows them"))
+            }
+        }
+    }
+
+    /// The questions that wait for a person, oldest first.
+    pub fn inbox(&self) -> Result<Vec<Value>, Problem> {
+        let asking = PageQuery::default().gather(&self.home.tasks, &of_runs(false), |summary| {
+            Ok(self.summed_up(summary)?.filter(|seen| seen.state.question().is_some()))
+        });
+        let mut runs = asking?.items;
+        runs.reverse();
+        let questions = |seen: &RunSnapshot| -> Vec<Value> {
+            seen.state.questions().map(|(step, it)| view_run::question(seen, step, it)).collect()
+        };
+        Ok(runs.iter().flat_map(questions).collect())
+    }
+
+    /// What the agent of a step is told about the steps before it.
+    pub fn run_context(&self, id: &str, step: &str) -> Result<String, Problem> {
+        let seen = self.run(id)?;
+        let step = seen.step(step)?;
+        Ok(sluice_core::run::context(&seen.plan, &seen.state, step))
+    }
+
+    /// What the steps of a run have printed: of one step, or of all.
+    pub fn run_log(&self, id: &str, step: Option<&str>) -> Result<String, Problem> {
+        let seen = self.run(id)?;
+        let only = step.map(|name| seen.step(name)).transpose()?;
+        let mut text = String::new();
+        for (id, (defined, state)) in (0u32..).map(StepId).zip(seen.plan.recipe.steps.iter().zip(&seen.state.steps)) {
+            if only.is_some_and(|only| only != id) || state.attempts == 0 {
+                continue;
+            }
+            if only.is_none() {
+                text.push_str(&format!("==> {} <==\n", defined.name));
+            }
+            text.push_str(&self.printed(&seen, id, state));
+        }
+        Ok(text)
+    }
+
+    /// What a step has printed: its agents' own streams, else what the run keeps of it.
+    fn printed(&self, seen: &RunSnapshot, step: StepId, state: &StepState) -> String {
+        let begins = format!("{}.{}.", seen.id, step.0);
+        let sessions = self.home.sessions.list().unwrap_or_default();
+        let mut text = String::new();
+        for session in sessions.iter().filter(|id| id.as_str().starts_with(&begins)) {
+            if let Ok(chunk) = self.home.sessions.output_tail(session, SessionStream::Output, LONGEST_LOG) {
+                text.push_str(&String::from_utf8_lossy(&chunk.bytes));
+            }
+        }
+        for path in self.printed_files(&begins) {
+            text.push_str(&last_of(&path));
+        }
+        if let (true, Some(outcome)) = (text.is_empty(), state.left.as_ref().or(state.latest.as_ref())) {
+            if let Data::Text(output) = &outcome.output {
+                text.push_str(output);
+                text.push('\n');
+            }
+            text.push_str(outcome.stderr.as_deref().unwrap_or_default());
+        }
+        text
+    }
+
+    /// The files with what scripts printed beyond what a run keeps, oldest attempt first.
+    fn printed_files(&self, begins: &str) -> Vec<PathBuf> {
+        let folder = std::fs::read_dir(self.home.places.printed());
+        let all = folder.into_iter().flatten().flatten().map(|entry| entry.path());
+        let is_meant = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(begins));
+        let mut found: Vec<PathBuf> = all.filter(is_meant).collect();
+        found.sort();
+        found
+    }
+
+    /// An agent or script says how its step went, or asks a person; for an ask, the answer if there is one.
+    pub fn step_says(&self, who: &Requester, said: StepSays) -> Result<Value, Problem> {
+        let Requester::Step { run, speaker } = who else {
+            let message = "Not allowed: only the agent of a step may speak for it";
+            return Err(Problem::new(ProblemStatus::Forbidden, "not_yours", message)
+                .hint("`sluice answer` and `sluice run` are for people"));
+        };
+        let StepSays { verb, summary, result, output, text, options } = said;
+        // A secret that is cut is not known any more.
+        let summary = summary.map(|summary| cut(&self.home.clean().text(&summary), LONGEST_SUMMARY));
+        let outcome = StepOutcome {
+            summary: summary.clone().unwrap_or_default(),
+            result,
+            output: output.as_ref().map(data).unwrap_or_default(),
+            ..StepOutcome::default()
+        };
+        let by = *speaker;
+        match verb.as_str() {
+            "complete" => {
+                say(&self.home, run, RunInput::Said { by, report: AttemptReport::Completed(outcome) })?;
+                Ok(json!({ "said": true }))
+            }
+            "fail" => {
+                let error = summary.unwrap_or_else(|| "its agent says that it failed".into());
+                say(
+                    &self.home,
+                    run,
+                    RunInput::Said { by, report: AttemptReport::Failed { kind: FailureKind::Failed, error, outcome } },
+                )?;
+                Ok(json!({ "said": true }))
+            }
+            "ask" => self.asks(
+                run,
+                by,
+                QuestionRequest { text: text.unwrap_or_default(), options, default: None, wait: None },
+            ),
+            other => Err(Problem::bad_request(format!("a step cannot `{other}`"))),
+        }
+    }
+
+    /// Asks a person, and waits for the answer as long as the command may wait; asked again in the same words it waits
+    /// for the same answer.
+    fn asks(&self, run: &str, by: Speaker, ask: QuestionRequest) -> Result<Value, Problem> {
+        // As it is stored: by its words it is found again.
+        let ask = self.home.clean().ask(ask);
+        say(&self.home, run, RunInput::Ask { by, ask: ask.clone() })?;
+        let answered = self.home.tasks.wait(ANSWER_WITHIN, || {
+            let seen = self.home.tasks.load_run(run).ok().flatten()?;
+            let asked = seen.state.step(by.step).asked(by.part, &ask)?;
+            asked.answer.clone()
+        });
+        Ok(match answered {
+            Some(answer) => json!({ "answered": true, "option": answer.option, "message": answer.message }),
+            None => json!({ "answered": false }),
+        })
+    }
+
+    /// Says something to a run, for a person.
+    fn tell_run(&self, who: &Requester, run: &str, input: RunInput) -> Result<RunSnapshot, Problem> {
+        say(&self.home, run, RunInput::By { asker: who.to_run(run), input: Box::new(input) })?;
+        let seen = self.home.tasks.load_run(run)?;
+        let seen = seen.ok_or_else(|| Problem::fault(format!("run {run} is gone")))?;
+        self.home.mirrors.write_as(&self.home, &seen);
+        crate::evidence::conclude(&self.home, &seen);
+        Ok(seen)
+    }
+
+    /// Ends a run with everything it has started; of a patrol that rests, what would come next. When this answers, nothing
+    /// of the run lives any more.
+    pub fn cancel_run(&self, who: &Requester, id: &str, reason: String) -> Result<RunSnapshot, Problem> {
+        let seen = self.run(id)?;
+        if who.is_person() && crate::start::repeats::end(&self.home, &seen)?.is_some() {
+            return Ok(seen);
+        }
+        let seen = self.tell_run(who, &seen.id, RunInput::Cancel { reason })?;
+        let seen = self.until_ended(seen)?;
+        if seen.state.end.is_none() {
+            return Ok(seen); // the steps that always run take longer; it ends when they have
+        }
+        match sweep(&seen.id).map_err(|failure| Problem::unavailable(described(&failure)))? {
+            0 => Ok(seen),
+            left => {
+                Err(Problem::fault(format!("run {} is cancelled, but {left} of its processes would not go", seen.id)))
+            }
+        }
+    }
+
+    /// A run that is being ended, when it has, or when a command need not wait any longer.
+    fn until_ended(&self, seen: RunSnapshot) -> Result<RunSnapshot, Problem> {
+        let now = || self.home.tasks.load_run(&seen.id).ok().flatten();
+        self.home.tasks.wait(SETTLED_WITHIN, || now().filter(|now| now.state.ending.is_none()).map(drop));
+        let now = self.home.tasks.load_run(&seen.id)?;
+        Ok(now.unwrap_or(seen))
+    }
+
+    /// Tries a failed step again.
+    pub fn retry_run(
+        &self,
+        who: &Requester,
+        id: &str,
+        step: Option<&str>,
+        guidance: Option<String>,
+    ) -> Result<RunSnapshot, Problem> {
+        let seen = self.run(id)?;
+        let step = step.map(|name| seen.step(name)).transpose()?;
+        let seen = self.tell_run(who, &seen.id, RunInput::Retry { step, guidance })?;
+        let task = &seen.state.given.origin.task;
+        if !task.is_empty() {
+            // So that it does not look for a person any more when this is answered. A task that cannot be told now
+            // hears of it with the next look at its run.
+            let _ = ask(&self.home, task, TaskInput::RunReopened { run: seen.id.clone() });
+            self.home.tasks.refresh(&tasks::stream(task));
+        }
+        Ok(seen)
+    }
+
+    /// Answers a question: `RUN` if it has one, or `RUN/NUMBER`.
+    pub fn answer(&self, who: &Requester, question: &str, wanted: AnswerQuestion) -> Result<RunSnapshot, Problem> {
+        let (run, number) = match question.split_once('/') {
+            Some((run, number)) => (run, Some(number)),
+            None => (question, None),
+        };
+        let seen = self.run(run)?;
+        let open = seen.state.questions().find(|(_, it)| number.is_none_or(|number| it.id.to_string() == number));
+        let Some((_, open)) = open else {
+            let asked = seen.state.questions;
+            let problem = match number.map_or(Ok(asked), str::parse::<u32>) {
+                Ok(known) if (1..=asked).contains(&known) => {
+                    let message = match number {
+                        Some(number) => format!("the question {}/{number} has been answered or withdrawn", seen.id),
+                        None => format!("run {} has no open question: each has been answered or withdrawn", seen.id),
+                    };
+                    Problem::new(ProblemStatus::Refused, RefusalCode::NotReady.as_str(), message)
+                }
+                Ok(_) | Err(_) => Problem::not_found(format!("run {} has no such question", seen.id)),
+            };
+            return Err(problem.hint("`sluice inbox` shows those that are open"));
+        };
+        let AnswerQuestion { option, message } = wanted;
+        let question = open.id;
+        self.tell_run(who, &seen.id, RunInput::Answer { question, option, message })
+    }
+
+    /// Reports about a step that is done by hand.
+    pub fn by_hand(
+        &self,
+        who: &Requester,
+        seen: &RunSnapshot,
+        step: &str,
+        what: ManualStepInput,
+    ) -> Result<RunSnapshot, Problem> {
+        let step = seen.step(step)?;
+        self.tell_run(who, &seen.id, RunInput::ByHand { step, what })
+    }
+
+    /// Closes a run that is done by hand.
+    pub fn close_run(&self, who: &Requester, id: &str, summary: String) -> Result<RunSnapshot, Problem> {
+        self.tell_run(who, id, RunInput::Close { summary })
+    }
+}
+
+/// The end of a file, and where the rest of it is.
+fn last_of(path: &Path) -> String {
+    let read = || {
+        let mut file = File::open(path)?;
+        let size = file.metadata()?.len();
+        let from = size.saturating_sub(LONGEST_LOG as u64);
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(from))?;
+        file.read_to_end(&mut bytes)?;
+        std::io::Result::Ok((size, from, bytes))
+    };
+    match read() {
+        Ok((size, 0, bytes)) => format!("[{size} bytes, in {}]\n{}", path.display(), String::from_utf8_lossy(&bytes)),
+        Ok((size, from, bytes)) => format!(
+            "[the last {} of {size} bytes; all of it is in {}]\n{}",
+            size - from,
+            path.display(),
+            String::from_utf8_lossy(&bytes)
+        ),
+        Err(error) => format!("[{} cannot be read: {error}]\n", path.display()),
+    }
+}
+
+/// Whether a process is in a list. One that failed stays active, for its supervisor.
+fn is_listed(seen: &RunSnapshot, all: bool) -> bool {
+    match &seen.state.end {
+        None | Some(RunConclusion::Failed { .. }) => true,
+        // A patrol that rests goes on.
+        Some(RunConclusion::Completed { .. }) => all || seen.next_turn.is_some(),
+        Some(RunConclusion::Cancelled { .. }) => false,
+    }
+}
+
+/// The cards of runs; with `all` also of those that have ended.
+fn of_runs(all: bool) -> Query {
+    Query { kind: Some(RunActor::KIND.into()), open: if all { None } else { Some(true) }, ..Query::default() }
+}
+
+/// What is said about a step by hand.
+pub fn by_hand(verb: &str, summary: Option<String>, result: Option<String>) -> Option<ManualStepInput> {
+    let outcome = StepOutcome { summary: summary.clone().unwrap_or_default(), result, ..StepOutcome::default() };
+    match verb {
+        "start" => Some(ManualStepInput::Start),
+        "complete" => Some(ManualStepInput::Complete(outcome)),
+        "fail" => Some(ManualStepInput::Fail(summary.unwrap_or_else(|| "it was said to have failed".into()))),
+        "skip" => Some(ManualStepInput::Skip),
+        _ => None,
+    }
+}

@@ -1,0 +1,261 @@
+//! Who asks, and what follows from that. This is the one place where it is decided.
+//!
+//! At the socket it is a process. What belongs to a session is that session. What the engine itself started (scripts,
+//! gates, hooks, git, gh) and what these leave behind is its step, or nobody; it is a person only where its step says
+//! `acts_as: person`. Everybody else on this machine is a person. Over the network a token says it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_core::machine::RefusalCode;
+use sluice_core::run::{RunAsker, Speaker};
+use sluice_core::task::TaskAsker;
+use sluice_core::task::session::SessionNumber;
+use sluice_engine::host::in_the_name_of;
+use sluice_engine::run_actor::performed;
+use sluice_worker::process::ProcessIdentity;
+use sluice_worker::session::{ProcessAsker, SessionId};
+
+use super::Service;
+use crate::home::session_of;
+
+/// What somebody can do who is taken for nobody and should not be.
+const NOBODY_HINT: &str = "ask from a shell that Sluice did not start; a script or gate that is to act for a person says \
+                           `acts_as: person` in its recipe";
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Requester {
+    /// A person, or a program that a person trusts.
+    Person {
+        /// What they are called: the name of their user, or of their token.
+        name: String,
+    },
+    /// A session of a task.
+    Session {
+        /// Of this task.
+        task: String,
+        /// Its number there.
+        number: SessionNumber,
+    },
+    /// The agent or script of a step.
+    Step {
+        /// Of this run.
+        run: String,
+        /// Which attempt, and which part of it.
+        speaker: Speaker,
+    },
+    /// A worker on another machine.
+    Worker {
+        /// The id of its token.
+        token: String,
+    },
+    /// Somebody who only looks.
+    Reader {
+        /// The id of their token.
+        token: String,
+    },
+    /// A process that the engine started, or that was left behind by one, and that speaks for no step.
+    Nobody,
+}
+
+/// What somebody asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestAccess {
+    /// To be told something.
+    Look,
+    /// That something is done.
+    Change,
+}
+
+impl Requester {
+    /// A person of this name.
+    pub fn person(name: impl Into<String>) -> Requester {
+        Requester::Person { name: name.into() }
+    }
+
+    /// Whether that is a person.
+    pub fn is_person(&self) -> bool {
+        matches!(self, Requester::Person { .. })
+    }
+
+    /// Who that is to a task.
+    pub(super) fn to(&self, task: &str) -> TaskAsker {
+        match self {
+            Requester::Person { .. } => TaskAsker::Person,
+            Requester::Session { task: own, number } if own == task => TaskAsker::Session(*number),
+            Requester::Session { .. }
+            | Requester::Step { .. }
+            | Requester::Worker { .. }
+            | Requester::Reader { .. }
+            | Requester::Nobody => TaskAsker::Stranger,
+        }
+    }
+
+    /// Who that is to a run.
+    pub(super) fn to_run(&self, run: &str) -> RunAsker {
+        match self {
+            Requester::Person { .. } => RunAsker::Person,
+            Requester::Step { run: own, speaker } if own == run => RunAsker::Agent(*speaker),
+            Requester::Session { .. }
+            | Requester::Step { .. }
+            | Requester::Worker { .. }
+            | Requester::Reader { .. }
+            | Requester::Nobody => RunAsker::Stranger,
+        }
+    }
+
+    /// Asks something in their name: what comes of it says who it was.
+    pub fn asking<T>(&self, ask: impl FnOnce() -> T) -> T {
+        match self {
+            Requester::Person { name } => in_the_name_of(name, ask),
+            Requester::Session { .. }
+            | Requester::Step { .. }
+            | Requester::Worker { .. }
+            | Requester::Reader { .. }
+            | Requester::Nobody => ask(),
+        }
+    }
+
+    /// By what they are known in the record of what happened.
+    pub fn label(&self) -> String {
+        match self {
+            Requester::Person { name } => format!("person:{name}"),
+            Requester::Session { task, number } => format!("session:{task}.{}", number.0),
+            Requester::Step { run, speaker } => format!("step:{run}.{}.{}", speaker.step.0, speaker.attempt),
+            Requester::Worker { token } => format!("worker:{token}"),
+            Requester::Reader { token } => format!("reader:{token}"),
+            Requester::Nobody => "nobody".to_owned(),
+        }
+    }
+
+    /// Only a person or a worker may do this. The token that a worker has; a person needs none.
+    pub(super) fn keeper(&self, what: &str) -> Result<Option<&str>, Problem> {
+        self.must_be_worker(what)?;
+        Ok(if let Requester::Worker { token } = self { Some(token) } else { None })
+    }
+
+    /// Only a person may do this.
+    pub fn must_be_person(&self, what: &str) -> Result<(), Problem> {
+        match self {
+            Requester::Person { .. } => Ok(()),
+            Requester::Session { .. }
+            | Requester::Step { .. }
+            | Requester::Worker { .. }
+            | Requester::Reader { .. }
+            | Requester::Nobody => Err(self.is_not_for(what, "a person")),
+        }
+    }
+
+    /// Only a person may do this, or a session of the task. Asked before anything is done.
+    pub(super) fn must_be_of(&self, task: &str) -> Result<(), Problem> {
+        match self.to(task) {
+            TaskAsker::Person | TaskAsker::Engine | TaskAsker::Session(_) => Ok(()),
+            TaskAsker::Stranger => {
+                Err(self.is_not_for(&format!("changing task {task}"), "a person or its own session"))
+            }
+        }
+    }
+
+    /// Only a worker may do this, or a person, who may do all.
+    pub fn must_be_worker(&self, what: &str) -> Result<(), Problem> {
+        match self {
+            Requester::Person { .. } | Requester::Worker { .. } => Ok(()),
+            Requester::Session { .. } | Requester::Step { .. } | Requester::Reader { .. } | Requester::Nobody => {
+                Err(self.is_not_for(what, "a worker"))
+            }
+        }
+    }
+
+    /// What somebody is told who cannot be looked at.
+    pub fn unknown() -> Problem {
+        // Without a file descriptor nothing can be looked at.
+        if let Err(error) = std::fs::File::open("/dev/null") {
+            let message = format!("the engine cannot see who asks: {error}");
+            return Problem::unavailable(message).hint("ask again in a moment; `sluice doctor` shows its open files");
+        }
+        let message = "whoever asked is gone or cannot be looked at, and cannot be recognised";
+        Problem::new(ProblemStatus::Forbidden, "unknown_asker", message)
+    }
+
+    fn is_not_for(&self, what: &str, whom: &str) -> Problem {
+        let other = match self {
+            Requester::Person { .. } => "a person",
+            Requester::Session { .. } | Requester::Step { .. } => "a session",
+            Requester::Worker { .. } => "a worker",
+            Requester::Reader { .. } => "somebody who may only read",
+            Requester::Nobody => "a process that Sluice started",
+        };
+        let message = format!("Not allowed: {what} is for {whom}, not for {other}");
+        let problem = Problem::new(ProblemStatus::Forbidden, RefusalCode::NotYours.as_str(), message);
+        if *self == Requester::Nobody { problem.hint(NOBODY_HINT) } else { problem }
+    }
+}
+
+impl Service {
+    /// Who a process on this machine is, of the user with this number. One that cannot be looked at any more is not taken
+    /// for a person. Sessions inherit from a person who asks for a change.
+    pub fn who(&self, process: &ProcessIdentity, user: u32, wants: RequestAccess) -> Result<Requester, Problem> {
+        match self.home.sessions.asker(process, &self.home.within) {
+            ProcessAsker::Outside => {
+                if wants == RequestAccess::Change {
+                    self.home.surroundings.follow(process, &self.home.config().env);
+                }
+                Ok(Requester::Person { name: user_name(user) })
+            }
+            ProcessAsker::Session(id) => {
+                let who = whose(&id).ok_or_else(|| Problem::fault(format!("a session called {id}")))?;
+                self.home.asks(id, process.clone());
+                Ok(who)
+            }
+            ProcessAsker::Script(name) => {
+                let id = SessionId::new(&name).map_err(Problem::fault)?;
+                self.acting(whose(&id).unwrap_or(Requester::Nobody))
+            }
+            ProcessAsker::Started => Ok(Requester::Nobody),
+            ProcessAsker::Gone => Err(Requester::unknown()),
+        }
+    }
+
+    /// A person gave this engine an environment of its own: what it was started with stays for its sessions.
+    pub fn keep_environment(&self) {
+        self.home.surroundings.stay(&self.home.config().env);
+    }
+
+    /// A step that acts for a person does so under its own name. Anybody else is who they are.
+    pub(super) fn acting(&self, who: Requester) -> Result<Requester, Problem> {
+        let Requester::Step { run, speaker } = &who else { return Ok(who) };
+        let Some(setting) = self.home.tasks.setting(run)? else { return Ok(who) };
+        match setting.plan.recipe.steps.get(speaker.step.0 as usize) {
+            Some(step) if step.acts_as_person => Ok(Requester::Person { name: format!("{run}/{}", step.name) }),
+            Some(_) | None => Ok(who),
+        }
+    }
+}
+
+/// Whose session that is, by its name.
+pub(super) fn whose(id: &SessionId) -> Option<Requester> {
+    if let Some((task, number)) = session_of(id) {
+        return Some(Requester::Session { task, number });
+    }
+    let (run, rest) = id.as_str().split_once('.')?;
+    let (step, attempt, part) = performed(rest)?;
+    Some(Requester::Step { run: run.to_owned(), speaker: Speaker { step, attempt, part } })
+}
+
+/// What the system calls a user; the number where it has no name for it.
+fn user_name(user: u32) -> String {
+    static KNOWN: Mutex<BTreeMap<u32, String>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = known.entry(user).or_insert_with(|| {
+        let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let named = users.lines().find_map(|line| {
+            let mut fields = line.split(':');
+            let (name, number) = (fields.next()?, fields.nth(1)?);
+            (number.parse() == Ok(user)).then(|| name.to_owned())
+        });
+        named.unwrap_or_else(|| format!("user-{user}"))
+    });
+    found.clone()
+}

@@ -1,0 +1,192 @@
+//! Where git works for the engine: few at a time, and in turn for whoever asks.
+//!
+//! A run that opens thousands of tasks asks for thousands of things of one repository. They wait here without a thread, and
+//! neither the machine nor the worktree of another run waits behind them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::background::threads::ThreadPool;
+
+/// So many are at work in one repository: git has one at a time do what changes it.
+const MOST_IN_ONE: usize = 2;
+/// So many are at work at least, however few cores there are: one repository does not take all places.
+const LEAST: usize = 2 * MOST_IN_ONE;
+
+type LaneWork = Box<dyn FnOnce() + Send>;
+
+/// What somebody asked for, in order.
+struct LaneQueue {
+    repository: String,
+    works: VecDeque<LaneWork>,
+}
+
+#[derive(Default)]
+struct LaneState {
+    waiting: BTreeMap<String, LaneQueue>,
+    /// Whose turn it is next, of those that wait.
+    turns: VecDeque<String>,
+    /// How many are at work, by repository.
+    at_work: BTreeMap<String, usize>,
+}
+
+impl LaneState {
+    fn is_full(&self, repository: &str) -> bool {
+        self.at_work.get(repository).is_some_and(|at_work| *at_work >= MOST_IN_ONE)
+    }
+
+    /// What is done next, if there is a place for it, and in which repository.
+    fn next(&mut self, most: usize) -> Option<(String, LaneWork)> {
+        if self.at_work.values().sum::<usize>() >= most {
+            return None;
+        }
+        let has_place = |asker: &String| self.waiting.get(asker).is_some_and(|asked| !self.is_full(&asked.repository));
+        let turn = self.turns.iter().position(has_place)?;
+        let asker = self.turns.remove(turn)?;
+        let asked = self.waiting.get_mut(&asker)?;
+        let (repository, work) = (asked.repository.clone(), asked.works.pop_front()?);
+        if asked.works.is_empty() {
+            self.waiting.remove(&asker);
+        } else {
+            self.turns.push_back(asker);
+        }
+        *self.at_work.entry(repository.clone()).or_default() += 1;
+        Some((repository, work))
+    }
+
+    fn ended(&mut self, repository: &str) {
+        if let Some(at_work) = self.at_work.get_mut(repository) {
+            *at_work -= 1;
+        }
+        self.at_work.retain(|_, at_work| *at_work > 0);
+    }
+}
+
+/// The places.
+#[derive(Clone)]
+pub(crate) struct Lane {
+    state: Arc<Mutex<LaneState>>,
+    threads: ThreadPool,
+    most: usize,
+}
+
+impl Lane {
+    /// As many places as the machine has cores, for threads that do nothing else.
+    pub(crate) fn new(threads: ThreadPool) -> Lane {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Lane { state: Arc::default(), threads, most: cores.max(LEAST) }
+    }
+
+    /// Does something in a repository when it is the asker's turn. It must wait for nothing that is done here as well.
+    pub(crate) fn run(&self, repository: &str, asker: &str, work: impl FnOnce() + Send + 'static) {
+        let mut state = self.lock();
+        match state.waiting.get_mut(asker) {
+            Some(asked) => asked.works.push_back(Box::new(work)),
+            None => {
+                let asked = LaneQueue {
+                    repository: repository.to_owned(),
+                    works: VecDeque::from([Box::new(work) as LaneWork]),
+                };
+                state.waiting.insert(asker.to_owned(), asked);
+                state.turns.push_back(asker.to_owned());
+            }
+        }
+        // Otherwise whoever ends goes on with it.
+        let has_place = !state.is_full(repository);
+        drop(state);
+        if has_place {
+            self.go();
+        }
+    }
+
+    fn go(&self) {
+        loop {
+            let Some((repository, work)) = self.lock().next(self.most) else { return };
+            let place = LaneSlot { lane: self.clone(), repository };
+            self.threads.run(move || {
+                let _place = place;
+                work();
+            });
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LaneState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place that is taken; the next gets it when this is dropped, also by a panic.
+struct LaneSlot {
+    lane: Lane,
+    repository: String,
+}
+
+impl Drop for LaneSlot {
+    fn drop(&mut self) {
+        self.lane.lock().ended(&self.repository);
+        self.lane.go();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+    use crate::background::later::HomeTimer;
+    use crate::settings::clock::WallClock;
+    use crate::settings::log::HomeLog;
+
+    fn lane(most: usize) -> Lane {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Arc::new(HomeLog::open(&folder.path().join("engine.log")));
+        let later = HomeTimer::start(Arc::new(WallClock::default()), log.clone()).unwrap();
+        Lane { most, ..Lane::new(ThreadPool::new(log, later)) }
+    }
+
+    /// Something that says its name when it begins, and ends when it is let go.
+    fn asks(
+        lane: &Lane,
+        repository: &str,
+        asker: &str,
+        name: &'static str,
+        begun: &Sender<&'static str>,
+    ) -> Sender<()> {
+        let (let_go, wait): (Sender<()>, Receiver<()>) = channel();
+        let begun = begun.clone();
+        lane.run(repository, asker, move || {
+            begun.send(name).unwrap();
+            let _ = wait.recv();
+        });
+        let_go
+    }
+
+    #[test]
+    fn few_are_at_work_in_one_repository_and_askers_take_turns() {
+        let lane = lane(LEAST);
+        let (begun, heard) = channel();
+        let many: Vec<Sender<()>> =
+            ["m0", "m1", "m2", "m3"].into_iter().map(|name| asks(&lane, "/a", "many", name, &begun)).collect();
+        let one = asks(&lane, "/a", "one", "one", &begun);
+        let other = asks(&lane, "/b", "other", "other", &begun);
+        let mut first: Vec<&str> = (0..3).map(|_| heard.recv().unwrap()).collect();
+        first.sort_unstable();
+        assert_eq!(first, ["m0", "m1", "other"]);
+        assert!(heard.try_recv().is_err());
+        // `many` comes before `one` once more: it asked first. Then it is the turn of `one`.
+        drop(many.into_iter().next());
+        let mut then: Vec<&str> = (0..3).map(|_| heard.recv().unwrap()).collect();
+        then.sort_unstable();
+        assert_eq!(then, ["m2", "m3", "one"]);
+        drop((one, other));
+    }
+
+    #[test]
+    fn a_panic_takes_no_place_for_good() {
+        let lane = lane(1);
+        lane.run("/a", "first", || panic!("on purpose"));
+        let (begun, heard) = channel();
+        drop(asks(&lane, "/a", "second", "second", &begun));
+        assert_eq!(heard.recv().unwrap(), "second");
+    }
+}

@@ -1,0 +1,371 @@
+//! Carrying out what the engine asks for: worktrees, sessions, TASK.md, commands, pull requests.
+//!
+//! Everything here may be asked for a second time, after a crash in between; then it finds what is done already.
+
+mod git;
+pub(crate) mod merges;
+pub(crate) mod queue;
+pub(crate) mod run;
+mod start;
+mod state_run;
+
+pub(crate) use git::{create_pr, current_branch};
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sluice_core::task::effect::Instruction;
+use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct};
+use sluice_core::task::session::SessionNumber;
+use sluice_engine::actor::EffectOutcome;
+use sluice_engine::codec::task_effect;
+use sluice_engine::host::{EngineHandle, Executor};
+use sluice_engine::reactor::{Assignment, ReactorMessage};
+use sluice_engine::workers::WorkerId;
+use sluice_store::Effect;
+use sluice_worker::harness::HarnessWatchdogs;
+use sluice_worker::process::{self, ProcessEnding, ProcessScript, ScriptCancel, ScriptProgram, kill_leftover};
+use sluice_worker::session::{SayDelivery, SayRequest, SessionFailure};
+
+use crate::home::errand::{Errand, ErrandPending, ErrandPlace};
+use crate::home::{Home, session_id};
+use crate::perform::{GRACE, inherited};
+use crate::read::files;
+use crate::read::runs;
+use crate::read::tasks::{TaskSnapshot, id_of};
+use crate::settings::ids::OWN;
+use crate::settings::log::HomeLog;
+use crate::settings::log::words;
+use crate::settings::projects::described;
+use crate::spans;
+use crate::undone::{PerformError, PerformFailure, settled};
+
+/// How long a hook's command may take.
+const COMMAND_LIMIT: Duration = Duration::from_secs(600);
+/// Bytes of a hook's output that are kept.
+const OUTPUT_LIMIT: usize = 64 << 10;
+
+/// The engine's own hands.
+pub(crate) struct LocalExecutor {
+    pub(crate) home: Arc<Home>,
+}
+
+impl LocalExecutor {
+    /// Hands of an engine that has just got its home.
+    pub(crate) fn new(home: Arc<Home>) -> LocalExecutor {
+        process::tidy_notes(&home.commands());
+        LocalExecutor { home }
+    }
+
+    /// Tells a crab what it was handed, as soon as that can be read.
+    fn tell_crab(&self, assignment: &Assignment, attempt: Option<String>) {
+        let Some(dispatch) = self.home.roster.assigned(assignment, attempt) else { return };
+        let name = format!("word of {} of {}", assignment.effect.id, assignment.stream);
+        Errand::run(&self.home, name, move |home, _| Ok(home.roster.tell(home, dispatch)?));
+    }
+}
+
+impl Executor for LocalExecutor {
+    fn perform(&mut self, assignment: Assignment, report: &EngineHandle) {
+        self.home.reach(report);
+        let (home, report) = (self.home.clone(), report.clone());
+        if assignment.worker.as_ref().is_some_and(|worker| worker.0 != OWN) {
+            return self.tell_crab(&assignment, None);
+        }
+        let name = format!("{} of {}", assignment.effect.id, assignment.stream);
+        let began = Instant::now();
+        Errand::run(&home.clone(), name, move |home, place| {
+            // It was decided while the store was ours. Before anything is done it must be so again, or still.
+            if !home.until_it_may_act() {
+                return Ok(());
+            }
+            let outcome = outcome_of(home, &assignment, place);
+            home.waits.note(&home.tasks, &assignment, began, outcome.as_ref().err());
+            let outcome = outcome?;
+            let Assignment { stream, effect, dispatch, .. } = assignment.clone();
+            report.send(ReactorMessage::Ended { token: None, stream, effect: effect.id, dispatch, outcome });
+            Ok(())
+        });
+    }
+
+    fn held(&mut self, assignment: Assignment, name: Option<String>, report: &EngineHandle) {
+        self.home.reach(report);
+        // Its crab may listen again before what it holds is known.
+        self.tell_crab(&assignment, name);
+    }
+
+    fn withdrawn(&mut self, _: &WorkerId, dispatch: u64, is_lost: bool) {
+        let lost = self.home.roster.withdrawn(&self.home, dispatch, is_lost).filter(|_| is_lost);
+        if let Some(crab) = lost {
+            let home = self.home.clone();
+            self.home.threads.run(move || home.roster.lost(&home, &crab));
+        }
+    }
+}
+
+type EffectResult = Result<TaskEffectProduct, PerformError>;
+
+/// Carries an effect out.
+fn outcome_of(home: &Arc<Home>, assignment: &Assignment, place: &ErrandPlace) -> Result<EffectOutcome, ErrandPending> {
+    let Assignment { stream, effect, .. } = assignment;
+    caught(&home.log, &format!("{} of {stream}", effect.id), || match (id_of(stream), runs::id_of(stream)) {
+        (Some(task), _) => carried_out(home, task, effect, place),
+        (None, Some(run)) => run::carry_out(home, run, &effect.id, &effect.data, place),
+        (None, None) => Ok(EffectOutcome::Failed(format!("{stream} is neither a task nor a run"))),
+    })
+}
+
+/// What came of carrying something out. A panic is a fault of ours: this effect has failed, and all others go on.
+fn caught(
+    log: &HomeLog,
+    name: &str,
+    work: impl FnOnce() -> Result<EffectOutcome, ErrandPending>,
+) -> Result<EffectOutcome, ErrandPending> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let why = words(panic.as_ref());
+        log.line(&format!("{name} has failed: {why}"));
+        Ok(EffectOutcome::Failed(why))
+    })
+}
+
+fn carried_out(
+    home: &Arc<Home>,
+    id: &str,
+    effect: &Effect,
+    place: &ErrandPlace,
+) -> Result<EffectOutcome, ErrandPending> {
+    let failed = |failed: PerformFailure| TaskEffectOutcome::Failed(home.clean().text(&failed.error));
+    let (seen, instruction) = match settled(wanted(home, id, effect))? {
+        Ok(wanted) => wanted,
+        Err(gone) => return Ok(EffectOutcome::Task(failed(gone))),
+    };
+    let next = place_of(home, &seen, &instruction);
+    if *place != next {
+        return Err(ErrandPending::On(next));
+    }
+    let span = spans::task(id, &effect.id, &effect.kind);
+    let outcome = settled(carry_out(home, &seen, &effect.id, &instruction))?.unwrap_or_else(failed);
+    spans::task_ended(span, &outcome);
+    Ok(EffectOutcome::Task(outcome))
+}
+
+/// The task of an effect, and what it is told.
+fn wanted(home: &Home, id: &str, effect: &Effect) -> Result<(TaskSnapshot, Instruction), PerformError> {
+    let wanted = task_effect::read(&effect.id, &effect.data).map_err(|error| error.to_string())?;
+    Ok((home.tasks.load(id)?.ok_or("the task is gone")?, wanted.instruction))
+}
+
+/// Where an instruction is carried out.
+fn place_of(home: &Home, seen: &TaskSnapshot, instruction: &Instruction) -> ErrandPlace {
+    let is_for_git = match instruction {
+        Instruction::AcquireWorkspace { .. } | Instruction::ReleaseWorkspace { .. } | Instruction::StartRun { .. } => {
+            true
+        }
+        // They wait: for an agent, a remote, a command, or the steps of a run.
+        Instruction::StartSession(_)
+        | Instruction::EndSession { .. }
+        | Instruction::TypeToWorker { .. }
+        | Instruction::SpawnNext
+        | Instruction::PushBranch
+        | Instruction::CreatePr
+        | Instruction::DeleteRemoteBranch
+        | Instruction::Notify { .. }
+        | Instruction::RunCommand { .. }
+        | Instruction::CancelRun { .. }
+        | Instruction::WriteArtifact { .. } => false,
+    };
+    match home.projects.get(&seen.state.about.project) {
+        Ok(project) if is_for_git => ErrandPlace::Git { repository: project.path, asker: seen.id.clone() },
+        Ok(_) | Err(_) => ErrandPlace::Hands,
+    }
+}
+
+fn carry_out(
+    home: &Arc<Home>,
+    seen: &TaskSnapshot,
+    effect: &str,
+    instruction: &Instruction,
+) -> Result<TaskEffectOutcome, PerformError> {
+    let done = match instruction {
+        Instruction::AcquireWorkspace { reserved } => git::acquire(home, seen, reserved.as_ref()),
+        Instruction::ReleaseWorkspace { workspace } => git::release(home, seen, &workspace.0),
+        // Whoever moved the task meanwhile does not wait for an agent that cannot be started now.
+        Instruction::StartSession(wanted) if seen.state.turns.len() > 1 => {
+            start::session(home, seen, wanted).map_err(PerformError::given_up)
+        }
+        Instruction::StartSession(wanted) => start::session(home, seen, wanted),
+        Instruction::EndSession { sessions, whole } => end(home, seen, sessions, *whole),
+        Instruction::TypeToWorker { session, text, .. } => tell_worker(home, seen, *session, effect, text),
+        Instruction::SpawnNext => {
+            crate::effect::queue::begin_next(home, seen, effect)?;
+            Ok(TaskEffectProduct::Nothing)
+        }
+        Instruction::PushBranch => git::push(home, seen),
+        // What is not deleted there has not failed.
+        Instruction::DeleteRemoteBranch => return git::delete_remote_branch(home, seen),
+        Instruction::CreatePr => Ok(TaskEffectProduct::PullRequest(git::create_pr(home, seen)?)),
+        Instruction::Notify { message } => notify(home, &seen.id, message),
+        Instruction::RunCommand { workspace, script, environment } => {
+            command(home, seen, effect, &workspace.0, script, environment)
+        }
+        Instruction::StartRun { recipe, inputs, workspace } => {
+            state_run::start(home, seen, effect, recipe, inputs, workspace.as_ref())
+        }
+        Instruction::CancelRun { run } => state_run::cancel(home, run),
+        Instruction::WriteArtifact { feedback, .. } => {
+            // What is true now, not what was true when it was asked for: a later writing has been asked for then.
+            let truth = files::truth(seen, home.tmux_session(seen).as_deref());
+            let body = files::write(&home.places, seen, &truth, feedback.as_deref())?;
+            home.keep_body(seen, &body);
+            Ok(TaskEffectProduct::Nothing)
+        }
+    };
+    done.map(TaskEffectOutcome::Ok)
+}
+
+fn end(home: &Home, seen: &TaskSnapshot, sessions: &[SessionNumber], whole: bool) -> EffectResult {
+    for number in sessions {
+        let id = session_id(&seen.id, *number)?;
+        let ended = match home.asker(&id) {
+            Some(process) => home.sessions.end_when_gone(&id, &process, GRACE, "the engine moved on"),
+            None => home.sessions.end(&id, GRACE, "the engine moved on"),
+        };
+        match ended {
+            Ok(_) | Err(SessionFailure::Unknown(_)) => {}
+            Err(failure) => return Err(PerformError::by(failure)),
+        }
+        home.look_for_leaks(&id, seen);
+    }
+    if let (true, Some(tmux)) = (whole, home.sessions.tmux()) {
+        // Windows that a person opened beside them go too: the session is the task's.
+        // A server that hangs keeps nobody: the agents have ended, and their windows go when it goes on.
+        match tmux.kill_key(&seen.id) {
+            Err(hangs @ sluice_worker::tmux::TmuxFailure::Hangs { .. }) => home.log.line(&described(&hangs)),
+            ended => ended.map_err(PerformError::by)?,
+        }
+    }
+    Ok(TaskEffectProduct::Nothing)
+}
+
+fn tell_worker(home: &Home, seen: &TaskSnapshot, session: SessionNumber, effect: &str, text: &str) -> EffectResult {
+    let id = session_id(&seen.id, session)?;
+    // An engine that was killed may have said it already.
+    let text = match seen.state.workspace.bound() {
+        Some(name) => files::told_again(Path::new(&name.0), text),
+        None => text.to_owned(),
+    };
+    // One that has just been started may not have read its prompt yet.
+    let say = SayRequest { turn_within: HarnessWatchdogs::STREAMING.start_up, ..SayRequest::new(text).once(effect) };
+    match home.sessions.say(&id, &say).map_err(PerformError::by)? {
+        SayDelivery::Delivered { .. } => Ok(TaskEffectProduct::Nothing),
+        SayDelivery::NotDelivered { reason } => Err(reason.into()),
+    }
+}
+
+fn notify(home: &Home, about: &str, message: &str) -> EffectResult {
+    let config = home.config();
+    let Some((program, arguments)) = config.notify.command.split_first() else { return Ok(TaskEffectProduct::Nothing) };
+    let words = std::iter::once(program).chain(arguments).cloned().collect();
+    let script = ProcessScript {
+        program: ScriptProgram::Arguments(words),
+        environment: inherited(home),
+        folder: home.places.home().to_owned(),
+        input: message.as_bytes().to_vec(),
+        timeout: Some(Duration::from_secs(30)),
+        grace: GRACE,
+        output_limit: OUTPUT_LIMIT,
+        output_file: None,
+        record: home.record(about, "notify"),
+        speaks_for: None,
+        ward: None,
+    };
+    run_to_end(home, &script)
+}
+
+fn command(
+    home: &Home,
+    seen: &TaskSnapshot,
+    effect: &str,
+    workspace: &str,
+    text: &str,
+    values: &[(String, String)],
+) -> EffectResult {
+    let record = home.record(&seen.id, effect);
+    // An engine that died may have left it running.
+    kill_leftover(&record).map_err(PerformError::by)?;
+    let mut environment = inherited(home);
+    environment.extend(start::about(home, seen));
+    environment.extend(values.iter().cloned());
+    let script = ProcessScript {
+        program: ScriptProgram::Shell(text.to_owned()),
+        environment,
+        folder: PathBuf::from(workspace),
+        input: Vec::new(),
+        timeout: Some(COMMAND_LIMIT),
+        grace: GRACE,
+        output_limit: OUTPUT_LIMIT,
+        output_file: None,
+        record,
+        speaks_for: None,
+        ward: None,
+    };
+    run_to_end(home, &script)
+}
+
+fn run_to_end(home: &Home, script: &ProcessScript) -> EffectResult {
+    let cancel = ScriptCancel::new().map_err(PerformError::by)?;
+    let outcome = home.run_script(script, &cancel).map_err(PerformError::by)?;
+    match outcome.ending {
+        ProcessEnding::Code(0) => Ok(TaskEffectProduct::Nothing),
+        ProcessEnding::Code(code) => Err(with_last_words(format!("it ended with exit code {code}"), &outcome).into()),
+        ProcessEnding::Signal(signal) => Err(with_last_words(format!("signal {signal} ended it"), &outcome).into()),
+        ProcessEnding::TimedOut => Err(with_last_words("its time was over".into(), &outcome).into()),
+        ProcessEnding::Cancelled => Err("it was cancelled".into()),
+    }
+}
+
+/// What a command printed last as an error tells most about why.
+fn with_last_words(what: String, outcome: &process::ProcessOutcome) -> String {
+    let said = outcome.stderr.text();
+    match said.lines().rev().find(|line| !line.trim().is_empty()) {
+        Some(last) => format!("{what}: {}", last.trim()),
+        None => what,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::background::later::HomeTimer;
+    use crate::background::threads::ThreadPool;
+    use crate::settings::clock::WallClock;
+
+    #[test]
+    fn a_panic_is_an_outcome_and_a_line_in_the_log_and_ends_no_thread() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("engine.log");
+        let log = Arc::new(HomeLog::open(&path));
+        let later = HomeTimer::start(Arc::new(WallClock::default()), log.clone()).unwrap();
+        let threads = ThreadPool::new(log.clone(), later);
+        let (sender, outcomes) = std::sync::mpsc::channel();
+        for number in 0..3 {
+            let (log, sender) = (log.clone(), sender.clone());
+            threads.run(move || {
+                let outcome = caught(&log, "perform of run/x", || panic!("item {number} is missing"));
+                sender.send(matches!(outcome, Ok(EffectOutcome::Failed(why)) if why.contains("is missing"))).unwrap();
+            });
+        }
+        assert_eq!(outcomes.iter().take(3).collect::<Vec<_>>(), [true; 3]);
+        let said = std::fs::read_to_string(&path).unwrap();
+        let told =
+            said.lines().filter(|line| line.contains("perform of run/x has failed: a fault of Sluice's own: item"));
+        assert_eq!(told.count(), 3, "{said}");
+        // One that has nothing to report is told too, and its thread goes on.
+        threads.run(|| panic!("nobody waits for this"));
+        let (sender, after) = std::sync::mpsc::channel();
+        threads.run(move || sender.send(()).unwrap());
+        after.recv().unwrap();
+    }
+}

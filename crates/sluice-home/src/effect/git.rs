@@ -1,0 +1,125 @@
+//! Worktrees, branches and pull requests, for a task.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct};
+use sluice_core::task::state::WorktreePath;
+use sluice_worker::forge::{Forge, PullRequestProposal};
+use sluice_worker::git::{Git, GitError, RemoteBranchDeletion};
+use sluice_worker::passing::PassingError;
+use sluice_worker::taskfile;
+use sluice_worker::workspace::{WorkspaceBinding, task_file};
+
+use super::EffectResult;
+use crate::home::judged;
+use crate::home::{Home, pool_name};
+use crate::read::files;
+use crate::read::tasks::TaskSnapshot;
+use crate::settings::projects::{described, shown};
+use crate::undone::PerformError;
+
+/// Binds a worktree and puts TASK.md into it.
+pub(super) fn acquire(home: &Arc<Home>, seen: &TaskSnapshot, reserved: Option<&WorktreePath>) -> EffectResult {
+    let (_, pool) = home.pool_of(seen)?;
+    let Some(name) = reserved.or_else(|| seen.state.workspace.bound()) else {
+        return Err("all worktrees of the project are in use".into());
+    };
+    let number = pool_name(&name.0).ok_or_else(|| format!("`{}` is no worktree of the pool", name.0))?;
+    let binding = WorkspaceBinding { branch: seen.state.about.branch.clone(), task: seen.id.clone() };
+    let acquired = pool.acquire(&number, &binding, None).map_err(|error| match error {
+        GitError::NoCommit { .. } => {
+            PerformError::from(format!("{}; then `sluice task spawn {}` begins it", described(&error), seen.id))
+        }
+        error => PerformError::by(error),
+    })?;
+    if let Some(aside) = &acquired.set_aside {
+        let was = acquired.folder.display();
+        home.log.line(&format!("{}: what stood at {was} and git did not know is in {}", seen.id, aside.display()));
+    }
+    let there = task_file(&acquired.folder);
+    let file = files::home_file(&home.places, &seen.state.about.project, &seen.id);
+    if !there.exists() && file.exists() {
+        let bytes = taskfile::read(&file).map_err(PerformError::by)?;
+        taskfile::write(&there, &bytes).map_err(PerformError::by)?;
+    }
+    Ok(TaskEffectProduct::Workspace(WorktreePath(acquired.folder.display().to_string())))
+}
+
+/// Gives a worktree back. What is at risk is kept, and TASK.md goes to the home first.
+pub(super) fn release(home: &Arc<Home>, seen: &TaskSnapshot, workspace: &str) -> EffectResult {
+    let (_, pool) = home.pool_of(seen)?;
+    let number = pool_name(workspace).ok_or_else(|| format!("`{workspace}` is no worktree of the pool"))?;
+    let there = task_file(Path::new(workspace));
+    match taskfile::read(&there) {
+        Ok(_) if !files::is_in_folder(&there) => {} // it is another's
+        Ok(bytes) => {
+            let file = files::home_file(&home.places, &seen.state.about.project, &seen.id);
+            let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+            made.map_err(PerformError::at("cannot make the folder of", &file))?;
+            taskfile::write(&file, &bytes).map_err(PerformError::by)?;
+            home.keep_body(seen, taskfile::ParsedTaskFile::parse(&bytes).body());
+        }
+        Err(error) if error.is_passing() => return Err(PerformError::by(error)),
+        Err(_) => {} // there is none, or none that could be read
+    }
+    judged::keep(home, seen)?;
+    pool.release(&number, &seen.id).map_err(PerformError::by)?;
+    Ok(TaskEffectProduct::Nothing)
+}
+
+pub(super) fn push(home: &Home, seen: &TaskSnapshot) -> EffectResult {
+    let (_, pool) = home.pool_of(seen)?;
+    pool.repository().push_branch(&seen.state.about.branch).map_err(PerformError::by)?;
+    Ok(TaskEffectProduct::Nothing)
+}
+
+/// Deletes the branch on the remote, if all of it is merged; what is not stays, and is told.
+pub(super) fn delete_remote_branch(home: &Home, seen: &TaskSnapshot) -> Result<TaskEffectOutcome, PerformError> {
+    let (_, pool) = home.pool_of(seen)?;
+    let (branch, into) = (&seen.state.about.branch, pool.repository().default_branch());
+    let merged = seen.state.merged.as_ref().map(|commit| commit.0.as_str());
+    let deleted = pool.repository().delete_remote_branch(branch, &seen.id, merged).map_err(PerformError::by)?;
+    Ok(match deleted {
+        RemoteBranchDeletion::NotThere | RemoteBranchDeletion::Deleted => {
+            TaskEffectOutcome::Ok(TaskEffectProduct::Nothing)
+        }
+        RemoteBranchDeletion::Stays { remote, tip } => {
+            let tip = tip.get(..12).unwrap_or(&tip);
+            TaskEffectOutcome::Skipped(format!(
+                "`{branch}` stays on `{remote}`: its newest commit {tip} is not in `{into}` there"
+            ))
+        }
+    })
+}
+
+/// Pushes the branch and opens a pull request, or finds the one there is; its address.
+pub(crate) fn create_pr(home: &Home, seen: &TaskSnapshot) -> Result<String, PerformError> {
+    let (_, pool) = home.pool_of(seen)?;
+    let about = &seen.state.about;
+    let body = match home.read_file(seen) {
+        Err(problem) if problem.is_passing() => return Err(problem.into()),
+        read => read.map(|read| read.text()).unwrap_or_default(),
+    };
+    let title = if about.summary.trim().is_empty() { about.branch.clone() } else { shown(&about.summary) };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let forge = Forge::find(&path, Git::default()).map_err(PerformError::by)?;
+    let body = handoff(&body);
+    let proposal = PullRequestProposal { title: &title, body: &body, branch: &about.branch, base: None };
+    let created = forge.create(pool.repository(), &proposal).map_err(PerformError::by)?;
+    Ok(created.url)
+}
+
+/// What a reviewer of the pull request should read: the handoff, without its heading.
+fn handoff(body: &str) -> String {
+    sluice_core::artifact::section(body, "Handoff").unwrap_or_default().trim().to_owned()
+}
+
+/// The branch that is checked out in a task's worktree.
+pub(crate) fn current_branch(home: &Home, seen: &TaskSnapshot) -> Result<String, String> {
+    let (_, pool) = home.pool_of(seen).map_err(|problem| problem.message)?;
+    let bound = seen.state.workspace.bound().ok_or("the task has no worktree, so it has no current branch")?;
+    let number = pool_name(&bound.0).ok_or_else(|| format!("`{}` is no worktree of the pool", bound.0))?;
+    let branch = pool.branch(&number).map_err(|error| described(&error))?;
+    branch.ok_or_else(|| format!("no branch is checked out in {}", Path::new(&bound.0).display()))
+}

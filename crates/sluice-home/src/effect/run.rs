@@ -1,0 +1,266 @@
+//! Carrying out what a run asks for: scripts, agents, tasks, and their end.
+//!
+//! Each performance has a name made of its run, step, attempt and part. Asked for again after a crash, a living agent is
+//! adopted; a script is ended first and then run again.
+
+mod script;
+pub(crate) mod task;
+mod workspace;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_core::lifecycle::AgentPermissions;
+use sluice_core::recipe::StepWork;
+use sluice_core::run::effect::key;
+use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunEffect, RunJob, RunParameters, StepOutcome};
+use sluice_engine::actor::EffectOutcome;
+use sluice_engine::codec::run_effect;
+use sluice_engine::host::EngineClock;
+
+use crate::evidence;
+use crate::home::Home;
+use crate::home::errand::{ErrandPending, ErrandPlace};
+use crate::home::worktrees::{self, NO_WORKSPACE};
+use crate::perform::lists::listed;
+use crate::perform::performer::WorktreeAccess;
+use crate::perform::{LocalOrder, OrderWork, PerformResult, StepIdentity, reported, sweep};
+use crate::read::runs::{RunFacts, RunSnapshot, performance};
+use crate::spans;
+use crate::undone::{PerformError, PerformFailure, UnavailableReason, settled};
+
+use workspace::LocalWorktrees;
+
+/// Carries an effect of a run out. Called on a thread that may wait.
+pub(super) fn carry_out(
+    home: &Arc<Home>,
+    run: &str,
+    effect: &str,
+    data: &[u8],
+    place: &ErrandPlace,
+) -> Result<EffectOutcome, ErrandPending> {
+    let done = match run_effect::read(data) {
+        Err(error) => Err(error.to_string().into()),
+        Ok(RunEffect::Perform(wanted)) => match settled(present(home.tasks.setting(run)))? {
+            Ok(setting) => return recorded(home, &setting, &wanted, place).map(EffectOutcome::Run),
+            Err(failed) => Err(failed.into()),
+        },
+        Ok(RunEffect::Repeat { at }) => return next_turn(home, run, at.0),
+        Ok(other) => present(home.tasks.load_run(run)).and_then(|seen| beside(home, &seen, effect, &other)),
+    };
+    Ok(match settled(done)? {
+        Ok(()) => EffectOutcome::Done,
+        Err(failed) => EffectOutcome::Failed(home.clean().text(&failed.error)),
+    })
+}
+
+/// What was read of a run; the error says why there is nothing.
+fn present<T>(read: Result<Option<T>, Problem>) -> Result<T, PerformError> {
+    read?.ok_or_else(|| "the run is gone".into())
+}
+
+/// The next turn of a patrol begins when its moment has come, and when it can: what keeps it from being started passes, or
+/// a person ends the patrol. Of the turns before it, only as many stay as it keeps.
+fn next_turn(home: &Arc<Home>, run: &str, at: i64) -> Result<EffectOutcome, ErrandPending> {
+    let seen = match settled(present(home.tasks.load_run(run)))? {
+        Ok(seen) => seen,
+        Err(failed) => return Ok(EffectOutcome::Failed(failed.error)),
+    };
+    if let Err(problem) = crate::start::repeats::tidy(home, &seen) {
+        home.log.line(&format!("the old turns of the patrol of run {run} are not removed: {}", problem.message));
+    }
+    let now = home.clock.now();
+    // One that lies further ahead than a turn was set under a clock that was ahead.
+    let every = seen.plan.recipe.repeat.as_ref().map(|repeat| repeat.every);
+    if at > now.0 && every.is_none_or(|every| at <= now.after(every).0) {
+        return Err(ErrandPending::At(at));
+    }
+    match crate::start::repeat(home, &seen) {
+        Ok(()) => Ok(EffectOutcome::Done),
+        Err(problem) => Err(UnavailableReason(format!("the next turn cannot be started: {}", problem.message)).into()),
+    }
+}
+
+/// Starts another recipe because a run has ended. What keeps it from being started here may pass; that there is no such
+/// recipe, or that it has errors, does not.
+fn start_next(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, recipe: &str) -> Result<(), PerformError> {
+    crate::start::start_again(home, seen, effect, recipe).map_err(|problem| {
+        let passes = problem.status == ProblemStatus::Fault || problem.code == NO_WORKSPACE;
+        if passes { UnavailableReason(problem.message).into() } else { PerformError::from(problem) }
+    })
+}
+
+/// Where a performance is carried out, or what has to be made for it first.
+fn place_of(home: &Home, setting: &RunFacts, wanted: &Perform) -> ErrandPlace {
+    let is_for_git = match wanted.job {
+        RunJob::Task { .. } => true,
+        RunJob::Script(_) | RunJob::Gate(_) | RunJob::Agent { .. } | RunJob::Arbiter { .. } => {
+            !worktrees::is_ready(home, &setting.given)
+        }
+    };
+    match is_for_git {
+        true => ErrandPlace::Git { repository: setting.given.origin.root.clone(), asker: setting.id.clone() },
+        false => ErrandPlace::Hands,
+    }
+}
+
+/// Carries out a performance, and keeps what it was told and what it gave.
+fn recorded(
+    home: &Arc<Home>,
+    setting: &RunFacts,
+    wanted: &Perform,
+    place: &ErrandPlace,
+) -> Result<AttemptReport, ErrandPending> {
+    let next = place_of(home, setting, wanted);
+    if *place != next {
+        return Err(ErrandPending::On(next));
+    }
+    let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
+    let made = match place {
+        ErrandPlace::Git { .. } if !home.was_stopped(&name) => prepared(home, setting, wanted),
+        ErrandPlace::Git { .. } | ErrandPlace::Hands => Ok(()),
+    };
+    if made.is_ok() && place_of(home, setting, wanted) != *place {
+        return Err(ErrandPending::On(ErrandPlace::Hands)); // its worktree is there now
+    }
+    let record = evidence::begin(home, setting, wanted);
+    let step = &setting.plan.recipe.step(wanted.step).name;
+    let span = spans::step(&setting.id, step.as_str(), wanted.attempt, spans::kind(&wanted.job));
+    let performed = match made {
+        Ok(()) => perform(home, setting, wanted, &name).ok_or(ErrandPending::Told)?,
+        Err(why) => Err(why),
+    };
+    let performed = in_task(home, setting, performed);
+    let report = reported(home, performed)?;
+    spans::step_ended(span, &report);
+    home.performed(&name);
+    record.end(home, setting, wanted, &report);
+    Ok(report)
+}
+
+/// What was done in the worktree of a task, with the commit that it stands at now: where the run of a state judges the work,
+/// its end asks which of its steps has moved that. Where it cannot be read, nothing is said.
+fn in_task(home: &Home, setting: &RunFacts, performed: PerformResult) -> PerformResult {
+    let RunParameters { workspace, origin, .. } = &setting.given;
+    if origin.task.is_empty() || workspace.is_empty() || !origin.base.is_empty() {
+        return performed;
+    }
+    let head = || worktrees::pool_of(home, &setting.given).ok()?.repository().head(Path::new(workspace)).ok();
+    match performed {
+        Ok(outcome) => Ok(StepOutcome { commit: head(), ..outcome }),
+        Err(PerformError::Failed(failed)) => {
+            let outcome = Box::new(StepOutcome { commit: head(), ..*failed.outcome });
+            Err(PerformError::Failed(PerformFailure { outcome, ..failed }))
+        }
+        Err(unavailable) => Err(unavailable),
+    }
+}
+
+/// Makes the worktree that a performance needs. A task has one of its own.
+fn prepared(home: &Home, setting: &RunFacts, wanted: &Perform) -> Result<(), PerformError> {
+    match wanted.job {
+        RunJob::Task { .. } => Ok(()),
+        RunJob::Script(_) | RunJob::Gate(_) | RunJob::Agent { .. } | RunJob::Arbiter { .. } => {
+            worktrees::ready(home, &setting.given).map_err(|why| why.doing("its worktree cannot be made"))
+        }
+    }
+}
+
+/// Carries a part of a step out. `None`: it is under way, and its end will be told; nothing waits for that here.
+///
+/// A script needs to know nothing of where the run stands: reading that would cost more the longer the run is.
+fn perform(home: &Arc<Home>, setting: &RunFacts, wanted: &Perform, name: &str) -> Option<PerformResult> {
+    if home.was_stopped(name) {
+        return Some(Err("it was ended before it began".into()));
+    }
+    let seen = || present(home.tasks.load_run(&setting.id));
+    Some(match &wanted.job {
+        RunJob::Script(script) | RunJob::Gate(script) => {
+            let folder = PathBuf::from(setting.folder());
+            let performed = home.perform(&order(setting, wanted, name, folder, OrderWork::Script(script.clone())));
+            performed.map(|outcome| listed(setting, wanted, outcome))
+        }
+        RunJob::Agent { prompt, .. } | RunJob::Arbiter { prompt, .. } => {
+            seen().and_then(|seen| agent(home, &seen, wanted, name, prompt))
+        }
+        RunJob::Task { .. } => match seen() {
+            Ok(seen) => return task::create(home, &seen, wanted, name),
+            Err(undone) => Err(undone),
+        },
+    })
+}
+
+/// An agent that does the work of a step, or of a part of it, or judges it.
+fn agent(home: &Arc<Home>, seen: &RunSnapshot, wanted: &Perform, name: &str, prompt: &str) -> PerformResult {
+    let trees = LocalWorktrees { home, seen, wanted, name };
+    let access = WorktreeAccess::of_agent(wanted.part, wanted.own_workspace, wanted.permissions);
+    crate::perform::performer::perform(&trees, access, |folder| {
+        // Who works is told the folder that it works in; who judges, that of the work.
+        let prompt = match access {
+            WorktreeAccess::Shared | WorktreeAccess::Looks => prompt.to_owned(),
+            WorktreeAccess::Own => prompt.replace(seen.folder(), &folder.display().to_string()),
+        };
+        let order = order(&seen.setting(), wanted, name, folder.to_owned(), OrderWork::Agent { prompt });
+        let permissions = if access == WorktreeAccess::Looks { AgentPermissions::Reduced } else { order.permissions };
+        home.perform(&LocalOrder { permissions, ..order })
+    })
+}
+
+/// What the workbench is told to do.
+fn order(setting: &RunFacts, wanted: &Perform, name: &str, folder: PathBuf, work: OrderWork) -> LocalOrder {
+    let of_run = || Some(setting.given.origin.harness.clone()).filter(|name| !name.is_empty());
+    LocalOrder {
+        name: name.to_owned(),
+        run: setting.id.clone(),
+        step: setting.plan.recipe.step(wanted.step).name.to_string(),
+        attempt: wanted.attempt,
+        role: wanted.role.to_string(),
+        harness: wanted.harness.clone().or_else(of_run),
+        permissions: wanted.permissions,
+        folder,
+        voice: StepIdentity::OfThisHome,
+        keeper: None,
+        work,
+    }
+}
+
+/// What is not the work of a step.
+fn beside(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, wanted: &RunEffect) -> Result<(), PerformError> {
+    match wanted {
+        RunEffect::Stop { step, attempt, part } => {
+            let name = performance(&seen.id, *step, *attempt, *part);
+            home.roster.stop(home, &name);
+            let stopped = match &seen.plan.recipe.step(*step).work {
+                StepWork::Task(_) => {
+                    home.stop_performance(&name); // it may not have begun
+                    task::stop(home, &seen.id, &key(*step, *attempt, *part)).map_err(PerformError::from)
+                }
+                StepWork::Agent { .. }
+                | StepWork::AgentLoop { .. }
+                | StepWork::ParallelAgents { .. }
+                | StepWork::Script { .. }
+                | StepWork::Gate { .. } => home.stop(&name),
+            };
+            if seen.state.end.is_some() {
+                sweep(&seen.id).map_err(PerformError::by)?;
+            }
+            stopped
+        }
+        RunEffect::Notify(message) => super::notify(home, &seen.id, message).map(drop),
+        RunEffect::RunCommand(script) => script::hook(home, seen, effect, script),
+        RunEffect::Start { recipe } => start_next(home, seen, effect, recipe),
+        RunEffect::Perform(_) | RunEffect::Repeat { .. } | RunEffect::SetTimer(..) | RunEffect::ClearTimer(_) => Ok(()),
+    }
+}
+
+/// What a step is called in commits and messages.
+pub(super) fn label(seen: &RunSnapshot, wanted: &Perform) -> String {
+    let step = seen.plan.recipe.step(wanted.step).name.as_str().to_owned();
+    match wanted.part {
+        AttemptPart::Whole => step,
+        AttemptPart::Item(item) => format!("{step} (item {item})"),
+        AttemptPart::Turn(turn) => format!("{step} (turn {turn})"),
+        AttemptPart::Arbiter(turn) => format!("{step} (arbiter {turn})"),
+    }
+}

@@ -1,0 +1,256 @@
+//! The worktrees of runs on this machine: what an agent did is committed when it has ended, and those that write beside each
+//! other get worktrees of their own, which are merged in the order of the items. Scripts are not followed by a commit: it
+//! would cost more than most of them do.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluice_core::run::{AttemptPart, Perform};
+use sluice_worker::burrow::own_branch;
+use sluice_worker::git::GitError;
+use sluice_worker::listing::FolderListing;
+use sluice_worker::passing::PassingError;
+use sluice_worker::session::{SessionFailure, SessionId};
+use sluice_worker::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
+
+use super::label;
+use crate::home::Home;
+use crate::home::worktrees::pool_of;
+use crate::perform::performer::{StepWorktrees, WorktreeAccess, in_conflict, own_name};
+use crate::read::runs::RunSnapshot;
+use crate::settings::projects::described;
+use crate::undone::PerformError;
+
+/// How long an item waits for those before it to be merged, between two looks.
+const LOOK: Duration = Duration::from_secs(600);
+
+/// The worktrees of a run on this machine, for one performance of it.
+pub(super) struct LocalWorktrees<'a> {
+    pub(super) home: &'a Arc<Home>,
+    pub(super) seen: &'a RunSnapshot,
+    pub(super) wanted: &'a Perform,
+    pub(super) name: &'a str,
+}
+
+/// Where a performance works.
+pub(super) enum LentWorktree {
+    /// In the run's own worktree, or where the run was started.
+    Run(PathBuf),
+    /// In one of its own.
+    Own(OwnWorktree),
+    /// In a copy of the work, which stood so before.
+    Copy(OwnWorktree, CopyBaseline),
+    /// Where the run was started, and nothing may differ afterwards.
+    Watched(PathBuf, FolderListing),
+}
+
+/// The work as it was when an arbiter began to look at a copy of it.
+pub(super) struct CopyBaseline {
+    standing: (String, bool),
+    /// The commit to go back to if an arbiter that an earlier engine sent has changed it by now.
+    touched: Option<String>,
+}
+
+/// A worktree of a performance's own.
+pub(super) struct OwnWorktree {
+    pool: WorkspacePool,
+    name: WorkspaceName,
+    branch: String,
+    folder: PathBuf,
+}
+
+impl StepWorktrees for LocalWorktrees<'_> {
+    type Lent = LentWorktree;
+
+    fn open(&self, access: WorktreeAccess) -> Result<LentWorktree, PerformError> {
+        let folder = PathBuf::from(self.seen.folder());
+        match (access, self.has_worktree()) {
+            (WorktreeAccess::Shared, _) | (WorktreeAccess::Own, false) => Ok(LentWorktree::Run(folder)),
+            (WorktreeAccess::Own, true) => self.own().map(LentWorktree::Own),
+            (WorktreeAccess::Looks, true) => self.copy(),
+            (WorktreeAccess::Looks, false) => {
+                self.listed(&folder).map(|listing| LentWorktree::Watched(folder, listing))
+            }
+        }
+    }
+
+    fn folder<'a>(&self, lent: &'a LentWorktree) -> &'a Path {
+        match lent {
+            LentWorktree::Run(folder) | LentWorktree::Watched(folder, _) => folder,
+            LentWorktree::Own(own) | LentWorktree::Copy(own, _) => &own.folder,
+        }
+    }
+
+    fn merge(&self, lent: LentWorktree) -> Result<Option<String>, PerformError> {
+        match lent {
+            LentWorktree::Run(_) => self.save()?,
+            LentWorktree::Own(own) => self.bring_in(own)?,
+            LentWorktree::Copy(..) | LentWorktree::Watched(..) => {}
+        }
+        Ok(None)
+    }
+
+    fn discard(&self, lent: LentWorktree) -> Result<Option<String>, PerformError> {
+        match lent {
+            LentWorktree::Run(_) => self.save()?,
+            LentWorktree::Own(own) => self.give_back(own),
+            LentWorktree::Copy(own, before) => {
+                self.give_back(own);
+                self.must_be_as_before(before)?;
+            }
+            LentWorktree::Watched(folder, before) => self.must_be_listed(&folder, &before)?,
+        }
+        Ok(None)
+    }
+}
+
+impl LocalWorktrees<'_> {
+    /// Whether the run has a worktree of its own, and does not work in the folder it was started in.
+    fn has_worktree(&self) -> bool {
+        self.seen.state.given.workspace.starts_with('/')
+    }
+
+    fn pool(&self) -> Result<WorkspacePool, PerformError> {
+        pool_of(self.home, &self.seen.state.given)
+    }
+
+    fn message(&self) -> String {
+        format!("{}: {}", self.seen.plan.recipe.name, label(self.seen, self.wanted))
+    }
+
+    /// Commits what was done in the run's worktree, after an agent. In a task's worktree nothing is committed for its
+    /// agents: what belongs on the branch is for those to say who work there.
+    fn save(&self) -> Result<(), PerformError> {
+        if self.seen.state.given.origin.task.is_empty() { self.commit() } else { Ok(()) }
+    }
+
+    /// Commits what lies in the run's worktree, before others start from there. What cannot be committed stays there; what
+    /// only cannot be committed now is an error.
+    fn commit(&self) -> Result<(), PerformError> {
+        if !self.has_worktree() {
+            return Ok(());
+        }
+        let folder = Path::new(self.seen.folder());
+        let committed = self
+            .pool()
+            .and_then(|pool| pool.repository().commit_all(folder, &self.message()).map(drop).map_err(PerformError::by));
+        match committed {
+            Ok(()) | Err(PerformError::Failed(_)) => Ok(()),
+            Err(unavailable) => Err(unavailable),
+        }
+    }
+
+    /// A worktree that starts where the run's own is now.
+    fn own(&self) -> Result<OwnWorktree, PerformError> {
+        self.commit()?;
+        let pool = self.pool()?;
+        let head = pool.repository().head(Path::new(self.seen.folder())).map_err(PerformError::by)?;
+        let name = own_name(self.name);
+        let branch = own_branch(&name);
+        let name = WorkspaceName::new(&name).map_err(PerformError::by)?;
+        let binding = WorkspaceBinding { task: self.seen.id.clone(), branch: branch.clone() };
+        let lent = pool.acquire(&name, &binding, Some(&head)).map_err(PerformError::by)?;
+        Ok(OwnWorktree { pool, name, branch, folder: lent.folder })
+    }
+
+    /// Commits what was done there and brings it into the run's worktree, after all items before it. A conflict leaves
+    /// both as they are.
+    fn bring_in(&self, own: OwnWorktree) -> Result<(), PerformError> {
+        let repository = own.pool.repository();
+        let unmerged = |error: GitError| match error.is_passing() {
+            true => PerformError::by(error),
+            false => in_conflict(&own.branch, &error),
+        };
+        match repository.commit_all(&own.folder, &self.message()) {
+            Err(error @ GitError::Unresolved { .. }) => return Err(unmerged(error)),
+            done => done.map_err(PerformError::by)?,
+        };
+        if !self.wait_for_those_before() {
+            return Err(format!("the run has ended; its work is on `{}`", own.branch).into());
+        }
+        let folder = Path::new(self.seen.folder());
+        let told = repository.merge_into(folder, &own.branch, &self.message()).map_err(unmerged)?;
+        if let Some(told) = told {
+            self.home.log.line(&format!("{} of {}: {told}", label(self.seen, self.wanted), self.seen.id));
+        }
+        self.give_back(own);
+        Ok(())
+    }
+
+    /// Removes the worktree; what is at risk is kept.
+    fn give_back(&self, own: OwnWorktree) {
+        let _ = own.pool.destroy(&own.name, &self.seen.id);
+        let _ = own.pool.delete_branch(&own.branch, &self.seen.id);
+    }
+
+    /// Waits until every item before this one has ended; false if the run ended first.
+    fn wait_for_those_before(&self) -> bool {
+        let own = if let AttemptPart::Item(item) = self.wanted.part { item } else { 0 };
+        let have_ended = || {
+            let now = self.home.tasks.load_run(&self.seen.id).ok().flatten()?;
+            match (&now.state.end, now.state.has_open_before(self.wanted.step, own)) {
+                (Some(_), _) => Some(false),
+                (None, false) => Some(true),
+                (None, true) => None,
+            }
+        };
+        loop {
+            if let Some(goes_on) = self.home.tasks.wait(LOOK, have_ended) {
+                return goes_on;
+            }
+        }
+    }
+
+    fn standing(&self) -> Result<(String, bool), PerformError> {
+        self.pool()?.repository().standing(Path::new(self.seen.folder())).map_err(PerformError::by)
+    }
+
+    /// A copy of the work for an arbiter. That the work itself is as it was is looked at afterwards.
+    fn copy(&self) -> Result<LentWorktree, PerformError> {
+        // One that an earlier engine sent may have touched the work by now: the work was committed before it began.
+        let is_adopted =
+            !matches!(self.home.sessions.adopt(&SessionId::new(self.name)?), Err(SessionFailure::Unknown(_)));
+        let (found, is_dirty) = self.standing()?;
+        let copy = self.own()?;
+        let touched = Some(found).filter(|_| is_adopted && is_dirty);
+        Ok(LentWorktree::Copy(copy, CopyBaseline { standing: self.standing()?, touched }))
+    }
+
+    fn must_be_as_before(&self, before: CopyBaseline) -> Result<(), PerformError> {
+        if self.standing()? == before.standing && before.touched.is_none() {
+            return Ok(());
+        }
+        let branch = format!("sluice/arbiter-{}", own_name(self.name));
+        let work = before.touched.unwrap_or(before.standing.0);
+        let put_back = self.pool()?.repository().put_back(Path::new(self.seen.folder()), &work, &branch);
+        Err(PerformError::from(match put_back {
+            Ok(()) => format!(
+                "the arbiter changed the work, which it may not; the work was put back, and what it changed is on `{branch}`"
+            ),
+            Err(error) => {
+                format!(
+                    "the arbiter changed the work, which it may not, and it cannot be put back: {}",
+                    described(&error)
+                )
+            }
+        }))
+    }
+
+    /// Outside git there is no copy, but whether the folder is as it was is looked at afterwards.
+    fn listed(&self, folder: &Path) -> Result<FolderListing, PerformError> {
+        FolderListing::of(folder, self.home.places.home()).map_err(PerformError::at("cannot look at", folder))
+    }
+
+    fn must_be_listed(&self, folder: &Path, before: &FolderListing) -> Result<(), PerformError> {
+        let differs = before.differs(&self.listed(folder)?);
+        match differs.first() {
+            None => Ok(()),
+            Some(first) => Err(PerformError::from(format!(
+                "the arbiter changed the work, which it may not: {} ({} in all); outside git it cannot be put back",
+                first.display(),
+                differs.len()
+            ))),
+        }
+    }
+}

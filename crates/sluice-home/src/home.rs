@@ -1,0 +1,373 @@
+//! What everything here stands on: the places, settings, projects, sessions and tasks of one home.
+
+pub(crate) mod branches;
+mod checkouts;
+pub(crate) mod engine;
+pub(crate) mod errand;
+pub(crate) mod exits;
+pub(crate) mod judged;
+mod mirrors;
+pub(crate) mod registry;
+pub mod reservations;
+pub(crate) mod waits;
+pub(crate) mod work;
+pub(crate) mod workers;
+pub(crate) mod worktrees;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use sluice_api::Problem;
+use sluice_api::project::Project;
+use sluice_api::task::Task;
+use sluice_core::task::session::{SessionNumber, TaskSession};
+use sluice_core::task::state::TaskAttention;
+use sluice_core::task::{Evidence, TaskEvent, TaskInput};
+use sluice_engine::actor::{ActorInput, Remark};
+use sluice_engine::codec::task_event;
+use sluice_engine::host::{EngineHandle, RetentionTerm};
+use sluice_engine::reactor::ReactorMessage;
+use sluice_worker::merge::PUSHED_LATER;
+use sluice_worker::process::ProcessIdentity;
+use sluice_worker::session::SessionId;
+use sluice_worker::taskfile::FrontmatterForgery;
+use sluice_worker::workspace::{WorkspaceName, WorkspacePool};
+
+use crate::background::lane::Lane;
+use crate::background::later::HomeTimer;
+use crate::background::threads::ThreadPool;
+use crate::background::turns::KeyedTurns;
+use crate::home::branches::BranchClaims;
+use crate::home::checkouts::CheckoutSnapshots;
+use crate::home::mirrors::Mirrors;
+use crate::home::registry::Registry;
+use crate::home::reservations::Reservations;
+use crate::home::waits::EffectWaits;
+use crate::home::workers::Roster;
+use crate::home::worktrees::RunWorktrees;
+use crate::perform::PerformContext;
+use crate::read::files::{self, TaskFileContent};
+use crate::read::tasks::{ReadModel, TaskSnapshot, stream};
+use crate::read::view::{self, TaskExtras};
+use crate::settings::clock::WallClock;
+use crate::settings::projects::Projects;
+
+/// One home, as those see it who carry something out in it.
+pub struct Home {
+    /// Where the work is done.
+    pub bench: PerformContext,
+    /// The repositories.
+    pub projects: Projects,
+    /// What there is to see.
+    pub tasks: Arc<ReadModel>,
+    /// Which worktrees are free.
+    pub reservations: Reservations,
+    /// Which branches are spoken for.
+    pub(crate) branches: BranchClaims,
+    /// What tells the time.
+    pub clock: Arc<WallClock>,
+    /// The way to the engine.
+    pub(crate) engine: OnceLock<EngineHandle>,
+    /// The process that asked last, of each session that asked for something.
+    asking: Mutex<BTreeMap<SessionId, ProcessIdentity>>,
+    /// Main checkouts as they were when a session began.
+    pub(crate) checkouts: CheckoutSnapshots,
+    /// Merges of tasks that are under way, by task.
+    pub(crate) merges: KeyedTurns,
+    /// Sessions whose end is waited for.
+    watched: Mutex<BTreeSet<SessionId>>,
+    /// The worktrees of runs that are there.
+    pub(crate) worktrees: RunWorktrees,
+    /// Tasks whose agent went down with what was around it, and when.
+    uprooted: Mutex<BTreeMap<String, Instant>>,
+    /// The files of processes.
+    pub(crate) mirrors: Mirrors,
+    /// What is done at a later moment.
+    pub(crate) later: HomeTimer,
+    /// Those who do what may take its time.
+    pub(crate) threads: ThreadPool,
+    /// Where git works for the engine.
+    pub(crate) lane: Lane,
+    /// What is asked for again and again, of tasks.
+    pub(crate) waits: EffectWaits,
+    /// For how long what is over is kept, as the engine was started.
+    keep: Option<RetentionTerm>,
+    /// What is known beside tasks and runs.
+    pub(crate) registry: Registry,
+    /// Workers elsewhere.
+    pub roster: Roster,
+}
+
+/// The name of a session: its task, and its number there.
+pub fn session_id(task: &str, number: SessionNumber) -> Result<SessionId, String> {
+    SessionId::new(format!("{task}.{}", number.0))
+}
+
+/// The task of a session, and its number there.
+pub fn session_of(id: &SessionId) -> Option<(String, SessionNumber)> {
+    let (task, number) = id.as_str().split_once('.')?;
+    Some((task.to_owned(), SessionNumber(number.parse().ok()?)))
+}
+
+impl Deref for Home {
+    type Target = PerformContext;
+
+    fn deref(&self) -> &PerformContext {
+        &self.bench
+    }
+}
+
+impl Home {
+    /// A home that nothing has happened in yet.
+    pub(crate) fn new(
+        bench: PerformContext,
+        projects: Projects,
+        tasks: Arc<ReadModel>,
+        clock: Arc<WallClock>,
+        registry: Registry,
+        keep: Option<RetentionTerm>,
+    ) -> std::io::Result<Home> {
+        let later = HomeTimer::start(clock.clone(), bench.log.clone())?;
+        let threads = || ThreadPool::new(bench.log.clone(), later.clone());
+        Ok(Home {
+            threads: threads(),
+            lane: Lane::new(threads()),
+            waits: EffectWaits::default(),
+            bench,
+            projects,
+            tasks,
+            reservations: Reservations::default(),
+            branches: BranchClaims::default(),
+            clock,
+            engine: OnceLock::new(),
+            asking: Mutex::default(),
+            checkouts: CheckoutSnapshots::default(),
+            merges: KeyedTurns::default(),
+            watched: Mutex::default(),
+            worktrees: RunWorktrees::default(),
+            uprooted: Mutex::default(),
+            mirrors: Mirrors::default(),
+            later,
+            keep,
+            registry,
+            roster: Roster::default(),
+        })
+    }
+
+    /// For how long what is over is kept now; `None`: nothing is forgotten.
+    pub(crate) fn term(&self) -> Option<Duration> {
+        self.config().retention.keep().filter(|_| self.keep.is_some_and(|keep| keep.term().is_some()))
+    }
+
+    /// The project of a task and its worktrees.
+    pub fn pool_of(&self, seen: &TaskSnapshot) -> Result<(Project, WorkspacePool), Problem> {
+        let project = self.projects.get(&seen.state.about.project)?;
+        let pool = self.projects.pool(&project)?;
+        Ok((project, pool))
+    }
+
+    /// The way to the engine, from whoever knows it first: what was going on is carried out as soon as the engine runs.
+    pub(crate) fn reach(&self, reporter: &EngineHandle) {
+        // It is the same whoever says it.
+        let _ = self.engine.set(reporter.clone());
+    }
+
+    /// Tells the engine something that nobody waits for.
+    pub fn tell(&self, task: &str, said: ActorInput) {
+        if let Some(reporter) = self.engine.get() {
+            reporter.send(ReactorMessage::Say { token: None, stream: stream(task), said });
+        }
+    }
+
+    /// A session asks for something: it is not ended before this process of it has its answer.
+    pub fn asks(&self, session: SessionId, process: ProcessIdentity) {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner).insert(session, process);
+    }
+
+    /// The process of a session that asked last.
+    pub fn asker(&self, session: &SessionId) -> Option<ProcessIdentity> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
+    }
+
+    /// Reads TASK.md. What it says is kept if it is new, and a forged frontmatter is recorded: neither moves anything.
+    pub fn read_file(&self, seen: &TaskSnapshot) -> Result<TaskFileContent, Problem> {
+        let truth = files::truth(seen, self.tmux_session(seen).as_deref());
+        let read = files::read(&self.places, seen, &truth)?;
+        self.keep_body(seen, &read.body);
+        for forgery in self.really_forged(seen, &read.forged) {
+            let FrontmatterForgery { key, found, truth } = forgery;
+            self.tell(&seen.id, ActorInput::Remark(Remark::Forged { key, found, truth }));
+        }
+        Ok(read)
+    }
+
+    /// Keeps what was read, so that a section which is overwritten later can be brought back. The engine knows whether
+    /// it has it already.
+    pub fn keep_body(&self, seen: &TaskSnapshot, body: &[u8]) {
+        if !body.is_empty() {
+            self.tell(&seen.id, ActorInput::Remark(Remark::Read { body: body.to_vec() }));
+        }
+    }
+
+    /// Of what the frontmatter claims, that which it never said: an agent may write back what it once read.
+    fn really_forged(&self, seen: &TaskSnapshot, claims: &[FrontmatterForgery]) -> Vec<FrontmatterForgery> {
+        let matters = |claim: &&FrontmatterForgery| ["status", "review_round"].contains(&claim.key.as_str());
+        let claims: Vec<&FrontmatterForgery> = claims.iter().filter(matters).collect();
+        if claims.is_empty() {
+            return Vec::new();
+        }
+        // The file may have been written after the task was seen, and then says what is true now.
+        let now = self.tasks.load(&seen.id).ok().flatten().map_or(0, |now| now.state.review_round);
+        let rounds = 0..=seen.state.review_round.max(now);
+        let history = self.tasks.history(&seen.id, 0, usize::MAX >> 1).unwrap_or_default();
+        let events = history.iter().filter_map(|(_, event)| task_event::read(event.version, &event.data).ok());
+        let name = |state| seen.lifecycle.state_name(state).to_owned();
+        let statuses: BTreeSet<String> = events
+            .flat_map(|event| match event {
+                TaskEvent::Created(created) => vec![name(created.status)],
+                TaskEvent::Moved(moved) => vec![name(moved.from), name(moved.to)],
+                _ => Vec::new(),
+            })
+            .collect();
+        let is_old = |claim: &FrontmatterForgery| match claim.key.as_str() {
+            "status" => statuses.contains(&claim.found),
+            _ => claim.found.parse::<i64>().is_ok_and(|round| rounds.contains(&round)),
+        };
+        claims.into_iter().filter(|claim| !is_old(claim)).cloned().collect()
+    }
+
+    /// What a task's files say now.
+    pub fn evidence(&self, seen: &TaskSnapshot) -> Result<Evidence, Problem> {
+        let body = self.read_file(seen)?.text();
+        let is_written = files::is_written(&self.places, seen);
+        Ok(Evidence { body, is_written, work: crate::home::work::of(self, seen)? })
+    }
+
+    /// The name of a task's tmux session, if it has one.
+    pub fn tmux_session(&self, seen: &TaskSnapshot) -> Option<String> {
+        self.sessions.tmux()?;
+        let agents = [seen.state.main.agent(), seen.state.beside.agent()];
+        agents.iter().any(Option::is_some).then(|| tmux_name(seen))
+    }
+
+    /// Gives the tmux session of a task that has another branch now the name that it is shown with. It is known to us
+    /// by its key, so that one which keeps its old name is still found.
+    pub fn rename_session(&self, seen: &TaskSnapshot) {
+        if let Some(tmux) = self.sessions.tmux() {
+            let _ = tmux.rename_key(&seen.id, &tmux_name(seen));
+        }
+    }
+
+    /// A task as it is shown.
+    pub fn shown(&self, seen: &TaskSnapshot) -> Task {
+        let alive = [&seen.state.main, &seen.state.beside].into_iter().filter(|session| session.is_living());
+        let ids = alive.filter_map(|session| session_id(&seen.id, session.agent()?.id).ok());
+        let idle_seconds = ids.filter_map(|id| self.sessions.idle_seconds(&id).ok()).min();
+        let (tmux_session, is_gone, waits) = (self.tmux_session(seen), self.is_gone(seen), self.waits.of(&seen.id));
+        let mut shown = view::task(seen, TaskExtras { tmux_session, idle_seconds, is_gone, waits });
+        if let Some(TaskAttention::NotPushed(why)) = &seen.state.attention
+            && self.pool_of(seen).is_ok_and(|(_, pool)| pool.repository().is_pushed().unwrap_or(false))
+        {
+            // A person has pushed it since. What else the task has to say stands behind that.
+            let later = why.split_once(PUSHED_LATER).map(|(_, later)| later.trim_start_matches("; "));
+            shown.attention = later.filter(|later| !later.is_empty()).map(str::to_owned);
+        }
+        shown
+    }
+
+    /// Whether none of the sessions that a task takes for living is there: after a start of the machine the task hears
+    /// of that a moment later.
+    pub(crate) fn is_gone(&self, seen: &TaskSnapshot) -> bool {
+        let sessions = [&seen.state.main, &seen.state.beside];
+        let is_there = |session: &TaskSession| match session {
+            TaskSession::Alive(agent) => session_id(&seen.id, agent.id).is_ok_and(|id| self.sessions.is_living(&id)),
+            TaskSession::Starting(_) | TaskSession::Ending(_) => true,
+            TaskSession::Absent | TaskSession::Dead(..) => false,
+        };
+        sessions.iter().any(|session| session.is_living()) && !sessions.into_iter().any(is_there)
+    }
+
+    /// Notes what the main checkout looks like before an agent begins.
+    pub(crate) fn remember_checkout(&self, session: &SessionId, seen: &TaskSnapshot) {
+        if let Ok((_, pool)) = self.pool_of(seen) {
+            self.checkouts.remember(session, pool.repository());
+        }
+    }
+
+    /// Compares the main checkout with what it looked like when the agent began. A difference is recorded, and nothing
+    /// else: it may have been a person.
+    pub(crate) fn look_for_leaks(&self, session: &SessionId, seen: &TaskSnapshot) {
+        if let Ok((_, pool)) = self.pool_of(seen) {
+            for what in self.checkouts.differences(session, pool.repository()) {
+                self.tell(&seen.id, ActorInput::Remark(Remark::Leak { what, session: session.to_string() }));
+            }
+        }
+    }
+
+    /// A session that the task takes for living is looked at; when it is over, the task hears of it. Asked for again
+    /// and again it does no harm.
+    pub(crate) fn watch(self: &Arc<Self>, task: &str, number: SessionNumber) {
+        let Ok(id) = session_id(task, number) else { return };
+        if !self.takes(&id) {
+            return;
+        }
+        let (home, owner) = (self.clone(), task.to_owned());
+        let watched = self.sessions.watch(&id, move |id, gone| {
+            home.leaves(&id);
+            // One that cannot be ended is looked at again by the next comparison.
+            if let Ok(gone) = gone {
+                crate::home::exits::over(&home, &owner, number, &id, &gone);
+            }
+        });
+        if let Err(failure) = watched {
+            self.leaves(&id);
+            if let sluice_worker::session::SessionFailure::Unknown(_) = failure {
+                crate::home::exits::elsewhere(self, task, number);
+            }
+        }
+    }
+
+    /// What was around a task's agent went away.
+    pub(crate) fn uproot(&self, task: &str) {
+        self.uprooted.lock().unwrap_or_else(PoisonError::into_inner).insert(task.to_owned(), Instant::now());
+    }
+
+    /// When that was, once.
+    pub(crate) fn take_uprooted(&self, task: &str) -> Option<Instant> {
+        self.uprooted.lock().unwrap_or_else(PoisonError::into_inner).remove(task)
+    }
+
+    /// Takes it upon oneself to look at a session, until [`Ground::leaves`] it; not if somebody else does.
+    pub(crate) fn takes(&self, id: &SessionId) -> bool {
+        self.watched().insert(id.clone())
+    }
+
+    /// Nobody looks at it any more.
+    pub(crate) fn leaves(&self, id: &SessionId) {
+        self.watched().remove(id);
+    }
+
+    fn watched(&self) -> MutexGuard<'_, BTreeSet<SessionId>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says something to the task machine that nobody waits for.
+    pub(crate) fn input(&self, task: &str, input: TaskInput) {
+        self.tell(task, ActorInput::Task(input));
+    }
+}
+
+/// The name of a worktree in its pool, from its path.
+pub fn pool_name(path: &str) -> Option<WorkspaceName> {
+    WorkspaceName::new(Path::new(path).file_name()?.to_str()?).ok()
+}
+
+/// What people see as the name of a task's tmux session.
+pub fn tmux_name(seen: &TaskSnapshot) -> String {
+    let name = format!("{}/{}", seen.state.about.project, seen.state.about.branch);
+    // tmux would write these in another way, and then the record would name a session that is not there.
+    name.replace(|c: char| matches!(c, '.' | ':' | '\\' | '$') || c.is_control(), "_")
+}

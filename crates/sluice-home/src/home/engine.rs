@@ -1,0 +1,117 @@
+//! The way to the engine: something is said to a task or a run, and the answer is durable when it comes.
+
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_core::machine::{ASKED, Refusal, RefusalCode};
+use sluice_core::run::RunInput;
+use sluice_core::task::input::WorkspaceReservation;
+use sluice_core::task::{TaskAsker, TaskInput};
+use sluice_engine::actor::ActorInput;
+use sluice_engine::host::{EngineHandle, PendingAnswer};
+use sluice_engine::reactor::{EventRange, ReactorAnswer, ReactorMessage};
+
+use super::Home;
+use crate::read::runs;
+use crate::read::tasks::{TaskSnapshot, stream};
+
+/// How long the engine may take to answer before what was asked is given up.
+const GIVE_UP: Duration = Duration::from_secs(30);
+/// How long it may take before it is asked whether something is in the store's way.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Says something to a task and waits until it is durable.
+pub(crate) fn ask(home: &Home, task: &str, input: TaskInput) -> Result<EventRange, Problem> {
+    let Some(reporter) = home.engine.get() else { return Err(Problem::unavailable("the engine is starting")) };
+    let said = ActorInput::Task(home.clean().task_input(input));
+    let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(task), said });
+    wait(reporter, &answer, task)
+}
+
+/// Waits for the engine's answer, but not long where it is known why there is none. What is given up is taken back, so that
+/// it is not done later all the same; where that is too late, whoever asked hears that it will be done.
+pub(crate) fn wait(reporter: &EngineHandle, asked: &PendingAnswer, id: &str) -> Result<EventRange, Problem> {
+    let began = Instant::now();
+    loop {
+        match asked.recv_timeout(PATIENCE) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(answer) => return answered(Some(answer), id),
+            Err(RecvTimeoutError::Disconnected) => {
+                // The engine has ended, or ends. What it ended of is known by now.
+                let none = answered(None, id);
+                return reporter.hindrance().map_or(none, |why| Err(Problem::unavailable(why)));
+            }
+        }
+        let hindrance = reporter.hindrance();
+        if hindrance.is_none() && began.elapsed() < GIVE_UP {
+            continue;
+        }
+        let why = hindrance.unwrap_or_else(|| "the engine has no answer from its store yet".into());
+        if reporter.withdraw(asked) {
+            return Err(Problem::unavailable(why).hint("nothing was done; ask again when that has passed"));
+        }
+        // It may have been answered a moment ago.
+        return match asked.try_recv() {
+            Ok(answer) => answered(Some(answer), id),
+            Err(_) => Err(Problem::accepted(id, &why)),
+        };
+    }
+}
+
+/// What an answer of the engine means to whoever asked.
+fn answered(answer: Option<ReactorAnswer>, id: &str) -> Result<EventRange, Problem> {
+    match answer {
+        Some(ReactorAnswer::Done(recorded)) => Ok(recorded),
+        Some(ReactorAnswer::Refused(refusal)) => {
+            let problem = refused(&refusal);
+            let hint = problem.hint.map(|hint| hint.replace(ASKED, id));
+            Err(Problem { hint, ..problem })
+        }
+        Some(ReactorAnswer::NotFound) => Err(Problem::not_found(format!("there is no `{id}`"))),
+        Some(ReactorAnswer::Conflict) => {
+            let message = format!("{id} was changed by somebody else at the same time");
+            Err(Problem::new(ProblemStatus::Conflict, "conflict", message).hint("look at it, and ask again"))
+        }
+        Some(ReactorAnswer::Fault(why)) => Err(Problem::fault(format!("{id} has stopped: {why}"))
+            .hint("what is stored of it stays as it is; `sluice doctor` tells more")),
+        None => Err(Problem::unavailable("the engine does not answer").hint("see `sluice doctor`")),
+    }
+}
+
+pub(crate) fn refused(refusal: &Refusal) -> Problem {
+    let status = match refusal.code {
+        RefusalCode::NotYours => ProblemStatus::Forbidden,
+        RefusalCode::LeaseLost => ProblemStatus::Conflict,
+        _ => ProblemStatus::Refused,
+    };
+    Problem { hint: refusal.hint.clone(), ..Problem::new(status, refusal.code.as_str(), refusal.message.clone()) }
+}
+
+/// Begins a task that waits, if there is a worktree for it.
+pub(crate) fn begin(home: &Home, seen: &TaskSnapshot, by: TaskAsker) -> Result<EventRange, Problem> {
+    let evidence = home.evidence(seen)?;
+    let room = room(home, seen)?;
+    let asked = ask(home, &seen.id, TaskInput::Spawn { by, evidence, room: room.clone() });
+    home.tasks.refresh(&stream(&seen.id));
+    home.reservations.answered(&seen.id, &room, &asked);
+    asked
+}
+
+/// A worktree for a task that may need one.
+pub(crate) fn room(home: &Home, seen: &TaskSnapshot) -> Result<WorkspaceReservation, Problem> {
+    if crate::read::tasks::had(&seen.state.workspace).is_some() {
+        return Ok(WorkspaceReservation::Unasked);
+    }
+    let (project, pool) = home.pool_of(seen)?;
+    home.branches.look(home);
+    Ok(home.reservations.reserve(home, &pool, project.pool_size, &seen.id))
+}
+
+/// Says something to a run and waits until it is durable. No secret in it is stored.
+pub(crate) fn say(home: &Home, run: &str, input: RunInput) -> Result<EventRange, Problem> {
+    let Some(reporter) = home.engine.get() else { return Err(Problem::unavailable("the engine is starting")) };
+    let said = ActorInput::Run(home.clean().input(input));
+    let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream: runs::stream(run), said });
+    wait(reporter, &answer, run)
+}

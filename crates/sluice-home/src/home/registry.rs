@@ -1,0 +1,251 @@
+//! What the home knows beside tasks and runs, and must not lose: colonies, who works for them, who was turned away.
+//!
+//! It is one ledger of the engine's, held in memory as well. Only this writes into it, and nothing is believed before it
+//! is stored. When it has become long a new one takes its place, and the old one is forgotten like ended work.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+
+use serde_json::Value;
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_engine::actor::ActorInput;
+use sluice_engine::host::{EngineClock, PendingAnswer};
+use sluice_engine::ledger::{Fact, KeyedFacts};
+use sluice_engine::reactor::{ReactorMessage, ReactorToken};
+use sluice_engine::record::RecordActor;
+use sluice_store::{Event, StreamId};
+
+use crate::home::Home;
+use crate::home::engine::wait;
+use crate::read::tasks::{ReadModel, unread};
+use crate::settings::clock::new_id;
+
+/// The name of the ledger, and of the first of its streams; the next are `house.1`, `house.2`.
+const NAME: &str = "house";
+/// After so many facts a new one takes its place.
+pub(crate) const MOST_FACTS: u64 = 10_000;
+/// So many are looked for.
+const MOST_LEDGERS: usize = 1000;
+/// The kind of stream that holds one fact.
+const FACT: &str = "fact";
+/// The version of what is stored of that.
+const VERSION: u16 = 1;
+
+/// What stands in force, by key.
+pub(crate) struct Registry {
+    entries: Mutex<BTreeMap<String, Value>>,
+    /// Whether the ledger has been begun. Held while it is.
+    begun: Mutex<bool>,
+    /// Which of the ledgers is in force. Held by those who write, and by whoever puts a new one in its place.
+    number: RwLock<u64>,
+}
+
+/// The stream of a ledger.
+pub(crate) fn ledger(number: u64) -> StreamId {
+    if number == 0 { StreamId::new(NAME) } else { StreamId::new(format!("{NAME}.{number}")) }
+}
+
+/// The number of the ledger in a stream.
+fn number_of(stream: &StreamId) -> Option<u64> {
+    match stream.as_str().strip_prefix(NAME)? {
+        "" => Some(0),
+        rest => rest.strip_prefix('.')?.parse().ok(),
+    }
+}
+
+/// Something that happened, and what it changes.
+pub(crate) struct RegistryChange<'a> {
+    /// What kind of event it is.
+    pub(crate) kind: &'a str,
+    /// Who caused it.
+    pub(crate) actor: &'a str,
+    /// What it says.
+    pub(crate) data: Value,
+    /// Entries to write or to remove.
+    pub(crate) entries: Vec<(String, Option<Value>)>,
+}
+
+impl Registry {
+    /// Reads what is in force.
+    pub(crate) fn read(tasks: &ReadModel) -> Result<Registry, Problem> {
+        let named = tasks.loader().reader().named(NAME, MOST_LEDGERS).map_err(unread)?;
+        let number = named.iter().filter_map(number_of).max().unwrap_or(0);
+        let found = tasks.loader().ledger(&ledger(number)).map_err(unread)?;
+        let begun = Mutex::new(found.is_some());
+        let entries = found.iter().flat_map(KeyedFacts::entries);
+        let entries = entries.filter_map(|(key, value)| Some((key.to_owned(), serde_json::from_slice(value).ok()?)));
+        Ok(Registry { entries: Mutex::new(entries.collect()), begun, number: RwLock::new(number) })
+    }
+
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<String, Value>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What stands under a key.
+    pub(crate) fn get(&self, key: &str) -> Option<Value> {
+        self.entries().get(key).cloned()
+    }
+
+    /// What stands under keys that begin like this, by the rest of the key.
+    pub(crate) fn of(&self, begins: &str) -> Vec<(String, Value)> {
+        let entries = self.entries();
+        let from = entries.range(begins.to_owned()..);
+        let own = from.map_while(|(key, value)| Some((key.strip_prefix(begins)?.to_owned(), value.clone())));
+        own.collect()
+    }
+
+    /// Writes down what happened. It is in force when this returns.
+    pub(crate) fn record(&self, home: &Home, happened: RegistryChange<'_>) -> Result<(), Problem> {
+        let RegistryChange { kind, actor, data, entries } = happened;
+        let Some(reporter) = home.engine.get() else { return Err(Problem::unavailable("the engine is starting")) };
+        let bytes = |value: &Value| value.to_string().into_bytes();
+        let fact = Fact {
+            kind: kind.to_owned(),
+            actor: actor.to_owned(),
+            data: bytes(&data),
+            entries: entries.iter().map(|(key, value)| (key.clone(), value.as_ref().map(bytes))).collect(),
+        };
+        let number = self.number.read().unwrap_or_else(PoisonError::into_inner);
+        let stream = ledger(*number);
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let stored = if *begun {
+            drop(begun);
+            let said = ActorInput::Fact(fact);
+            let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream, said });
+            wait(reporter, &answer, NAME)
+        } else {
+            let (actor, change) = KeyedFacts::create(NAME, fact, home.clock.now());
+            let actor = Box::new(actor);
+            let create =
+                |token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
+            let stored = wait(reporter, &reporter.ask(create), NAME);
+            *begun = is_coming(&stored);
+            stored
+        };
+        if !is_coming(&stored) {
+            return stored.map(drop);
+        }
+        let mut known = self.entries();
+        for (key, value) in entries {
+            match value {
+                Some(value) => drop(known.insert(key, value)),
+                None => drop(known.remove(&key)),
+            }
+        }
+        stored.map(drop)
+    }
+
+    /// Puts a new ledger in the place of one that has become long, and closes those that are not in force.
+    pub(crate) fn tidy(&self, home: &Home) -> Result<(), Problem> {
+        let mut number = self.number.write().unwrap_or_else(PoisonError::into_inner);
+        let now = home.tasks.loader().reader().summary(&ledger(*number)).map_err(unread)?;
+        if now.is_some_and(|now| now.version >= MOST_FACTS) {
+            self.turn_over(home, *number + 1)?;
+            *number += 1;
+        }
+        let named = home.tasks.loader().reader().named(NAME, MOST_LEDGERS).map_err(unread)?;
+        for old in named.iter().filter(|stream| number_of(stream).is_some_and(|it| it < *number)) {
+            let open = home.tasks.loader().reader().summary(old).map_err(unread)?.is_some_and(|it| it.card.open);
+            if let (true, Some(reporter)) = (open, home.engine.get()) {
+                let said = ActorInput::Fact(happened(KeyedFacts::CLOSED, Vec::new()));
+                reporter.send(ReactorMessage::Say { token: None, stream: old.clone(), said });
+            }
+        }
+        Ok(())
+    }
+
+    fn turn_over(&self, home: &Home, number: u64) -> Result<(), Problem> {
+        let Some(reporter) = home.engine.get() else { return Ok(()) };
+        let stored = |(key, value): (&String, &Value)| (key.clone(), Some(value.to_string().into_bytes()));
+        let entries = self.entries().iter().map(stored).collect();
+        let fact = happened("house.turned_over", entries);
+        let (actor, change) = KeyedFacts::create(NAME, fact, home.clock.now());
+        let (actor, stream) = (Box::new(actor), ledger(number));
+        let create = |token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
+        let stored = wait(reporter, &reporter.ask(create), NAME);
+        // One that is on its way is in force: what is recorded from now on comes behind it.
+        if is_coming(&stored) { Ok(()) } else { stored.map(drop) }
+    }
+}
+
+/// A fact about the ledger itself.
+fn happened(kind: &str, entries: Vec<(String, Option<Vec<u8>>)>) -> Fact {
+    Fact { kind: kind.into(), actor: "engine".into(), data: b"{}".to_vec(), entries }
+}
+
+/// Whether something is stored, or on its way there and not to be taken back.
+fn is_coming<T>(stored: &Result<T, Problem>) -> bool {
+    stored.as_ref().err().is_none_or(|problem| problem.status == ProblemStatus::Accepted)
+}
+
+/// What is on its way is called by its own name.
+pub(crate) fn called(problem: Problem, id: &str) -> Problem {
+    if problem.status == ProblemStatus::Accepted {
+        return Problem::accepted(id, "the store does not answer");
+    }
+    problem
+}
+
+/// Writes down that something happened, which changes nothing and belongs to nobody. It is forgotten like ended work.
+/// Whoever wants to know when it is durable waits for the answer.
+pub(crate) fn note(home: &Home, kind: &str, actor: &str, correlation: &str, data: &Value) -> Option<PendingAnswer> {
+    note_as(home, &new_id().ok()?, kind, actor, correlation, data)
+}
+
+/// The same, under an id: a caller that asks again after a crash has it written down once.
+pub(crate) fn note_as(
+    home: &Home,
+    id: &str,
+    kind: &str,
+    actor: &str,
+    correlation: &str,
+    data: &Value,
+) -> Option<PendingAnswer> {
+    let reporter = home.engine.get()?;
+    let said = fact(home, kind, actor, correlation, data);
+    Some(reporter.ask(|token| create(id, token, said)))
+}
+
+/// Writes down what is true of something now, in place of what was before. Nobody waits for it.
+pub(crate) fn replace(home: &Home, id: &str, kind: &str, actor: &str, correlation: &str, data: &Value) {
+    let Some(reporter) = home.engine.get() else { return };
+    let said = fact(home, kind, actor, correlation, data);
+    reporter.forget(vec![stream_of(id)]);
+    drop(reporter.ask(|token| create(id, token, said)));
+}
+
+/// Forgets what was written down of something.
+pub(crate) fn forget(home: &Home, id: &str) {
+    home.engine.get().into_iter().for_each(|reporter| reporter.forget(vec![stream_of(id)]));
+}
+
+fn stream_of(id: &str) -> StreamId {
+    StreamId::new(format!("{FACT}/{id}"))
+}
+
+/// Waits until everything that was decided before has been stored and handed out.
+pub(crate) fn settle(home: &Home) -> Result<(), Problem> {
+    let Some(reporter) = home.engine.get() else { return Err(Problem::unavailable("the engine is starting")) };
+    let Some(answer) = note(home, "scheduler.ticked", "person", "", &Value::Object(serde_json::Map::new())) else {
+        return Err(Problem::fault("the system gives no random numbers"));
+    };
+    wait(reporter, &answer, FACT).map(drop)
+}
+
+fn create(id: &str, token: ReactorToken, event: Event) -> ReactorMessage {
+    let (actor, change) = RecordActor::create(FACT, event);
+    let stream = stream_of(id);
+    ReactorMessage::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs: Vec::new() }
+}
+
+fn fact(home: &Home, kind: &str, actor: &str, correlation: &str, data: &Value) -> Event {
+    Event {
+        kind: kind.to_owned(),
+        version: VERSION,
+        time: home.clock.now().0,
+        actor: actor.to_owned(),
+        correlation: correlation.to_owned(),
+        caused_by: None,
+        data: data.to_string().into_bytes(),
+    }
+}

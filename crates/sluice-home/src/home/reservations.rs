@@ -1,0 +1,206 @@
+//! Which worktrees are free. A task that is about to begin reserves one first, so that no two get the same.
+//!
+//! What open tasks have is read from the tasks; only what has been promised and not been taken up yet is kept here. A
+//! worktree in which an agent lives is not free, whatever the tasks say: the store may be older than the agent. Nor is one
+//! that was lent to a task which cannot be read: it may be open.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_core::task::input::WorkspaceReservation;
+use sluice_core::task::state::WorktreePath;
+use sluice_worker::session::SessionId;
+use sluice_worker::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
+
+use crate::home::judged;
+use crate::home::{Home, session_of};
+use crate::read::tasks::had;
+
+/// For whom a worktree is promised.
+#[derive(Debug, PartialEq, Eq)]
+enum ReservationOwner {
+    /// For this task.
+    Task(String),
+    /// For nobody: it is being removed.
+    Removal,
+}
+
+/// For whom a worktree is promised, and to how many who ask for it.
+#[derive(Debug)]
+struct Reservation {
+    whose: ReservationOwner,
+    askers: usize,
+    /// Whoever asked first is still looking whether it can be had.
+    is_doubtful: bool,
+    /// What takes it up is on its way to the store, and nobody waits for it any more.
+    is_queued: bool,
+}
+
+impl Reservation {
+    fn is_for(&self, task: &str) -> bool {
+        match &self.whose {
+            ReservationOwner::Task(name) => name == task,
+            ReservationOwner::Removal => false,
+        }
+    }
+}
+
+/// Promises, by worktree. No git is waited for with them locked: every task of every project needs them.
+#[derive(Debug, Default)]
+pub struct Reservations {
+    promised: Mutex<BTreeMap<String, Reservation>>,
+    /// A doubt is over.
+    decided: Condvar,
+}
+
+/// A worktree that nobody else is promised until this is dropped.
+#[derive(Debug)]
+pub(crate) struct ReservationHold<'a> {
+    all: &'a Reservations,
+    name: String,
+}
+
+impl ReservationHold<'_> {
+    /// It can be had: from now on it is promised.
+    fn promise(self) -> WorkspaceReservation {
+        let name = self.name.clone();
+        self.all.promised().get_mut(&name).into_iter().for_each(|promise| promise.is_doubtful = false);
+        WorkspaceReservation::Reserved(WorktreePath(name))
+    }
+}
+
+impl Drop for ReservationHold<'_> {
+    fn drop(&mut self) {
+        let mut promised = self.all.promised();
+        if promised.get(&self.name).is_some_and(|promise| promise.is_doubtful) {
+            promised.remove(&self.name);
+        }
+        self.all.decided.notify_all();
+    }
+}
+
+impl Reservations {
+    fn promised(&self) -> MutexGuard<'_, BTreeMap<String, Reservation>> {
+        self.promised.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Promises a free worktree of this pool to a task: its own, if it has left one, else the first.
+    pub fn reserve(&self, home: &Home, pool: &WorkspacePool, size: usize, task: &str) -> WorkspaceReservation {
+        let mut numbers: Vec<WorkspaceName> =
+            (1..=u32::try_from(size).unwrap_or(u32::MAX)).map(WorkspaceName::numbered).collect();
+        numbers.sort_by_cached_key(|number| !is_lent_to(pool, number, task));
+        for number in numbers {
+            let promised = self.promised();
+            let is_doubtful =
+                |promised: &mut BTreeMap<_, Reservation>| promised.values().any(|it| it.is_doubtful && it.is_for(task));
+            let mut promised = self.decided.wait_while(promised, is_doubtful).unwrap_or_else(PoisonError::into_inner);
+            if let Some((name, promise)) = promised.iter_mut().find(|(_, promise)| promise.is_for(task)) {
+                promise.askers += 1;
+                return WorkspaceReservation::Reserved(WorktreePath(name.clone()));
+            }
+            let held = self.hold(home, &mut promised, &pool.folder(&number), ReservationOwner::Task(task.to_owned()));
+            drop(promised);
+            if let Some(held) = held
+                && is_given_back(home, pool, &number, task)
+            {
+                return held.promise();
+            }
+        }
+        WorkspaceReservation::Full
+    }
+
+    /// Keeps a worktree from everybody so that it can be removed, if nobody has it, is about to have it, or lives in it.
+    pub(crate) fn removal(
+        &self,
+        home: &Home,
+        pool: &WorkspacePool,
+        number: &WorkspaceName,
+    ) -> Option<ReservationHold<'_>> {
+        let held = self.hold(home, &mut self.promised(), &pool.folder(number), ReservationOwner::Removal)?;
+        let is_nobodys = match pool.lent_to(number) {
+            Ok(binding) => binding.is_none_or(|binding| is_over(home, &binding.task)),
+            Err(_) => false,
+        };
+        is_nobodys.then_some(held)
+    }
+
+    /// Keeps a worktree from everybody else, if no open task has it, nobody is promised it, and no other agent lives in it.
+    fn hold(
+        &self,
+        home: &Home,
+        promised: &mut BTreeMap<String, Reservation>,
+        folder: &Path,
+        whose: ReservationOwner,
+    ) -> Option<ReservationHold<'_>> {
+        let open = home.tasks.open();
+        // What was on its way is there, or its task is over: then the worktree is the task's own, or free.
+        let waits = |promise: &Reservation| {
+            open.iter().any(|seen| promise.is_for(&seen.id) && had(&seen.state.workspace).is_none())
+        };
+        promised.retain(|_, promise| promise.askers > 0 || waits(promise));
+        let name = folder.display().to_string();
+        let is_had = open.iter().any(|seen| had(&seen.state.workspace) == Some(&name));
+        if is_had || promised.contains_key(&name) || has_other_agents(&home.sessions.at_work(), folder, &whose) {
+            return None;
+        }
+        promised.insert(name.clone(), Reservation { whose, askers: 1, is_doubtful: true, is_queued: false });
+        Some(ReservationHold { all: self, name })
+    }
+
+    /// Somebody who asked for a task's worktree has taken it up, or never will.
+    pub fn settle(&self, task: &str) {
+        self.promised().retain(|_, promise| {
+            let is_its = promise.is_for(task);
+            promise.askers = promise.askers.saturating_sub(usize::from(is_its));
+            !is_its || promise.askers > 0 || promise.is_queued
+        });
+    }
+
+    /// The same, after what was asked for with it was answered. What is still on its way keeps its worktree.
+    pub(crate) fn answered<T>(&self, task: &str, room: &WorkspaceReservation, answer: &Result<T, Problem>) {
+        if !matches!(room, WorkspaceReservation::Reserved(_)) {
+            return; // it was promised nothing
+        }
+        if answer.as_ref().is_err_and(|problem| problem.status == ProblemStatus::Accepted) {
+            self.promised().values_mut().filter(|it| it.is_for(task)).for_each(|it| it.is_queued = true);
+        }
+        self.settle(task);
+    }
+}
+
+/// Whether a worktree is still lent to this task.
+fn is_lent_to(pool: &WorkspacePool, number: &WorkspaceName, task: &str) -> bool {
+    pool.lent_to(number).is_ok_and(|binding| binding.is_some_and(|binding| binding.task == task))
+}
+
+/// Whether an agent lives in a folder that is not this task's.
+fn has_other_agents(living: &[(SessionId, PathBuf)], folder: &Path, whose: &ReservationOwner) -> bool {
+    let is_others = |id: &SessionId| session_of(id).is_none_or(|(owner, _)| *whose != ReservationOwner::Task(owner));
+    living.iter().any(|(id, works_in)| works_in.starts_with(folder) && is_others(id))
+}
+
+/// Whether nobody has a worktree that no open task has. A task that ended while its worktree could not be given back
+/// still has it: then that is done now, and what is at risk is kept.
+fn is_given_back(home: &Home, pool: &WorkspacePool, number: &WorkspaceName, task: &str) -> bool {
+    match pool.lent_to(number) {
+        Ok(None) => true,
+        Ok(Some(binding)) if binding.task == task => true,
+        Ok(Some(WorkspaceBinding { task, .. })) => {
+            is_over(home, &task) && is_kept(home, &task) && pool.release(number, &task).is_ok()
+        }
+        // What is wrong with it is said when it is lent.
+        Err(_) => true,
+    }
+}
+
+/// Whether nothing of a task that was judged is lost with its worktree.
+fn is_kept(home: &Home, task: &str) -> bool {
+    home.tasks.load(task).and_then(|seen| seen.map_or(Ok(()), |seen| judged::keep(home, &seen))).is_ok()
+}
+
+/// Whether a task to which a worktree was lent is known not to be open. One that cannot be read may be.
+pub(crate) fn is_over(home: &Home, task: &str) -> bool {
+    home.tasks.load(task).is_ok_and(|seen| seen.is_none_or(|seen| !seen.card.open))
+}

@@ -1,0 +1,186 @@
+//! Carrying out a step where its run works: the one policy for steps here and at a worker. What differs is where the
+//! worktrees come from, and that stands behind [`Worktrees`].
+
+use std::path::Path;
+
+use sluice_core::lifecycle::AgentPermissions;
+use sluice_core::run::{AttemptPart, CONFLICT, StepOutcome};
+use sluice_worker::git::GitError;
+
+use crate::perform::PerformResult;
+use crate::settings::projects::described;
+use crate::undone::{PerformError, PerformFailure};
+
+/// How a step uses the work of its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorktreeAccess {
+    /// It goes on with the work, in the run's own worktree.
+    Shared,
+    /// It writes while others may write: in a worktree of its own, whose work is brought in afterwards.
+    Own,
+    /// It judges the work, and sees a copy.
+    Looks,
+}
+
+impl WorktreeAccess {
+    /// How an agent uses it. Only one that may write disturbs others.
+    pub(crate) fn of_agent(part: AttemptPart, wants_own: bool, permissions: AgentPermissions) -> WorktreeAccess {
+        let is_beside_others = wants_own || matches!(part, AttemptPart::Item(_));
+        match part {
+            AttemptPart::Arbiter(_) => WorktreeAccess::Looks,
+            AttemptPart::Whole | AttemptPart::Item(_) | AttemptPart::Turn(_) => {
+                match is_beside_others && permissions == AgentPermissions::Full {
+                    true => WorktreeAccess::Own,
+                    false => WorktreeAccess::Shared,
+                }
+            }
+        }
+    }
+}
+
+/// Where the steps of a run work.
+pub(crate) trait StepWorktrees {
+    /// A worktree while a step works there.
+    type Lent;
+
+    /// The worktree for a step. Asked for again after a crash it is found.
+    fn open(&self, access: WorktreeAccess) -> Result<Self::Lent, PerformError>;
+
+    /// Its folder.
+    fn folder<'a>(&self, lent: &'a Self::Lent) -> &'a Path;
+
+    /// Brings what was done there into the work of the run. The commit at which that stands then, where it is known. What
+    /// cannot be merged stays on a branch of its own, which the error names.
+    fn merge(&self, lent: Self::Lent) -> Result<Option<String>, PerformError>;
+
+    /// Gives a worktree back whose step has failed, or only looked. What would be lost is kept. The commit at which the
+    /// work stands that was done there, where there is one; an error if one that only looked has changed the work.
+    fn discard(&self, lent: Self::Lent) -> Result<Option<String>, PerformError>;
+}
+
+/// Carries a step out in a worktree: `act` does what is to be done, in this folder.
+pub(crate) fn perform<W: StepWorktrees>(
+    trees: &W,
+    access: WorktreeAccess,
+    act: impl FnOnce(&Path) -> PerformResult,
+) -> PerformResult {
+    let lent = trees.open(access)?;
+    match (act(trees.folder(&lent)), access) {
+        // It is asked for again, and then finds this worktree.
+        (Err(PerformError::Unavailable(why)), _) => Err(PerformError::Unavailable(why)),
+        (done, WorktreeAccess::Looks) => trees.discard(lent).and(done),
+        (Ok(outcome), WorktreeAccess::Shared | WorktreeAccess::Own) => match trees.merge(lent) {
+            Ok(commit) => Ok(StepOutcome { commit, ..outcome }),
+            Err(PerformError::Failed(failed)) => Err(PerformFailure { outcome: Box::new(outcome), ..failed }.into()),
+            Err(unavailable) => Err(unavailable),
+        },
+        (Err(PerformError::Failed(failed)), WorktreeAccess::Shared | WorktreeAccess::Own) => {
+            let commit = trees.discard(lent)?;
+            Err(PerformFailure { outcome: Box::new(StepOutcome { commit, ..*failed.outcome }), ..failed }.into())
+        }
+    }
+}
+
+/// The work of a step is on its own branch, and cannot be brought together with that of others. A person is asked.
+pub(crate) fn in_conflict(branch: &str, why: &GitError) -> PerformError {
+    format!("{CONFLICT}its work is on `{branch}` and cannot be merged: {}", described(why)).into()
+}
+
+/// The name of the worktree and of the branch that a step has to itself.
+pub(crate) fn own_name(performance: &str) -> String {
+    performance.replace('.', "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::undone::UnavailableReason;
+
+    /// Worktrees that write down what is asked of them.
+    #[derive(Default)]
+    struct RecordingWorktrees {
+        said: RefCell<Vec<String>>,
+        conflicts: bool,
+        was_changed: bool,
+    }
+
+    impl StepWorktrees for RecordingWorktrees {
+        type Lent = PathBuf;
+
+        fn open(&self, access: WorktreeAccess) -> Result<PathBuf, PerformError> {
+            self.said.borrow_mut().push(format!("open {access:?}"));
+            Ok(PathBuf::from("/there"))
+        }
+
+        fn folder<'a>(&self, lent: &'a PathBuf) -> &'a Path {
+            lent
+        }
+
+        fn merge(&self, _: PathBuf) -> Result<Option<String>, PerformError> {
+            self.said.borrow_mut().push("merge".into());
+            if self.conflicts { Err("both changed it".into()) } else { Ok(Some("c1".into())) }
+        }
+
+        fn discard(&self, _: PathBuf) -> Result<Option<String>, PerformError> {
+            self.said.borrow_mut().push("discard".into());
+            if self.was_changed { Err("it changed the work".into()) } else { Ok(Some("c2".into())) }
+        }
+    }
+
+    fn told(trees: &RecordingWorktrees, access: WorktreeAccess, done: PerformResult) -> String {
+        trees.said.borrow_mut().clear();
+        let performed = perform(trees, access, |folder| {
+            trees.said.borrow_mut().push(folder.display().to_string());
+            done
+        });
+        let end = match performed {
+            Ok(outcome) => format!("{} at {:?}", outcome.summary, outcome.commit),
+            Err(PerformError::Failed(failed)) => {
+                format!("failed: {}; {} at {:?}", failed.error, failed.outcome.summary, failed.outcome.commit)
+            }
+            Err(PerformError::Unavailable(UnavailableReason(why))) => format!("again: {why}"),
+        };
+        format!("{}: {end}", trees.said.borrow().join(", "))
+    }
+
+    fn did() -> PerformResult {
+        Ok(StepOutcome { summary: "did".into(), ..StepOutcome::default() })
+    }
+
+    #[test]
+    fn what_succeeds_is_merged_and_what_fails_or_looks_is_not() {
+        let trees = RecordingWorktrees::default();
+        assert_eq!(told(&trees, WorktreeAccess::Own, did()), "open Own, /there, merge: did at Some(\"c1\")");
+        assert_eq!(told(&trees, WorktreeAccess::Shared, did()), "open Shared, /there, merge: did at Some(\"c1\")");
+        assert_eq!(
+            told(&trees, WorktreeAccess::Own, Err("no".into())),
+            "open Own, /there, discard: failed: no;  at Some(\"c2\")"
+        );
+        assert_eq!(told(&trees, WorktreeAccess::Looks, did()), "open Looks, /there, discard: did at None");
+        let later = Err(UnavailableReason("later".into()).into());
+        assert_eq!(told(&trees, WorktreeAccess::Own, later), "open Own, /there: again: later");
+        let in_conflict = RecordingWorktrees { conflicts: true, ..RecordingWorktrees::default() };
+        assert_eq!(
+            told(&in_conflict, WorktreeAccess::Own, did()),
+            "open Own, /there, merge: failed: both changed it; did at None"
+        );
+        let touched = RecordingWorktrees { was_changed: true, ..RecordingWorktrees::default() };
+        assert_eq!(
+            told(&touched, WorktreeAccess::Looks, did()),
+            "open Looks, /there, discard: failed: it changed the work;  at None"
+        );
+    }
+
+    #[test]
+    fn only_an_agent_that_may_write_beside_others_gets_a_worktree_of_its_own() {
+        let of = WorktreeAccess::of_agent;
+        assert_eq!(of(AttemptPart::Item(0), false, AgentPermissions::Full), WorktreeAccess::Own);
+        assert_eq!(of(AttemptPart::Item(0), false, AgentPermissions::Reduced), WorktreeAccess::Shared);
+        assert_eq!(of(AttemptPart::Whole, true, AgentPermissions::Full), WorktreeAccess::Own);
+        assert_eq!(of(AttemptPart::Turn(1), false, AgentPermissions::Full), WorktreeAccess::Shared);
+        assert_eq!(of(AttemptPart::Arbiter(1), true, AgentPermissions::Full), WorktreeAccess::Looks);
+    }
+}

@@ -1,0 +1,8 @@
+//! Tasks and runs as the store has them, and as people see them. Nothing here changes anything.
+
+pub mod files;
+pub mod runs;
+pub mod tasks;
+pub mod view;
+pub mod view_process;
+pub mod view_run;

@@ -1,0 +1,219 @@
+//! TASK.md of a task: where it is now, what it says, and writing it.
+//!
+//! While a worktree is bound the file stands there and the home has a mirror of it; otherwise the home's is the file. In
+//! a project that has a TASK.md of its own it has another name in the worktree, and agents are told so.
+
+use std::path::{Path, PathBuf};
+
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_core::lifecycle::FieldValue;
+use sluice_core::task::frontmatter;
+use sluice_worker::passing::PassingError;
+use sluice_worker::taskfile::{
+    self, FrontmatterForgery, FrontmatterScalar, FrontmatterTruth, FrontmatterValues, HealedTaskFile, ParsedTaskFile,
+    TaskFileError,
+};
+use sluice_worker::workspace::task_file;
+
+use crate::read::tasks::TaskSnapshot;
+use crate::read::tasks::had;
+use crate::settings::clock::written;
+use crate::settings::places::HomePaths;
+use crate::settings::projects::described;
+
+/// Its name.
+pub const TASK_FILE: &str = "TASK.md";
+
+/// What was found in a TASK.md.
+#[derive(Debug, Default)]
+pub struct TaskFileContent {
+    /// What agents and people wrote.
+    pub body: Vec<u8>,
+    /// What the frontmatter claims and the engine never wrote.
+    pub forged: Vec<FrontmatterForgery>,
+}
+
+impl TaskFileContent {
+    /// The body, for gates.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// The file in the home.
+pub fn home_file(places: &HomePaths, project: &str, id: &str) -> PathBuf {
+    places.task(project, id).join(TASK_FILE)
+}
+
+/// The file in the worktree, if one is bound.
+fn bound_file(seen: &TaskSnapshot) -> Option<PathBuf> {
+    seen.state.workspace.bound().map(|name| task_file(Path::new(&name.0)))
+}
+
+/// Whether a file is in a folder, and not behind a link that an agent put in the folder's place.
+pub(crate) fn is_in_folder(file: &Path) -> bool {
+    file.parent().is_some_and(|folder| std::fs::symlink_metadata(folder).is_ok_and(|it| it.is_dir()))
+}
+
+/// Whether somebody has written the file in the worktree since the engine did: that writes the home's right after it.
+pub fn is_written(places: &HomePaths, seen: &TaskSnapshot) -> bool {
+    let time = |path: &Path| std::fs::symlink_metadata(path).and_then(|it| it.modified()).ok();
+    let home = time(&home_file(places, &seen.state.about.project, &seen.id));
+    let bound = bound_file(seen).and_then(|path| time(&path));
+    home.is_some_and(|home| bound.is_some_and(|bound| bound > home))
+}
+
+/// What an agent is told of the file of its task where TASK.md is the project's; a text that speaks of TASK.md means it.
+pub fn told(workspace: &Path, text: &str) -> String {
+    let file = task_file(workspace);
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    if name == TASK_FILE {
+        return text.to_owned();
+    }
+    format!(
+        "In this repository {TASK_FILE} is a file of the project. The file of your task is {name}, beside it: wherever you \
+         are told of {TASK_FILE}, read and write {name}, and never commit it.\n\n{text}"
+    )
+}
+
+/// What an agent that has been told so is told later.
+pub fn told_again(workspace: &Path, text: &str) -> String {
+    let file = task_file(workspace);
+    text.replace(TASK_FILE, &file.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// Reads a task's file. One that is not in the worktree, because an agent removed it, says nothing: what the home still
+/// has of it is old, and must not pass a gate.
+pub fn read(places: &HomePaths, seen: &TaskSnapshot, truth: &FrontmatterTruth) -> Result<TaskFileContent, Problem> {
+    let home = home_file(places, &seen.state.about.project, &seen.id);
+    let bound = bound_file(seen).map(|path| match is_in_folder(&path) {
+        true => taskfile::read(&path),
+        false => Err(TaskFileError::Missing { path }),
+    });
+    let bytes = match bound {
+        Some(Ok(bytes)) => bytes,
+        Some(Err(TaskFileError::Missing { .. })) => Vec::new(),
+        Some(Err(error)) => return Err(unread(&error)),
+        None => match taskfile::read(&home) {
+            Ok(bytes) => bytes,
+            Err(TaskFileError::Missing { .. }) => Vec::new(),
+            Err(error) => return Err(unread(&error)),
+        },
+    };
+    let healed = taskfile::heal(&bytes, truth);
+    let forged = if ParsedTaskFile::parse(&bytes).value("id").is_some() { healed.forged } else { Vec::new() };
+    Ok(TaskFileContent { body: healed.body, forged })
+}
+
+fn unread(error: &TaskFileError) -> Problem {
+    match error.is_passing() {
+        true => Problem::unavailable(described(error)),
+        false => Problem::new(ProblemStatus::Refused, "unreadable_artifact", described(error)),
+    }
+}
+
+/// The section with what a person wants changed.
+const FEEDBACK: &str = "Feedback";
+/// How often a file is read again because an agent writes in it at the same time; then it is written over.
+const MOST_WRITES: usize = 10;
+
+/// Writes a task's file: its body below what is true now, in the worktree if one is bound, and in the home.
+pub fn write(
+    places: &HomePaths,
+    seen: &TaskSnapshot,
+    truth: &FrontmatterTruth,
+    feedback: Option<&str>,
+) -> Result<Vec<u8>, Problem> {
+    let home = home_file(places, &seen.state.about.project, &seen.id);
+    if let Some(folder) = home.parent() {
+        std::fs::create_dir_all(folder)
+            .map_err(|source| unread(&TaskFileError::Unwritable { path: folder.to_owned(), source }))?;
+    }
+    let bound = bound_file(seen).filter(|path| is_in_folder(path));
+    let mut healed = None;
+    for write in 1..=MOST_WRITES {
+        let there = bound.as_ref().map_or(Ok(None), |path| readable(path))?;
+        let present = match &there {
+            Some(there) => there.clone(),
+            None => readable(&home)?.unwrap_or_default(),
+        };
+        let wanted = made(&present, truth, feedback);
+        let done = match (&bound, &there) {
+            (Some(path), Some(there)) if write < MOST_WRITES => taskfile::write_over(path, there, &wanted.bytes),
+            (Some(path), _) => taskfile::write(path, &wanted.bytes).map(|()| true),
+            (None, _) => Ok(true),
+        };
+        healed = Some(wanted);
+        if done.map_err(|error| unread(&error))? {
+            break;
+        }
+    }
+    let healed = healed.unwrap_or_else(|| made(&[], truth, feedback));
+    taskfile::write(&home, &healed.bytes).map_err(|error| unread(&error))?;
+    Ok(healed.body)
+}
+
+/// What stands in a file, or nothing if it is none that could be read. One that only cannot be read now is not written over.
+fn readable(path: &Path) -> Result<Option<Vec<u8>>, Problem> {
+    match taskfile::read(path) {
+        Err(error) if error.is_passing() => Err(unread(&error)),
+        read => Ok(read.ok()),
+    }
+}
+
+/// A file with this truth, and with what a person has to say to its agents.
+fn made(present: &[u8], truth: &FrontmatterTruth, feedback: Option<&str>) -> HealedTaskFile {
+    let mut healed = taskfile::heal(present, truth);
+    // An engine that was killed may have written it already.
+    let is_said = |text: &str| {
+        let section = taskfile::append_section(b"", FEEDBACK, text);
+        healed.body.trim_ascii_end().ends_with(section.trim_ascii_end())
+    };
+    if let Some(feedback) = feedback.filter(|text| !is_said(text)) {
+        let body = taskfile::append_section(&healed.body, FEEDBACK, feedback);
+        let front = healed.bytes.len() - healed.body.len();
+        healed.bytes.truncate(front);
+        healed.bytes.extend_from_slice(&body);
+        healed.body = body;
+    }
+    healed
+}
+
+/// What must stand in the frontmatter, and what the engine may have written there before.
+pub fn truth(seen: &TaskSnapshot, tmux_session: Option<&str>) -> FrontmatterTruth {
+    let scalar = |value: FieldValue| match value {
+        FieldValue::Number(number) => FrontmatterScalar::Number(number),
+        FieldValue::Text(text) if text.is_empty() => FrontmatterScalar::Null,
+        FieldValue::Text(text) => FrontmatterScalar::Text(text),
+    };
+    let own = frontmatter(&seen.lifecycle, &seen.state).into_iter().map(|(key, value)| (key, scalar(value)));
+    let mut values: FrontmatterValues = own.collect();
+    values.insert("id".into(), FrontmatterScalar::Text(seen.id.clone()));
+    values.insert(
+        "tmux_session".into(),
+        tmux_session.map_or(FrontmatterScalar::Null, |name| FrontmatterScalar::Text(name.into())),
+    );
+    values.insert("created_at".into(), FrontmatterScalar::Text(written(seen.card.created)));
+    values.insert("updated_at".into(), FrontmatterScalar::Text(written(seen.card.updated)));
+    FrontmatterTruth { values, written: Default::default() }
+}
+
+/// The worktree a task has, for those who look for it by a folder inside.
+pub fn holds(seen: &TaskSnapshot, folder: &Path) -> bool {
+    had(&seen.state.workspace).is_some_and(|root| folder.starts_with(root))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn feedback_that_is_written_again_stands_there_once() {
+        let truth = FrontmatterTruth { values: FrontmatterValues::default(), written: Default::default() };
+        let once = made(b"## Handoff\n\nDONE: it\n", &truth, Some("Hotter.\n"));
+        let twice = made(&once.bytes, &truth, Some("Hotter.\n"));
+        assert_eq!(String::from_utf8_lossy(&twice.body), "## Handoff\n\nDONE: it\n\n## Feedback\n\nHotter.\n");
+        let more = made(&twice.bytes, &truth, Some("And sweeter."));
+        assert!(more.body.ends_with(b"## Feedback\n\nHotter.\n\n## Feedback\n\nAnd sweeter.\n"));
+    }
+}

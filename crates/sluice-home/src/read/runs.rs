@@ -1,0 +1,269 @@
+//! Runs as they are seen: where each stands, and the way to all of them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sluice_api::Problem;
+use sluice_core::machine::Moment;
+use sluice_core::recipe::StepId;
+use sluice_core::run::{AttemptPart, RunParameters, RunPlan, RunState};
+use sluice_engine::codec::run_state;
+use sluice_engine::loader::{Loader, StreamSnapshot};
+use sluice_engine::run_actor::RunActor;
+use sluice_store::{Card, Digest, Event, StreamId, StreamSummary};
+
+use crate::read::tasks::{ReadModel, unread};
+
+/// What the names of all runs' streams begin with.
+const KIND: &str = "run/";
+/// How many streams are read together.
+const PAGE: usize = 1000;
+/// So many settings are remembered; then they are read again. They are small and lie between what comes and goes, so that many
+/// of them keep much memory from being given back.
+const MOST_REMEMBERED: usize = 100;
+/// Runs of so many steps together are remembered as they were seen; then they are read again.
+const MOST_STEPS: usize = 20_000;
+/// So many of them may have ended: hardly anybody looks at one twice, and the memory of a day's work would stay.
+const MOST_ENDED: usize = 100;
+
+/// The stream of a run.
+pub fn stream(id: &str) -> StreamId {
+    StreamId::new(format!("{KIND}{id}"))
+}
+
+/// The run of a stream.
+pub fn id_of(stream: &StreamId) -> Option<&str> {
+    stream.as_str().strip_prefix(KIND)
+}
+
+/// A run as it stood when it was read.
+#[derive(Clone)]
+pub struct RunSnapshot {
+    /// Its id.
+    pub id: String,
+    /// How many events it has.
+    pub version: u64,
+    /// What lists show of it.
+    pub card: Card,
+    /// Where it stands.
+    pub state: Arc<RunState>,
+    /// What it carries out.
+    pub plan: Arc<RunPlan>,
+    /// When the next turn of a patrol begins, if it rests until then.
+    pub next_turn: Option<Moment>,
+}
+
+impl RunSnapshot {
+    fn of(id: &str, read: StreamSnapshot<RunActor>) -> RunSnapshot {
+        let StreamSnapshot { version, card, actor } = read;
+        let (plan, next_turn) = (actor.plan().clone(), actor.next_turn());
+        RunSnapshot { id: id.into(), version, card, state: Arc::new(actor.into_state()), plan, next_turn }
+    }
+
+    /// The step of this name.
+    pub fn step(&self, name: &str) -> Result<StepId, Problem> {
+        let steps = (0u32..).map(StepId).zip(&self.plan.recipe.steps);
+        let found = steps.into_iter().find(|(_, step)| step.name.as_str() == name).map(|(id, _)| id);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = self.plan.recipe.steps.iter().map(|step| step.name.as_str()).collect();
+            Problem::not_found(format!("run {} has no step `{name}`", self.id))
+                .hint(format!("it has: {}", names.join(", ")))
+        })
+    }
+
+    /// The folder that its steps work in.
+    pub fn folder(&self) -> &str {
+        folder(&self.state.given)
+    }
+
+    /// The colony whose crabs do it.
+    pub fn colony(&self) -> &str {
+        RunActor::group_of(&self.card)
+    }
+
+    /// What of it never changes.
+    pub fn setting(&self) -> RunFacts {
+        RunFacts { id: self.id.clone(), plan: self.plan.clone(), given: self.state.given.clone() }
+    }
+}
+
+/// What never changes of a run. Whoever needs no more is spared reading where all of its steps stand.
+#[derive(Clone)]
+pub struct RunFacts {
+    /// Its id.
+    pub id: String,
+    /// What it carries out.
+    pub plan: Arc<RunPlan>,
+    /// What it was given.
+    pub given: RunParameters,
+}
+
+impl RunFacts {
+    /// The folder that its steps work in.
+    pub fn folder(&self) -> &str {
+        folder(&self.given)
+    }
+}
+
+fn folder(given: &RunParameters) -> &str {
+    match given.workspace.as_str() {
+        workspace if workspace.starts_with('/') => workspace,
+        // There is none, or it is where the crabs of a colony are.
+        _ => &given.origin.root,
+    }
+}
+
+/// The settings that are known.
+#[derive(Default)]
+pub(crate) struct RunFactsCache(Mutex<BTreeMap<String, Arc<RunFacts>>>);
+
+/// Runs as they were last seen. They are read again when they have changed: many look at one run between two events.
+#[derive(Default)]
+pub(crate) struct RunSnapshotCache(Mutex<RememberedRuns>);
+
+#[derive(Default)]
+struct RememberedRuns {
+    runs: BTreeMap<String, RunSnapshot>,
+    /// How many steps all of them have.
+    steps: usize,
+    /// How many of them have ended.
+    ended: usize,
+}
+
+impl RunSnapshotCache {
+    fn known(&self) -> MutexGuard<'_, RememberedRuns> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The run that a summary is about, if it has not changed since it was seen.
+    fn again(&self, id: &str, now: &StreamSummary) -> Option<RunSnapshot> {
+        self.known().runs.get(id).filter(|seen| (seen.version, &seen.card) == (now.version, &now.card)).cloned()
+    }
+
+    /// A run has changed: what is remembered of it is of no use any more.
+    pub(crate) fn forget(&self, id: &str) {
+        let mut known = self.known();
+        if let Some(before) = known.runs.remove(id) {
+            known.steps -= before.state.steps.len();
+            known.ended -= usize::from(!before.card.open);
+        }
+    }
+
+    /// How many runs have been read, and are remembered.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.known().runs.len()
+    }
+
+    fn remember(&self, seen: &RunSnapshot) {
+        let mut known = self.known();
+        if known.steps >= MOST_STEPS {
+            *known = RememberedRuns::default();
+        }
+        if known.ended >= MOST_ENDED {
+            known.runs.retain(|_, seen| seen.card.open);
+            known.steps = known.runs.values().map(|seen| seen.state.steps.len()).sum();
+            known.ended = 0;
+        }
+        known.steps += seen.state.steps.len();
+        known.ended += usize::from(!seen.card.open);
+        if let Some(before) = known.runs.insert(seen.id.clone(), seen.clone()) {
+            known.steps -= before.state.steps.len();
+            known.ended -= usize::from(!before.card.open);
+        }
+    }
+}
+
+/// The name of what carries out a part of a step, for sessions and records.
+pub fn performance(run: &str, step: StepId, attempt: u32, part: AttemptPart) -> String {
+    format!("{run}.{}", sluice_core::run::effect::key(step, attempt, part))
+}
+
+impl ReadModel {
+    fn with_loader<T>(&self, look: impl FnOnce(&mut Loader) -> T) -> T {
+        look(&mut self.loader())
+    }
+
+    /// The run with this id, as the store has it now.
+    pub fn load_run(&self, id: &str) -> Result<Option<RunSnapshot>, Problem> {
+        let now = self.loader().reader().summary(&stream(id)).map_err(unread)?;
+        now.map_or(Ok(None), |now| self.run_of(id, &now))
+    }
+
+    /// The run with this id, of which this was just read. It is read whole only if it has changed since it was seen.
+    pub(crate) fn run_of(&self, id: &str, now: &StreamSummary) -> Result<Option<RunSnapshot>, Problem> {
+        if let Some(seen) = self.looks.again(id, now) {
+            return Ok(Some(seen));
+        }
+        let read = self.loader().run(&stream(id)).map_err(unread)?;
+        let seen = read.map(|read| RunSnapshot::of(id, read));
+        seen.iter().for_each(|seen| self.looks.remember(seen));
+        Ok(seen)
+    }
+
+    /// What never changes of the run with this id. It is read once.
+    pub fn setting(&self, id: &str) -> Result<Option<Arc<RunFacts>>, Problem> {
+        let known = || self.settings.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(setting) = known().get(id) {
+            return Ok(Some(setting.clone()));
+        }
+        let Some(setting) = self.load_run(id)?.map(|seen| Arc::new(seen.setting())) else { return Ok(None) };
+        let mut known = known();
+        if known.len() >= MOST_REMEMBERED {
+            known.clear();
+        }
+        known.insert(id.to_owned(), setting.clone());
+        Ok(Some(setting))
+    }
+
+    /// Events of a run with a number above `after`.
+    pub fn run_history(&self, id: &str, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, Problem> {
+        let read = self.with_loader(|loader| loader.reader().history(&stream(id), after, limit));
+        read.map_err(unread)
+    }
+
+    /// Whether a run has something to be done now or at some moment. One that waits for a person has not.
+    pub fn runs_want_something(&self) -> bool {
+        let mut after = StreamId::new(KIND);
+        let mut loader = self.loader();
+        loop {
+            // A store that cannot be asked says nothing about being idle.
+            let Ok(page) = loader.reader().open_streams(Some(&after), PAGE) else { return true };
+            for stream in page.iter().filter(|stream| id_of(stream).is_some()) {
+                let stored = loader.reader().load(stream).ok().flatten();
+                if stored.is_none_or(|stored| !stored.effects.is_empty() || !stored.timers.is_empty()) {
+                    return true;
+                }
+            }
+            match page.last().filter(|last| page.len() == PAGE && id_of(last).is_some()) {
+                Some(last) => after = last.clone(),
+                None => return false,
+            }
+        }
+    }
+
+    /// The digest of the definition that was pinned for a run.
+    pub fn definition(&self, id: &str) -> Result<String, Problem> {
+        let gone = || Problem::fault(format!("run {id} is gone"));
+        let stored = self.loader().reader().load(&stream(id)).map_err(unread)?;
+        run_state::definition_of(&stored.ok_or_else(gone)?.header.data)
+            .map_err(|error| Problem::fault(error.to_string()))
+    }
+
+    /// The definition that was pinned for a run.
+    pub fn pinned(&self, id: &str) -> Result<Vec<u8>, Problem> {
+        let gone = || Problem::fault(format!("the definition of run {id} is gone"));
+        let digest = sluice_engine::codec::digest(&self.definition(id)?).ok_or_else(gone)?;
+        let found = self.loader().reader().blob(&Digest(digest)).map_err(unread)?;
+        found.ok_or_else(gone)
+    }
+
+    /// The run whose id begins like this; the error says why there is not exactly one.
+    pub fn find_run(&self, begins: &str) -> Result<RunSnapshot, Problem> {
+        let none = || {
+            Problem::not_found(format!("there is no run `{begins}`")).hint("`sluice run list --all` shows all of them")
+        };
+        let id = self.only(KIND, begins)?.ok_or_else(none)?;
+        self.load_run(&id)?.ok_or_else(none)
+    }
+}

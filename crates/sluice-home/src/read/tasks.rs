@@ -1,0 +1,377 @@
+//! What there is to see: every open task as the store has it, kept up to date by what the engine says has changed.
+//!
+//! It only reads. Whoever waits for something to become true waits here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use sluice_api::Problem;
+use sluice_core::lifecycle::Lifecycle;
+use sluice_core::task::TaskState;
+use sluice_core::task::state::{TaskAttention, TaskWorkspace};
+use sluice_engine::host::Observer;
+use sluice_engine::loader::{Definitions, Loader, StreamLoadError, StreamSnapshot};
+use sluice_engine::task_actor::TaskActor;
+use sluice_store::{
+    Card, Cursor, Damage, Event, LoggedEvent, PageKey, Query, Store, StoreError, StreamId, StreamSummary,
+};
+
+use crate::read::runs::{RunFactsCache, RunSnapshotCache};
+
+/// What the names of all tasks' streams begin with.
+const KIND: &str = "task/";
+/// How many streams are read together.
+const PAGE: usize = 1000;
+/// How long what could not be read waits before it is asked for again.
+const AGAIN: Duration = Duration::from_millis(500);
+/// What damage is called that is in no stream.
+pub(crate) const STORE: &str = "the store";
+
+/// The stream of a task.
+pub fn stream(id: &str) -> StreamId {
+    StreamId::new(format!("{KIND}{id}"))
+}
+
+/// The task of a stream.
+pub fn id_of(stream: &StreamId) -> Option<&str> {
+    stream.as_str().strip_prefix(KIND)
+}
+
+/// A task as it stood when it was read.
+#[derive(Clone)]
+pub struct TaskSnapshot {
+    /// Its id.
+    pub id: String,
+    /// How many events it has.
+    pub version: u64,
+    /// What lists show of it.
+    pub card: Card,
+    /// Where it stands.
+    pub state: TaskState,
+    /// What it goes through.
+    pub lifecycle: Arc<Lifecycle>,
+    /// What was asked for and is not settled.
+    pub open_effects: Vec<String>,
+}
+
+impl TaskSnapshot {
+    fn of(read: StreamSnapshot<TaskActor>) -> TaskSnapshot {
+        let StreamSnapshot { version, card, actor } = read;
+        TaskSnapshot {
+            id: actor.id().into(),
+            version,
+            card,
+            state: actor.state().clone(),
+            lifecycle: actor.lifecycle().clone(),
+            open_effects: actor.open_effects().to_vec(),
+        }
+    }
+
+    /// The name of its status.
+    pub fn status(&self) -> &str {
+        self.lifecycle.state_name(self.state.status)
+    }
+}
+
+/// The open tasks, and the way to all others.
+pub struct ReadModel {
+    loader: Mutex<Loader>,
+    pub(crate) settings: RunFactsCache,
+    pub(crate) looks: RunSnapshotCache,
+    open: Mutex<BTreeMap<String, Arc<TaskSnapshot>>>,
+    /// What is known to be damaged: a stream, or the store, and what was found.
+    damage: Mutex<BTreeMap<String, String>>,
+    /// Those of them that wait for a worktree.
+    waiting: Mutex<BTreeSet<String>>,
+    /// Grows with every change.
+    generation: Mutex<u64>,
+    changed: Condvar,
+}
+
+/// Tells the reading side what changed.
+struct ReadModelHints(Sender<Vec<StreamId>>);
+
+impl Observer for ReadModelHints {
+    fn changed(&mut self, streams: Vec<StreamId>) {
+        let _ = self.0.send(streams);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ReadModel {
+    /// Reads all open tasks, and goes on reading what the observer hears of.
+    pub fn start(
+        store: &Store,
+        definitions: Arc<dyn Definitions>,
+    ) -> Result<(Arc<ReadModel>, Box<dyn Observer>), StoreError> {
+        let loader = Loader::new(store.reader()?, definitions);
+        let tasks = Arc::new(ReadModel {
+            loader: Mutex::new(loader),
+            settings: RunFactsCache::default(),
+            looks: RunSnapshotCache::default(),
+            open: Mutex::default(),
+            damage: Mutex::default(),
+            waiting: Mutex::default(),
+            generation: Mutex::new(0),
+            changed: Condvar::new(),
+        });
+        tasks.read_all()?;
+        let (sender, receiver) = channel();
+        let reading = tasks.clone();
+        let thread = std::thread::Builder::new().name("tasks".into());
+        thread.spawn(move || reading.follow(&receiver)).expect("the system gives a thread at the start");
+        Ok((tasks, Box::new(ReadModelHints(sender))))
+    }
+
+    fn read_all(&self) -> Result<(), StoreError> {
+        let mut after = StreamId::new(KIND);
+        loop {
+            let page = locked(&self.loader).reader().open_streams(Some(&after), PAGE)?;
+            let of_tasks: Vec<&StreamId> = page.iter().filter(|stream| id_of(stream).is_some()).collect();
+            for stream in &of_tasks {
+                self.reread(stream)?;
+            }
+            match (page.last(), of_tasks.len()) {
+                (Some(last), PAGE) => after = last.clone(),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Reads what changed until the engine is gone. What comes together is read together, each stream once; what the
+    /// store could not be asked for is asked for again.
+    fn follow(&self, hints: &Receiver<Vec<StreamId>>) {
+        let mut unread = BTreeSet::new();
+        loop {
+            let news = match unread.is_empty() {
+                true => hints.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                false => hints.recv_timeout(AGAIN),
+            };
+            match news {
+                Ok(streams) => unread.extend(streams),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            unread.extend(hints.try_iter().flatten());
+            unread.iter().filter_map(crate::read::runs::id_of).for_each(|run| self.looks.forget(run));
+            unread.retain(|stream| id_of(stream).is_some() && self.reread(stream).is_err());
+            *locked(&self.generation) += 1;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Reads a task again, now, if the store answers.
+    pub fn refresh(&self, stream: &StreamId) {
+        let _ = self.reread(stream);
+    }
+
+    /// Reads a task again. The error is the store's; a damaged task is noted, and is no open task any more. The lock on the
+    /// loader is held until the task is known: else an older read could replace a newer one.
+    fn reread(&self, stream: &StreamId) -> Result<(), StoreError> {
+        let mut loader = locked(&self.loader);
+        let found = match loader.task(stream) {
+            Ok(found) => found,
+            Err(StreamLoadError::Store(error)) => return Err(error),
+            Err(StreamLoadError::Damaged(why)) => {
+                self.note_damage(stream.to_string(), why);
+                None
+            }
+        };
+        let Some(id) = id_of(stream) else { return Ok(()) };
+        match found.map(TaskSnapshot::of).filter(|seen| seen.card.open) {
+            Some(seen) => {
+                match seen.state.attention == Some(TaskAttention::PoolFull) {
+                    true => locked(&self.waiting).insert(id.to_owned()),
+                    false => locked(&self.waiting).remove(id),
+                };
+                drop(locked(&self.open).insert(id.to_owned(), Arc::new(seen)));
+            }
+            None => {
+                locked(&self.waiting).remove(id);
+                drop(locked(&self.open).remove(id));
+            }
+        }
+        Ok(())
+    }
+
+    /// Something is not as it was written. Whoever asks for more than that one thing is told.
+    pub(crate) fn note_damage(&self, what: String, why: String) {
+        locked(&self.damage).insert(what, why);
+    }
+
+    /// What is known to be damaged, and why.
+    pub fn damage(&self) -> BTreeMap<String, String> {
+        locked(&self.damage).clone()
+    }
+
+    /// What was read, or nothing of it where it is damaged: that is noted, and hides nothing else.
+    pub(crate) fn unless_damaged<T>(
+        &self,
+        what: &StreamId,
+        read: Result<Option<T>, Problem>,
+    ) -> Result<Option<T>, Problem> {
+        match read {
+            Err(problem) if problem.code == Problem::DAMAGED => {
+                self.note_damage(what.to_string(), problem.message);
+                Ok(None)
+            }
+            read => read,
+        }
+    }
+
+    /// The open tasks, oldest first.
+    pub fn open(&self) -> Vec<Arc<TaskSnapshot>> {
+        let mut tasks: Vec<Arc<TaskSnapshot>> = locked(&self.open).values().cloned().collect();
+        tasks.sort_by(|one, other| (one.card.created, &one.id).cmp(&(other.card.created, &other.id)));
+        tasks
+    }
+
+    /// Those of them that wait for a worktree, oldest first.
+    pub(crate) fn waiting(&self) -> Vec<Arc<TaskSnapshot>> {
+        let waiting = locked(&self.waiting).clone();
+        if waiting.is_empty() {
+            return Vec::new();
+        }
+        self.open().into_iter().filter(|seen| waiting.contains(&seen.id)).collect()
+    }
+
+    /// Something has changed that no stream tells of: whoever waits looks again.
+    pub(crate) fn stir(&self) {
+        *locked(&self.generation) += 1;
+        self.changed.notify_all();
+    }
+
+    /// The task with this id, as the store has it now.
+    pub fn load(&self, id: &str) -> Result<Option<TaskSnapshot>, Problem> {
+        locked(&self.loader).task(&stream(id)).map(|read| read.map(TaskSnapshot::of)).map_err(unread)
+    }
+
+    /// The task whose id begins like this; the error says why there is not exactly one.
+    pub fn find(&self, begins: &str) -> Result<TaskSnapshot, Problem> {
+        let none = || {
+            Problem::not_found(format!("there is no task `{begins}`"))
+                .hint("`sluice task list --all` shows all of them")
+        };
+        let id = self.only(KIND, begins)?.ok_or_else(none)?;
+        self.load(&id)?.ok_or_else(none)
+    }
+
+    /// The only id of a kind that begins like this, or is exactly this.
+    pub(crate) fn only(&self, kind: &str, begins: &str) -> Result<Option<String>, Problem> {
+        if begins.is_empty() {
+            return Ok(None);
+        }
+        let wanted = format!("{kind}{begins}");
+        let found = self.loader().reader().named(&wanted, 9).map_err(unread)?;
+        let id = |stream: &StreamId| stream.as_str().strip_prefix(kind).unwrap_or_default().to_owned();
+        match found.as_slice() {
+            [] => Ok(None),
+            [one] => Ok(Some(id(one))),
+            [exact, ..] if exact.as_str() == wanted => Ok(Some(begins.to_owned())),
+            several => {
+                let ids: Vec<String> = several.iter().map(id).collect();
+                Err(Problem::bad_request(format!("`{begins}` could be any of: {}", ids.join(", ")))
+                    .hint("say more of it"))
+            }
+        }
+    }
+
+    pub(crate) fn loader(&self) -> MutexGuard<'_, Loader> {
+        locked(&self.loader)
+    }
+
+    /// Goes along cards, page by page, for as long as `each` wants more. Where it stopped, if it did not come to the end.
+    pub fn walk(
+        &self,
+        mut query: Query,
+        mut each: impl FnMut(StreamSummary) -> Result<bool, Problem>,
+    ) -> Result<Option<PageKey>, Problem> {
+        query.limit = query.limit.clamp(1, PAGE);
+        loop {
+            let read = locked(&self.loader).reader().list(&query);
+            let page = read.map_err(unread)?;
+            page.damaged.into_iter().for_each(|damage| self.note(damage));
+            for summary in page.items {
+                let here = PageKey { created: summary.card.created, stream: summary.stream.clone() };
+                if !each(summary)? {
+                    return Ok(Some(here));
+                }
+            }
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    pub(crate) fn note(&self, damage: Damage) {
+        self.note_damage(damage.stream.map_or_else(|| STORE.to_owned(), |stream| stream.to_string()), damage.why);
+    }
+
+    /// Events of a task with a number above `after`.
+    pub fn history(&self, id: &str, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, Problem> {
+        let read = locked(&self.loader).reader().history(&stream(id), after, limit);
+        read.map_err(unread)
+    }
+
+    /// Events of everything, after a place in the log.
+    pub fn log(&self, after: Cursor, limit: usize) -> Result<Vec<LoggedEvent>, Problem> {
+        locked(&self.loader).reader().log(after, limit).map_err(unread)
+    }
+
+    /// The place of the last event of everything.
+    pub fn end_of_log(&self) -> Result<Cursor, Problem> {
+        locked(&self.loader).reader().end().map_err(unread)
+    }
+
+    /// A body that was kept.
+    pub fn blob(&self, digest: &sluice_store::Digest) -> Result<Option<Vec<u8>>, Problem> {
+        locked(&self.loader).reader().blob(digest).map_err(unread)
+    }
+
+    /// Waits until something has changed since this number was given, or the time is up. Gives the next number.
+    pub fn wait_past(&self, before: u64, most: Duration) -> u64 {
+        self.wait(most, || Some(*locked(&self.generation)).filter(|now| *now != before)).unwrap_or(before)
+    }
+
+    /// Looks again after every change, until `look` finds something or the time is up.
+    pub fn wait<T>(&self, most: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        let until = Instant::now() + most;
+        loop {
+            let before = *locked(&self.generation);
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            let mut generation = locked(&self.generation);
+            while *generation == before {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return None;
+                }
+                generation = self.changed.wait_timeout(generation, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+    }
+}
+
+/// Why a task cannot be shown.
+pub(crate) fn unread(trouble: impl Into<StreamLoadError>) -> Problem {
+    match trouble.into() {
+        StreamLoadError::Damaged(why) => Problem::damaged(why),
+        // Whatever keeps the store from answering, it tells nothing about what was asked for.
+        StreamLoadError::Store(error) => crate::settings::store::closed(&error),
+    }
+}
+
+/// The worktree that a task has or is about to have.
+pub fn had(workspace: &TaskWorkspace) -> Option<&str> {
+    match workspace {
+        TaskWorkspace::Unbound => None,
+        TaskWorkspace::Reserved(name) | TaskWorkspace::Bound(name) => Some(&name.0),
+    }
+}

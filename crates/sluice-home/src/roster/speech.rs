@@ -1,0 +1,75 @@
+//! What a crab says on its connection: which attempt it speaks of, and the envelope of what is said back.
+//!
+//! A crab that only listens and reports need not say that it begins: its first word about a task that it was given does.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sluice_api::problem::Problem;
+use sluice_api::work::StepStart;
+
+use super::usual_name;
+use crate::home::Home;
+use crate::home::workers::Roster;
+
+/// What a message of a crab is about, as its envelope or its payload says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MessageSubject<'a> {
+    /// The attempt.
+    pub run: Option<&'a str>,
+    /// The task.
+    pub task: Option<&'a str>,
+}
+
+impl Roster {
+    /// The attempt that a crab speaks of. One that was given and has not begun begins with this.
+    pub fn spoken_of(
+        &self,
+        home: &Arc<Home>,
+        keeper: Option<&str>,
+        crab: &str,
+        about: MessageSubject<'_>,
+    ) -> Result<String, Problem> {
+        let held: Vec<(u64, String, Option<String>)> = {
+            let inner = self.inner();
+            let own = inner.jobs.iter().filter(|(_, job)| job.crab == crab);
+            own.map(|(dispatch, job)| (*dispatch, job.mission.clone(), job.attempt.clone())).collect()
+        };
+        for (dispatch, mission, begun) in held {
+            let name = begun.clone().unwrap_or_else(|| usual_name(&mission, dispatch));
+            let (_, task) = self.about(home, dispatch)?;
+            let is_it = about.run == Some(name.as_str()) || about.task == Some(task.as_str());
+            match begun {
+                _ if !is_it => {}
+                // It has another name, so it is another attempt that the crab speaks of.
+                Some(begun) if about.run.is_some_and(|run| run != begun) => {}
+                Some(begun) => return Ok(begun),
+                None if about.run.is_some_and(|run| self.is_over(run)) => {}
+                None => {
+                    let run_id = about.run.map_or(name, str::to_owned);
+                    let start = StepStart {
+                        run_id: Some(run_id.clone()),
+                        mission_id: mission,
+                        task_id: task,
+                        crab_id: crab.to_owned(),
+                        burrow_path: None,
+                    };
+                    return self.start(home, keeper, &start).map(|_| run_id);
+                }
+            }
+        }
+        about.run.map(str::to_owned).ok_or_else(|| {
+            Problem::bad_request("the message does not say which run it is about")
+                .hint("say `run_id`, or the `task_id` of a task that you were assigned")
+        })
+    }
+
+    /// An answer to a crab's message, in the envelope that crabs know.
+    pub fn reply(&self, home: &Home, said: &Value, kind: &str, payload: &Value) -> Value {
+        let told = |key: &str| payload[key].as_str().or_else(|| said[key].as_str()).map(str::to_owned);
+        let about = ["mission_id", "task_id", "run_id"].map(told);
+        let mut reply = self.enveloped(home, about, json!({ "type": kind, "payload": payload }));
+        reply["reply_to"] = json!(said["message_id"]);
+        reply
+    }
+}

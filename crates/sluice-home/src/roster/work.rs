@@ -1,0 +1,406 @@
+//! What crabs are given and what they say about it: a step is assigned, begun, told about, and reported on.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_api::work::{
+    HeartbeatAnswer, HeldSteps, LONGEST_PROGRESS, StepDispatch, StepProgress, StepReport, StepStart, ToWorker,
+};
+use sluice_core::machine::RefusalCode;
+use sluice_core::recipe::StepId;
+use sluice_core::run::{AttemptReport, RunEffect, StepStatus};
+use sluice_engine::actor::EffectOutcome;
+use sluice_engine::codec::run_effect;
+use sluice_engine::host::EngineClock;
+use sluice_engine::reactor::{Assignment, ReactorMessage, too_late};
+use sluice_worker::session::SessionId;
+
+use super::merge_turn::overtaken;
+use super::protocol::{StepHandOut, order, read, tip};
+use super::{task_id, usual_name};
+use crate::home::Home;
+use crate::home::engine::{refused, wait};
+use crate::home::registry::{forget, note, replace, settle};
+use crate::home::workers::{EndedAttempt, LeasedStep, Roster, RosterState};
+use crate::perform::lists::listed;
+use crate::perform::token;
+use crate::read::runs::{self, RunSnapshot};
+use crate::roster::colonies;
+use crate::settings::bounds::cut;
+use crate::undone::{PerformError, UnavailableReason, settled};
+
+/// Attempts that are over and still known by their names, so that what a crab says twice is understood.
+const MOST_OVER: usize = 10_000;
+
+/// How often the progress of an attempt is written down, in milliseconds; what is said between is told by the next.
+const PROGRESS_EVERY: i64 = 1000;
+
+impl Roster {
+    /// A step was handed to a crab, by this engine or by an earlier one. Called by the engine's loop: it only notes.
+    pub(crate) fn assigned(&self, assignment: &Assignment, attempt: Option<String>) -> Option<u64> {
+        let Assignment { stream, effect, dispatch, worker } = assignment;
+        let (Some(mission), Some(worker)) = (runs::id_of(stream), worker) else { return None };
+        let Ok(RunEffect::Perform(wanted)) = run_effect::read(&effect.data) else { return None };
+        let mut inner = self.inner();
+        inner.assigned += 1;
+        let job = LeasedStep {
+            crab: worker.0.clone(),
+            mission: mission.to_owned(),
+            stream: stream.clone(),
+            effect: effect.id.clone(),
+            wanted: *wanted,
+            attempt,
+            reports: None,
+            progressed: None,
+            has_turn: false,
+            waits_for_turn: false,
+            started_from: None,
+        };
+        inner.jobs.insert(*dispatch, job);
+        Some(*dispatch)
+    }
+
+    /// A step is not a crab's any more. Called by the engine's loop. Whether the crab is lost with it.
+    pub(crate) fn withdrawn(&self, home: &Home, dispatch: u64, is_lost: bool) -> Option<String> {
+        let mut inner = self.inner();
+        let job = inner.jobs.remove(&dispatch)?;
+        // One that lost its lease gets nothing until it comes again.
+        if !is_lost {
+            inner.offer_again(home, &job.crab);
+        }
+        if job.progressed.is_some() {
+            forget(home, &progress_of(dispatch));
+        }
+        if let Some(name) = &job.attempt {
+            let over = EndedAttempt { name: name.clone(), crab: job.crab.clone(), counted_as: job.reports.clone() };
+            inner.over.push_back(over);
+            let excess = inner.over.len().saturating_sub(MOST_OVER);
+            inner.over.drain(..excess);
+        }
+        if let (false, Some((_, post))) =
+            (job.reports.is_some(), inner.workers.get(&job.crab).and_then(|crab| crab.listens.as_ref()))
+        {
+            post(self.envelope(home, dispatch, &job, ToWorker::Revoked(StepDispatch { dispatch })));
+        }
+        Some(job.crab)
+    }
+
+    /// Tells a crab that listens what it was given.
+    pub(crate) fn tell(&self, home: &Home, dispatch: u64) -> Result<(), UnavailableReason> {
+        let Some(mission) = self.inner().jobs.get(&dispatch).map(|job| job.mission.clone()) else { return Ok(()) };
+        let Ok(Some(seen)) = settled(home.tasks.load_run(&mission).map_err(PerformError::from))? else {
+            return Ok(());
+        };
+        let repository = colonies::repository(home, seen.colony());
+        let mut inner = self.inner();
+        let RosterState { workers, jobs, .. } = &mut *inner;
+        let Some(job) = jobs.get_mut(&dispatch) else { return Ok(()) };
+        let Some((_, post)) = workers.get(&job.crab).and_then(|crab| crab.listens.as_ref()) else { return Ok(()) };
+        let performance = SessionId::new(job.performance());
+        let secret =
+            performance.map_err(PerformError::from).and_then(|id| token(&id, &home.places.attempt(id.as_str())));
+        let agent_token = settled(secret)?.ok();
+        let workers = home.config().workers.clone();
+        let (lease_ms, away_ms) = (workers.lease().unsigned_abs(), workers.reconnect().unsigned_abs());
+        job.started_from.get_or_insert_with(|| tip(&seen).map(str::to_owned));
+        let order = order(&seen, &job.wanted, StepHandOut { dispatch, repository, lease_ms, away_ms, agent_token });
+        post(self.envelope(home, dispatch, job, ToWorker::Assigned(Box::new(order))));
+        // It may have been away when that was decided.
+        if let StepStatus::Stopping(..) = seen.state.step(job.wanted.step).status {
+            post(self.envelope(home, dispatch, job, ToWorker::Stop(StepDispatch { dispatch })));
+        }
+        Ok(())
+    }
+
+    /// Tells a crab what it holds, and so what it does not, in answer to a sign that says what it is at. Told under the lock:
+    /// whatever it was told before is part of it.
+    pub(super) fn tell_what_is_held(&self, home: &Home, crab: &str, at: &[u64], sent_ms: Option<u64>) {
+        let inner = self.inner();
+        let Some((_, post)) = inner.workers.get(crab).and_then(|crab| crab.listens.as_ref()) else { return };
+        let held = || inner.jobs.iter().filter(|(_, job)| job.crab == crab);
+        let held = HeldSteps {
+            dispatches: held().map(|(dispatch, _)| *dispatch).collect(),
+            performances: held().map(|(_, job)| job.performance()).collect(),
+            answers: Some(HeartbeatAnswer { dispatches: at.to_vec(), sent_ms }),
+        };
+        post(self.enveloped(home, [None, None, None], ToWorker::Held(held)));
+    }
+
+    /// The run wants a part of a step ended; its crab ends it and reports.
+    pub(crate) fn stop(&self, home: &Home, wanted: &str) {
+        let inner = self.inner();
+        for (dispatch, job) in &inner.jobs {
+            let listens = inner.workers.get(&job.crab).and_then(|crab| crab.listens.as_ref());
+            if let (true, Some((_, post))) = (job.performance() == wanted, listens) {
+                post(self.envelope(home, *dispatch, job, ToWorker::Stop(StepDispatch { dispatch: *dispatch })));
+            }
+        }
+    }
+
+    /// Tells a crab again everything that it holds. What cannot be read now it is told when it has given its next sign
+    /// without naming it.
+    pub(super) fn tell_again(&self, home: &Home, crab: &str) {
+        let held = self.inner().held_by(crab);
+        held.into_iter().for_each(|dispatch| drop(self.tell(home, dispatch)));
+    }
+
+    /// A crab begins.
+    pub fn start(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &StepStart) -> Result<Value, Problem> {
+        self.must_see(keeper, &wanted.crab_id)?;
+        self.must_keep(keeper, &wanted.crab_id)?;
+        self.heard(home, &wanted.crab_id);
+        let colony = self.inner().workers.get(&wanted.crab_id).map(|crab| crab.colony.clone());
+        let seen = match colony.filter(|_| keeper.is_some()) {
+            Some(colony) => crate::roster::missions::of_colony(home, &wanted.mission_id, &colony)?,
+            None => crate::roster::missions::find(home, &wanted.mission_id)?,
+        };
+        let mut found = self.given(&seen, wanted);
+        if found.is_none() {
+            crate::roster::missions::task_exists(&seen, &wanted.task_id)?;
+            if is_starting(home) {
+                return Err(Problem::unavailable("the engine is starting").hint("ask again in a moment"));
+            }
+            // It may have become ready a moment ago, and its crab asks before the scheduler has gone round.
+            if seen.state.end.is_none() {
+                settle(home)?;
+                found = self.given(&seen, wanted);
+            }
+        }
+        let Some((dispatch, effect, begun)) = found else {
+            let message = format!("task {} is not assigned to crab {}", wanted.task_id, wanted.crab_id);
+            return Err(Problem::new(ProblemStatus::Conflict, RefusalCode::NotReady.as_str(), message)
+                .hint("a crab begins with what it was assigned; GET /v1/tasks says what that is"));
+        };
+        let run_id = match (begun.clone(), &wanted.run_id) {
+            (Some(begun), None) => begun,
+            (Some(begun), Some(wanted)) if begun == *wanted => begun,
+            (Some(begun), Some(_)) => {
+                let message = format!("task {} has begun as run {begun}", wanted.task_id);
+                return Err(Problem::new(ProblemStatus::Conflict, "conflict", message).hint("use that run_id"));
+            }
+            (None, Some(wanted)) => wanted.clone(),
+            (None, None) => usual_name(&seen.id, dispatch),
+        };
+        if begun.as_ref() != Some(&run_id) {
+            self.begin(home, wanted, &run_id, dispatch, effect)?;
+        }
+        Ok(json!({
+            "run_id": run_id, "task_id": wanted.task_id, "mission_id": seen.id, "crab_id": wanted.crab_id, "status": "running",
+        }))
+    }
+
+    /// The handing-out of a task to a crab, its effect, and the name of the attempt if it has begun.
+    fn given(&self, seen: &RunSnapshot, wanted: &StepStart) -> Option<(u64, String, Option<String>)> {
+        let inner = self.inner();
+        let mut held = inner.jobs.iter().filter(|(_, job)| job.crab == wanted.crab_id && job.mission == seen.id);
+        let is_it = |job: &LeasedStep| {
+            let step = seen.plan.recipe.step(job.wanted.step).name.as_str();
+            task_id(&job.mission, step, job.wanted.part) == wanted.task_id
+        };
+        held.find(|(_, job)| is_it(job)).map(|(dispatch, job)| (*dispatch, job.effect.clone(), job.attempt.clone()))
+    }
+
+    /// Notes that a crab has begun, under the name that it gives.
+    fn begin(
+        &self,
+        home: &Home,
+        wanted: &StepStart,
+        run_id: &str,
+        dispatch: u64,
+        effect: String,
+    ) -> Result<(), Problem> {
+        colonies::must_be_an_id("run_id", run_id)?;
+        let is_taken = {
+            let inner = self.inner();
+            // What other colonies call theirs is not for this crab's ears, and they are not asked about this one.
+            let is_seen = |other: &str| inner.are_of_one_colony(&wanted.crab_id, other);
+            let held = inner.jobs.values().any(|job| job.attempt.as_deref() == Some(run_id) && is_seen(&job.crab));
+            held || inner.over.iter().any(|over| over.name == run_id && is_seen(&over.crab))
+        };
+        if is_taken {
+            let message = format!("run_id {run_id} is taken by another attempt");
+            return Err(
+                Problem::new(ProblemStatus::Conflict, "conflict", message).hint("leave it out, or choose another")
+            );
+        }
+        let Some(reporter) = home.engine.get() else { return Err(Problem::unavailable("the engine is starting")) };
+        let (stream, name) = (runs::stream(&wanted.mission_id), run_id.to_owned());
+        let asked = reporter.ask(|token| ReactorMessage::Begun { token: Some(token), stream, effect, dispatch, name });
+        wait(reporter, &asked, &wanted.task_id)?;
+        if let Some(job) = self.inner().jobs.get_mut(&dispatch) {
+            job.attempt = Some(run_id.to_owned());
+        }
+        let data = json!({
+            "run_id": run_id, "crab_id": wanted.crab_id, "mission_id": wanted.mission_id, "task_id": wanted.task_id,
+            "burrow_path": wanted.burrow_path,
+        });
+        note(home, "attempt.started", &wanted.crab_id, &wanted.mission_id, &data);
+        Ok(())
+    }
+
+    /// The attempt of this name, and what is known of its end.
+    pub(super) fn attempt(&self, home: &Home, keeper: Option<&str>, run_id: &str) -> Result<RemoteAttempt, Problem> {
+        let found = {
+            let inner = self.inner();
+            let mut held = inner.jobs.iter().filter(|(_, job)| inner.sees(keeper, &job.crab));
+            let held = held.find(|(_, job)| job.attempt.as_deref() == Some(run_id));
+            let over = || inner.over.iter().rev().find(|it| it.name == run_id && inner.sees(keeper, &it.crab));
+            match held {
+                Some((dispatch, job)) => {
+                    Some(RemoteAttempt { crab: job.crab.clone(), held: Some(*dispatch), counted_as: None })
+                }
+                None => over().map(|it| RemoteAttempt {
+                    crab: it.crab.clone(),
+                    held: None,
+                    counted_as: it.counted_as.clone(),
+                }),
+            }
+        };
+        if found.is_none() && is_starting(home) {
+            return Err(Problem::unavailable("the engine is starting").hint("ask again in a moment"));
+        }
+        let none = || {
+            Problem::not_found(format!("there is no run `{run_id}` of a crab, or it is long over"))
+                .hint("POST /v1/runs/start begins one")
+        };
+        let attempt = found.ok_or_else(none)?;
+        self.must_keep(keeper, &attempt.crab)?;
+        if !home.may_act() {
+            let message = "the engine does not reach its store, and does not know whether this is still yours";
+            return Err(Problem::unavailable(message).hint("ask again in a moment"));
+        }
+        self.heard(home, &attempt.crab);
+        Ok(attempt)
+    }
+
+    /// A crab says how it is going.
+    pub fn update(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &StepProgress) -> Result<Value, Problem> {
+        let attempt = self.attempt(home, keeper, &wanted.run_id)?;
+        let dispatch = attempt.held.ok_or_else(late)?;
+        let (mission, task) = self.about(home, dispatch)?;
+        if wanted.progress_message.is_some() || wanted.token_usage.is_some() {
+            let message =
+                wanted.progress_message.as_deref().map(|text| cut(&home.clean().text(text), LONGEST_PROGRESS));
+            let data = json!({
+                "run_id": wanted.run_id, "mission_id": mission, "task_id": task,
+                "progress_message": message, "token_usage": wanted.token_usage,
+            });
+            if self.progresses(home, dispatch) {
+                replace(home, &progress_of(dispatch), "attempt.progress", &attempt.crab, &mission, &data);
+            }
+        }
+        Ok(json!({ "run_id": wanted.run_id, "task_id": task, "status": "running" }))
+    }
+
+    /// Whether the progress of an attempt is written down now, or too little time has passed since it was.
+    fn progresses(&self, home: &Home, dispatch: u64) -> bool {
+        let now = home.clock.now().0;
+        let mut inner = self.inner();
+        let Some(job) = inner.jobs.get_mut(&dispatch) else { return false };
+        let is_due = job.progressed.is_none_or(|before| now - before >= PROGRESS_EVERY || now < before);
+        if is_due {
+            job.progressed = Some(now);
+        }
+        is_due
+    }
+
+    fn remember_who_did(&self, mission: &str, step: StepId, crab: &str) {
+        let mut inner = self.inner();
+        inner.did.insert((mission.to_owned(), step), crab.to_owned());
+        while inner.did.len() > MOST_OVER {
+            inner.did.pop_first();
+        }
+    }
+
+    /// Whether an attempt of this name is over.
+    pub(super) fn is_over(&self, run_id: &str) -> bool {
+        self.inner().over.iter().any(|over| over.name == run_id)
+    }
+
+    /// The mission and the task of what is handed out.
+    pub(super) fn about(&self, home: &Home, dispatch: u64) -> Result<(String, String), Problem> {
+        let found = self.inner().jobs.get(&dispatch).map(|job| (job.mission.clone(), job.wanted.clone()));
+        let (mission, wanted) = found.ok_or_else(late)?;
+        let seen = crate::roster::missions::find(home, &mission)?;
+        let task = task_id(&mission, seen.plan.recipe.step(wanted.step).name.as_str(), wanted.part);
+        Ok((mission, task))
+    }
+
+    /// A crab says how it ended. Said twice it is counted once.
+    pub fn complete(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &StepReport) -> Result<Value, Problem> {
+        let report = read(&home.clean(), wanted)?;
+        let attempt = self.attempt(home, keeper, &wanted.run_id)?;
+        let Some(dispatch) = attempt.held else {
+            return match attempt.counted_as {
+                Some(status) if status == wanted.status => {
+                    Ok(json!({ "run_id": wanted.run_id, "status": wanted.status, "ok": true }))
+                }
+                Some(status) => {
+                    let message =
+                        format!("run {} has ended as {status}, and cannot end as {}", wanted.run_id, wanted.status);
+                    Err(Problem::new(ProblemStatus::Conflict, RefusalCode::Finished.as_str(), message))
+                }
+                None => Err(late()),
+            };
+        };
+        self.must_have_turn(home, dispatch, wanted)?;
+        let (mission, task) = self.about(home, dispatch)?;
+        let held = self.inner().jobs.get_mut(&dispatch).map(|job| {
+            job.reports = Some(wanted.status.clone());
+            (job.stream.clone(), job.effect.clone(), job.wanted.clone())
+        });
+        let (stream, effect, performed) = held.ok_or_else(late)?;
+        let Some(reporter) = home.engine.get() else { return Err(Problem::unavailable("the engine is starting")) };
+        let mut report = report;
+        if let Ok(Some(seen)) = home.tasks.load_run(&mission) {
+            let setting = seen.setting();
+            report = match report {
+                AttemptReport::Completed(_) if self.is_overtaken(dispatch, wanted, &seen) => overtaken(),
+                AttemptReport::Completed(outcome) => AttemptReport::Completed(listed(&setting, &performed, outcome)),
+                failed @ AttemptReport::Failed { .. } => failed,
+            };
+            crate::evidence::begin(home, &setting, &performed).end(home, &setting, &performed, &report);
+        }
+        let outcome = EffectOutcome::Run(report);
+        let asked =
+            reporter.ask(|token| ReactorMessage::Ended { token: Some(token), stream, effect, dispatch, outcome });
+        if let Err(problem) = wait(reporter, &asked, &task) {
+            let mut inner = self.inner();
+            inner.jobs.get_mut(&dispatch).into_iter().for_each(|job| job.reports = None);
+            // It may have been withdrawn meanwhile, and looked as if this was why.
+            let own = inner.over.iter_mut().filter(|over| over.name == wanted.run_id);
+            own.for_each(|over| over.counted_as = None);
+            return Err(problem);
+        }
+        self.remember_who_did(&mission, performed.step, &attempt.crab);
+        let data = json!({
+            "run_id": wanted.run_id, "mission_id": mission, "task_id": task, "status": wanted.status,
+            "token_usage": wanted.token_usage, "commit": wanted.commit,
+        });
+        note(home, "attempt.ended", &attempt.crab, &mission, &data);
+        Ok(json!({ "run_id": wanted.run_id, "task_id": task, "status": wanted.status, "ok": true }))
+    }
+}
+
+/// Where the progress of what is handed out is kept: only the latest, and only while it is under way.
+fn progress_of(dispatch: u64) -> String {
+    format!("progress-{dispatch}")
+}
+
+/// Whether what is not known may only not be known yet.
+fn is_starting(home: &Home) -> bool {
+    home.engine.get().is_none_or(|reporter| !reporter.has_taken_up())
+}
+
+pub(super) struct RemoteAttempt {
+    pub(super) crab: String,
+    /// Its handing-out, while it is under way.
+    pub(super) held: Option<u64>,
+    /// It is over, and its report was taken, which said this.
+    counted_as: Option<String>,
+}
+
+pub(super) fn late() -> Problem {
+    refused(&too_late())
+}

@@ -1,0 +1,318 @@
+//! The tokens of a home, by which those are known who ask over the network. Of a secret only its digest is kept.
+//!
+//! They stand in a file of the home that only its owner can read, beside the projects, and not in the store: a copy of
+//! the store that is given away, or a server's store that others can look into, opens no door.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_api::token::{Scope, Token};
+use sluice_core::machine::RefusalCode;
+use sluice_engine::loader::pin;
+use sluice_worker::taskfile;
+use subtle::ConstantTimeEq;
+
+use crate::settings::ids::LOCAL;
+use crate::settings::ids::only;
+
+/// So many tokens can be in use at once.
+const MOST_TOKENS: usize = 1000;
+/// So many revoked ones are remembered, so that the log can name whoever still uses one.
+const MOST_REVOKED: usize = 1000;
+/// What every secret begins with, so that one that got lost is recognised.
+pub(crate) const PREFIX: &str = "slu_";
+/// The longest time that a token can be good, unless it is for ever: ten years.
+const LONGEST_PERIOD: u64 = 10 * 366 * 24 * 3600;
+/// The longest name of a token.
+const LONGEST_NAME: usize = 100;
+
+/// All tokens.
+#[derive(Debug)]
+pub struct Tokens {
+    file: PathBuf,
+    all: Mutex<Vec<TokenRecord>>,
+}
+
+/// What is kept of a token.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct TokenRecord {
+    token: Token,
+    digest: String,
+    /// It has been told that it ended by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    told: bool,
+}
+
+/// A token that is wanted.
+#[derive(Clone, Debug)]
+pub struct TokenRequest {
+    /// What it is to allow.
+    pub scope: Scope,
+    /// What people call it.
+    pub name: Option<String>,
+    /// The task that an agent's token speaks for.
+    pub task: Option<String>,
+    /// The colony that a worker's token is bound to.
+    pub colony: Option<String>,
+    /// The only role that a worker's token can register as.
+    pub role: Option<String>,
+    /// How long it is good.
+    pub expires: Option<Duration>,
+}
+
+/// Whether a token has ended by itself.
+pub fn is_expired(token: &Token) -> bool {
+    let ends = token.expires_at.as_ref().and_then(|at| at.parse::<Timestamp>().ok());
+    ends.is_some_and(|ends| ends <= Timestamp::now())
+}
+
+/// A length of time as people write it: `30d`, `12h`, `90m`, `45s`, `2w`.
+pub fn period(text: &str) -> Result<Duration, Problem> {
+    let unreadable = || {
+        Problem::bad_request(format!("`{}` is no length of time", crate::settings::projects::shown(text)))
+            .hint("a number and s, m, h, d or w: 30d; at most ten years")
+    };
+    let (number, unit) = text.split_at(text.len() - text.chars().last().map_or(0, char::len_utf8));
+    let seconds: u64 = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 24 * 3600,
+        "w" => 7 * 24 * 3600,
+        _ => return Err(unreadable()),
+    };
+    let number: u64 = number.parse().map_err(|_| unreadable())?;
+    let length = number.checked_mul(seconds).filter(|it| (1..=LONGEST_PERIOD).contains(it)).ok_or_else(unreadable)?;
+    Ok(Duration::from_secs(length))
+}
+
+impl Tokens {
+    /// Those in this file; none when there is no file.
+    pub fn read(file: PathBuf) -> Result<Tokens, Problem> {
+        let unusable = |why: String| {
+            Problem::fault(format!("{} cannot be used: {why}", file.display()))
+                .hint("mend it, or move it away: then every token is void")
+        };
+        let all = match std::fs::read(&file) {
+            Ok(bytes) => {
+                let own = std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600));
+                own.map_err(|error| unusable(error.to_string()))?;
+                serde_json::from_slice(&bytes).map_err(|error| unusable(error.to_string()))?
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(unusable(error.to_string())),
+        };
+        Ok(Tokens { file, all: Mutex::new(all) })
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<TokenRecord>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All of them, oldest first.
+    pub fn list(&self) -> Vec<Token> {
+        self.all().iter().map(|kept| kept.token.clone()).collect()
+    }
+
+    /// Makes a token. Its secret is in this answer, and nowhere else ever again.
+    pub fn create(&self, wanted: TokenRequest) -> Result<Token, Problem> {
+        let TokenRequest { scope, name, task, colony, role, expires } = wanted;
+        if name.as_ref().is_some_and(|name| name.len() > LONGEST_NAME || name.chars().any(char::is_control)) {
+            return Err(Problem::bad_request(format!("a name has at most {LONGEST_NAME} bytes, on one line")));
+        }
+        let id = crate::settings::clock::new_id().map_err(Problem::fault)?;
+        let secret = secret("").map_err(Problem::fault)?;
+        let now = Timestamp::now();
+        let ends = expires.map(|length| now.checked_add(length)).transpose();
+        let ends = ends.map_err(|error| Problem::bad_request(error.to_string()))?;
+        let (created_at, expires_at) = (format!("{now:.3}"), ends.map(|ends| format!("{ends:.3}")));
+        let token =
+            Token { id, secret: None, scope, name, task, colony, role, created_at, expires_at, revoked_at: None };
+        self.change(|all| {
+            let is_good = |kept: &&TokenRecord| kept.token.revoked_at.is_none() && !is_expired(&kept.token);
+            if all.iter().filter(is_good).count() >= MOST_TOKENS {
+                let message = format!("there are {MOST_TOKENS} tokens already");
+                return Err(
+                    Problem::new(ProblemStatus::Refused, "too_many", message).hint("`sluice token revoke` ends one")
+                );
+            }
+            all.push(TokenRecord { token: token.clone(), digest: pin(secret.as_bytes()).to_string(), told: false });
+            Ok(Token { secret: Some(secret), ..token })
+        })
+    }
+
+    /// Ends the token whose id begins like this: from now on nobody is let in by it.
+    pub fn revoke(&self, begins: &str) -> Result<Token, Problem> {
+        self.change(|all| {
+            let place = only(all.iter().map(|kept| kept.token.id.as_str()), begins)?.ok_or_else(|| {
+                Problem::not_found(format!("there is no token `{}`", crate::settings::projects::shown(begins)))
+                    .hint("`sluice token list` shows all of them")
+            })?;
+            let token = &mut all[place].token;
+            token.revoked_at.get_or_insert_with(|| format!("{:.3}", Timestamp::now()));
+            let token = token.clone();
+            let is_over = |kept: &TokenRecord| kept.token.revoked_at.is_some() || kept.told;
+            let mut surplus = all.iter().filter(|kept| is_over(kept)).count();
+            all.retain(|kept| {
+                let goes = is_over(kept) && surplus > MOST_REVOKED;
+                surplus -= usize::from(goes);
+                !goes
+            });
+            Ok(token)
+        })
+    }
+
+    /// The colony that a worker's token is bound to.
+    pub fn colony_of(&self, id: &str) -> Option<String> {
+        self.all().iter().find(|kept| kept.token.id == id)?.token.colony.clone()
+    }
+
+    /// A worker with this token registers with a colony, as something. A token that is bound to no colony yet is bound to
+    /// this one from now on. Nobody with a token does the work of this machine.
+    pub fn bind(&self, id: &str, colony: &str, role: &str) -> Result<(), Problem> {
+        let no = |why: String| {
+            Problem::new(ProblemStatus::Forbidden, RefusalCode::NotYours.as_str(), format!("Not allowed: {why}"))
+                .hint("`sluice token create --scope worker --colony C` makes a token for a colony")
+        };
+        if colony == LOCAL {
+            return Err(no(format!("the work of the colony `{LOCAL}` is done by the engine's own machine alone")));
+        }
+        let find = |all: &[TokenRecord]| all.iter().position(|kept| kept.token.id == id);
+        let gone = || no("this token is not known any more".to_owned());
+        let all = self.all().clone();
+        let token = find(&all).map(|place| all[place].token.clone()).ok_or_else(gone)?;
+        if let Some(own) = token.role.as_ref().filter(|own| *own != role) {
+            return Err(no(format!("this token is for the role `{own}`")));
+        }
+        match &token.colony {
+            Some(own) if own == colony => Ok(()),
+            Some(own) => Err(no(format!("this token is for the colony {own}"))),
+            None => self.change(|all| {
+                let place = find(all).ok_or_else(gone)?;
+                all[place].token.colony.get_or_insert_with(|| colony.to_owned());
+                Ok(())
+            }),
+        }
+    }
+
+    /// Those that have ended by themselves since this was last asked.
+    pub fn newly_expired(&self) -> Result<Vec<Token>, Problem> {
+        let is_new = |kept: &TokenRecord| !kept.told && kept.token.revoked_at.is_none() && is_expired(&kept.token);
+        if !self.all().iter().any(is_new) {
+            return Ok(Vec::new());
+        }
+        self.change(|all| {
+            let new = all.iter_mut().filter(|kept| is_new(kept));
+            Ok(new
+                .map(|kept| {
+                    kept.told = true;
+                    kept.token.clone()
+                })
+                .collect())
+        })
+    }
+
+    /// The token with this secret, revoked or not. All are compared to the end, so that the time it takes tells nothing.
+    pub fn find(&self, secret: &str) -> Option<Token> {
+        let digest = pin(secret.as_bytes()).to_string();
+        self.all().iter().fold(None, |found, kept| match is_same(&kept.digest, &digest) {
+            true => Some(kept.token.clone()),
+            false => found,
+        })
+    }
+
+    /// Changes the list and writes it; if it cannot be written it is not changed.
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<TokenRecord>) -> Result<T, Problem>) -> Result<T, Problem> {
+        let mut all = self.all();
+        let mut changed = all.clone();
+        let answer = change(&mut changed)?;
+        let text = serde_json::to_vec_pretty(&changed).map_err(|error| Problem::fault(error.to_string()))?;
+        let failed = |why: String| Problem::fault(format!("{} cannot be written: {why}", self.file.display()));
+        // A file that is replaced keeps its mode, so that it is made first with the right one.
+        let made = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.file);
+        made.map_err(|error| failed(error.to_string()))?;
+        taskfile::write(&self.file, &text).map_err(|error| failed(error.to_string()))?;
+        *all = changed;
+        Ok(answer)
+    }
+}
+
+/// Whether two digests are the same, in a time that does not say where they differ.
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
+    one.as_bytes().ct_eq(other.as_bytes()).into()
+}
+
+/// A new secret of 256 random bits, with something readable in front.
+pub(crate) fn secret(about: &str) -> Result<String, String> {
+    let mut bytes = [0u8; 32];
+    getrandom::fill(&mut bytes).map_err(|error| format!("the system gives no random numbers: {error}"))?;
+    let random: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("{PREFIX}{about}{random}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_known_by_its_digest_until_it_is_revoked_and_after_a_restart() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("tokens.json");
+        let tokens = Tokens::read(file.clone()).expect("no file is no token");
+        let wanted =
+            TokenRequest { scope: Scope::Read, name: None, task: None, colony: None, role: None, expires: None };
+        let made = tokens.create(TokenRequest { name: Some("dashboard".into()), ..wanted.clone() }).expect("made");
+        let secret = made.secret.expect("shown once");
+        let text = std::fs::read_to_string(&file).expect("written");
+        assert!(!text.contains(&secret) && !text.contains(&secret[4..]), "{text}");
+        assert_eq!(std::fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(tokens.find(&secret).map(|token| token.id), Some(made.id.clone()));
+        assert!(tokens.find("slu_").is_none() && tokens.find("").is_none());
+        tokens.revoke(&made.id).expect("revoked");
+        let again = Tokens::read(file.clone()).expect("read");
+        assert!(again.find(&secret).expect("remembered").revoked_at.is_some());
+        assert!(again.list().iter().all(|token| token.secret.is_none()));
+        assert_eq!(std::fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o600);
+        assert!(tokens.revoke("nobody").is_err() && tokens.revoke("").is_err());
+        // The rest of an id is not needed where it is clear without.
+        let other = tokens.create(wanted).expect("made");
+        let same = other.id.chars().zip(made.id.chars()).take_while(|(one, other)| one == other).count();
+        assert_eq!(tokens.revoke(&other.id[..=same]).expect("revoked").id, other.id);
+    }
+
+    #[test]
+    fn a_worker_token_is_for_one_colony_and_never_for_this_machine() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tokens = Tokens::read(folder.path().join("tokens.json")).expect("no file is no token");
+        let free =
+            TokenRequest { scope: Scope::Worker, name: None, task: None, colony: None, role: None, expires: None };
+        let bound = TokenRequest { colony: Some("reef".into()), role: Some("coder".into()), ..free.clone() };
+        let bound = tokens.create(bound).expect("made").id;
+        assert!(tokens.bind(&bound, "reef", "coder").is_ok());
+        assert!(tokens.bind(&bound, "reef", "any").is_err());
+        assert!(tokens.bind(&bound, "bay", "coder").is_err());
+        assert!(tokens.bind(&bound, LOCAL, "coder").is_err());
+        // One that was made without a colony is bound by its first use, also after a restart.
+        let free = tokens.create(free).expect("made").id;
+        assert!(tokens.bind(&free, LOCAL, "any").is_err());
+        assert!(tokens.bind(&free, "bay", "any").is_ok());
+        let again = Tokens::read(folder.path().join("tokens.json")).expect("read");
+        assert!(again.bind(&free, "reef", "any").is_err() && again.bind(&free, "bay", "coder").is_ok());
+        assert!(tokens.bind("nobody", "bay", "any").is_err());
+    }
+
+    #[test]
+    fn a_period_is_a_number_and_a_unit() {
+        assert_eq!(period("30d").expect("read"), Duration::from_secs(30 * 24 * 3600));
+        assert_eq!(period("1s").expect("read"), Duration::from_secs(1));
+        for wrong in ["", "d", "0d", "-1d", "30", "3 d", "1y", "99999w", "1é"] {
+            assert!(period(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! What follows from the log by itself: triggers, the runs of states, what is swept away.
+
+pub(crate) mod attempts;
+pub(crate) mod follower;
+pub(crate) mod state_runs;
+pub(crate) mod triggers;

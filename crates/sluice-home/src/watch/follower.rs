@@ -1,0 +1,224 @@
+//! Reads the engine's log once, in order, for all that follows from what happened and is no decision of a machine: files
+//! that mirror processes, records of verdicts, recipes that an event starts, tasks that wait for a run.
+//!
+//! How far it has come is kept in the store, so that a store that is put back is in step with itself. After a crash it
+//! reads a little again; whoever acts on an event finds what was done the first time. What is damaged is noted and passed
+//! over; what the store cannot be asked for now is waited for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use sluice_api::Problem;
+use sluice_core::run::{RunEvent, RunKind};
+use sluice_engine::codec::run_event;
+use sluice_store::{Cursor, LoggedEvent, StreamId};
+
+use crate::effect::run::task;
+use crate::evidence;
+use crate::home::Home;
+use crate::read::runs;
+use crate::read::tasks;
+use crate::undone::{PerformError, UnavailableReason, settled};
+use crate::watch::attempts;
+use crate::watch::state_runs;
+use crate::watch::triggers::Triggers;
+
+/// Events that are read together.
+const PAGE: usize = 500;
+/// How long it is waited for events, before it is written down how far it has come.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How often evidence of forgotten runs is looked for.
+const SWEEP: Duration = Duration::from_secs(3600);
+/// So many runs are remembered by their kind.
+const MOST_REMEMBERED: usize = 10_000;
+
+/// How far it has come, and what it knows.
+pub(crate) struct Follower {
+    after: Cursor,
+    saved: Cursor,
+    /// As what runs were started.
+    kinds: BTreeMap<String, RunKind>,
+    triggers: Triggers,
+    swept: Option<Instant>,
+}
+
+/// Follows the log until the home is closed.
+pub(crate) fn start(home: &Arc<Home>) -> Result<(), Problem> {
+    let mut follower = Follower::new(home)?;
+    follower.mirror_open(home)?;
+    state_runs::look_at_all(home)?;
+    let weak = Arc::downgrade(home);
+    let thread = std::thread::Builder::new().name("follower".into());
+    thread.spawn(move || follower.keep_on(&weak)).map_err(|error| Problem::fault(error.to_string()))?;
+    Ok(())
+}
+
+impl Follower {
+    /// Where it left off. In a home that it has never followed it begins with what happens from now on.
+    fn new(home: &Home) -> Result<Follower, Problem> {
+        let end = home.tasks.end_of_log()?;
+        let kept = home.tasks.loader().reader().followed().map_err(tasks::unread)?;
+        // A home of an earlier version has it in a file.
+        let file = || std::fs::read_to_string(home.places.followed()).ok()?.trim().parse().ok().map(Cursor);
+        let after = kept.or_else(file).unwrap_or(end).min(end);
+        let mut follower =
+            Follower { after, saved: after, kinds: BTreeMap::new(), triggers: Triggers::default(), swept: None };
+        if kept != Some(after) {
+            follower.write_down(home);
+            let _ = std::fs::remove_file(home.places.followed());
+        }
+        Ok(follower)
+    }
+
+    /// Brings the files of all open processes up to date: an engine that died may have left them behind.
+    fn mirror_open(&mut self, home: &Home) -> Result<(), Problem> {
+        let mut after = StreamId::new("run/");
+        loop {
+            let read = home.tasks.loader().reader().open_streams(Some(&after), PAGE);
+            let page = read.map_err(tasks::unread)?;
+            for id in page.iter().filter_map(runs::id_of) {
+                self.mirror(home, id);
+            }
+            match page.last().filter(|last| page.len() == PAGE && runs::id_of(last).is_some()) {
+                Some(last) => after = last.clone(),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn keep_on(mut self, home: &Weak<Home>) {
+        loop {
+            let Some(home) = home.upgrade() else { return };
+            if self.swept.is_none_or(|at| at.elapsed() > SWEEP) {
+                evidence::sweep(&home);
+                attempts::sweep(&home);
+                attempts::sweep_tasks(&home);
+                if let Err(problem) = home.registry.tidy(&home) {
+                    home.log.line(&format!("the house's ledger stays as it is: {}", problem.message));
+                }
+                crate::ask::keys::sweep(&home);
+                self.swept = Some(Instant::now());
+            }
+            let after = self.after;
+            let news = || home.tasks.log(after, PAGE).ok().filter(|page| !page.is_empty());
+            match home.tasks.wait(PAUSE, news) {
+                Some(page) => self.read(&home, &page),
+                None => self.save(&home),
+            }
+        }
+    }
+
+    /// Acts on a page. What cannot be done now because the engine cannot store it is done when the page is read again.
+    fn read(&mut self, home: &Arc<Home>, page: &[LoggedEvent]) {
+        if let Err(UnavailableReason(why)) = self.act_on(home, page) {
+            home.log.line(&format!("events after {} wait: {why}", self.after.0));
+            std::thread::park_timeout(PAUSE);
+        }
+    }
+
+    fn act_on(&mut self, home: &Arc<Home>, page: &[LoggedEvent]) -> Result<(), UnavailableReason> {
+        let mut touched = BTreeMap::new();
+        let (mut ended, mut reopened) = (BTreeSet::new(), BTreeSet::new());
+        let mut waiting = BTreeSet::new();
+        let mut moved = BTreeSet::new();
+        for logged in page {
+            let task = tasks::id_of(&logged.stream);
+            waiting.extend(task.filter(|_| logged.event.kind == state_runs::STARTED).map(str::to_owned));
+            moved.extend(task);
+            let Some(id) = runs::id_of(&logged.stream) else { continue };
+            self.learn(id, logged);
+            touched.insert(id, logged.number);
+            match logged.event.kind.as_str() {
+                "run.completed" | "run.failed" | "run.cancelled" => drop(ended.insert(id)),
+                "run.reopened" => drop(reopened.insert(id)),
+                _ => {}
+            }
+        }
+        touched.retain(|id, number| !home.mirrors.has(id, *number));
+        touched.keys().for_each(|id| self.mirror(home, id));
+        for id in ended {
+            if let Some(seen) = noted(home, id, home.tasks.load_run(id))?.flatten() {
+                evidence::conclude(home, &seen);
+                waiting.extend(Some(seen.state.given.origin.task.clone()).filter(|task| !task.is_empty()));
+            }
+        }
+        for id in reopened {
+            let seen = noted(home, id, home.tasks.load_run(id))?.flatten();
+            waiting.extend(seen.map(|seen| seen.state.given.origin.task.clone()).filter(|task| !task.is_empty()));
+        }
+        for task in &waiting {
+            noted(home, task, state_runs::look(home, task))?;
+        }
+        for moved in &moved {
+            noted(home, moved, task::look(home, moved))?;
+        }
+        self.triggers.refresh(home);
+        for logged in page {
+            let kind = match runs::id_of(&logged.stream) {
+                Some(id) => self.kind(home, id)?,
+                None => None,
+            };
+            let started = self.triggers.consider(home, logged, kind);
+            let started = noted(home, logged.stream.as_str(), started)?.unwrap_or(false);
+            self.after = logged.cursor;
+            if started {
+                self.save(home); // a start is written down at once
+            }
+        }
+        Ok(())
+    }
+
+    /// What a run was started as, as its first event says.
+    fn learn(&mut self, id: &str, logged: &LoggedEvent) {
+        if logged.event.kind != "run.started" {
+            return;
+        }
+        if let Ok(RunEvent::Started { given, .. }) = run_event::read(logged.event.version, &logged.event.data) {
+            if self.kinds.len() >= MOST_REMEMBERED {
+                self.kinds.clear();
+            }
+            self.kinds.insert(id.to_owned(), given.origin.kind);
+        }
+    }
+
+    fn kind(&mut self, home: &Home, id: &str) -> Result<Option<RunKind>, UnavailableReason> {
+        if let Some(kind) = self.kinds.get(id) {
+            return Ok(Some(*kind));
+        }
+        let Some(seen) = noted(home, id, home.tasks.load_run(id))?.flatten() else { return Ok(None) };
+        let kind = seen.state.given.origin.kind;
+        self.kinds.insert(id.to_owned(), kind);
+        Ok(Some(kind))
+    }
+
+    fn mirror(&mut self, home: &Home, id: &str) {
+        if let Ok(Some(RunKind::Process)) = self.kind(home, id) {
+            home.mirrors.write(home, id);
+        }
+    }
+
+    fn save(&mut self, home: &Home) {
+        if self.saved != self.after {
+            self.write_down(home);
+        }
+    }
+
+    fn write_down(&mut self, home: &Home) {
+        if let Some(reporter) = home.engine.get() {
+            reporter.followed(self.after);
+            self.saved = self.after;
+        }
+    }
+}
+
+/// What was read, or nothing where it failed for good: that is noted, and followed by what comes next.
+fn noted<T>(home: &Home, what: &str, read: Result<T, Problem>) -> Result<Option<T>, UnavailableReason> {
+    match settled(read.map_err(PerformError::from))? {
+        Ok(found) => Ok(Some(found)),
+        Err(failed) => {
+            home.log.line(&format!("{what} is passed over: {}", failed.error));
+            Ok(None)
+        }
+    }
+}

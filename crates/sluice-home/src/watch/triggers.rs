@@ -1,0 +1,250 @@
+//! Recipes that an event of the engine's own log starts: those of the home on any event, those of a project on its own.
+//! Those of a project are the ones that the commit of its default branch has.
+//!
+//! A run that is started so has an id made of the event and the recipe, so an event that is read twice starts it once. A
+//! recipe is never started by what followed from its own runs. What a script of a run does looks like a person's doing, so
+//! a recipe can still go round in a circle: there is a limit to how often events start it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use sluice_api::problem::Problem;
+use sluice_api::run::StartRun;
+use sluice_core::expr::{self, Expr, Number};
+use sluice_core::recipe::{RecipeInput, RecipeInputKind, Trigger};
+use sluice_core::run::RunKind;
+use sluice_engine::host::EngineClock;
+use sluice_store::LoggedEvent;
+
+use crate::definitions::committed::DefinitionSite;
+use crate::definitions::shelves::{RecipeShelves, ShelvedRecipe};
+use crate::home::Home;
+use crate::read::runs::{self};
+use crate::read::tasks;
+use crate::read::view::{self, EventSubject};
+use crate::read::view_run;
+use crate::settings::clock::id_from;
+use crate::start::{EngineStart, chain, chain_to, start_as};
+
+/// So often events start one recipe within [`WINDOW`]; further ones are noted and start nothing.
+const MOST_STARTS: usize = 100;
+/// The time in which starts are counted, in milliseconds.
+const WINDOW: i64 = 600_000;
+
+/// The recipes that wait for events.
+#[derive(Default)]
+pub(crate) struct Triggers {
+    shelves: RecipeShelves,
+    waiting: Vec<WaitingRecipe>,
+    starts: TriggerStarts,
+}
+
+/// When events started which recipe, lately.
+#[derive(Default)]
+struct TriggerStarts(BTreeMap<PathBuf, VecDeque<i64>>);
+
+impl TriggerStarts {
+    /// Whether a recipe may be started now.
+    fn allow(&mut self, path: &Path, now: i64) -> bool {
+        let Some(lately) = self.0.get_mut(path) else { return true };
+        while lately.front().is_some_and(|at| *at <= now - WINDOW) {
+            lately.pop_front();
+        }
+        lately.len() < MOST_STARTS
+    }
+
+    fn note(&mut self, path: &Path, now: i64) {
+        self.0.entry(path.to_owned()).or_default().push_back(now);
+    }
+}
+
+/// A recipe that waits for an event.
+struct WaitingRecipe {
+    name: String,
+    event: String,
+    filter: Option<Expr>,
+    inputs: Option<Vec<RecipeInput>>,
+    /// Its file; of one in a commit, where that is checked out.
+    path: PathBuf,
+    /// By what it is started.
+    recipe: String,
+    /// The project it belongs to; none: the home.
+    project: Option<PathBuf>,
+}
+
+/// Where an event comes from.
+struct TriggerSource {
+    /// The folder that a run which it starts works for.
+    root: PathBuf,
+    /// What it is about.
+    subject: String,
+    /// The recipes that led to it.
+    chain: Vec<String>,
+    harness: String,
+}
+
+impl Triggers {
+    /// Reads the definitions again where something has changed.
+    pub(crate) fn refresh(&mut self, home: &Home) {
+        if self.shelves.refresh(home) {
+            self.waiting = self.shelves.all().filter_map(waiting).collect();
+        }
+    }
+
+    /// Starts what waits for this event. Whether something was started; the error says that it must be tried again.
+    pub(crate) fn consider(
+        &mut self,
+        home: &Arc<Home>,
+        logged: &LoggedEvent,
+        kind: Option<RunKind>,
+    ) -> Result<bool, Problem> {
+        let stored = logged.event.kind.as_str();
+        let name = kind.map_or_else(|| stored.to_owned(), |kind| view_run::named(stored, kind));
+        if !self.waiting.iter().any(|waiting| waiting.event == name) {
+            return Ok(false);
+        }
+        let Some((event, source)) = told(home, logged)? else { return Ok(false) };
+        // A definition of the project hides one of the home that has its name.
+        let here =
+            |waiting: &&WaitingRecipe| waiting.project.as_ref().is_some_and(|root| source.root.starts_with(root));
+        let mut started = false;
+        for waiting in self.waiting.iter().filter(|waiting| waiting.event == event["type"]) {
+            let hidden = || self.waiting.iter().filter(here).any(|other| other.name == waiting.name);
+            let is_near = if waiting.project.is_some() { here(&waiting) } else { !hidden() };
+            if !is_near || source.chain.contains(&waiting.name) || !holds(waiting.filter.as_ref(), &event) {
+                continue;
+            }
+            let now = home.clock.now().0;
+            if !self.starts.allow(&waiting.path, now) {
+                let often = format!("events started it {MOST_STARTS} times in {} minutes", WINDOW / 60_000);
+                home.log.line(&format!("`{}` was not started on {}: {often}", waiting.name, event["id"]));
+                continue;
+            }
+            if waiting.start(home, &event, &source)? {
+                self.starts.note(&waiting.path, now);
+                started = true;
+            }
+        }
+        Ok(started)
+    }
+}
+
+impl WaitingRecipe {
+    fn start(&self, home: &Arc<Home>, event: &Value, source: &TriggerSource) -> Result<bool, Problem> {
+        let event_id = event["id"].as_str().unwrap_or_default();
+        let id = id_from(&["trigger", event_id, &self.name, &self.path.display().to_string()]);
+        if home.tasks.load_run(&id)?.is_some() {
+            return Ok(false);
+        }
+        let wanted = StartRun {
+            recipe: self.recipe.clone(),
+            cwd: source.root.display().to_string(),
+            inputs: inputs(self.inputs.as_deref(), event),
+            prompt: Some(format!("{event:#}")),
+            work_order: Some(source.subject.clone()).filter(|subject| !subject.is_empty()),
+            harness: Some(source.harness.clone()).filter(|harness| !harness.is_empty()),
+            ..StartRun::default()
+        };
+        let (cause, reading) = (source.chain.clone(), DefinitionSite::Commit);
+        let started = EngineStart { id: Some(id), cause, reading, ..EngineStart::default() };
+        match start_as(home, &wanted, started) {
+            Ok(_) => Ok(true),
+            Err(problem) if problem.is_passing() => Err(problem),
+            Err(problem) => {
+                home.log.line(&format!("`{}` was not started on {event_id}: {}", self.name, problem.message));
+                Ok(false)
+            }
+        }
+    }
+}
+
+/// A recipe, if it can be used and waits for an event.
+fn waiting(shelved: &ShelvedRecipe) -> Option<WaitingRecipe> {
+    let ShelvedRecipe { recipe, path, project, found } = shelved;
+    let Trigger::Event { event, filter } = &recipe.trigger else { return None };
+    Some(WaitingRecipe {
+        name: recipe.name.to_string(),
+        event: event.clone(),
+        filter: filter.clone(),
+        inputs: recipe.inputs.clone(),
+        path: path.clone(),
+        recipe: found.clone(),
+        project: project.clone(),
+    })
+}
+
+/// An event as it is shown, and where it comes from; `None` if what it is about is gone.
+fn told(home: &Home, logged: &LoggedEvent) -> Result<Option<(Value, TriggerSource)>, Problem> {
+    if let Some(id) = tasks::id_of(&logged.stream) {
+        let Some(seen) = home.tasks.load(id)? else { return Ok(None) };
+        let project = home.projects.get(&seen.state.about.project);
+        let root = project.map_or_else(|_| home.places.home().to_owned(), |project| project.path.into());
+        let source = TriggerSource { root, subject: id.to_owned(), chain: chain_to(home, id)?, harness: String::new() };
+        return Ok(Some((view::event(logged, EventSubject::Task(&seen)), source)));
+    }
+    let Some(id) = runs::id_of(&logged.stream) else { return Ok(None) };
+    let Some(seen) = home.tasks.load_run(id)? else { return Ok(None) };
+    let origin = &seen.state.given.origin;
+    let root = if origin.root.is_empty() { home.places.home().to_owned() } else { PathBuf::from(&origin.root) };
+    let source = TriggerSource { root, subject: id.to_owned(), chain: chain(&seen), harness: origin.harness.clone() };
+    Ok(Some((view::event(logged, EventSubject::Run(&seen.setting(), Some(&seen))), source)))
+}
+
+/// Whether the condition of a trigger holds. It reads the event's data, and else the event itself.
+fn holds(filter: Option<&Expr>, event: &Value) -> bool {
+    let read = |path: &expr::ValuePath| {
+        let at = |value: &Value| {
+            let head = value.get(path.head())?.clone();
+            path.tail().iter().try_fold(head, |value, key| match &value {
+                Value::Array(items) => items.get(key.parse::<usize>().ok()?).cloned(),
+                _ => value.get(key).cloned(),
+            })
+        };
+        match at(&event["data"]).filter(|value| !value.is_null()).or_else(|| at(event))? {
+            Value::Bool(it) => Some(expr::ExprValue::Bool(it)),
+            Value::String(text) => Some(expr::ExprValue::Text(text)),
+            Value::Number(number) => Number::read(&number.to_string()).map(expr::ExprValue::Number),
+            Value::Null | Value::Array(_) | Value::Object(_) => None,
+        }
+    };
+    filter.is_none_or(|filter| filter.holds(&read))
+}
+
+/// What a run is given: the event's data by their names, and the whole event as `event`; of declared inputs only those.
+fn inputs(declared: Option<&[RecipeInput]>, event: &Value) -> Vec<(String, Value)> {
+    let mut facts: Map<String, Value> = event["data"].as_object().cloned().unwrap_or_default();
+    facts.entry("event").or_insert_with(|| json!(event));
+    facts.retain(|_, value| !value.is_null());
+    let Some(declared) = declared else { return facts.into_iter().collect() };
+    let fits = |input: &RecipeInput| {
+        let value = facts.get(input.name.as_str())?.clone();
+        let text = input.kind == RecipeInputKind::Text && !value.is_string();
+        Some((input.name.to_string(), if text { Value::String(value.to_string()) } else { value }))
+    };
+    declared.iter().filter_map(fits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_reads_the_data_first() {
+        let event =
+            json!({ "type": "status.changed", "actor": "person", "data": { "to": "done", "round": 2, "type": "x" } });
+        let told = |text: &str| holds(Some(&expr::parse(text).expect("a condition")), &event);
+        assert!(told("to == 'done' && round < 3 && type == 'x' && actor == 'person'"));
+        assert!(!told("to == 'reviewing'") && !told("missing == 'x'"));
+        assert!(holds(None, &event));
+    }
+
+    #[test]
+    fn inputs_are_the_data_by_name() {
+        let event = json!({ "id": "e", "data": { "to": "done", "round": 2, "gone": null } });
+        let mut names: Vec<String> = inputs(None, &event).into_iter().map(|(name, _)| name).collect();
+        names.sort();
+        assert_eq!(names, ["event", "round", "to"]);
+    }
+}
