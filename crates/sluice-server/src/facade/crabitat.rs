@@ -18,11 +18,12 @@ use sluice_home::roster::Register;
 use sluice_home::roster::colonies::NewColony;
 use sluice_home::roster::missions::NewMission;
 
-use crate::answer::{ask, said};
+use crate::answer::said;
+use crate::app::App;
+use crate::app::ask;
 use crate::caller::RequestCaller;
+use crate::follow::live::FollowQuery;
 use crate::keys::RequestKeyedId;
-use crate::live::FollowQuery;
-use crate::run::App;
 use crate::table::{RouteAudience, RouteTable, delete, get, post};
 
 type ControlCall = (State<Arc<App>>, RequestCaller);
@@ -107,13 +108,13 @@ fn missions_table() -> RouteTable {
             get("/v1/ws/events", "What happens, an event a message")
                 .reads::<FollowQuery>()
                 .with(StatusCode::SWITCHING_PROTOCOLS),
-            crate::live::socket,
+            crate::follow::live::socket,
         )
         .add(
             get("/v1/ws/crab/{id}", "The connection that a crab listens on")
                 .with(StatusCode::SWITCHING_PROTOCOLS)
                 .for_(RouteAudience::Workers),
-            crate::crab_socket::listen,
+            crate::follow::worker_socket::listen,
         )
 }
 

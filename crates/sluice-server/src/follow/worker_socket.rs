@@ -18,10 +18,10 @@ use sluice_home::roster::MessageSubject;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::answer::refuse;
+use crate::app::App;
+use crate::caller::EnginePresence;
 use crate::caller::RequestCaller;
-use crate::door::EnginePresence;
 use crate::limits::SocketPace;
-use crate::run::App;
 
 /// Bytes of one message.
 const LONGEST_MESSAGE: usize = 8 << 20;
