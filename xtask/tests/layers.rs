@@ -83,9 +83,8 @@ fn imported(text: &str) -> BTreeSet<String> {
                 );
             }
             None => {
-                drop(names.insert(
-                    rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default().to_owned(),
-                ))
+                let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+                names.insert(name.to_owned());
             }
         }
     }

@@ -21,10 +21,10 @@ mod exits;
 mod hooks;
 pub mod input;
 pub mod law;
-mod ledger;
 mod merge;
 mod moves;
 mod outcomes;
+mod pending;
 mod runs;
 mod seen;
 pub mod session;
@@ -34,13 +34,13 @@ pub mod state;
 pub use effect::{EffectKey, Instruction, TaskAction, TaskEffect};
 pub use event::TaskEvent;
 pub use input::{Evidence, NewTask, TaskAsker, TaskInput};
-pub use ledger::frontmatter;
+pub use pending::frontmatter;
 pub use seen::{SectionDigest, SectionSnapshot};
 pub use state::TaskState;
 
 use event::TaskCreation;
 use law::{LawRow, TaskResponse, answer};
-use ledger::TaskPending;
+use pending::TaskPending;
 
 use crate::lifecycle::Lifecycle;
 use crate::machine::{Decision, Moment, Refusal, RefusalCode};
