@@ -5,7 +5,7 @@
 //!               └─────► Refusal (nothing has happened)
 //! ```
 //!
-//! The law stands in two tables: [`law::answer`] says what a task does with an input, [`session::Session::after`] what
+//! The law stands in two tables: [`law::answer`] says what a task does with an input, [`session::TaskSession::after`] what
 //! becomes of a session. The stories behind the first stand in `moves` (transition, guard, gate), `hooks` and
 //! `outcomes` (one job after another), `spawn` (agents), `exits` (agents that end by themselves), `runs` (what a state
 //! starts), `merge` (what may be merged), and `commands` (what else people ask for). `docs/machines/task.md` is drawn from the tables.

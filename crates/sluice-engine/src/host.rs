@@ -275,7 +275,7 @@ impl Host {
         self.reporter.clone()
     }
 
-    /// Sends a message and gives what will hold its answer; see [`Reporter::ask`].
+    /// Sends a message and gives what will hold its answer; see [`EngineHandle::ask`].
     pub fn ask(&self, message: impl FnOnce(ReactorToken) -> ReactorMessage) -> PendingAnswer {
         self.reporter.ask(message)
     }
