@@ -7,6 +7,7 @@ pub(crate) mod errand;
 pub(crate) mod exits;
 pub(crate) mod judged;
 mod mirrors;
+pub(crate) mod project_workers;
 pub(crate) mod registry;
 pub mod reservations;
 pub(crate) mod waits;

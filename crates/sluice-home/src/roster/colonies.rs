@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use sluice_api::problem::Problem;
 use sluice_engine::host::EngineClock;
 
-use crate::home::Home;
 use crate::home::registry::{RegistryChange, called};
+use crate::home::{Home, project_workers};
 use crate::settings::clock::new_id;
 use crate::settings::ids::LOCAL;
 use crate::settings::ids::only;
@@ -89,6 +89,13 @@ pub(crate) fn find(home: &Home, id: &str) -> Result<Value, Problem> {
     if id == LOCAL {
         return Ok(local());
     }
+    if let Some(project) = project_workers::project(home, id) {
+        let project = project?;
+        return Ok(json!({
+            "colony_id": id, "name": project.name, "description": format!("the workers of project {}", project.name),
+            "repo": project_workers::repository(&project)?, "created_at_ms": 0,
+        }));
+    }
     let none = || {
         Problem::not_found(format!("there is no colony `{id}`"))
             .hint("GET /v1/colonies lists them; POST /v1/colonies founds one")
@@ -101,6 +108,9 @@ pub(crate) fn find(home: &Home, id: &str) -> Result<Value, Problem> {
 
 /// Where the repository of a colony is.
 pub(crate) fn repository(home: &Home, id: &str) -> Option<String> {
+    if let Some(project) = project_workers::project(home, id) {
+        return project_workers::repository(&project.ok()?).ok();
+    }
     home.registry.get(&format!("colony/{id}"))?["repo"].as_str().map(str::to_owned)
 }
 

@@ -153,7 +153,7 @@ impl Roster {
         let colony = self.inner().workers.get(&wanted.crab_id).map(|crab| crab.colony.clone());
         let seen = match colony.filter(|_| keeper.is_some()) {
             Some(colony) => crate::roster::missions::of_colony(home, &wanted.mission_id, &colony)?,
-            None => crate::roster::missions::find(home, &wanted.mission_id)?,
+            None => crate::roster::missions::leased(home, &wanted.mission_id)?,
         };
         let mut found = self.given(&seen, wanted);
         if found.is_none() {
@@ -322,7 +322,7 @@ impl Roster {
     pub(super) fn about(&self, home: &Home, dispatch: u64) -> Result<(String, String), Problem> {
         let found = self.inner().jobs.get(&dispatch).map(|job| (job.mission.clone(), job.wanted.clone()));
         let (mission, wanted) = found.ok_or_else(late)?;
-        let seen = crate::roster::missions::find(home, &mission)?;
+        let seen = crate::roster::missions::leased(home, &mission)?;
         let task = task_id(&mission, seen.plan.recipe.step(wanted.step).name.as_str(), wanted.part);
         Ok((mission, task))
     }
