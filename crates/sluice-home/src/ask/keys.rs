@@ -164,13 +164,11 @@ impl Service {
     }
 
     fn forget_keys(&self, streams: Vec<StreamId>) {
-        self.home.engine.get().into_iter().for_each(|reporter| reporter.forget(streams.clone()));
+        self.home.engine.forget(streams.clone());
     }
 
     fn keep(&self, stream: &StreamId, kind: &str, what: &impl Serialize) -> Result<(), Problem> {
-        let Some(reporter) = self.home.engine.get() else {
-            return Err(Problem::unavailable("the engine is starting"));
-        };
+        let reporter = &self.home.engine;
         let event = Event {
             kind: kind.to_owned(),
             version: VERSION,
@@ -200,7 +198,7 @@ fn milliseconds(time: Duration) -> i64 {
 
 /// Forgets keys that are too old, or too many.
 pub(crate) fn sweep(home: &Home) {
-    let Some(reporter) = home.engine.get() else { return };
+    let reporter = &home.engine;
     let line = home.clock.now().0.saturating_sub(milliseconds(KEPT));
     let (mut old, mut young) = (Vec::new(), Vec::new());
     let query = Query { kind: Some(KIND.into()), order: Order::Oldest, limit: usize::MAX >> 1, ..Query::default() };

@@ -236,9 +236,7 @@ impl Roster {
             return; // nobody knows whose it is
         }
         let at = self.inner().held_by(id);
-        if let Some(reporter) = home.engine.get() {
-            reporter.send(ReactorMessage::Heard { worker: WorkerId(id.to_owned()), at });
-        }
+        home.engine.send(ReactorMessage::Heard { worker: WorkerId(id.to_owned()), at });
     }
 
     /// A crab says what it is at: that is its own for another lease. What it was given and is not at it is told again, and
@@ -255,7 +253,7 @@ impl Roster {
             offer(home, id, crab, 0);
         }
         let Some(at) = &sign.dispatches else { return self.heard(home, id) };
-        let Some(reporter) = home.engine.get() else { return };
+        let reporter = &home.engine;
         reporter.send(ReactorMessage::Heard { worker: WorkerId(id.to_owned()), at: at.clone() });
         let held = self.inner().held_by(id);
         if !sign.finishing {
@@ -278,9 +276,7 @@ impl Roster {
             (crab.is_present, crab.is_awaited) = (false, false);
             crab.listens = None;
         }
-        if let Some(reporter) = home.engine.get() {
-            reporter.send(ReactorMessage::Left(WorkerId(id.to_owned())));
-        }
+        home.engine.send(ReactorMessage::Left(WorkerId(id.to_owned())));
         self.remember(home, id, kind);
     }
 
@@ -391,9 +387,7 @@ fn offer(home: &Home, id: &str, crab: &RemoteWorker, capacity: usize) {
         capacity,
         lease: Some(home.config().workers.lease()),
     };
-    if let Some(reporter) = home.engine.get() {
-        reporter.send(ReactorMessage::Joined(offer));
-    }
+    home.engine.send(ReactorMessage::Joined(offer));
 }
 
 /// The record of what happened names a crab by its id: one must not look like somebody else there.

@@ -224,7 +224,7 @@ impl Roster {
                 Problem::new(ProblemStatus::Conflict, "conflict", message).hint("leave it out, or choose another")
             );
         }
-        let Some(reporter) = home.engine.get() else { return Err(Problem::unavailable("the engine is starting")) };
+        let reporter = &home.engine;
         let (stream, name) = (runs::stream(&wanted.mission_id), run_id.to_owned());
         let asked = reporter.ask(|token| ReactorMessage::Begun { token: Some(token), stream, effect, dispatch, name });
         wait(reporter, &asked, &wanted.task_id)?;
@@ -351,7 +351,7 @@ impl Roster {
             (job.stream.clone(), job.effect.clone(), job.wanted.clone())
         });
         let (stream, effect, performed) = held.ok_or_else(late)?;
-        let Some(reporter) = home.engine.get() else { return Err(Problem::unavailable("the engine is starting")) };
+        let reporter = &home.engine;
         let mut report = report;
         if let Ok(Some(seen)) = home.tasks.load_run(&mission) {
             let setting = seen.setting();
@@ -390,7 +390,7 @@ fn progress_of(dispatch: u64) -> String {
 
 /// Whether what is not known may only not be known yet.
 fn is_starting(home: &Home) -> bool {
-    home.engine.get().is_none_or(|reporter| !reporter.has_taken_up())
+    !home.engine.has_taken_up()
 }
 
 pub(super) struct RemoteAttempt {

@@ -150,7 +150,7 @@ fn begin(
     let id = given.id.clone();
     let digest = pin(&pinned);
     let (actor, change) = RunActor::create(plan.clone(), digest.to_string(), group.into(), given, home.clock.now());
-    let Some(reporter) = home.engine.get() else { return Err(Problem::unavailable("the engine is starting")) };
+    let reporter = &home.engine;
     let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
     let answer =
         reporter.ask(|token| ReactorMessage::Create { token: Some(token), stream: stream(&id), actor, change, blobs });
