@@ -36,7 +36,6 @@ use crate::read::files;
 use crate::read::runs;
 use crate::read::tasks::{TaskSnapshot, id_of};
 use crate::settings::ids::OWN;
-use crate::settings::log::HomeLog;
 use crate::settings::log::words;
 use crate::settings::projects::described;
 use crate::spans;
@@ -108,7 +107,7 @@ type EffectResult = Result<TaskEffectProduct, PerformError>;
 /// Carries an effect out.
 fn outcome_of(home: &Arc<Home>, assignment: &Assignment, place: &ErrandPlace) -> Result<EffectOutcome, ErrandPending> {
     let Assignment { stream, effect, .. } = assignment;
-    caught(&home.log, &format!("{} of {stream}", effect.id), || match (id_of(stream), runs::id_of(stream)) {
+    caught(&format!("{} of {stream}", effect.id), || match (id_of(stream), runs::id_of(stream)) {
         (Some(task), _) => carried_out(home, task, effect, place),
         (None, Some(run)) => run::carry_out(home, run, &effect.id, &effect.data, place),
         (None, None) => Ok(EffectOutcome::Failed(format!("{stream} is neither a task nor a run"))),
@@ -117,13 +116,12 @@ fn outcome_of(home: &Arc<Home>, assignment: &Assignment, place: &ErrandPlace) ->
 
 /// What came of carrying something out. A panic is a fault of ours: this effect has failed, and all others go on.
 fn caught(
-    log: &HomeLog,
     name: &str,
     work: impl FnOnce() -> Result<EffectOutcome, ErrandPending>,
 ) -> Result<EffectOutcome, ErrandPending> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let why = words(panic.as_ref());
-        log.line(&format!("{name} has failed: {why}"));
+        tracing::error!("{name} has failed: {why}");
         Ok(EffectOutcome::Failed(why))
     })
 }
@@ -240,7 +238,7 @@ fn end(home: &Home, seen: &TaskSnapshot, sessions: &[SessionNumber], whole: bool
         // Windows that a person opened beside them go too: the session is the task's.
         // A server that hangs keeps nobody: the agents have ended, and their windows go when it goes on.
         match tmux.kill_key(&seen.id) {
-            Err(hangs @ sluice_worker::tmux::TmuxFailure::Hangs { .. }) => home.log.line(&described(&hangs)),
+            Err(hangs @ sluice_worker::tmux::TmuxFailure::Hangs { .. }) => tracing::warn!("{}", described(&hangs)),
             ended => ended.map_err(PerformError::by)?,
         }
     }
@@ -339,29 +337,28 @@ mod tests {
     use crate::background::later::HomeTimer;
     use crate::background::threads::ThreadPool;
     use crate::settings::clock::WallClock;
+    use crate::settings::log::of_tests;
 
     #[test]
     fn a_panic_is_an_outcome_and_a_line_in_the_log_and_ends_no_thread() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("engine.log");
-        let log = Arc::new(HomeLog::open(&path));
-        let later = HomeTimer::start(Arc::new(WallClock::default()), log.clone()).unwrap();
-        let threads = ThreadPool::new(log.clone(), later);
+        let log = of_tests();
+        let later = HomeTimer::start(Arc::new(WallClock::default())).unwrap();
+        let threads = ThreadPool::new(later);
         let (sender, outcomes) = std::sync::mpsc::channel();
         for number in 0..3 {
-            let (log, sender) = (log.clone(), sender.clone());
+            let sender = sender.clone();
             threads.run(move || {
-                let outcome = caught(&log, "perform of run/x", || panic!("item {number} is missing"));
+                let outcome = caught("perform of run/x", || panic!("item {number} is missing"));
                 sender.send(matches!(outcome, Ok(EffectOutcome::Failed(why)) if why.contains("is missing"))).unwrap();
             });
         }
         assert_eq!(outcomes.iter().take(3).collect::<Vec<_>>(), [true; 3]);
-        let said = std::fs::read_to_string(&path).unwrap();
+        let said = std::fs::read_to_string(log).unwrap();
         let told =
             said.lines().filter(|line| line.contains("perform of run/x has failed: a fault of Sluice's own: item"));
         assert_eq!(told.count(), 3, "{said}");
         // One that has nothing to report is told too, and its thread goes on.
-        threads.run(|| panic!("nobody waits for this"));
+        threads.run(|| panic!("it has no outcome"));
         let (sender, after) = std::sync::mpsc::channel();
         threads.run(move || sender.send(()).unwrap());
         after.recv().unwrap();

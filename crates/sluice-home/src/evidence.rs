@@ -69,7 +69,7 @@ pub(crate) fn begin(home: &Home, setting: &RunFacts, wanted: &Perform) -> Eviden
     match append(home, &setting.id, &told) {
         Ok(()) => EvidenceRecord { is_kept: true, began },
         Err(error) => {
-            home.log.line(&format!("no evidence of run {} is kept: {error}", setting.id));
+            tracing::warn!(run = setting.id, "no evidence is kept: {error}");
             EvidenceRecord { is_kept: false, began }
         }
     }
@@ -124,7 +124,7 @@ impl EvidenceRecord {
             gave.extend(result);
         }
         if let Err(error) = append(home, &setting.id, &gave) {
-            home.log.line(&format!("the evidence of run {} is not complete: {error}", setting.id));
+            tracing::warn!(run = setting.id, "the evidence is not complete: {error}");
         }
     }
 }
@@ -182,7 +182,7 @@ pub(crate) fn conclude(home: &Home, seen: &RunSnapshot) {
         return;
     }
     if let Err(error) = write(home, &seen.id, &verdict) {
-        home.log.line(&format!("run {} has no verdict record: {error}", seen.id));
+        tracing::warn!(run = seen.id, "it has no verdict record: {error}");
     }
 }
 

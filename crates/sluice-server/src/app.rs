@@ -15,7 +15,6 @@ use prometheus_client::metrics::family::Family;
 use serde::Serialize;
 use sluice_api::Problem;
 use sluice_home::ask::{Requester, Service};
-use sluice_home::settings::log::HomeLog;
 use tokio::sync::{Semaphore, watch};
 
 use crate::answer::{json, refuse};
@@ -39,7 +38,6 @@ pub(crate) struct App {
     pub(crate) network: DoorLimits,
     /// Room for those who read the log at the moment.
     pub(crate) reading: Semaphore,
-    pub(crate) log: Arc<HomeLog>,
     serves: Option<String>,
     began: Instant,
     /// When somebody last asked, in milliseconds since it began.
@@ -57,7 +55,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(service: Service, log: Arc<HomeLog>, serves: Option<String>) -> App {
+    pub(crate) fn new(service: Service, serves: Option<String>) -> App {
         let began = Instant::now();
         App {
             rates: TokenRates::new({
@@ -70,7 +68,6 @@ impl App {
             socket: DoorLimits::default(),
             network: DoorLimits::default(),
             reading: Semaphore::new(MOST_READING),
-            log,
             serves,
             began,
             asked: AtomicU64::new(0),
@@ -108,7 +105,7 @@ impl App {
 
     /// Something of ours broke: it is written down, and whoever asked is told.
     pub(crate) fn broke(&self, why: &str) -> Response {
-        self.log.line(&format!("a request broke: {why}"));
+        tracing::error!("a request broke: {why}");
         refuse(&Problem::fault("something of Sluice's own broke while it answered; see the log"))
     }
 

@@ -191,7 +191,7 @@ fn finish_all(home: &Home, told: &mut BTreeMap<String, String>) -> bool {
         match finish(home, &task) {
             Ok(_) => drop(told.remove(&task)),
             Err(Problem { message: why, .. }) if told.get(&task) != Some(&why) => {
-                home.log.line(&format!("the merge of {task} was interrupted, and is not finished: {why}"));
+                tracing::warn!(task, "the merge was interrupted, and is not finished: {why}");
                 told.insert(task, why);
             }
             Err(_) => {}

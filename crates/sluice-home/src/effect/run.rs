@@ -68,7 +68,7 @@ fn next_turn(home: &Arc<Home>, run: &str, at: i64) -> Result<EffectOutcome, Erra
         Err(failed) => return Ok(EffectOutcome::Failed(failed.error)),
     };
     if let Err(problem) = crate::start::repeats::tidy(home, &seen) {
-        home.log.line(&format!("the old turns of the patrol of run {run} are not removed: {}", problem.message));
+        tracing::warn!(run, "the old turns of its patrol are not removed: {}", problem.message);
     }
     let now = home.clock.now();
     // One that lies further ahead than a turn was set under a clock that was ahead.

@@ -286,7 +286,7 @@ impl Roster {
         let data = json!({ "crab_id": id, "colony_id": entry["colony_id"], "name": entry["name"] });
         let entries = vec![(format!("crab/{id}"), Some(entry))];
         if let Err(problem) = home.registry.record(home, RegistryChange { kind, actor: id, data, entries }) {
-            home.log.line(&format!("{kind} of {id} is not written down: {}", problem.message));
+            tracing::warn!(worker = id, "{kind} is not written down: {}", problem.message);
         }
     }
 
