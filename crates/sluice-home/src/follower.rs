@@ -13,12 +13,14 @@ use sluice_api::Problem;
 use sluice_core::run::{RunEvent, RunKind};
 use sluice_engine::codec::run_event;
 use sluice_store::{Cursor, LoggedEvent, StreamId};
+use sluice_telemetry::caused_by;
 
 use crate::attempts;
 use crate::evidence;
 use crate::ground::Home;
 use crate::hands::run::task;
 use crate::runs;
+use crate::spans;
 use crate::state_runs;
 use crate::tasks;
 use crate::triggers::Triggers;
@@ -118,6 +120,7 @@ impl Follower {
     }
 
     fn act_on(&mut self, ground: &Arc<Home>, page: &[LoggedEvent]) -> Result<(), UnavailableReason> {
+        spans::ended(ground, page);
         let mut touched = BTreeMap::new();
         let (mut ended, mut reopened) = (BTreeSet::new(), BTreeSet::new());
         let mut waiting = BTreeSet::new();
@@ -159,7 +162,7 @@ impl Follower {
                 Some(id) => self.kind(ground, id)?,
                 None => None,
             };
-            let started = self.triggers.consider(ground, logged, kind);
+            let started = caused_by(spans::root_of(&logged.stream), || self.triggers.consider(ground, logged, kind));
             let started = noted(ground, logged.stream.as_str(), started)?.unwrap_or(false);
             self.after = logged.cursor;
             if started {

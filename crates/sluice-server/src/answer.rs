@@ -12,10 +12,12 @@ use sluice_api::Problem;
 use sluice_api::client::VERSION_HEADER;
 use sluice_api::problem::ProblemStatus;
 use sluice_home::service::{Requester, Service};
+use sluice_telemetry::caused_by;
 
 use crate::caller::RequestCaller;
 use crate::limits::LONGEST_FIELD;
 use crate::run::App;
+use crate::traces::request_span;
 
 /// Asks on a thread that may wait, and answers with what came of it.
 pub(crate) async fn ask<T: Serialize>(
@@ -24,11 +26,11 @@ pub(crate) async fn ask<T: Serialize>(
     question: impl FnOnce(&Service, &Requester) -> Result<T, Problem> + Send + 'static,
 ) -> Response {
     app.touch();
-    let asked = app.clone();
+    let (asked, span) = (app.clone(), request_span());
     let done = tokio::task::spawn_blocking(move || {
         let who = caller.who(&asked.service).map_err(|problem| (None, Box::new(problem)))?;
         // Written here as well: a long answer would keep all others waiting.
-        match who.asking(|| question(&asked.service, &who)) {
+        match caused_by(span, || who.asking(|| question(&asked.service, &who))) {
             Ok(answer) => Ok(json(StatusCode::OK, &answer)),
             Err(problem) => Err((Some(who), Box::new(problem))),
         }

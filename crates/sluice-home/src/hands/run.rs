@@ -19,6 +19,7 @@ use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunEffect, RunJob, R
 use sluice_engine::actor::EffectOutcome;
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::EngineClock;
+use sluice_telemetry::caused_by;
 
 use super::errand::{ErrandPending, ErrandPlace};
 use crate::evidence;
@@ -133,7 +134,7 @@ fn recorded(
     let step = &setting.plan.recipe.step(wanted.step).name;
     let span = spans::step(&setting.id, step.as_str(), wanted.attempt, spans::kind(&wanted.job));
     let performed = match made {
-        Ok(()) => perform(ground, setting, wanted, &name).ok_or(ErrandPending::Told)?,
+        Ok(()) => caused_by(span.context(), || perform(ground, setting, wanted, &name)).ok_or(ErrandPending::Told)?,
         Err(why) => Err(why),
     };
     let performed = in_task(ground, setting, performed);

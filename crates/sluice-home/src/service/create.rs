@@ -23,6 +23,7 @@ use crate::definitions::{self, ChosenLifecycle};
 use crate::files::home_file;
 use crate::ground::Home;
 use crate::projects::{git, shown};
+use crate::spans;
 use crate::tasks::stream;
 
 /// The lifecycle of a project that names none.
@@ -63,6 +64,7 @@ pub(crate) fn create_task(
     let about = about(ground, &project, wanted, id)?;
     runs_must_be_startable(ground, &project, &chosen.lifecycle)?;
     let claimed = claim(ground, &about, id)?;
+    let mut span = spans::task_starts(id);
     let created = recorded(ground, id, chosen, about, &project, wanted, living);
     match &created {
         // It is created when the store answers, and keeps what was reserved for it.
@@ -73,7 +75,7 @@ pub(crate) fn create_task(
             drop(claimed);
         }
     }
-    created
+    created.inspect_err(|problem| span.fail(&problem.code))
 }
 
 /// Reserves a worktree for a task, and records it.

@@ -28,6 +28,7 @@ use crate::hands::run::{PlannedWorktree, plan_worktree};
 use crate::lists;
 use crate::patrols;
 use crate::runs::{RunSnapshot, stream};
+use crate::spans;
 use crate::triggers::chain;
 use crate::workbench::data;
 
@@ -143,13 +144,14 @@ fn begin(
     group: &str,
 ) -> Result<RunSnapshot, Problem> {
     let id = given.id.clone();
+    let mut span = spans::run_starts(&id);
     let digest = pin(&pinned);
     let (actor, change) = RunActor::create(plan.clone(), digest.to_string(), group.into(), given, ground.clock.now());
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
     let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
     let answer =
         reporter.ask(|token| ReactorMessage::Create { token: Some(token), stream: stream(&id), actor, change, blobs });
-    wait(reporter, &answer, &id)?;
+    wait(reporter, &answer, &id).inspect_err(|problem| span.fail(&problem.code))?;
     ground.mirrors.write(ground, &id);
     ground.tasks.load_run(&id)?.ok_or_else(|| Problem::fault(format!("run {id} is gone as soon as it began")))
 }
