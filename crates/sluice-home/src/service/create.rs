@@ -146,10 +146,10 @@ pub(super) fn project(ground: &Home, name: Option<&str>, cwd: Option<&str>) -> R
     if let Some(name) = name {
         return ground.projects.get(name);
     }
-    let here = cwd.ok_or_else(|| Problem::bad_request("say which project").hint("--project NAME"))?;
+    let here = cwd.ok_or_else(|| Problem::bad_request("say which project").hint("`project=NAME` names it"))?;
     ground.projects.around(Path::new(here)).ok_or_else(|| {
         Problem::not_found(format!("{here} is in no project"))
-            .hint("`sluice project add` adds the repository, --project NAME names another")
+            .hint("`sluice project add` adds the repository, `project=NAME` names another")
     })
 }
 

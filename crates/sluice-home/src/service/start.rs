@@ -256,7 +256,7 @@ fn inputs(recipe: &Recipe, given: &[(String, serde_json::Value)]) -> Result<Vec<
             (None, Some(default)) => found.push((name.to_owned(), default.clone())),
             (None, None) if input.required => {
                 let message = format!("`{}` needs the input `{name}` ({})", recipe.name, input.kind.word());
-                return Err(Problem::bad_request(message).hint(format!("give it: --input {name}=…")));
+                return Err(Problem::bad_request(message).hint(format!("`inputs.{name}=…` gives it")));
             }
             (None, None) => {}
         }
