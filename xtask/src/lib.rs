@@ -3,6 +3,7 @@
 pub mod api_clients;
 pub mod api_fuzz;
 pub mod generated;
+pub mod sarif;
 mod served_home;
 
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use xtask::{api_clients, api_fuzz, generated, root};
+use xtask::{api_clients, api_fuzz, generated, root, sarif};
 
 const HELP: &str = "\
 cargo xtask generate   write the files that are made from the code: schemas/, docs/formats.md
@@ -15,6 +15,7 @@ cargo xtask fleet [--missions N] [--store sqlite|postgres] [--seed K] [--pace MS
 cargo xtask golden-home --name COMMIT [--program PATH]   keep a home of this engine, or of an earlier one, for the tests
 cargo xtask load [--runs N] [--lines N]   memory and times of lists, before and after N runs and N lines of progress
 cargo xtask pg-chaos [--minutes N] [--seed K]   30 minutes of runs, while their PostgreSQL is stopped, cut off, read-only
+cargo xtask sarif   hold the SARIF log of the broken examples to the rules of GitHub
 cargo xtask sim --seeds N   live N simulated lives of the engine; --seed K lives one again
 cargo xtask takeover [--times N] [--seed K]   two engines take one PostgreSQL over from each other, 100 times
 ";
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["generate"] => generate(),
         ["api-clients"] => api_clients::main(),
+        ["sarif"] => sarif::main(),
         ["api-fuzz", rest @ ..] => api_fuzz::main(rest),
         ["bench", "scripts"] => scripts(),
         ["bench", rest @ ..] => {

@@ -25,6 +25,7 @@ use sluice_engine::host::{EngineHandle, Executor};
 use sluice_engine::reactor::{Assignment, ReactorMessage};
 use sluice_engine::workers::WorkerId;
 use sluice_store::Effect;
+use sluice_telemetry::caused_by;
 use sluice_worker::harness::HarnessWatchdogs;
 use sluice_worker::process::{self, ProcessEnding, ProcessScript, ScriptCancel, ScriptProgram, kill_leftover};
 use sluice_worker::session::{SayDelivery, SayRequest, SessionFailure};
@@ -109,7 +110,9 @@ fn outcome_of(home: &Arc<Home>, assignment: &Assignment, place: &ErrandPlace) ->
     let Assignment { stream, effect, .. } = assignment;
     caught(&format!("{} of {stream}", effect.id), || match (id_of(stream), runs::id_of(stream)) {
         (Some(task), _) => carried_out(home, task, effect, place),
-        (None, Some(run)) => run::carry_out(home, run, &effect.id, &effect.data, place),
+        (None, Some(run)) => {
+            caused_by(spans::root_of(stream), || run::carry_out(home, run, &effect.id, &effect.data, place))
+        }
         (None, None) => Ok(EffectOutcome::Failed(format!("{stream} is neither a task nor a run"))),
     })
 }
@@ -142,7 +145,8 @@ fn carried_out(
         return Err(ErrandPending::On(next));
     }
     let span = spans::task(id, &effect.id, &effect.kind);
-    let outcome = settled(carry_out(home, &seen, &effect.id, &instruction))?.unwrap_or_else(failed);
+    let done = caused_by(span.context(), || carry_out(home, &seen, &effect.id, &instruction));
+    let outcome = settled(done)?.unwrap_or_else(failed);
     spans::task_ended(span, &outcome);
     Ok(EffectOutcome::Task(outcome))
 }

@@ -36,7 +36,7 @@ pub const MOST_RULES: usize = 5_000;
 /// Seconds between two looks at a session, unless the file says otherwise.
 const POLL_INTERVAL: u32 = 30;
 /// Fields that a hook may not set: they are the engine's own record.
-const RESERVED_FIELDS: [&str; 12] = [
+pub const RESERVED_FIELDS: [&str; 12] = [
     "id",
     "project",
     "branch",

@@ -18,6 +18,7 @@ use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunEffect, RunJob, R
 use sluice_engine::actor::EffectOutcome;
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::EngineClock;
+use sluice_telemetry::caused_by;
 
 use crate::evidence;
 use crate::home::Home;
@@ -128,7 +129,7 @@ fn recorded(
     let step = &setting.plan.recipe.step(wanted.step).name;
     let span = spans::step(&setting.id, step.as_str(), wanted.attempt, spans::kind(&wanted.job));
     let performed = match made {
-        Ok(()) => perform(home, setting, wanted, &name).ok_or(ErrandPending::Told)?,
+        Ok(()) => caused_by(span.context(), || perform(home, setting, wanted, &name)).ok_or(ErrandPending::Told)?,
         Err(why) => Err(why),
     };
     let performed = in_task(home, setting, performed);

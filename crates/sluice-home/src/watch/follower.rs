@@ -13,12 +13,14 @@ use sluice_api::Problem;
 use sluice_core::run::{RunEvent, RunKind};
 use sluice_engine::codec::run_event;
 use sluice_store::{Cursor, LoggedEvent, StreamId};
+use sluice_telemetry::caused_by;
 
 use crate::effect::run::task;
 use crate::evidence;
 use crate::home::Home;
 use crate::read::runs;
 use crate::read::tasks;
+use crate::spans;
 use crate::undone::{PerformError, UnavailableReason, settled};
 use crate::watch::attempts;
 use crate::watch::state_runs;
@@ -118,6 +120,7 @@ impl Follower {
     }
 
     fn act_on(&mut self, home: &Arc<Home>, page: &[LoggedEvent]) -> Result<(), UnavailableReason> {
+        spans::ended(home, page);
         let mut touched = BTreeMap::new();
         let (mut ended, mut reopened) = (BTreeSet::new(), BTreeSet::new());
         let mut waiting = BTreeSet::new();
@@ -159,7 +162,7 @@ impl Follower {
                 Some(id) => self.kind(home, id)?,
                 None => None,
             };
-            let started = self.triggers.consider(home, logged, kind);
+            let started = caused_by(spans::root_of(&logged.stream), || self.triggers.consider(home, logged, kind));
             let started = noted(logged.stream.as_str(), started)?.unwrap_or(false);
             self.after = logged.cursor;
             if started {

@@ -14,6 +14,7 @@ pub fn traces(config: &HomeConfig) -> Option<SpanExportGuard> {
     let collector = Outside::at(&settings.endpoint, &settings.headers);
     let collector = collector.inspect_err(|problem| unusable(&problem.message)).ok()?;
     tracing::info!("traces go to {}", collector.host());
+    settings.notes.iter().for_each(|note| tracing::warn!("traces: {note}"));
     let deliver = move |body| collector.post(body).map_err(|problem| problem.message);
-    sluice_telemetry::begin(&settings.service, Box::new(deliver), move |words| tracing::warn!("{words}"))
+    sluice_telemetry::begin(settings.resource, Box::new(deliver), move |words| tracing::warn!("{words}"))
 }
