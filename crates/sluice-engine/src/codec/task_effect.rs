@@ -17,13 +17,14 @@ use super::{UnreadableData, bytes, known};
 pub const VERSION: u16 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct TaskEffectEnvelope {
     version: u16,
     asked: StoredTaskEffect,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "do", rename_all = "snake_case")]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 enum StoredTaskEffect {
     AcquireWorkspace { reserved: Option<String> },
     ReleaseWorkspace { workspace: String },
@@ -42,6 +43,7 @@ enum StoredTaskEffect {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredSessionStart {
     session: u32,
     place: StoredPlace,

@@ -386,7 +386,7 @@ fn events() {
         add(format!("hook_asked.{action}"), TaskEvent::HookAsked { turn: 2, step: 1, action: *action });
     }
     let write = |it: &TaskEvent| json(&task_event::write(it));
-    compare("task_event", &samples, write, |form| write(&task_event::read(1, form.to_string().as_bytes()).unwrap()));
+    compare("task_event", &samples, write, |form| Ok(write(&task_event::read(1, form.to_string().as_bytes())?)));
 }
 
 fn start(role: SessionRole) -> Instruction {
@@ -462,6 +462,6 @@ fn effects() {
         serde_json::json!({ "id": it.key.to_string(), "kind": task_effect::kind(&it.instruction), "data": data })
     };
     compare("task_effect", &samples, write, |form| {
-        write(&task_effect::read(form["id"].as_str().unwrap(), form["data"].to_string().as_bytes()).unwrap())
+        Ok(write(&task_effect::read(form["id"].as_str().unwrap(), form["data"].to_string().as_bytes())?))
     });
 }
