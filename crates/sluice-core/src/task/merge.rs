@@ -227,7 +227,7 @@ fn stale(ledger: &TaskPending<'_>, judged: &str, work: &WorkSnapshot, standing: 
         (None, None) => "work that could not be read or was put elsewhere meanwhile".to_owned(),
     };
     let message = format!("Merge not allowed: {judged} {given}, and the work is now {now}");
-    Refusal::new(RefusalCode::StaleVerdict, message).hint(format!("{}; --force merges it is now", again(ledger)))
+    Refusal::new(RefusalCode::StaleVerdict, message).hint(format!("{}; --force merges it as it is now", again(ledger)))
 }
 
 fn short(id: &str) -> &str {
