@@ -4,6 +4,7 @@ pub mod api_clients;
 pub mod api_fuzz;
 pub mod generated;
 mod served_home;
+pub mod update;
 
 use std::path::{Path, PathBuf};
 
