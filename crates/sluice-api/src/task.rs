@@ -1,4 +1,4 @@
-//! Tasks on the wire, as `contract.md` promises them to scripts.
+//! Tasks on the wire. Scripts rely on the keys of a task: none goes away.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

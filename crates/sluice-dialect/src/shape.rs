@@ -65,6 +65,8 @@ pub enum FieldForm {
     Heading,
     /// A text is none of these words, which have a meaning of their own.
     Not(&'static [&'static str]),
+    /// A text is no key of a task that only the engine sets.
+    Settable,
 }
 
 /// What a key may hold.

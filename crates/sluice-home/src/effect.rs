@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sluice_core::task::effect::Instruction;
+use sluice_core::task::effect::{Instruction, PlainEffect};
 use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct};
 use sluice_core::task::session::SessionNumber;
 use sluice_engine::actor::EffectOutcome;
@@ -29,6 +29,7 @@ use sluice_telemetry::caused_by;
 use sluice_worker::harness::HarnessWatchdogs;
 use sluice_worker::process::{self, ProcessEnding, ProcessScript, ScriptCancel, ScriptProgram, kill_leftover};
 use sluice_worker::session::{SayDelivery, SayRequest, SessionFailure};
+use sluice_worker::taskfile;
 
 use crate::home::errand::{Errand, ErrandPending, ErrandPlace};
 use crate::home::{Home, session_id};
@@ -167,11 +168,7 @@ fn place_of(home: &Home, seen: &TaskSnapshot, instruction: &Instruction) -> Erra
         Instruction::StartSession(_)
         | Instruction::EndSession { .. }
         | Instruction::TypeToWorker { .. }
-        | Instruction::SpawnNext
-        | Instruction::PushBranch
-        | Instruction::CreatePr
-        | Instruction::DeleteRemoteBranch
-        | Instruction::Notify { .. }
+        | Instruction::Plain(_)
         | Instruction::RunCommand { .. }
         | Instruction::CancelRun { .. }
         | Instruction::WriteArtifact { .. } => false,
@@ -198,15 +195,7 @@ fn carry_out(
         Instruction::StartSession(wanted) => start::session(home, seen, wanted),
         Instruction::EndSession { sessions, whole } => end(home, seen, sessions, *whole),
         Instruction::TypeToWorker { session, text, .. } => tell_worker(home, seen, *session, effect, text),
-        Instruction::SpawnNext => {
-            crate::effect::queue::begin_next(home, seen, effect)?;
-            Ok(TaskEffectProduct::Nothing)
-        }
-        Instruction::PushBranch => git::push(home, seen),
-        // What is not deleted there has not failed.
-        Instruction::DeleteRemoteBranch => return git::delete_remote_branch(home, seen),
-        Instruction::CreatePr => Ok(TaskEffectProduct::PullRequest(git::create_pr(home, seen)?)),
-        Instruction::Notify { message } => notify(home, &seen.id, message),
+        Instruction::Plain(plain) => return carry_out_plain(home, seen, effect, plain),
         Instruction::RunCommand { workspace, script, environment } => {
             command(home, seen, effect, &workspace.0, script, environment)
         }
@@ -220,6 +209,29 @@ fn carry_out(
             let body = files::write(&home.places, seen, &truth, feedback.as_deref())?;
             home.keep_body(seen, &body);
             Ok(TaskEffectProduct::Nothing)
+        }
+    };
+    done.map(TaskEffectOutcome::Ok)
+}
+
+fn carry_out_plain(
+    home: &Arc<Home>,
+    seen: &TaskSnapshot,
+    effect: &str,
+    plain: &PlainEffect,
+) -> Result<TaskEffectOutcome, PerformError> {
+    let done = match plain {
+        PlainEffect::SpawnNext {} => {
+            crate::effect::queue::begin_next(home, seen, effect)?;
+            Ok(TaskEffectProduct::Nothing)
+        }
+        PlainEffect::PushBranch {} => git::push(home, seen),
+        // What is not deleted there has not failed.
+        PlainEffect::DeleteRemoteBranch {} => return git::delete_remote_branch(home, seen),
+        PlainEffect::CreatePr {} => Ok(TaskEffectProduct::PullRequest(git::create_pr(home, seen)?)),
+        PlainEffect::Notify { message } => {
+            let notes = home.places.task(&seen.state.about.project, &seen.id);
+            notify(home, &seen.id, effect, &notes, message)
         }
     };
     done.map(TaskEffectOutcome::Ok)
@@ -264,7 +276,16 @@ fn tell_worker(home: &Home, seen: &TaskSnapshot, session: SessionNumber, effect:
     }
 }
 
-fn notify(home: &Home, about: &str, message: &str) -> EffectResult {
+/// Tells a person, once: a note in the folder `notes` says that the program which tells has ended well. An engine that is
+/// killed between that end and the note tells again, which is better than never; nothing can be asked of the program.
+fn notify(home: &Home, about: &str, effect: &str, notes: &Path, message: &str) -> EffectResult {
+    let record = home.record(about, effect);
+    let note = notes.join(format!("told-{}", effect.replace(|it: char| !it.is_ascii_alphanumeric(), "-")));
+    if note.exists() {
+        return Ok(TaskEffectProduct::Nothing);
+    }
+    // An engine that died may have left it running.
+    kill_leftover(&record).map_err(PerformError::by)?;
     let config = home.config();
     let Some((program, arguments)) = config.notify.command.split_first() else { return Ok(TaskEffectProduct::Nothing) };
     let words = std::iter::once(program).chain(arguments).cloned().collect();
@@ -277,11 +298,18 @@ fn notify(home: &Home, about: &str, message: &str) -> EffectResult {
         grace: GRACE,
         output_limit: OUTPUT_LIMIT,
         output_file: None,
-        record: home.record(about, "notify"),
+        record,
         speaks_for: None,
         ward: None,
     };
-    run_to_end(home, &script)
+    let told = run_to_end(home, &script)?;
+    // Told is told: without its note it is told again after a crash, and fails for nothing else.
+    let noted = std::fs::create_dir_all(notes).map_err(|error| error.to_string());
+    if let Err(why) = noted.and_then(|()| taskfile::write(&note, message.as_bytes()).map_err(|error| described(&error)))
+    {
+        tracing::warn!("{} cannot be written: {why}", note.display());
+    }
+    Ok(told)
 }
 
 fn command(

@@ -1,8 +1,8 @@
 //! Lifecycles: states, transitions with gates, guards and hooks, rules for ended agents, prompts.
 
 use sluice_core::artifact::Verdict;
-use sluice_core::check::lifecycle::RESERVED_FIELDS;
 use sluice_core::findings::CheckFindings;
+use sluice_core::lifecycle::action::TaskAction;
 use sluice_core::lifecycle::draft::{
     ClauseDraft, ExitRuleDraft, GateDraft, HookDraft, LifecycleDraft, ReactionDraft, SpawnDraft, StateDraft,
     StateRunDraft, TransitionDraft,
@@ -24,7 +24,7 @@ const PERMISSIONS: [(&str, AgentPermissions); 2] =
 const VERDICTS: [(&str, Verdict); 2] = [("PASS", Verdict::Pass), ("FAIL", Verdict::Fail)];
 const TAKERS: [(&str, AssignedTaker); 2] = [("agent", AssignedTaker::Agent), ("person", AssignedTaker::Person)];
 /// A field that hooks may set.
-const SETTABLE: &[FieldForm] = &[FieldForm::Name, FieldForm::Not(&RESERVED_FIELDS)];
+const SETTABLE: &[FieldForm] = &[FieldForm::Name, FieldForm::Settable];
 const SPAWNS: &[&str] = &["spawn_agent", "spawn_reviewer"];
 
 /// A whole file.
@@ -111,7 +111,7 @@ static GATE: Shape = Shape::new(
 static HOOK: Shape = Shape::new(
     "a hook",
     &[&[
-        Field::required("action", FieldKind::Choice(&ACTIONS), "what is done"),
+        Field::required("action", FieldKind::Choice(TaskAction::HOOK_WORDS), "what is done"),
         Field::required("prompt", FieldKind::Text, "the agent's prompt, by name").only(&["spawn_agent"]),
         Field::new("prompt", FieldKind::Text, "the reviewer's prompt, by name; `reviewer` unless said otherwise")
             .only(&["spawn_reviewer"]),
@@ -142,23 +142,6 @@ static HOOK: Shape = Shape::new(
     ]],
 )
 .tagged("action", None);
-const ACTIONS: [&str; 15] = [
-    "acquire_workspace",
-    "release_workspace",
-    "spawn_agent",
-    "spawn_reviewer",
-    "kill_session",
-    "kill_reviewer",
-    "notify_worker",
-    "increment_review_round",
-    "spawn_next",
-    "push_branch",
-    "create_pr",
-    "delete_remote_branch",
-    "notify",
-    "run_command",
-    "set_field",
-];
 static EXITS: Shape = Shape::new(
     "exit monitoring",
     &[&[
@@ -280,34 +263,35 @@ fn gate(fields: TableFields<'_>, findings: &mut CheckFindings) -> Option<GateDra
 
 fn hook(fields: TableFields<'_>, findings: &mut CheckFindings) -> Option<SpannedValue<HookDraft>> {
     let action = fields.text("action")?;
-    let hook = match action.value.as_str() {
-        "acquire_workspace" => HookDraft::AcquireWorkspace,
-        "release_workspace" => HookDraft::ReleaseWorkspace,
-        "spawn_agent" => {
+    // What is no action has been reported with the words that are.
+    let hook = match *TaskAction::HOOKS.iter().find(|known| known.word() == action.value)? {
+        TaskAction::AcquireWorkspace => HookDraft::AcquireWorkspace,
+        TaskAction::ReleaseWorkspace => HookDraft::ReleaseWorkspace,
+        TaskAction::SpawnAgent => {
             HookDraft::SpawnAgent(spawn(fields, fields.name("prompt")?, HarnessChoice::Task, AgentPermissions::Full))
         }
-        "spawn_reviewer" => {
+        TaskAction::SpawnReviewer => {
             let prompt = fields.name("prompt").unwrap_or_else(|| SpannedValue::new("reviewer".into(), action.span));
             HookDraft::SpawnReviewer(spawn(fields, prompt, HarnessChoice::Review, AgentPermissions::Reduced))
         }
-        "kill_session" => HookDraft::KillSession,
-        "kill_reviewer" => HookDraft::KillReviewer,
-        "notify_worker" => HookDraft::NotifyWorker {
+        TaskAction::KillSession => HookDraft::KillSession,
+        TaskAction::KillReviewer => HookDraft::KillReviewer,
+        TaskAction::NotifyWorker => HookDraft::NotifyWorker {
             message: fields.text("message").cloned(),
             start: fields.flag("start").unwrap_or(true),
         },
-        "increment_review_round" => HookDraft::IncrementReviewRound,
-        "spawn_next" => HookDraft::SpawnNext,
-        "push_branch" => HookDraft::PushBranch,
-        "create_pr" => HookDraft::CreatePr,
-        "delete_remote_branch" => HookDraft::DeleteRemoteBranch,
-        "notify" => HookDraft::Notify(told(fields, "message", findings)?.clone()),
-        "run_command" => HookDraft::RunCommand(told(fields, "command", findings)?.clone()),
-        "set_field" => {
+        TaskAction::Increment => HookDraft::IncrementReviewRound,
+        TaskAction::RunCommand => HookDraft::RunCommand(told(fields, "command", findings)?.clone()),
+        TaskAction::SetField => {
             let value = fields.node("value")?;
             HookDraft::SetField(fields.name("field")?, SpannedValue::new(field_value(value)?, value.span))
         }
-        _ => return None,
+        TaskAction::Plain(plain) => {
+            let texts = plain.keys().iter().map(|key| Some((*key, told(fields, key, findings)?.clone())));
+            HookDraft::Plain(plain, texts.collect::<Option<_>>()?)
+        }
+        // The engine's own, of which no hook speaks.
+        TaskAction::StartRun | TaskAction::CancelRun | TaskAction::WriteArtifact => return None,
     };
     Some(SpannedValue::new(hook, action.span))
 }

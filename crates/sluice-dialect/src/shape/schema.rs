@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value, json};
 use sluice_core::name::LONGEST;
+use sluice_core::task::TaskKey;
 
 use crate::duration;
 
@@ -119,6 +120,10 @@ fn written(schema: &mut Value, of: &FieldKind, form: FieldForm) {
         (_, FieldForm::Name) => bounded(schema, NAME),
         (_, FieldForm::Kebab) => bounded(schema, KEBAB),
         (_, FieldForm::Not(words)) => schema["not"] = json!({ "enum": words }),
+        (_, FieldForm::Settable) => {
+            let own = TaskKey::ALL.iter().filter(|key| !key.is_settable()).map(|key| key.word());
+            schema["not"] = json!({ "enum": own.collect::<Vec<_>>() });
+        }
     }
 }
 

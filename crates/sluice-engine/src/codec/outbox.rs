@@ -43,12 +43,14 @@ const SETTLED: &str = "effect.settled";
 const LEASED: &str = "effect.leased";
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredSettleNote {
     effect: String,
     error: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredLeaseNote {
     effect: String,
     worker: String,

@@ -248,7 +248,10 @@ fn beside(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, wanted: &RunEffect
             }
             stopped
         }
-        RunEffect::Notify(message) => super::notify(home, &seen.id, message).map(drop),
+        RunEffect::Notify(message) => {
+            let notes = home.places.evidence().join(&seen.id);
+            super::notify(home, &seen.id, effect, &notes, message).map(drop)
+        }
         RunEffect::RunCommand(script) => script::hook(home, seen, effect, script),
         RunEffect::Start { recipe } => start_next(home, seen, effect, recipe),
         RunEffect::Perform(_) | RunEffect::Repeat { .. } | RunEffect::SetTimer(..) | RunEffect::ClearTimer(_) => Ok(()),

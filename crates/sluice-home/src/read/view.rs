@@ -8,7 +8,7 @@ use sluice_core::task::TaskEvent;
 use sluice_core::task::event::Settlement;
 use sluice_core::task::input::TaskUpdate;
 use sluice_core::task::session::{SessionChange, SessionExit, TaskSessionPlace};
-use sluice_core::task::state::{RunJudgement, TaskAttention, TaskPulse, TaskWorkspace, WorkSnapshot};
+use sluice_core::task::state::{RunJudgement, TaskAttention, TaskPulse, TaskSubject, TaskWorkspace, WorkSnapshot};
 use sluice_engine::codec::task_event;
 use sluice_store::LoggedEvent;
 
@@ -33,18 +33,19 @@ pub struct TaskExtras {
 /// A task, for people and programs.
 pub fn task(seen: &TaskSnapshot, beside: TaskExtras) -> Task {
     let state = &seen.state;
-    let about = &state.about;
+    // Taken apart whole: what a task is about is shown, and a new field does not compile before it is.
+    let TaskSubject { summary, project, branch, harness, review_harness } = state.about.clone();
     Task {
         id: seen.id.clone(),
-        project: about.project.clone(),
-        branch: about.branch.clone(),
+        project,
+        branch,
         workflow: seen.lifecycle.name.to_string(),
-        harness: about.harness.clone(),
-        review_harness: about.review_harness.clone(),
+        harness,
+        review_harness,
         status: seen.status().to_owned(),
         review_round: state.review_round,
         crash_count: state.crash_count,
-        summary: about.summary.clone(),
+        summary,
         workspace: match &state.workspace {
             TaskWorkspace::Bound(name) => Some(name.0.clone()),
             TaskWorkspace::Unbound | TaskWorkspace::Reserved(_) => None,
@@ -131,17 +132,8 @@ pub fn event(logged: &LoggedEvent, subject: EventSubject<'_>) -> Value {
 /// What an event of a task says, in names instead of numbers.
 fn told(event: &TaskEvent, seen: &TaskSnapshot) -> Value {
     let name = |state| seen.lifecycle.state_name(state).to_owned();
-    let exit = |exit: &SessionExit| match exit {
-        SessionExit::Code(code) => format!("exit code {code}"),
-        SessionExit::Signal(signal) => format!("signal {signal}"),
-        SessionExit::Lost => "lost".to_owned(),
-        SessionExit::Uprooted => "its terminal or its machine went away".to_owned(),
-    };
     match event {
-        TaskEvent::Created(it) => json!({
-            "status": name(it.status), "summary": it.about.summary, "branch": it.about.branch,
-            "harness": it.about.harness, "review_harness": it.about.review_harness,
-        }),
+        TaskEvent::Created(it) => created(&it.about, &name(it.status)),
         TaskEvent::Moved(it) => json!({
             "from": name(it.from), "to": name(it.to), "verdict": it.judged.as_ref().map(|judged| judged.verdict.word()),
             "commit": it.judged.as_ref().and_then(|judged| judged.work.commit.as_ref()).map(|commit| &commit.0),
@@ -203,6 +195,23 @@ fn told(event: &TaskEvent, seen: &TaskSnapshot) -> Value {
         TaskEvent::NotWritten(why) => json!({ "action": "write_artifact", "error": why }),
         TaskEvent::AttentionSet(attention) => json!({ "attention": attention.to_string() }),
     }
+}
+
+fn exit(exit: &SessionExit) -> String {
+    match exit {
+        SessionExit::Code(code) => format!("exit code {code}"),
+        SessionExit::Signal(signal) => format!("signal {signal}"),
+        SessionExit::Lost => "lost".to_owned(),
+        SessionExit::Uprooted => "its terminal or its machine went away".to_owned(),
+    }
+}
+
+fn created(about: &TaskSubject, status: &str) -> Value {
+    // The project is told with every event.
+    let TaskSubject { summary, project: _, branch, harness, review_harness } = about;
+    json!({
+        "status": status, "summary": summary, "branch": branch, "harness": harness, "review_harness": review_harness,
+    })
 }
 
 fn word(place: TaskSessionPlace) -> &'static str {

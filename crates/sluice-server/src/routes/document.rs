@@ -306,7 +306,7 @@ mod tests {
             std::fs::write(&path, &made).expect("the document can be written");
         }
         let committed = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(committed == made, "docs/openapi.json is out of date: UPDATE_DOCS=1 cargo test -p sluice-server");
+        assert!(committed == made, "docs/openapi.json is out of date: run `cargo xtask update`");
     }
 
     #[test]
