@@ -11,15 +11,15 @@ pub(crate) mod protocol;
 mod speech;
 mod work;
 
-pub use presence::{Register, WorkerConnection};
+pub use presence::WorkerConnection;
 pub use speech::MessageSubject;
 
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sluice_api::Problem;
+use sluice_api::control::{Crab, CrabState};
 use sluice_api::work::{Envelope, PROTOCOL, ToWorker};
 use sluice_core::recipe::StepId;
 use sluice_core::run::AttemptPart;
@@ -28,12 +28,13 @@ use sluice_engine::host::EngineClock;
 use crate::home::Home;
 use crate::home::workers::{LeasedStep, RemoteWorker, RosterState};
 pub use crate::home::workers::{Roster, WorkerSink};
+use crate::read::view::as_json;
 
 /// What a crab is to a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepHolder {
-    /// Which crab.
-    pub crab: String,
+    /// The worker.
+    pub worker: String,
     /// It has begun.
     pub has_begun: bool,
 }
@@ -47,7 +48,7 @@ impl Roster {
     pub fn holder(&self, mission: &str, step: StepId) -> Option<StepHolder> {
         let inner = self.inner();
         let job = inner.jobs.values().find(|job| job.mission == mission && job.wanted.step == step)?;
-        Some(StepHolder { crab: job.crab.clone(), has_begun: job.attempt.is_some() })
+        Some(StepHolder { worker: job.crab.clone(), has_begun: job.attempt.is_some() })
     }
 
     /// The crab that did a step last, as long as that is remembered.
@@ -61,7 +62,7 @@ impl Roster {
     }
 
     /// All crabs, as they are shown.
-    pub fn list(&self) -> Vec<Value> {
+    pub fn list(&self) -> Vec<Crab> {
         let inner = self.inner();
         inner.workers.iter().map(|(id, crab)| inner.shown(id, crab)).collect()
     }
@@ -83,17 +84,16 @@ impl Roster {
             ToWorker::Assigned(order) => Some(order.task_id.clone()),
             ToWorker::Stop(_) | ToWorker::Revoked(_) | ToWorker::Held(_) => None,
         };
-        self.enveloped(home, [Some(about.mission.clone()), task, Some(run)], kind)
+        as_json(&self.enveloped(home, [Some(about.mission.clone()), task, Some(run)], kind))
     }
 
     /// The same for a message about this mission, task and run, or about none.
-    fn enveloped<K: Serialize>(&self, home: &Home, about: [Option<String>; 3], kind: K) -> Value {
+    fn enveloped<K>(&self, home: &Home, about: [Option<String>; 3], kind: K) -> Envelope<K> {
         let number = self.messages.fetch_add(1, Ordering::Relaxed);
         let sent_at_ms = home.clock.now().0;
         let [mission_id, task_id, run_id] = about;
         let message_id = Some(format!("m{sent_at_ms}-{number}"));
-        let message = Envelope { message_id, mission_id, task_id, run_id, kind, sent_at_ms: Some(sent_at_ms) };
-        serde_json::to_value(message).unwrap_or_default()
+        Envelope { message_id, mission_id, task_id, run_id, kind, sent_at_ms: Some(sent_at_ms) }
     }
 }
 
@@ -121,24 +121,24 @@ impl RosterState {
         colony(one).is_some_and(|one| Some(one) == colony(other))
     }
 
-    fn shown(&self, id: &str, crab: &RemoteWorker) -> Value {
+    fn shown(&self, id: &str, crab: &RemoteWorker) -> Crab {
         let mut held = self.jobs.values().filter(|job| job.crab == id);
         let holds = held.next();
         let state = match (crab.is_present, holds) {
-            (false, _) => "offline",
-            (true, Some(_)) => "busy",
-            (true, None) => "idle",
+            (false, _) => CrabState::Offline,
+            (true, Some(_)) => CrabState::Busy,
+            (true, None) => CrabState::Idle,
         };
-        json!({
-            "crab_id": id,
-            "colony_id": crab.colony,
-            "name": crab.name,
-            "role": crab.role,
-            "state": state,
-            "current_run_id": holds.and_then(|job| job.attempt.as_ref()),
-            "registered_at_ms": crab.registered_at_ms,
-            "protocol": PROTOCOL,
-        })
+        Crab {
+            crab_id: id.to_owned(),
+            colony_id: crab.colony.clone(),
+            name: crab.name.clone(),
+            role: crab.role.clone(),
+            state,
+            current_run_id: holds.and_then(|job| job.attempt.clone()),
+            registered_at_ms: crab.registered_at_ms,
+            protocol: Some(PROTOCOL),
+        }
     }
 
     /// The handings-out that a crab holds.

@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use sluice_api::Client;
 use sluice_api::client::letters;
-use sluice_api::control::Crab;
+use sluice_api::control::{Crab, Register};
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{
     Envelope, FromWorker, Heartbeat, OLDEST, PROTOCOL, StepDispatch, StepOrder, StepProgress, ToWorker, works_with,
@@ -257,10 +257,14 @@ impl WorkerRuntime {
 
     fn register(&self) -> Result<(), Problem> {
         let WorkerOptions { colony, role, name, .. } = &self.hiring;
-        let wanted = json!({
-            "crab_id": self.crab, "colony_id": colony, "name": name, "role": role, "instance": self.identity.name(),
-            "protocol": PROTOCOL,
-        });
+        let wanted = Register {
+            crab_id: Some(self.crab.clone()),
+            colony_id: colony.clone(),
+            name: name.clone(),
+            role: role.clone(),
+            instance: Some(self.identity.name()),
+            protocol: Some(PROTOCOL),
+        };
         let crab = self.client.post::<Crab>("/v1/crabs/register", &wanted)?;
         let theirs = crab.protocol.unwrap_or(1);
         self.engine_speaks.store(theirs, Ordering::Relaxed);

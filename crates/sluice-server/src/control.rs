@@ -8,15 +8,11 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use sluice_api::control::{
     AttemptEnded, AttemptStarted, AttemptUpdated, Colony, ControlStatus, Crab, Mission, MissionShown, MissionTask,
-    Ticked,
+    NewColony, NewMission, Register, Ticked,
 };
 use sluice_api::work::{AskMergeTurn, MergeTurn, StepProgress, StepReport, StepStart};
-use sluice_home::roster::Register;
-use sluice_home::roster::colonies::NewColony;
-use sluice_home::roster::missions::NewMission;
 
 use crate::answer::{ask, said};
 use crate::caller::RequestCaller;
@@ -198,7 +194,7 @@ async fn workflows((State(app), caller): ControlCall) -> Response {
 }
 
 async fn tick((State(app), caller): ControlCall) -> Response {
-    ask(app, caller, |service, who| -> Result<Value, _> { service.tick(who) }).await
+    ask(app, caller, |service, who| service.tick(who)).await
 }
 
 async fn status((State(app), caller): ControlCall) -> Response {

@@ -13,6 +13,8 @@ use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sluice_api::Problem;
+use sluice_api::control::AttemptAnswer;
+use sluice_api::work::WorkerReply;
 use sluice_home::ask::{Requester, Service};
 use sluice_home::roster::MessageSubject;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -133,13 +135,10 @@ async fn serve(
 
 /// Takes what a crab says; gives what is to be said back.
 fn hear(service: &Service, who: &Requester, crab: &str, text: &str) -> Option<Value> {
-    let error_to = |said: &Value, problem: &Problem| {
-        let problem = serde_json::to_value(problem).unwrap_or_default();
-        Some(service.reply_to_crab(said, "error", &problem))
-    };
+    let error_to = |said: &Value, problem: Problem| Some(service.reply_to_crab(said, WorkerReply::Error(problem)));
     let said: Value = match serde_json::from_str(text) {
         Ok(said) => said,
-        Err(error) => return error_to(&Value::Null, &Problem::bad_request(format!("not JSON: {error}"))),
+        Err(error) => return error_to(&Value::Null, Problem::bad_request(format!("not JSON: {error}"))),
     };
     if said["kind"]["type"] != "heartbeat" {
         service.heard_crab(crab);
@@ -151,18 +150,20 @@ fn hear(service: &Service, who: &Requester, crab: &str, text: &str) -> Option<Va
             service.signed_crab(crab, &sign);
             return None;
         }
-        Some("run_update") => about_a_run(service, who, crab, &said).and_then(|it| service.update_attempt(who, &it)),
-        Some("run_complete") => {
-            about_a_run(service, who, crab, &said).and_then(|it| service.complete_attempt(who, &it))
-        }
-        Some("run_start") => payload(&said).and_then(understood).and_then(|it| service.start_attempt(who, &it)),
+        Some("run_update") => about_a_run(service, who, crab, &said)
+            .and_then(|it| service.update_attempt(who, &it).map(AttemptAnswer::Updated)),
+        Some("run_complete") => about_a_run(service, who, crab, &said)
+            .and_then(|it| service.complete_attempt(who, &it).map(AttemptAnswer::Ended)),
+        Some("run_start") => payload(&said)
+            .and_then(understood)
+            .and_then(|it| service.start_attempt(who, &it).map(AttemptAnswer::Started)),
         Some(other) => Err(Problem::bad_request(format!("`{other}` is no message of a crab"))
             .hint("heartbeat, run_start, run_update or run_complete")),
         None => Err(Problem::bad_request("the message has no kind").hint("say {\"kind\": {\"type\": …}}")),
     };
     match done {
-        Ok(answer) => Some(service.reply_to_crab(&said, "ack", &answer)),
-        Err(problem) => error_to(&said, &problem),
+        Ok(answer) => Some(service.reply_to_crab(&said, WorkerReply::Ack(answer))),
+        Err(problem) => error_to(&said, problem),
     }
 }
 

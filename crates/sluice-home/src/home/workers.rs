@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
 use serde_json::Value;
+use sluice_api::control::AttemptStatus;
 use sluice_core::recipe::StepId;
 use sluice_core::run::Perform;
 use sluice_store::StreamId;
@@ -41,7 +42,7 @@ pub(crate) struct EndedAttempt {
     pub(crate) name: String,
     pub(crate) crab: String,
     /// Its report was taken, which said this.
-    pub(crate) counted_as: Option<String>,
+    pub(crate) counted_as: Option<AttemptStatus>,
 }
 
 pub(crate) struct RemoteWorker {
@@ -75,7 +76,7 @@ pub(crate) struct LeasedStep {
     /// What the crab calls its attempt, once it has begun.
     pub(crate) attempt: Option<String>,
     /// Its report is on its way, which says this: whatever is withdrawn now is its own end.
-    pub(crate) reports: Option<String>,
+    pub(crate) reports: Option<AttemptStatus>,
     /// When its progress was last written down.
     pub(crate) progressed: Option<i64>,
     /// It may bring its work into the branch of the run.

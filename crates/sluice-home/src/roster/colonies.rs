@@ -1,15 +1,15 @@
-//! Colonies: groups of workers with the missions they work on, and the repository they share.
+//! Groups of workers, with the repository they share. On the wire a group is a colony.
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use sluice_api::control::{Colony, NewColony};
 use sluice_api::problem::Problem;
+use sluice_core::event_name::EventName;
 use sluice_engine::host::EngineClock;
 
 use crate::home::Home;
-use crate::home::registry::{RegistryChange, called};
+use crate::home::registry::{RegistryChange, RegistryEntry, called};
 use crate::settings::clock::new_id;
 use crate::settings::ids::LOCAL;
 use crate::settings::ids::only;
@@ -18,24 +18,25 @@ use crate::settings::ids::only;
 const LONGEST_NAME: usize = 200;
 /// Letters of a description or an address.
 const LONGEST_TEXT: usize = 10_000;
-/// Colonies that a home can have.
-const MOST_COLONIES: usize = 10_000;
+/// Groups that a home can have.
+const MOST_GROUPS: usize = 10_000;
 
-/// A colony that is wanted.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-pub struct NewColony {
-    /// What people call it.
-    pub name: String,
-    /// What it is for.
-    #[serde(default)]
-    pub description: Option<String>,
-    /// Where its repository is, as git understands it.
-    #[serde(default)]
-    pub repo: Option<String>,
+/// A group of workers, as it is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct GroupEntry {
+    name: String,
+    description: Option<String>,
+    repo: Option<String>,
+    created_at_ms: i64,
 }
 
-/// Founds a colony.
-pub(crate) fn found(home: &Arc<Home>, by: &str, wanted: &NewColony, chosen: Option<&str>) -> Result<Value, Problem> {
+impl RegistryEntry for GroupEntry {
+    const PREFIX: &'static str = "colony/";
+}
+
+/// Founds a group.
+pub(crate) fn found(home: &Arc<Home>, by: &str, wanted: &NewColony, chosen: Option<&str>) -> Result<Colony, Problem> {
     must_be_a_name("name", &wanted.name)?;
     for (what, text) in [("description", &wanted.description), ("repo", &wanted.repo)] {
         if text.as_ref().is_some_and(|text| text.chars().count() > LONGEST_TEXT || text.contains('\0')) {
@@ -45,47 +46,39 @@ pub(crate) fn found(home: &Arc<Home>, by: &str, wanted: &NewColony, chosen: Opti
     if wanted.repo.as_ref().is_some_and(|repo| repo.starts_with('-')) {
         return Err(Problem::bad_request("`repo` begins with `-`, which git would take for an option"));
     }
-    if home.registry.of("colony/").len() >= MOST_COLONIES {
-        return Err(Problem::bad_request(format!("there are {MOST_COLONIES} colonies, and that is enough")));
+    if home.registry.ids::<GroupEntry>().len() >= MOST_GROUPS {
+        return Err(Problem::bad_request(format!("there are {MOST_GROUPS} colonies, and that is enough")));
     }
     let id = match chosen {
         Some(id) => id.to_owned(),
         None => new_id().map_err(Problem::fault)?,
     };
-    if let Some(there) = home.registry.get(&format!("colony/{id}")) {
-        return Ok(shown(&id, &there));
+    if let Some(there) = home.registry.get::<GroupEntry>(&id) {
+        return Ok(shown(&id, there));
     }
-    let colony = json!({
-        "name": wanted.name, "description": wanted.description, "repo": wanted.repo,
-        "created_at_ms": home.clock.now().0,
-    });
-    let entries = vec![(format!("colony/{id}"), Some(colony.clone()))];
-    let shown = shown(&id, &colony);
-    let happened = RegistryChange { kind: "colony.created", actor: by, data: shown.clone(), entries };
+    let NewColony { name, description, repo } = wanted.clone();
+    let entry = GroupEntry { name, description, repo, created_at_ms: home.clock.now().0 };
+    let group = shown(&id, entry.clone());
+    let happened = RegistryChange::new(EventName::GroupCreated, by, &group).put(&id, &entry);
     home.registry.record(home, happened).map_err(|problem| called(problem, &id))?;
-    Ok(shown)
+    Ok(group)
 }
 
-/// All colonies, oldest first. The one whose work this machine does itself is always there.
-pub(crate) fn list(home: &Home) -> Vec<Value> {
-    let mut founded: Vec<(i64, Value)> = home
-        .registry
-        .of("colony/")
-        .iter()
-        .map(|(id, colony)| (colony["created_at_ms"].as_i64().unwrap_or(0), shown(id, colony)))
-        .collect();
-    founded.sort_by_key(|(at, _)| *at);
-    std::iter::once(local()).chain(founded.into_iter().map(|(_, colony)| colony)).collect()
+/// All groups, oldest first. The one whose work this machine does itself is always there.
+pub(crate) fn list(home: &Home) -> Vec<Colony> {
+    let founded = home.registry.all::<GroupEntry>().into_iter();
+    let mut founded: Vec<Colony> = founded.map(|(id, entry)| shown(&id, entry)).collect();
+    founded.sort_by_key(|group| group.created_at_ms);
+    std::iter::once(local()).chain(founded).collect()
 }
 
-/// The ids of all colonies.
+/// The ids of all groups.
 pub(crate) fn ids(home: &Home) -> Vec<String> {
-    let founded = home.registry.of("colony/").into_iter().map(|(id, _)| id);
-    std::iter::once(LOCAL.to_owned()).chain(founded).collect()
+    std::iter::once(LOCAL.to_owned()).chain(home.registry.ids::<GroupEntry>()).collect()
 }
 
-/// The colony of this id, or the only one whose id begins like this.
-pub(crate) fn find(home: &Home, id: &str) -> Result<Value, Problem> {
+/// The group of this id, or the only one whose id begins like this.
+pub(crate) fn find(home: &Home, id: &str) -> Result<Colony, Problem> {
     if id == LOCAL {
         return Ok(local());
     }
@@ -93,27 +86,25 @@ pub(crate) fn find(home: &Home, id: &str) -> Result<Value, Problem> {
         Problem::not_found(format!("there is no colony `{id}`"))
             .hint("GET /v1/colonies lists them; POST /v1/colonies founds one")
     };
-    let founded = home.registry.of("colony/");
+    let mut founded = home.registry.all::<GroupEntry>();
     let place = only(founded.iter().map(|(id, _)| id.as_str()), id)?.ok_or_else(none)?;
-    let (id, colony) = &founded[place];
-    Ok(shown(id, colony))
+    let (id, entry) = founded.swap_remove(place);
+    Ok(shown(&id, entry))
 }
 
-/// Where the repository of a colony is.
+/// Where the repository of a group is.
 pub(crate) fn repository(home: &Home, id: &str) -> Option<String> {
-    home.registry.get(&format!("colony/{id}"))?["repo"].as_str().map(str::to_owned)
+    home.registry.get::<GroupEntry>(id)?.repo
 }
 
-fn local() -> Value {
-    json!({
-        "colony_id": LOCAL, "name": LOCAL, "description": "this machine's own worker", "repo": null, "created_at_ms": 0,
-    })
+fn local() -> Colony {
+    let description = Some("this machine's own worker".to_owned());
+    Colony { colony_id: LOCAL.to_owned(), name: LOCAL.to_owned(), description, repo: None, created_at_ms: 0 }
 }
 
-fn shown(id: &str, colony: &Value) -> Value {
-    let mut shown = colony.clone();
-    shown["colony_id"] = id.into();
-    shown
+fn shown(id: &str, entry: GroupEntry) -> Colony {
+    let GroupEntry { name, description, repo, created_at_ms } = entry;
+    Colony { colony_id: id.to_owned(), name, description, repo, created_at_ms }
 }
 
 /// A name for people: not empty, not endless, one line.
@@ -135,4 +126,19 @@ pub(crate) fn must_be_an_id(what: &str, text: &str) -> Result<(), Problem> {
         return Err(Problem::bad_request(message));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_of_an_older_engine_is_read_and_written_with_the_same_keys() {
+        let old = r#"{"name":"reef","description":null,"repo":"git@host:reef.git","created_at_ms":1700000000000}"#;
+        let entry: GroupEntry = serde_json::from_str(old).expect("an entry");
+        assert_eq!(entry.repo.as_deref(), Some("git@host:reef.git"));
+        assert_eq!(serde_json::to_string(&entry).expect("an entry"), old);
+        let bare: GroupEntry = serde_json::from_str(r#"{"name":"reef"}"#).expect("before there was more");
+        assert_eq!(shown("c1", bare).repo, None);
+    }
 }

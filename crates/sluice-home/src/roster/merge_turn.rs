@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use sluice_api::control::AttemptStatus;
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{AskMergeTurn, MERGES, MergeTurn, NO_MERGE_TURN, StepReport};
 use sluice_core::recipe::FailureKind;
@@ -53,7 +54,7 @@ impl Roster {
     /// A report that says where the work of the run stands counts only if that was merged with where it stands now, and only
     /// one at a time: who reports has the turn, or takes it. A crab that speaks an older version knows of no turns.
     pub(super) fn must_have_turn(&self, home: &Arc<Home>, dispatch: u64, report: &StepReport) -> Result<(), Problem> {
-        let moves = report.commit.is_some() && report.status == "completed";
+        let moves = report.commit.is_some() && report.status == AttemptStatus::Completed.word();
         if !(moves && knows_turns(report)) {
             return Ok(());
         }

@@ -4,18 +4,19 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use sluice_api::control::{Crab, Register};
+use sluice_api::event::{CrabChanged, CrabRegistered};
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{Heartbeat, OLDEST, PROTOCOL, works_with};
+use sluice_core::event_name::EventName;
 use sluice_core::machine::RefusalCode;
 use sluice_engine::host::EngineClock;
 use sluice_engine::reactor::ReactorMessage;
 use sluice_engine::workers::{WorkerId, WorkerOffer};
 
 use crate::home::Home;
-use crate::home::registry::RegistryChange;
+use crate::home::registry::{RegistryChange, RegistryEntry};
 use crate::home::workers::{RemoteWorker, Roster, RosterState, WorkerSink};
 use crate::roster::colonies;
 use crate::settings::clock::new_id;
@@ -30,24 +31,22 @@ const MOST_CRABS_OF_ONE: usize = 500;
 /// The code of the refusal of a copy.
 pub(crate) const ELSEWHERE: &str = "crab_elsewhere";
 
-/// A crab that comes.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-pub struct Register {
-    /// Its id, if it has one.
-    #[serde(default)]
-    pub crab_id: Option<String>,
-    /// Whose work it does.
-    pub colony_id: String,
-    /// What people call it.
-    pub name: String,
-    /// What it is; `any` does anything.
-    pub role: String,
-    /// Which of those that have this id: while one is there, another is refused.
-    #[serde(default)]
-    pub instance: Option<String>,
-    /// The version of the work protocol that it speaks; 1 unless given.
-    #[serde(default)]
-    pub protocol: Option<u32>,
+/// A worker, as it is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct WorkerEntry {
+    colony_id: String,
+    name: String,
+    role: String,
+    keeper: Option<String>,
+    instance: Option<String>,
+    present: bool,
+    listens: bool,
+    registered_at_ms: i64,
+}
+
+impl RegistryEntry for WorkerEntry {
+    const PREFIX: &'static str = "crab/";
 }
 
 /// A crab that listens.
@@ -57,20 +56,18 @@ pub struct WorkerConnection(u64);
 impl Roster {
     /// Takes up the crabs that an earlier engine knew. Those that listened to it are given a moment to come back.
     pub(crate) fn take_up(&self, home: &Arc<Home>) {
-        for (id, entry) in home.registry.of("crab/") {
-            let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-            let is_present = entry["present"] == true;
-            let listened = entry["listens"] == true;
+        for (id, entry) in home.registry.all::<WorkerEntry>() {
+            let (is_present, listened) = (entry.present, entry.listens);
             let crab = RemoteWorker {
-                colony: text("colony_id"),
-                name: text("name"),
-                role: text("role"),
-                keeper: entry["keeper"].as_str().map(str::to_owned),
+                colony: entry.colony_id,
+                name: entry.name,
+                role: entry.role,
+                keeper: entry.keeper,
                 is_present: is_present && !listened,
                 listens: None,
                 comings: 0,
-                registered_at_ms: entry["registered_at_ms"].as_i64().unwrap_or(0),
-                instance: entry["instance"].as_str().map(str::to_owned),
+                registered_at_ms: entry.registered_at_ms,
+                instance: entry.instance,
                 is_awaited: is_present,
                 is_finishing: false,
             };
@@ -85,7 +82,7 @@ impl Roster {
     }
 
     /// A crab comes, or comes again.
-    pub fn register(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &Register) -> Result<Value, Problem> {
+    pub fn register(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &Register) -> Result<Crab, Problem> {
         must_be_understood(wanted.protocol)?;
         for (what, text) in [("name", &wanted.name), ("role", &wanted.role)] {
             colonies::must_be_a_name(what, text)?;
@@ -96,8 +93,7 @@ impl Roster {
         };
         colonies::must_be_an_id("crab_id", &id)?;
         must_not_be_another(&id)?;
-        let colony = colonies::find(home, &wanted.colony_id)?;
-        let colony = colony["colony_id"].as_str().unwrap_or_default();
+        let colony = colonies::find(home, &wanted.colony_id)?.colony_id;
         if self.inner().workers.contains_key(&id) {
             self.must_keep(keeper, &id)?;
             self.must_be_the_same(&id, wanted.instance.as_deref())?;
@@ -110,7 +106,7 @@ impl Roster {
             }
         }
         let crab = RemoteWorker {
-            colony: colony.to_owned(),
+            colony,
             name: wanted.name.clone(),
             role: wanted.role.clone(),
             keeper: keeper.map(str::to_owned),
@@ -123,19 +119,27 @@ impl Roster {
             is_finishing: false,
         };
         let crowd = self.too_many_of(keeper, &id)?;
-        let entries = self.too_many().into_iter().chain(crowd).map(|old| (format!("crab/{old}"), None));
-        let entries = entries.chain([(format!("crab/{id}"), Some(entry(&crab)))]).collect();
-        let data = json!({ "crab_id": id, "colony_id": crab.colony, "name": crab.name, "role": crab.role });
-        let registered = RegistryChange { kind: "crab.registered", actor: &id, data, entries };
+        let told = CrabRegistered {
+            crab_id: id.clone(),
+            colony_id: crab.colony.clone(),
+            name: crab.name.clone(),
+            role: crab.role.clone(),
+        };
+        let registered = RegistryChange::new(EventName::WorkerRegistered, &id, &told);
+        let forgotten = self.too_many().into_iter().chain(crowd);
+        let registered = forgotten.fold(registered, |change, old| change.remove::<WorkerEntry>(&old));
+        let registered = registered.put(&id, &entry(&crab));
         // It is in force as soon as it is on its way.
         home.registry.record(home, registered).or_else(|it| if it.is_coming() { Ok(()) } else { Err(it) })?;
         offer(home, &id, &crab, 1);
         let mut inner = self.inner();
         let old = inner.workers.remove(&id);
         let comings = old.as_ref().map_or(0, |old| old.comings) + 1;
-        inner.workers.insert(id.clone(), RemoteWorker { listens: old.and_then(|old| old.listens), comings, ..crab });
+        let crab = RemoteWorker { listens: old.and_then(|old| old.listens), comings, ..crab };
+        let shown = inner.shown(&id, &crab);
+        inner.workers.insert(id.clone(), crab);
         await_listening(home, &id, comings);
-        Ok(inner.workers.get(&id).map_or(Value::Null, |crab| inner.shown(&id, crab)))
+        Ok(shown)
     }
 
     /// Crabs to be forgotten before another comes.
@@ -163,11 +167,11 @@ impl Roster {
     }
 
     /// A crab goes for good. What it holds is given to another.
-    pub fn unregister(&self, home: &Arc<Home>, keeper: Option<&str>, id: &str) -> Result<Value, Problem> {
+    pub fn unregister(&self, home: &Arc<Home>, keeper: Option<&str>, id: &str) -> Result<Crab, Problem> {
         self.must_keep(keeper, id)?;
-        self.gone(home, id, "crab.left");
+        self.gone(home, id, EventName::WorkerLeft);
         let inner = self.inner();
-        Ok(inner.workers.get(id).map_or(Value::Null, |crab| inner.shown(id, crab)))
+        inner.workers.get(id).map(|crab| inner.shown(id, crab)).ok_or_else(|| unknown(id))
     }
 
     /// A crab listens. What it holds is told again: it may not have heard.
@@ -188,7 +192,7 @@ impl Roster {
             crab.comings += 1;
             offer(home, id, crab, 1);
         }
-        self.remember(home, id, "crab.connected");
+        self.remember(home, id, EventName::WorkerConnected);
         self.heard(home, id);
         self.tell_again(home, id);
         Ok(WorkerConnection(number))
@@ -225,7 +229,7 @@ impl Roster {
             if !is_back {
                 // The loop that waits for moments must not wait for the store.
                 let theirs = home.clone();
-                home.threads.run(move || theirs.roster.gone(&theirs, &id, "crab.lost"));
+                home.threads.run(move || theirs.roster.gone(&theirs, &id, EventName::WorkerLost));
             }
         });
     }
@@ -268,11 +272,11 @@ impl Roster {
 
     /// A crab lost a lease: it is not there until it comes again.
     pub(crate) fn lost(&self, home: &Arc<Home>, id: &str) {
-        self.gone(home, id, "crab.lost");
+        self.gone(home, id, EventName::WorkerLost);
     }
 
     /// A crab is not there any more.
-    fn gone(&self, home: &Arc<Home>, id: &str, kind: &str) {
+    fn gone(&self, home: &Arc<Home>, id: &str, name: EventName) {
         // First: what it held is withdrawn by that, and nothing more is offered in its name.
         if let Some(crab) = self.inner().workers.get_mut(id) {
             (crab.is_present, crab.is_awaited) = (false, false);
@@ -281,16 +285,16 @@ impl Roster {
         if let Some(reporter) = home.engine.get() {
             reporter.send(ReactorMessage::Left(WorkerId(id.to_owned())));
         }
-        self.remember(home, id, kind);
+        self.remember(home, id, name);
     }
 
     /// Writes down whether a crab is there. It is only for the next engine: what cannot be written fails nothing.
-    fn remember(&self, home: &Home, id: &str, kind: &str) {
+    fn remember(&self, home: &Home, id: &str, name: EventName) {
         let Some(entry) = self.inner().workers.get(id).map(entry) else { return };
-        let data = json!({ "crab_id": id, "colony_id": entry["colony_id"], "name": entry["name"] });
-        let entries = vec![(format!("crab/{id}"), Some(entry))];
-        if let Err(problem) = home.registry.record(home, RegistryChange { kind, actor: id, data, entries }) {
-            home.log.line(&format!("{kind} of {id} is not written down: {}", problem.message));
+        let told = CrabChanged { crab_id: id.to_owned(), colony_id: entry.colony_id.clone(), name: entry.name.clone() };
+        let change = RegistryChange::new(name, id, &told).put(id, &entry);
+        if let Err(problem) = home.registry.record(home, change) {
+            home.log.line(&format!("{} of {id} is not written down: {}", name.word(), problem.message));
         }
     }
 
@@ -350,11 +354,17 @@ fn must_be_understood(protocol: Option<u32>) -> Result<(), Problem> {
     Err(Problem::new(ProblemStatus::Conflict, "protocol_too_old", message).hint("update the worker"))
 }
 
-fn entry(crab: &RemoteWorker) -> Value {
-    json!({
-        "colony_id": crab.colony, "name": crab.name, "role": crab.role, "keeper": crab.keeper,
-        "instance": crab.instance, "present": crab.is_present, "listens": crab.listens.is_some(), "registered_at_ms": crab.registered_at_ms,
-    })
+fn entry(crab: &RemoteWorker) -> WorkerEntry {
+    WorkerEntry {
+        colony_id: crab.colony.clone(),
+        name: crab.name.clone(),
+        role: crab.role.clone(),
+        keeper: crab.keeper.clone(),
+        instance: crab.instance.clone(),
+        present: crab.is_present,
+        listens: crab.listens.is_some(),
+        registered_at_ms: crab.registered_at_ms,
+    }
 }
 
 impl Roster {
@@ -404,5 +414,23 @@ fn must_not_be_another(id: &str) -> Result<(), Problem> {
         true => Err(Problem::bad_request(format!("`crab_id` cannot be `{id}`: that is how others are recorded"))
             .hint("leave it out, or choose another")),
         false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_of_an_older_engine_is_read_and_written_with_the_same_keys() {
+        let old = concat!(
+            r#"{"colony_id":"c1","name":"hermit","role":"any","keeper":"t1","instance":null,"present":true,"#,
+            r#""listens":false,"registered_at_ms":1700000000000}"#
+        );
+        let entry: WorkerEntry = serde_json::from_str(old).expect("an entry");
+        assert_eq!(serde_json::to_string(&entry).expect("an entry"), old);
+        let bare = r#"{"colony_id":"c1","name":"hermit","role":"any","present":true}"#;
+        let bare: WorkerEntry = serde_json::from_str(bare).expect("before there was more");
+        assert!(bare.present && !bare.listens && bare.keeper.is_none());
     }
 }

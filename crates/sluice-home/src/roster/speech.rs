@@ -4,13 +4,15 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use sluice_api::control::AttemptAnswer;
 use sluice_api::problem::Problem;
-use sluice_api::work::StepStart;
+use sluice_api::work::{ReplyEnvelope, StepStart, WorkerReply};
 
 use super::usual_name;
 use crate::home::Home;
 use crate::home::workers::Roster;
+use crate::read::view::as_json;
 
 /// What a message of a crab is about, as its envelope or its payload says.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,12 +66,18 @@ impl Roster {
         })
     }
 
-    /// An answer to a crab's message, in the envelope that crabs know.
-    pub fn reply(&self, home: &Home, said: &Value, kind: &str, payload: &Value) -> Value {
-        let told = |key: &str| payload[key].as_str().or_else(|| said[key].as_str()).map(str::to_owned);
-        let about = ["mission_id", "task_id", "run_id"].map(told);
-        let mut reply = self.enveloped(home, about, json!({ "type": kind, "payload": payload }));
-        reply["reply_to"] = json!(said["message_id"]);
-        reply
+    /// An answer to a worker's message, in the envelope that workers know.
+    pub fn reply(&self, home: &Home, said: &Value, kind: WorkerReply) -> Value {
+        let [mission, task, run] = match &kind {
+            WorkerReply::Ack(AttemptAnswer::Started(it)) => {
+                [Some(it.mission_id.clone()), Some(it.task_id.clone()), Some(it.run_id.clone())]
+            }
+            WorkerReply::Ack(AttemptAnswer::Updated(it)) => [None, Some(it.task_id.clone()), Some(it.run_id.clone())],
+            WorkerReply::Ack(AttemptAnswer::Ended(it)) => [None, it.task_id.clone(), Some(it.run_id.clone())],
+            WorkerReply::Error(_) => [None, None, None],
+        };
+        let or_said = |told: Option<String>, key: &str| told.or_else(|| said[key].as_str().map(str::to_owned));
+        let about = [or_said(mission, "mission_id"), or_said(task, "task_id"), or_said(run, "run_id")];
+        as_json(&ReplyEnvelope { envelope: self.enveloped(home, about, kind), reply_to: said["message_id"].clone() })
     }
 }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use sluice_api::control::{AttemptEnded, AttemptStarted, AttemptStatus, AttemptUpdated};
+use sluice_api::event::{AttemptBegan, AttemptFinished, AttemptProgressed};
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{
     HeartbeatAnswer, HeldSteps, LONGEST_PROGRESS, StepDispatch, StepProgress, StepReport, StepStart, ToWorker,
 };
+use sluice_core::event_name::EventName;
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::StepId;
 use sluice_core::run::{AttemptReport, RunEffect, StepStatus};
@@ -26,6 +28,7 @@ use crate::home::workers::{EndedAttempt, LeasedStep, Roster, RosterState};
 use crate::perform::lists::listed;
 use crate::perform::token;
 use crate::read::runs::{self, RunSnapshot};
+use crate::read::view::as_json;
 use crate::roster::colonies;
 use crate::settings::bounds::cut;
 use crate::undone::{PerformError, UnavailableReason, settled};
@@ -73,7 +76,7 @@ impl Roster {
             forget(home, &progress_of(dispatch));
         }
         if let Some(name) = &job.attempt {
-            let over = EndedAttempt { name: name.clone(), crab: job.crab.clone(), counted_as: job.reports.clone() };
+            let over = EndedAttempt { name: name.clone(), crab: job.crab.clone(), counted_as: job.reports };
             inner.over.push_back(over);
             let excess = inner.over.len().saturating_sub(MOST_OVER);
             inner.over.drain(..excess);
@@ -124,7 +127,7 @@ impl Roster {
             performances: held().map(|(_, job)| job.performance()).collect(),
             answers: Some(HeartbeatAnswer { dispatches: at.to_vec(), sent_ms }),
         };
-        post(self.enveloped(home, [None, None, None], ToWorker::Held(held)));
+        post(as_json(&self.enveloped(home, [None, None, None], ToWorker::Held(held))));
     }
 
     /// The run wants a part of a step ended; its crab ends it and reports.
@@ -146,13 +149,13 @@ impl Roster {
     }
 
     /// A crab begins.
-    pub fn start(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &StepStart) -> Result<Value, Problem> {
+    pub fn start(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &StepStart) -> Result<AttemptStarted, Problem> {
         self.must_see(keeper, &wanted.crab_id)?;
         self.must_keep(keeper, &wanted.crab_id)?;
         self.heard(home, &wanted.crab_id);
         let colony = self.inner().workers.get(&wanted.crab_id).map(|crab| crab.colony.clone());
         let seen = match colony.filter(|_| keeper.is_some()) {
-            Some(colony) => crate::roster::missions::of_colony(home, &wanted.mission_id, &colony)?,
+            Some(colony) => crate::roster::missions::of_group(home, &wanted.mission_id, &colony)?,
             None => crate::roster::missions::find(home, &wanted.mission_id)?,
         };
         let mut found = self.given(&seen, wanted);
@@ -185,9 +188,13 @@ impl Roster {
         if begun.as_ref() != Some(&run_id) {
             self.begin(home, wanted, &run_id, dispatch, effect)?;
         }
-        Ok(json!({
-            "run_id": run_id, "task_id": wanted.task_id, "mission_id": seen.id, "crab_id": wanted.crab_id, "status": "running",
-        }))
+        Ok(AttemptStarted {
+            run_id,
+            task_id: wanted.task_id.clone(),
+            mission_id: seen.id,
+            crab_id: wanted.crab_id.clone(),
+            status: AttemptStatus::Running,
+        })
     }
 
     /// The handing-out of a task to a crab, its effect, and the name of the attempt if it has begun.
@@ -231,11 +238,14 @@ impl Roster {
         if let Some(job) = self.inner().jobs.get_mut(&dispatch) {
             job.attempt = Some(run_id.to_owned());
         }
-        let data = json!({
-            "run_id": run_id, "crab_id": wanted.crab_id, "mission_id": wanted.mission_id, "task_id": wanted.task_id,
-            "burrow_path": wanted.burrow_path,
-        });
-        note(home, "attempt.started", &wanted.crab_id, &wanted.mission_id, &data);
+        let began = AttemptBegan {
+            run_id: run_id.to_owned(),
+            crab_id: wanted.crab_id.clone(),
+            mission_id: wanted.mission_id.clone(),
+            task_id: wanted.task_id.clone(),
+            burrow_path: wanted.burrow_path.clone(),
+        };
+        note(home, EventName::AttemptStarted, &wanted.crab_id, &wanted.mission_id, &began);
         Ok(())
     }
 
@@ -250,11 +260,7 @@ impl Roster {
                 Some((dispatch, job)) => {
                     Some(RemoteAttempt { crab: job.crab.clone(), held: Some(*dispatch), counted_as: None })
                 }
-                None => over().map(|it| RemoteAttempt {
-                    crab: it.crab.clone(),
-                    held: None,
-                    counted_as: it.counted_as.clone(),
-                }),
+                None => over().map(|it| RemoteAttempt { crab: it.crab.clone(), held: None, counted_as: it.counted_as }),
             }
         };
         if found.is_none() && is_starting(home) {
@@ -275,22 +281,31 @@ impl Roster {
     }
 
     /// A crab says how it is going.
-    pub fn update(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &StepProgress) -> Result<Value, Problem> {
+    pub fn update(
+        &self,
+        home: &Arc<Home>,
+        keeper: Option<&str>,
+        wanted: &StepProgress,
+    ) -> Result<AttemptUpdated, Problem> {
         let attempt = self.attempt(home, keeper, &wanted.run_id)?;
         let dispatch = attempt.held.ok_or_else(late)?;
         let (mission, task) = self.about(home, dispatch)?;
         if wanted.progress_message.is_some() || wanted.token_usage.is_some() {
             let message =
                 wanted.progress_message.as_deref().map(|text| cut(&home.clean().text(text), LONGEST_PROGRESS));
-            let data = json!({
-                "run_id": wanted.run_id, "mission_id": mission, "task_id": task,
-                "progress_message": message, "token_usage": wanted.token_usage,
-            });
+            let progressed = AttemptProgressed {
+                run_id: wanted.run_id.clone(),
+                mission_id: mission.clone(),
+                task_id: task.clone(),
+                progress_message: message,
+                token_usage: wanted.token_usage,
+            };
             if self.progresses(home, dispatch) {
-                replace(home, &progress_of(dispatch), "attempt.progress", &attempt.crab, &mission, &data);
+                let id = progress_of(dispatch);
+                replace(home, &id, EventName::AttemptProgress, &attempt.crab, &mission, &progressed);
             }
         }
-        Ok(json!({ "run_id": wanted.run_id, "task_id": task, "status": "running" }))
+        Ok(AttemptUpdated { run_id: wanted.run_id.clone(), task_id: task, status: AttemptStatus::Running })
     }
 
     /// Whether the progress of an attempt is written down now, or too little time has passed since it was.
@@ -328,17 +343,25 @@ impl Roster {
     }
 
     /// A crab says how it ended. Said twice it is counted once.
-    pub fn complete(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &StepReport) -> Result<Value, Problem> {
+    pub fn complete(
+        &self,
+        home: &Arc<Home>,
+        keeper: Option<&str>,
+        wanted: &StepReport,
+    ) -> Result<AttemptEnded, Problem> {
         let report = read(&home.clean(), wanted)?;
+        let status = match report {
+            AttemptReport::Completed(_) => AttemptStatus::Completed,
+            AttemptReport::Failed { .. } => AttemptStatus::Failed,
+        };
         let attempt = self.attempt(home, keeper, &wanted.run_id)?;
         let Some(dispatch) = attempt.held else {
             return match attempt.counted_as {
-                Some(status) if status == wanted.status => {
-                    Ok(json!({ "run_id": wanted.run_id, "status": wanted.status, "ok": true }))
+                Some(counted) if counted == status => {
+                    Ok(AttemptEnded { run_id: wanted.run_id.clone(), task_id: None, status, ok: true })
                 }
-                Some(status) => {
-                    let message =
-                        format!("run {} has ended as {status}, and cannot end as {}", wanted.run_id, wanted.status);
+                Some(counted) => {
+                    let message = format!("run {} has ended as {counted}, and cannot end as {status}", wanted.run_id);
                     Err(Problem::new(ProblemStatus::Conflict, RefusalCode::Finished.as_str(), message))
                 }
                 None => Err(late()),
@@ -347,7 +370,7 @@ impl Roster {
         self.must_have_turn(home, dispatch, wanted)?;
         let (mission, task) = self.about(home, dispatch)?;
         let held = self.inner().jobs.get_mut(&dispatch).map(|job| {
-            job.reports = Some(wanted.status.clone());
+            job.reports = Some(status);
             (job.stream.clone(), job.effect.clone(), job.wanted.clone())
         });
         let (stream, effect, performed) = held.ok_or_else(late)?;
@@ -374,12 +397,16 @@ impl Roster {
             return Err(problem);
         }
         self.remember_who_did(&mission, performed.step, &attempt.crab);
-        let data = json!({
-            "run_id": wanted.run_id, "mission_id": mission, "task_id": task, "status": wanted.status,
-            "token_usage": wanted.token_usage, "commit": wanted.commit,
-        });
-        note(home, "attempt.ended", &attempt.crab, &mission, &data);
-        Ok(json!({ "run_id": wanted.run_id, "task_id": task, "status": wanted.status, "ok": true }))
+        let finished = AttemptFinished {
+            run_id: wanted.run_id.clone(),
+            mission_id: mission.clone(),
+            task_id: task.clone(),
+            status,
+            token_usage: wanted.token_usage,
+            commit: wanted.commit.clone(),
+        };
+        note(home, EventName::AttemptEnded, &attempt.crab, &mission, &finished);
+        Ok(AttemptEnded { run_id: wanted.run_id.clone(), task_id: Some(task), status, ok: true })
     }
 }
 
@@ -398,7 +425,7 @@ pub(super) struct RemoteAttempt {
     /// Its handing-out, while it is under way.
     pub(super) held: Option<u64>,
     /// It is over, and its report was taken, which said this.
-    counted_as: Option<String>,
+    counted_as: Option<AttemptStatus>,
 }
 
 pub(super) fn late() -> Problem {

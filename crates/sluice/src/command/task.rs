@@ -8,10 +8,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sluice_api::client::escape;
+use sluice_api::event::EventShown;
 use sluice_api::task::{
-    Attach, Branch, CreateTask, History, MergeTask, Message, Task, TaskAnswer, TaskFile, TaskList, UpdateTask,
+    Attach, Branch, CreateTask, History, MergeTask, Message, SessionPulse, Task, TaskAnswer, TaskFile, TaskList,
+    UpdateTask,
 };
 use sluice_api::{Client, Problem};
+use sluice_core::event_name::EventName;
 use sluice_worker::process::HomeNesting;
 use sluice_worker::tmux::Tmux;
 
@@ -75,20 +78,20 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
 }
 
 /// Whether an event belongs to the story that a person wants to hear; the rest is how the engine goes about it.
-fn is_told(event: &Value) -> bool {
-    const UNTOLD: [&str; 10] = [
-        "artifact.read",
-        "effect.settled",
-        "hook.asked",
-        "hook.done",
-        "hook.idle",
-        "session.asked",
-        "session.ending",
-        "turn.settled",
-        "workspace.bound",
-        "workspace.reserved",
+fn is_told(event: &EventShown) -> bool {
+    const UNTOLD: [EventName; 10] = [
+        EventName::ArtifactRead,
+        EventName::EffectSettled,
+        EventName::HookAsked,
+        EventName::HookDone,
+        EventName::HookIdle,
+        EventName::SessionAsked,
+        EventName::SessionEnding,
+        EventName::TurnSettled,
+        EventName::WorkspaceBound,
+        EventName::WorkspaceReserved,
     ];
-    !UNTOLD.contains(&event["type"].as_str().unwrap_or_default())
+    EventName::read(&event.kind).is_none_or(|name| !UNTOLD.contains(&name))
 }
 
 /// The path of a task, and of something of it.
@@ -164,7 +167,7 @@ fn list(status: Option<String>, project: Option<String>, all: bool, output: CliO
                     it.id.clone(),
                     it.project.clone(),
                     it.status.clone(),
-                    it.session.clone(),
+                    it.session.to_string(),
                     it.branch.clone(),
                     summary,
                 ]
@@ -254,7 +257,7 @@ fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: CliOutp
         let message = format!("the time is over, and task {id} is in `{}`{about}", task.status);
         return Err(CliFailure::new(CliExit::Unavailable, "timeout", message).hint("nothing was changed; wait again"));
     }
-    let (why, hint) = match task.session == "crashed" {
+    let (why, hint) = match task.session == SessionPulse::Crashed {
         true => (
             if about.is_empty() { ": its agent has died and is not started again by itself" } else { "" },
             format!("`sluice task respawn {id}` starts its agent again; {story}"),
