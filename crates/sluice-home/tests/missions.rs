@@ -54,14 +54,14 @@ impl House {
     fn colony(&self) -> String {
         let colony = json!({ "name": "reef", "description": "of the test" });
         let found =
-            self.service.found_colony(&Requester::person("somebody"), &KeyedId::default(), &of(&colony)).unwrap();
+            self.service.found_group(&Requester::person("somebody"), &KeyedId::default(), &of(&colony)).unwrap();
         found.colony_id
     }
 
     fn crab(&self, colony: &str, role: &str) -> String {
         let crab = json!({ "colony_id": colony, "name": format!("the {role}"), "role": role });
         let found =
-            self.service.register_crab(&Requester::person("somebody"), &KeyedId::default(), &of(&crab)).unwrap();
+            self.service.register_worker(&Requester::person("somebody"), &KeyedId::default(), &of(&crab)).unwrap();
         assert_eq!(found.state, CrabState::Idle);
         found.crab_id
     }
@@ -106,11 +106,11 @@ impl House {
     fn listen(&self, crab: &str) -> (sluice_home::roster::WorkerConnection, Receiver<Value>) {
         let (sender, messages) = channel();
         let post = Box::new(move |message| drop(sender.send(message)));
-        (self.service.connect_crab(&Requester::person("somebody"), crab, post).unwrap(), messages)
+        (self.service.connect_worker(&Requester::person("somebody"), crab, post).unwrap(), messages)
     }
 
     fn state_of(&self, crab: &str) -> String {
-        let crabs = self.service.crabs(&Requester::person("somebody"));
+        let crabs = self.service.workers(&Requester::person("somebody"));
         crabs.iter().find(|it| it.crab_id == crab).unwrap().state.to_string()
     }
 }
@@ -204,7 +204,7 @@ fn what_a_crab_says_twice_counts_once_and_what_it_says_late_is_refused() {
 
     house.tick();
     let run = house.start(&mission, "implement", &crab).unwrap().run_id;
-    house.service.unregister_crab(&Requester::person("somebody"), &crab).unwrap();
+    house.service.unregister_worker(&Requester::person("somebody"), &crab).unwrap();
     assert_eq!(house.state_of(&crab), "offline");
     let other = house.crab(&colony, "any");
     house.does(&mission, "implement", &other, None);
@@ -235,7 +235,7 @@ fn a_crab_that_listens_is_told_again_after_a_restart_and_goes_on() {
     house.complete(&run, None).unwrap();
     let mut told = messages.iter().map(|it| it["kind"]["payload"]["step_id"].clone());
     assert_eq!(told.find(|step| step != "plan").unwrap(), "implement");
-    house.service.disconnect_crab(&crab, connection);
+    house.service.disconnect_worker(&crab, connection);
     assert_eq!(house.state_of(&crab), "offline");
 }
 
@@ -285,7 +285,7 @@ fn ids_can_be_shortened() {
     let house = House::new();
     let colony = house.colony();
     let crab = house.crab(&colony[..8], "any");
-    let shown = house.service.crabs(&Requester::person("somebody"));
+    let shown = house.service.workers(&Requester::person("somebody"));
     assert_eq!(shown.iter().find(|it| it.crab_id == crab).unwrap().colony_id, colony);
     let idea = json!({ "colony_id": &colony[..8], "prompt": "one day" });
     let idea = house.service.create_mission(&Requester::person("somebody"), &KeyedId::default(), &of(&idea)).unwrap();
@@ -342,7 +342,7 @@ fn what_is_wrong_is_named() {
     );
     let crab = json!({ "colony_id": "nowhere", "name": "x", "role": "any" });
     assert_eq!(
-        code(house.service.register_crab(&Requester::person("somebody"), &KeyedId::default(), &of(&crab))),
+        code(house.service.register_worker(&Requester::person("somebody"), &KeyedId::default(), &of(&crab))),
         "not_found"
     );
 }

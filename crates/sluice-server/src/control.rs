@@ -114,7 +114,7 @@ fn missions_table() -> RouteTable {
 }
 
 async fn colonies((State(app), caller): ControlCall) -> Response {
-    ask(app, caller, |service, who| Ok(service.colonies(who))).await
+    ask(app, caller, |service, who| Ok(service.groups(who))).await
 }
 
 async fn found_colony(
@@ -122,19 +122,19 @@ async fn found_colony(
     RequestKeyedId(chosen): RequestKeyedId,
     body: Bytes,
 ) -> Response {
-    ask(app, caller, move |service, who| service.found_colony(who, &chosen, &said(&body)?)).await
+    ask(app, caller, move |service, who| service.found_group(who, &chosen, &said(&body)?)).await
 }
 
 async fn crabs((State(app), caller): ControlCall) -> Response {
-    ask(app, caller, |service, who| Ok(service.crabs(who))).await
+    ask(app, caller, |service, who| Ok(service.workers(who))).await
 }
 
 async fn register((State(app), caller): ControlCall, RequestKeyedId(chosen): RequestKeyedId, body: Bytes) -> Response {
-    ask(app, caller, move |service, who| service.register_crab(who, &chosen, &said(&body)?)).await
+    ask(app, caller, move |service, who| service.register_worker(who, &chosen, &said(&body)?)).await
 }
 
 async fn unregister((State(app), caller): ControlCall, Path(id): Path<String>) -> Response {
-    ask(app, caller, move |service, who| service.unregister_crab(who, &id)).await
+    ask(app, caller, move |service, who| service.unregister_worker(who, &id)).await
 }
 
 async fn missions((State(app), caller): ControlCall) -> Response {

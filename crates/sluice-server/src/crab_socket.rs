@@ -49,7 +49,7 @@ pub(crate) async fn listen(
     let connected = tokio::task::spawn_blocking(move || {
         let who = caller.who(&asked.service)?;
         let post = Box::new(move |message| drop(letters.send(message)));
-        asked.service.connect_crab(&who, &id, post).map(|connection| (who, connection))
+        asked.service.connect_worker(&who, &id, post).map(|connection| (who, connection))
     });
     match connected.await {
         Ok(Ok((who, connection))) => {
@@ -58,7 +58,7 @@ pub(crate) async fn listen(
                 let goodbye = serve(&app, &who, &shown, &crab, &mut socket, messages).await;
                 close(&mut socket, goodbye).await;
                 drop((place, present));
-                let _ = tokio::task::spawn_blocking(move || app.service.disconnect_crab(&crab, connection)).await;
+                let _ = tokio::task::spawn_blocking(move || app.service.disconnect_worker(&crab, connection)).await;
             })
         }
         Ok(Err(problem)) => refuse(&problem),
@@ -114,7 +114,7 @@ async fn serve(
                 Some(Ok(Message::Ping(bytes) | Message::Pong(bytes) | Message::Binary(bytes))) => {
                     pace.heard(bytes.len(), Instant::now());
                     let (app, crab) = (app.clone(), crab.to_owned());
-                    let _ = tokio::task::spawn_blocking(move || app.service.heard_crab(&crab)).await;
+                    let _ = tokio::task::spawn_blocking(move || app.service.heard_worker(&crab)).await;
                     None
                 }
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return None,
@@ -135,19 +135,19 @@ async fn serve(
 
 /// Takes what a crab says; gives what is to be said back.
 fn hear(service: &Service, who: &Requester, crab: &str, text: &str) -> Option<Value> {
-    let error_to = |said: &Value, problem: Problem| Some(service.reply_to_crab(said, WorkerReply::Error(problem)));
+    let error_to = |said: &Value, problem: Problem| Some(service.reply_to_worker(said, WorkerReply::Error(problem)));
     let said: Value = match serde_json::from_str(text) {
         Ok(said) => said,
         Err(error) => return error_to(&Value::Null, Problem::bad_request(format!("not JSON: {error}"))),
     };
     if said["kind"]["type"] != "heartbeat" {
-        service.heard_crab(crab);
+        service.heard_worker(crab);
     }
     let done = match said["kind"]["type"].as_str() {
         Some("heartbeat") => {
             // A crab need not say more than that it lives.
             let sign = serde_json::from_value(said["kind"]["payload"].clone()).unwrap_or_default();
-            service.signed_crab(crab, &sign);
+            service.signed_worker(crab, &sign);
             return None;
         }
         Some("run_update") => about_a_run(service, who, crab, &said)
@@ -162,7 +162,7 @@ fn hear(service: &Service, who: &Requester, crab: &str, text: &str) -> Option<Va
         None => Err(Problem::bad_request("the message has no kind").hint("say {\"kind\": {\"type\": …}}")),
     };
     match done {
-        Ok(answer) => Some(service.reply_to_crab(&said, WorkerReply::Ack(answer))),
+        Ok(answer) => Some(service.reply_to_worker(&said, WorkerReply::Ack(answer))),
         Err(problem) => error_to(&said, problem),
     }
 }

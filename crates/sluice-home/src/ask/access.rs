@@ -158,10 +158,10 @@ impl Service {
                 let message = format!("the work of the colony `{LOCAL}` is done by the engine's own machine alone");
                 return Err(Problem::bad_request(message).hint("POST /v1/colonies founds a colony for workers"));
             }
-            Some(id) => Some(crate::roster::colonies::find(&self.home, id)?.colony_id),
+            Some(id) => Some(crate::roster::groups::find(&self.home, id)?.colony_id),
         };
         if let Some(role) = &wanted.role {
-            crate::roster::colonies::must_be_a_name("role", role)?;
+            crate::roster::groups::must_be_a_name("role", role)?;
         }
         let expires = wanted.expires.as_deref().map(period).transpose()?;
         let task = match (wanted.scope, wanted.task) {
@@ -178,17 +178,16 @@ impl Service {
         Ok(TokenAnswer { token })
     }
 
-    /// Whether a worker may register with a colony, as something. A person may.
+    /// Whether a worker may register with a group, as something. A person may.
     pub(super) fn may_register(&self, who: &Requester, wanted: &Register) -> Result<(), Problem> {
         let Requester::Worker { token } = who else { return Ok(()) };
-        let colony = match (crate::roster::colonies::find(&self.home, &wanted.colony_id), self.tokens.colony_of(token))
-        {
-            (Ok(colony), _) => colony.colony_id,
-            // Whether there is another colony is not for its ears.
+        let group = match (crate::roster::groups::find(&self.home, &wanted.colony_id), self.tokens.group_of(token)) {
+            (Ok(group), _) => group.colony_id,
+            // Whether there is another group is not for its ears.
             (Err(_), Some(_)) => wanted.colony_id.clone(),
             (Err(problem), None) => return Err(problem),
         };
-        self.tokens.bind(token, &colony, &wanted.role)
+        self.tokens.bind(token, &group, &wanted.role)
     }
 
     /// Tells of the tokens that have ended by themselves; whether there were any.

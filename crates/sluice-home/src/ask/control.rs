@@ -1,4 +1,4 @@
-//! The control plane: colonies, crabs, missions, and what stands where.
+//! The control plane: groups, workers, missions, and what stands where.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use sluice_engine::host::EngineClock;
 use super::runs::EndedRunsFilter;
 use super::{KeyedId, Requester, Service};
 use crate::read::runs::RunSnapshot;
-use crate::roster::colonies;
+use crate::roster::groups;
 use crate::roster::missions;
 use crate::roster::{MessageSubject, WorkerConnection, WorkerSink};
 
-/// The colonies of which somebody sees what is done there.
+/// The groups of which somebody sees what is done there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ControlView {
     /// All.
@@ -38,16 +38,16 @@ impl ControlView {
 }
 
 impl Service {
-    /// Founds a colony.
-    pub fn found_colony(&self, who: &Requester, chosen: &KeyedId, wanted: &NewColony) -> Result<Colony, Problem> {
+    /// Founds a group.
+    pub fn found_group(&self, who: &Requester, chosen: &KeyedId, wanted: &NewColony) -> Result<Colony, Problem> {
         who.must_be_person("founding a colony")?;
-        colonies::found(&self.home, "person", wanted, chosen.id.as_deref())
+        groups::found(&self.home, "person", wanted, chosen.id.as_deref())
     }
 
-    /// What of the colonies somebody sees: a worker its own, and of one that has none yet, which there are.
+    /// What of the groups somebody sees: a worker its own, and of one that has none yet, which there are.
     fn view(&self, who: &Requester) -> ControlView {
         match who {
-            Requester::Worker { token } => ControlView::Of(self.tokens.colony_of(token)),
+            Requester::Worker { token } => ControlView::Of(self.tokens.group_of(token)),
             Requester::Person { .. }
             | Requester::Session { .. }
             | Requester::Step { .. }
@@ -56,85 +56,85 @@ impl Service {
         }
     }
 
-    /// The colonies.
-    pub fn colonies(&self, who: &Requester) -> Vec<Colony> {
+    /// The groups.
+    pub fn groups(&self, who: &Requester) -> Vec<Colony> {
         let view = self.view(who);
-        let mut all = colonies::list(&self.home);
-        all.retain(|colony| view == ControlView::Of(None) || view.shows(&colony.colony_id));
+        let mut all = groups::list(&self.home);
+        all.retain(|group| view == ControlView::Of(None) || view.shows(&group.colony_id));
         all
     }
 
-    /// A crab comes.
-    pub fn register_crab(&self, who: &Requester, chosen: &KeyedId, wanted: &Register) -> Result<Crab, Problem> {
+    /// A worker comes.
+    pub fn register_worker(&self, who: &Requester, chosen: &KeyedId, wanted: &Register) -> Result<Crab, Problem> {
         let keeper = who.keeper("registering a crab")?;
         self.may_register(who, wanted)?;
         let crab_id = wanted.crab_id.clone().or_else(|| chosen.id.clone());
         self.home.roster.register(&self.home, keeper, &Register { crab_id, ..wanted.clone() })
     }
 
-    /// A crab goes.
-    pub fn unregister_crab(&self, who: &Requester, id: &str) -> Result<Crab, Problem> {
+    /// A worker goes.
+    pub fn unregister_worker(&self, who: &Requester, id: &str) -> Result<Crab, Problem> {
         let keeper = who.keeper("sending a crab away")?;
         self.home.roster.must_see(keeper, id)?;
         self.home.roster.unregister(&self.home, keeper, id)
     }
 
-    /// The crabs.
-    pub fn crabs(&self, who: &Requester) -> Vec<Crab> {
+    /// The workers.
+    pub fn workers(&self, who: &Requester) -> Vec<Crab> {
         let view = self.view(who);
         let mut all = self.home.roster.list();
-        all.retain(|crab| view.shows(&crab.colony_id));
+        all.retain(|worker| view.shows(&worker.colony_id));
         all
     }
 
-    /// A crab listens.
-    pub fn connect_crab(&self, who: &Requester, id: &str, post: WorkerSink) -> Result<WorkerConnection, Problem> {
+    /// A worker listens.
+    pub fn connect_worker(&self, who: &Requester, id: &str, post: WorkerSink) -> Result<WorkerConnection, Problem> {
         let keeper = who.keeper("listening as a crab")?;
         self.home.roster.must_see(keeper, id)?;
         self.home.roster.connect(&self.home, keeper, id, post)
     }
 
-    /// A crab's connection is gone.
-    pub fn disconnect_crab(&self, id: &str, connection: WorkerConnection) {
+    /// A worker's connection is gone.
+    pub fn disconnect_worker(&self, id: &str, connection: WorkerConnection) {
         self.home.roster.disconnect(&self.home, id, connection);
     }
 
-    /// A crab gives a sign of life.
-    pub fn heard_crab(&self, id: &str) {
+    /// A worker gives a sign of life.
+    pub fn heard_worker(&self, id: &str) {
         self.home.roster.heard(&self.home, id);
     }
 
-    /// A crab gives a sign of life, and says what it is at.
-    pub fn signed_crab(&self, id: &str, sign: &Heartbeat) {
+    /// A worker gives a sign of life, and says what it is at.
+    pub fn signed_worker(&self, id: &str, sign: &Heartbeat) {
         self.home.roster.signed(&self.home, id, sign);
     }
 
-    /// The attempt that a crab speaks of on its connection.
-    pub fn spoken_of(&self, who: &Requester, crab: &str, about: MessageSubject<'_>) -> Result<String, Problem> {
-        self.home.roster.spoken_of(&self.home, who.keeper("work on a mission")?, crab, about)
+    /// The attempt that a worker speaks of on its connection.
+    pub fn spoken_of(&self, who: &Requester, worker: &str, about: MessageSubject<'_>) -> Result<String, Problem> {
+        self.home.roster.spoken_of(&self.home, who.keeper("work on a mission")?, worker, about)
     }
 
-    /// An answer to a crab's message.
-    pub fn reply_to_crab(&self, said: &Value, reply: WorkerReply) -> Value {
+    /// An answer to a worker's message.
+    pub fn reply_to_worker(&self, said: &Value, reply: WorkerReply) -> Value {
         self.home.roster.reply(&self.home, said, reply)
     }
 
-    /// A crab begins with a task.
+    /// A worker begins with a task.
     pub fn start_attempt(&self, who: &Requester, wanted: &StepStart) -> Result<AttemptStarted, Problem> {
         self.home.roster.start(&self.home, who.keeper("work on a mission")?, wanted)
     }
 
-    /// A crab says how it is going.
+    /// A worker says how it is going.
     pub fn update_attempt(&self, who: &Requester, wanted: &StepProgress) -> Result<AttemptUpdated, Problem> {
         self.home.roster.update(&self.home, who.keeper("work on a mission")?, wanted)
     }
 
-    /// A crab asks whether it is its turn to bring work into the branch of a mission.
+    /// A worker asks whether it is its turn to bring work into the branch of a mission.
     pub fn merge_turn(&self, who: &Requester, wanted: &AskMergeTurn) -> Result<MergeTurn, Problem> {
         self.home.roster.turn(&self.home, who.keeper("work on a mission")?, wanted)
     }
 
-    /// A crab says how it ended.
+    /// A worker says how it ended.
     pub fn complete_attempt(&self, who: &Requester, wanted: &StepReport) -> Result<AttemptEnded, Problem> {
         self.home.roster.complete(&self.home, who.keeper("work on a mission")?, wanted)
     }
@@ -167,7 +167,7 @@ impl Service {
     pub fn mission(&self, who: &Requester, id: &str) -> Result<MissionShown, Problem> {
         match self.view(who) {
             ControlView::All => missions::show(&self.home, id),
-            ControlView::Of(Some(colony)) => missions::show_of(&self.home, id, &colony),
+            ControlView::Of(Some(group)) => missions::show_of(&self.home, id, &group),
             ControlView::Of(None) => Err(missions::none(id)),
         }
     }
@@ -178,7 +178,7 @@ impl Service {
             Some(id) => Ok(self.mission(who, id)?.tasks),
             None => {
                 let (open, view) = (self.newest_first(false)?, self.view(who));
-                let missions = open.iter().rev().filter(|seen| view.shows(seen.colony()));
+                let missions = open.iter().rev().filter(|seen| view.shows(seen.group()));
                 Ok(missions.flat_map(|seen| missions::tasks(&self.home, seen)).collect())
             }
         }
@@ -201,20 +201,20 @@ impl Service {
     pub fn status(&self, who: &Requester) -> Result<ControlStatus, Problem> {
         let view = self.view(who);
         let mut runs = self.newest_first(true)?;
-        runs.retain(|seen| view.shows(seen.colony()));
+        runs.retain(|seen| view.shows(seen.group()));
         let mut missions = missions::list(&self.home, &runs);
         missions.retain(|mission| view.shows(&mission.colony_id));
         let open = runs.iter().filter(|seen| seen.state.end.is_none());
         let tasks: Vec<MissionTask> = open.flat_map(|seen| missions::tasks(&self.home, seen)).collect();
-        let crabs = self.crabs(who);
+        let workers = self.workers(who);
         let summary = Summary {
-            total_crabs: crabs.len(),
-            crabs: counted(crabs.iter().map(|crab| crab.state.word())),
+            total_crabs: workers.len(),
+            crabs: counted(workers.iter().map(|worker| worker.state.word())),
             missions: counted(missions.iter().map(|mission| mission.status.word())),
             tasks: counted(tasks.iter().map(|task| task.status.word())),
         };
-        let (generated_at_ms, colonies) = (self.home.clock.now().0, self.colonies(who));
-        Ok(ControlStatus { generated_at_ms, summary, colonies, crabs, missions, tasks })
+        let (generated_at_ms, colonies) = (self.home.clock.now().0, self.groups(who));
+        Ok(ControlStatus { generated_at_ms, summary, colonies, crabs: workers, missions, tasks })
     }
 }
 

@@ -97,9 +97,9 @@ impl Service {
         };
         let mut runs = PageQuery::default().gather(&self.home.tasks, &of_runs(false), look)?.items;
         let Some(EndedRunsFilter(status)) = ended else { return Ok(runs) };
-        let colonies = crate::roster::colonies::ids(&self.home).into_iter();
+        let groups = crate::roster::groups::ids(&self.home).into_iter();
         // Those that an earlier Sluice stored last do not say what they are called, and have to be looked at.
-        let groups = colonies.flat_map(|colony| [RunActor::belongs(&colony, kind), colony]);
+        let groups = groups.flat_map(|group| [RunActor::belongs(&group, kind), group]);
         let status = status.map(|status| status.word().to_owned());
         let queries = groups.map(|group| Query { group: Some(group), status: status.clone(), ..Query::default() });
         let when = |seen: &RunSnapshot| (seen.card.created, seen.id.clone());

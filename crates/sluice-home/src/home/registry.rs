@@ -1,4 +1,4 @@
-//! What the home knows beside tasks and runs, and must not lose: colonies, who works for them, who was turned away.
+//! What the home knows beside tasks and runs, and must not lose: groups, who works for them, who was turned away.
 //!
 //! It is one ledger of the engine's, held in memory as well. Only this writes into it, and nothing is believed before it
 //! is stored. When it has become long a new one takes its place, and the old one is forgotten like ended work.

@@ -17,7 +17,7 @@ use sluice_engine::host::EngineClock;
 use crate::home::Home;
 use crate::home::registry::{RegistryChange, RegistryEntry, called};
 use crate::read::runs::RunSnapshot;
-use crate::roster::colonies;
+use crate::roster::groups;
 use crate::roster::{StepHolder, task_id};
 use crate::settings::clock::new_id;
 use crate::settings::ids::only;
@@ -48,7 +48,7 @@ pub(crate) fn create(
     wanted: &NewMission,
     chosen: Option<&str>,
 ) -> Result<Mission, Problem> {
-    let group = colonies::find(home, &wanted.colony_id)?;
+    let group = groups::find(home, &wanted.colony_id)?;
     let wanted = &NewMission { colony_id: group.colony_id, ..wanted.clone() };
     if wanted.prompt.trim().is_empty() {
         return Err(Problem::bad_request("`prompt` is empty").hint("say what is wanted"));
@@ -61,7 +61,7 @@ pub(crate) fn create(
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let started = EngineStart {
         id: chosen.map(str::to_owned),
-        colony: Some(wanted.colony_id.clone()),
+        group: Some(wanted.colony_id.clone()),
         kind: Some(RunKind::Mission),
         ..EngineStart::default()
     };
@@ -165,7 +165,7 @@ pub(crate) fn find(home: &Home, id: &str) -> Result<RunSnapshot, Problem> {
 /// whole id: it is not told what else begins like it.
 pub(crate) fn of_group(home: &Home, id: &str, group: &str) -> Result<RunSnapshot, Problem> {
     match home.tasks.load_run(id)? {
-        Some(seen) if seen.state.given.origin.kind == RunKind::Mission && seen.colony() == group => Ok(seen),
+        Some(seen) if seen.state.given.origin.kind == RunKind::Mission && seen.group() == group => Ok(seen),
         Some(_) | None => Err(none(id)),
     }
 }
@@ -216,7 +216,7 @@ pub(crate) fn mission(seen: &RunSnapshot) -> Mission {
     };
     Mission {
         mission_id: seen.id.clone(),
-        colony_id: seen.colony().to_owned(),
+        colony_id: seen.group().to_owned(),
         prompt: seen.state.given.prompt.clone(),
         workflow_name: Some(seen.plan.recipe.name.to_string()),
         status,
@@ -271,7 +271,7 @@ fn task_status(seen: &RunSnapshot, state: &StepState, holder: Option<&StepHolder
         StepStatusKind::Ready | StepStatusKind::Retrying => MissionTaskStatus::Queued,
         StepStatusKind::Running | StepStatusKind::Stopping => match holder {
             // This machine's own worker has begun as soon as it has it.
-            None if seen.colony() == crate::settings::ids::LOCAL => MissionTaskStatus::Running,
+            None if seen.group() == crate::settings::ids::LOCAL => MissionTaskStatus::Running,
             None => MissionTaskStatus::Queued,
             Some(holder) if holder.has_begun => MissionTaskStatus::Running,
             Some(_) => MissionTaskStatus::Assigned,

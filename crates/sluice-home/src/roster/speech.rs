@@ -1,6 +1,6 @@
-//! What a crab says on its connection: which attempt it speaks of, and the envelope of what is said back.
+//! What a worker says on its connection: which attempt it speaks of, and the envelope of what is said back.
 //!
-//! A crab that only listens and reports need not say that it begins: its first word about a task that it was given does.
+//! A worker that only listens and reports need not say that it begins: its first word about a task that it was given does.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::home::Home;
 use crate::home::workers::Roster;
 use crate::read::view::as_json;
 
-/// What a message of a crab is about, as its envelope or its payload says.
+/// What a message of a worker is about, as its envelope or its payload says.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MessageSubject<'a> {
     /// The attempt.
@@ -24,17 +24,17 @@ pub struct MessageSubject<'a> {
 }
 
 impl Roster {
-    /// The attempt that a crab speaks of. One that was given and has not begun begins with this.
+    /// The attempt that a worker speaks of. One that was given and has not begun begins with this.
     pub fn spoken_of(
         &self,
         home: &Arc<Home>,
         keeper: Option<&str>,
-        crab: &str,
+        worker: &str,
         about: MessageSubject<'_>,
     ) -> Result<String, Problem> {
         let held: Vec<(u64, String, Option<String>)> = {
             let inner = self.inner();
-            let own = inner.jobs.iter().filter(|(_, job)| job.crab == crab);
+            let own = inner.jobs.iter().filter(|(_, job)| job.worker == worker);
             own.map(|(dispatch, job)| (*dispatch, job.mission.clone(), job.attempt.clone())).collect()
         };
         for (dispatch, mission, begun) in held {
@@ -43,7 +43,7 @@ impl Roster {
             let is_it = about.run == Some(name.as_str()) || about.task == Some(task.as_str());
             match begun {
                 _ if !is_it => {}
-                // It has another name, so it is another attempt that the crab speaks of.
+                // It has another name, so it is another attempt that the worker speaks of.
                 Some(begun) if about.run.is_some_and(|run| run != begun) => {}
                 Some(begun) => return Ok(begun),
                 None if about.run.is_some_and(|run| self.is_over(run)) => {}
@@ -53,7 +53,7 @@ impl Roster {
                         run_id: Some(run_id.clone()),
                         mission_id: mission,
                         task_id: task,
-                        crab_id: crab.to_owned(),
+                        crab_id: worker.to_owned(),
                         burrow_path: None,
                     };
                     return self.start(home, keeper, &start).map(|_| run_id);

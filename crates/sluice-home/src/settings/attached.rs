@@ -17,7 +17,7 @@ use crate::settings::places::HomePaths;
 
 /// The form of a home that this program writes. It grows when an older program could not read it without a loss.
 ///
-/// 2: cards of runs name what a run is called beside the colony that it is for.
+/// 2: cards of runs name what a run is called beside the group that it is for.
 /// 3: runs say at which commit their work stands; tasks say which verdicts were planted.
 const FORMAT: u32 = 3;
 
