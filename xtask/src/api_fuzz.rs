@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_request_that_broke_would_be_seen() {
         // The words by which the engine says so.
-        let engine = include_str!("../../crates/sluice-server/src/run.rs");
+        let engine = include_str!("../../crates/sluice-server/src/app.rs");
         assert!(engine.contains("\"a request broke: {why}\""), "the engine says it in other words");
         assert_eq!(broken("2026 listens at x\n2026 a request broke: task 7 panicked\n").len(), 1);
         assert_eq!(broken("2026 listens at x\n"), Vec::<&str>::new());

@@ -21,6 +21,8 @@ pub struct StartRun {
     pub harness: Option<String>,
     /// Whether whoever follows the instructions does the steps.
     pub by_hand: bool,
+    /// Whether the workers of the project do the steps, and not the engine's machine.
+    pub workers: bool,
 }
 
 /// An answer to a question.

@@ -14,6 +14,14 @@ use serde_json::Value;
 use crate::Problem;
 use crate::control::AttemptAnswer;
 
+/// What the name of the group of a project's workers begins with.
+pub const PROJECT_GROUP: &str = "project:";
+
+/// The group of the workers of a project: what they register with in place of a colony.
+pub fn project_group(project: &str) -> String {
+    format!("{PROJECT_GROUP}{project}")
+}
+
 /// The version of this protocol that this build speaks. Version 1 had no number, and reports without exit code, standard
 /// error, cached tokens and cost.
 pub const PROTOCOL: u32 = 3;

@@ -102,6 +102,19 @@ pub enum RecipeInputKind {
 }
 
 impl RecipeInputKind {
+    /// Whether a value is of an input's type.
+    pub fn admits(self, value: &Data) -> bool {
+        match self {
+            RecipeInputKind::Any => true,
+            RecipeInputKind::Text => matches!(value, Data::Text(_)),
+            RecipeInputKind::Number => matches!(value, Data::Number(_)),
+            RecipeInputKind::Integer => matches!(value, Data::Number(number) if number.parse::<i64>().is_ok()),
+            RecipeInputKind::Boolean => matches!(value, Data::Bool(_)),
+            RecipeInputKind::Array => matches!(value, Data::List(_)),
+            RecipeInputKind::Object => matches!(value, Data::Table(_)),
+        }
+    }
+
     /// All of them.
     pub const ALL: [RecipeInputKind; 7] = [
         RecipeInputKind::Text,

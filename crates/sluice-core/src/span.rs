@@ -74,7 +74,7 @@ pub struct SourceText {
     pub runs: Vec<TextRun>,
 }
 
-/// `len` bytes of a [`Text`] from `text` on, which stand in the file from `file` on.
+/// `len` bytes of a [`SourceText`] from `text` on, which stand in the file from `file` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextRun {
     /// Offset in the text.

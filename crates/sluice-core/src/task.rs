@@ -5,7 +5,7 @@
 //!               └─────► Refusal (nothing has happened)
 //! ```
 //!
-//! The law stands in two tables: [`law::answer`] says what a task does with an input, [`session::Session::after`] what
+//! The law stands in two tables: [`law::answer`] says what a task does with an input, [`session::TaskSession::after`] what
 //! becomes of a session. The stories behind the first stand in `moves` (transition, guard, gate), `hooks` and
 //! `outcomes` (one job after another), `spawn` (agents), `exits` (agents that end by themselves), `runs` (what a state
 //! starts), `merge` (what may be merged), and `commands` (what else people ask for). `docs/machines/task.md` is drawn from the tables.
@@ -21,10 +21,10 @@ mod exits;
 mod hooks;
 pub mod input;
 pub mod law;
-mod ledger;
 mod merge;
 mod moves;
 mod outcomes;
+mod pending;
 mod runs;
 mod seen;
 pub mod session;
@@ -34,13 +34,13 @@ pub mod state;
 pub use effect::{EffectKey, Instruction, TaskAction, TaskEffect};
 pub use event::TaskEvent;
 pub use input::{Evidence, NewTask, TaskAsker, TaskInput};
-pub use ledger::frontmatter;
+pub use pending::frontmatter;
 pub use seen::{SectionDigest, SectionSnapshot};
 pub use state::TaskState;
 
 use event::TaskCreation;
 use law::{LawRow, TaskResponse, answer};
-use ledger::TaskPending;
+use pending::TaskPending;
 
 use crate::lifecycle::Lifecycle;
 use crate::machine::{Decision, Moment, Refusal, RefusalCode};

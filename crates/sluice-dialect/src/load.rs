@@ -48,7 +48,7 @@ pub struct LoadedDefinition {
     pub name: Option<String>,
     /// What it says it is for.
     pub description: String,
-    /// The definition, whenever one can be made. With an error it must not be started; see [`Loaded::is_usable`].
+    /// The definition, whenever one can be made. With an error it must not be started; see [`LoadedDefinition::is_usable`].
     pub definition: Option<Definition>,
     /// The prompt files that were read, as written, each once.
     pub prompts: Vec<(String, Vec<u8>)>,

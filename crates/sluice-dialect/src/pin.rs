@@ -28,7 +28,7 @@ pub struct DefinitionPin {
 /// Why stored bytes are not a pinned definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PinError {
-    /// They are not what [`Pinned::to_bytes`] writes.
+    /// They are not what [`DefinitionPin::to_bytes`] writes.
     Malformed(&'static str),
     /// They were written by another version of Sluice.
     Version(u64),
@@ -79,7 +79,7 @@ impl DefinitionPin {
         json!({ "version": VERSION, "name": self.name, "text": self.text, "prompts": prompts }).to_string().into_bytes()
     }
 
-    /// What [`Pinned::to_bytes`] wrote.
+    /// What [`DefinitionPin::to_bytes`] wrote.
     pub fn from_bytes(bytes: &[u8]) -> Result<DefinitionPin, PinError> {
         let Ok(Value::Object(stored)) = serde_json::from_slice(bytes) else {
             return Err(PinError::Malformed("it is not a JSON object"));

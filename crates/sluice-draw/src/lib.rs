@@ -75,7 +75,7 @@ impl fmt::Display for GraphTooLarge {
 
 impl std::error::Error for GraphTooLarge {}
 
-/// Draws `graph` in `format`; `style` matters for [`Format::Text`] only.
+/// Draws `graph` in `format`; `style` matters for [`DrawFormat::SourceText`] only.
 ///
 /// Only SVG has limits, and they are those of the checker: a graph that is too large to be laid out with care is drawn
 /// on a grid. Text that is too large for a picture becomes an outline, and the other two formats leave the layout to

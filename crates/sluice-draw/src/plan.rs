@@ -108,7 +108,7 @@ pub(crate) struct GraphPlan {
 }
 
 impl GraphPlan {
-    /// Lays out `graph`; `rails` as in [`Layered::new`].
+    /// Lays out `graph`; `rails` as in [`LayeredGraph::new`].
     pub(crate) fn new(graph: &Graph, rails: bool) -> Result<GraphPlan, GraphTooLarge> {
         let layered = LayeredGraph::new(graph, rails)?;
         let mut contents: Vec<Vec<String>> = graph

@@ -1,6 +1,6 @@
 //! Graphs as SVG that stands alone: it loads no font, runs no script and follows the reader's light or dark scheme.
 //!
-//! The places come from the [`Plan`], so boxes, lines and labels never overlap; what is too large for a plan is drawn
+//! The places come from the [`GraphPlan`], so boxes, lines and labels never overlap; what is too large for a plan is drawn
 //! on a grid instead, by [`large`]. Text is escaped here and nowhere else, and no text of a definition becomes
 //! anything but text.
 

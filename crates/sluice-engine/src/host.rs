@@ -155,6 +155,27 @@ impl EngineHandle {
     }
 }
 
+/// Where a loop that has not begun yet will find its messages. What is sent meanwhile waits.
+pub struct EngineInbox {
+    handle: EngineHandle,
+    inbox: Receiver<HostEvent>,
+}
+
+impl Default for EngineInbox {
+    fn default() -> EngineInbox {
+        let (messages, inbox) = channel();
+        let (tokens, taken_up) = (Arc::new(AtomicU64::new(1)), Arc::new(AtomicBool::new(false)));
+        EngineInbox { handle: EngineHandle { messages, tokens, hindrance: StoreHindrance::default(), taken_up }, inbox }
+    }
+}
+
+impl EngineInbox {
+    /// The way to the loop.
+    pub fn handle(&self) -> EngineHandle {
+        self.handle.clone()
+    }
+}
+
 enum HostEvent {
     Message(ReactorMessage),
     Ask(ReactorMessage, ReactorToken, Sender<ReactorAnswer>, AnswerTicket),
@@ -215,12 +236,20 @@ impl Host {
     /// Takes the store and begins to go round. What was going on is taken up at once, by the same comparison of store
     /// and memory that is made again and again afterwards.
     pub fn start(parts: HostParts) -> Result<Host, StoreError> {
+        Host::start_at(EngineInbox::default(), parts)
+    }
+
+    /// The same, for those who have had the way to it since before it began.
+    pub fn start_at(
+        EngineInbox { handle: reporter, inbox }: EngineInbox,
+        parts: HostParts,
+    ) -> Result<Host, StoreError> {
         let HostParts { store, owner, clock, executor, definitions, observer, keep } = parts;
         let mut writer = store.writer()?;
         let tenure = owner.take(&mut *writer)?;
         let fence = owner.fence.clone();
         let writer: SharedWriter = Arc::new(Mutex::new(writer));
-        let (messages, inbox) = channel();
+        let messages = reporter.messages.clone();
         let (batches, batch_inbox) = channel();
         let (loads, load_inbox) = channel();
         let stopping = Arc::new(AtomicBool::new(false));
@@ -228,14 +257,14 @@ impl Host {
             Some(keep) => Some(RetentionSweep::new(store.reader()?, clock.clone(), keep)),
             None => None,
         };
-        let hindrance = StoreHindrance::default();
+        let hindrance = reporter.hindrance.clone();
         let storing = CommitThread {
             writer: writer.clone(),
             batches: batch_inbox,
             messages: messages.clone(),
             stopping: stopping.clone(),
             tidying,
-            hindrance: hindrance.clone(),
+            hindrance,
         };
         let reading = LoadThread {
             loader: Loader::new(store.reader()?, definitions),
@@ -244,10 +273,8 @@ impl Host {
             stopping: stopping.clone(),
         };
         let (owned, stop) = channel();
-        let owning = OwnershipThread { writer: writer.clone(), claim: owner, tenure, messages: messages.clone(), stop };
+        let owning = OwnershipThread { writer: writer.clone(), claim: owner, tenure, messages, stop };
         let faults = StreamFaults::default();
-        let taken_up = Arc::new(AtomicBool::new(false));
-        let reporter = EngineHandle { messages, tokens: Arc::new(AtomicU64::new(1)), hindrance, taken_up };
         let engine = HostLoop {
             reactor: Reactor::new(tenure.epoch()),
             clock,
@@ -275,7 +302,7 @@ impl Host {
         self.reporter.clone()
     }
 
-    /// Sends a message and gives what will hold its answer; see [`Reporter::ask`].
+    /// Sends a message and gives what will hold its answer; see [`EngineHandle::ask`].
     pub fn ask(&self, message: impl FnOnce(ReactorToken) -> ReactorMessage) -> PendingAnswer {
         self.reporter.ask(message)
     }

@@ -69,7 +69,6 @@ impl LocalExecutor {
 
 impl Executor for LocalExecutor {
     fn perform(&mut self, assignment: Assignment, report: &EngineHandle) {
-        self.home.reach(report);
         let (home, report) = (self.home.clone(), report.clone());
         if assignment.worker.as_ref().is_some_and(|worker| worker.0 != OWN) {
             return self.tell_worker(&assignment, None);
@@ -90,8 +89,7 @@ impl Executor for LocalExecutor {
         });
     }
 
-    fn held(&mut self, assignment: Assignment, name: Option<String>, report: &EngineHandle) {
-        self.home.reach(report);
+    fn held(&mut self, assignment: Assignment, name: Option<String>, _: &EngineHandle) {
         // Its worker may listen again before what it holds is known.
         self.tell_worker(&assignment, name);
     }

@@ -7,6 +7,7 @@ pub(crate) mod errand;
 pub(crate) mod exits;
 pub(crate) mod judged;
 mod mirrors;
+pub(crate) mod project_workers;
 pub(crate) mod registry;
 pub mod reservations;
 pub(crate) mod waits;
@@ -17,7 +18,7 @@ pub(crate) mod worktrees;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
@@ -70,7 +71,7 @@ pub struct Home {
     /// What tells the time.
     pub clock: Arc<WallClock>,
     /// The way to the engine.
-    pub(crate) engine: OnceLock<EngineHandle>,
+    pub(crate) engine: EngineHandle,
     /// The process that asked last, of each session that asked for something.
     asking: Mutex<BTreeMap<SessionId, ProcessIdentity>>,
     /// Main checkouts as they were when a session began.
@@ -128,6 +129,7 @@ impl Home {
         tasks: Arc<ReadModel>,
         clock: Arc<WallClock>,
         registry: Registry,
+        engine: EngineHandle,
         keep: Option<RetentionTerm>,
     ) -> std::io::Result<Home> {
         let later = HomeTimer::start(clock.clone(), bench.log.clone())?;
@@ -142,7 +144,7 @@ impl Home {
             reservations: Reservations::default(),
             branches: BranchClaims::default(),
             clock,
-            engine: OnceLock::new(),
+            engine,
             asking: Mutex::default(),
             checkouts: CheckoutSnapshots::default(),
             merges: KeyedTurns::default(),
@@ -169,17 +171,9 @@ impl Home {
         Ok((project, pool))
     }
 
-    /// The way to the engine, from whoever knows it first: what was going on is carried out as soon as the engine runs.
-    pub(crate) fn reach(&self, reporter: &EngineHandle) {
-        // It is the same whoever says it.
-        let _ = self.engine.set(reporter.clone());
-    }
-
     /// Tells the engine something that nobody waits for.
     pub fn tell(&self, task: &str, said: ActorInput) {
-        if let Some(reporter) = self.engine.get() {
-            reporter.send(ReactorMessage::Say { token: None, stream: stream(task), said });
-        }
+        self.engine.send(ReactorMessage::Say { token: None, stream: stream(task), said });
     }
 
     /// A session asks for something: it is not ended before this process of it has its answer.

@@ -1,9 +1,9 @@
 //! One home: the engine with its store, the tasks it keeps, the worktrees it lends and the sessions it starts.
 //!
-//! Each folder is a layer, and uses only those above it in this list:
+//! Each module uses only those above it in this list; a test fails on an import that goes down:
 //!
 //! - [`settings`]: what a person has set, and where the files of a home are
-//! - [`background`]: threads, timers and turns
+//! - [`background`], [`undone`], [`spans`]: threads, timers and turns; why something could not be done; traces
 //! - [`read`]: tasks and runs as the store has them, and as people see them
 //! - [`perform`]: how a step is carried out, on this machine or at a worker
 //! - [`home`]: the open home, on which everything below works
@@ -14,8 +14,8 @@
 //! - [`ask`]: what a person, an agent or a worker can ask
 //! - [`watch`]: what follows from the log by itself
 //! - [`open`]: a home from its files to its threads
-//!
-//! [`worker`] is the other end of the roster, on a machine of its own. A test fails on an import that goes down the list.
+//! - [`worker`]: the other end of the roster, on a machine of its own
+//! - [`doctor`]: what is wrong with a home, for a person
 
 pub mod ask;
 mod background;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use sluice_api::problem::Problem;
-use sluice_engine::host::{Host, HostParts, RetentionTerm, StoreClaim};
+use sluice_engine::host::{EngineInbox, Host, HostParts, RetentionTerm, StoreClaim};
 use sluice_engine::reactor::ReactorMessage;
 use sluice_engine::workers::{WorkerId, WorkerOffer};
 use sluice_store::{Meaning, Store};
@@ -59,9 +59,10 @@ impl Service {
         let term = settings.config().retention.keep();
         let keep = term.map(|term| RetentionTerm::new(&mut *store.reader()?, &*clock, term)).transpose();
         let keep = keep.map_err(|error| closed(&error))?;
-        let house = Registry::read(&tasks)?;
+        let registry = Registry::read(&tasks)?;
+        let inbox = EngineInbox::default();
         let bench = PerformContext::open(places, settings, program, log)?.fenced(fence.clone());
-        let home = Home::new(bench, projects, tasks, clock.clone(), house, keep)
+        let home = Home::new(bench, projects, tasks, clock.clone(), registry, inbox.handle(), keep)
             .map_err(|error| Problem::fault(error.to_string()))?;
         let home = Arc::new(home);
         // Without it what a script leaves behind is recognised by its environment alone.
@@ -70,17 +71,19 @@ impl Service {
             let weak = Arc::downgrade(&home);
             fence.asks(move || weak.upgrade().is_some_and(|home| !home.sessions.living().is_empty()));
         }
-        let host = Host::start(HostParts {
-            store: store.clone(),
-            owner,
-            clock,
-            executor: Box::new(LocalExecutor::new(home.clone())),
-            definitions: Arc::new(PinnedDefinitions),
-            observer,
-            keep,
-        })
+        let host = Host::start_at(
+            inbox,
+            HostParts {
+                store: store.clone(),
+                owner,
+                clock,
+                executor: Box::new(LocalExecutor::new(home.clone())),
+                definitions: Arc::new(PinnedDefinitions),
+                observer,
+                keep,
+            },
+        )
         .map_err(|error| closed(&error))?;
-        home.reach(&host.reporter());
         host.reporter().send(ReactorMessage::Joined(WorkerOffer {
             id: WorkerId(OWN.into()),
             role: "any".into(),

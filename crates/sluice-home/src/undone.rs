@@ -1,7 +1,7 @@
 //! Why something that the engine asked for is not done. Two things that are never mixed up: it failed, which is its
 //! outcome; or it cannot be known or begun now, which is none, and it is asked for again.
 //!
-//! There is no way from [`Unavailable`] to an outcome: a store that could not be asked once must not end a step.
+//! There is no way from [`UnavailableReason`] to an outcome: a store that could not be asked once must not end a step.
 
 use std::fmt;
 use std::path::Path;

@@ -14,11 +14,11 @@ use sluice_api::problem::ProblemStatus;
 use sluice_home::ask::{Bearer, DeniedBearer, DeniedRequest, Requester};
 
 use crate::answer::{RefusalReason, refuse};
+use crate::app::App;
+use crate::caller::NetworkPeer;
 use crate::caller::RequestCaller;
-use crate::door::NetworkPeer;
-use crate::run::App;
+use crate::caller::only_looks;
 use crate::table::RouteOperation;
-use crate::whole::only_looks;
 
 /// What is there for everybody.
 const OPEN: [&str; 1] = ["/healthz"];

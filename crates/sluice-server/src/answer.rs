@@ -1,7 +1,5 @@
 //! From questions to answers: what a request says, and what is sent back.
 
-use std::sync::Arc;
-
 use axum::body::Bytes;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -11,41 +9,8 @@ use serde_json::Value;
 use sluice_api::Problem;
 use sluice_api::client::VERSION_HEADER;
 use sluice_api::problem::ProblemStatus;
-use sluice_home::ask::{Requester, Service};
 
-use crate::caller::RequestCaller;
 use crate::limits::LONGEST_FIELD;
-use crate::run::App;
-
-/// Asks on a thread that may wait, and answers with what came of it.
-pub(crate) async fn ask<T: Serialize>(
-    app: Arc<App>,
-    caller: RequestCaller,
-    question: impl FnOnce(&Service, &Requester) -> Result<T, Problem> + Send + 'static,
-) -> Response {
-    app.touch();
-    let asked = app.clone();
-    let done = tokio::task::spawn_blocking(move || {
-        let who = caller.who(&asked.service).map_err(|problem| (None, Box::new(problem)))?;
-        // Written here as well: a long answer would keep all others waiting.
-        match who.asking(|| question(&asked.service, &who)) {
-            Ok(answer) => Ok(json(StatusCode::OK, &answer)),
-            Err(problem) => Err((Some(who), Box::new(problem))),
-        }
-    });
-    match done.await {
-        Ok(Ok(response)) => response,
-        Ok(Err((who, problem))) => {
-            let mut response = refuse(&problem);
-            // For whoever writes down who was refused.
-            if let Some(who) = who {
-                response.extensions_mut().insert(who);
-            }
-            response
-        }
-        Err(broken) => app.broke(&broken.to_string()),
-    }
-}
 
 /// What a request's body says; a body that says something else is named.
 pub(crate) fn said<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {

@@ -1,17 +1,20 @@
 //! Who asks, as the door that they came through knows it: a process at the socket, a token over the network.
 
 use std::convert::Infallible;
+use std::fmt;
+use std::net::SocketAddr;
 
 use axum::extract::{FromRequestParts, OptionalFromRequestParts};
+use axum::http::Method;
 use axum::http::request::Parts;
 use axum::response::Response;
 use sluice_api::Problem;
 use sluice_api::problem::ProblemStatus;
 use sluice_home::ask::{Bearer, ProcessIdentity, RequestAccess, Requester, Service};
 use tokio::net::UnixStream;
+use tokio::sync::mpsc;
 
 use crate::answer::refuse;
-use crate::whole::only_looks;
 
 /// A process at the socket, as it was when it came. A connection that outlives it is nobody's: the next process with its
 /// number is another.
@@ -84,3 +87,22 @@ impl<S: Send + Sync> OptionalFromRequestParts<S> for RequestCaller {
         Ok(parts.extensions.get::<RequestCaller>().cloned())
     }
 }
+
+/// Whether a method only looks.
+pub(crate) fn only_looks(method: &Method) -> bool {
+    method == Method::GET || method == Method::HEAD
+}
+
+/// Where somebody comes from over the network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NetworkPeer(pub(crate) SocketAddr);
+
+impl fmt::Display for NetworkPeer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// While one of these lives the engine waits with its end. What outlives its request takes it along.
+#[derive(Clone)]
+pub(crate) struct EnginePresence(#[expect(dead_code, reason = "it is held, not read")] pub(crate) mpsc::Sender<()>);

@@ -1,6 +1,10 @@
 //! Whoever reads the log, of everything or of one run, and may wait for more. There is one way to do it: a place under the
 //! limits, no thread while nothing happens, pages that are bounded, and an end when the token is revoked.
 
+pub(crate) mod glob;
+pub(crate) mod live;
+pub(crate) mod worker_socket;
+
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -11,12 +15,14 @@ use sluice_api::Problem;
 use sluice_store::Cursor;
 use tokio::sync::watch;
 
+use crate::app::App;
+use crate::app::feed::{PAGE, RenderedEvent};
 use crate::caller::RequestCaller;
-use crate::feed::{PAGE, RenderedEvent};
-use crate::glob::Glob;
-use crate::room::ConnectionSlot;
-use crate::routes::LINES;
-use crate::run::App;
+use crate::follow::glob::Glob;
+use crate::limits::connections::ConnectionSlot;
+
+/// Events, one a line.
+pub(crate) const LINES: &str = "application/x-ndjson";
 
 /// Which events of everything somebody wants.
 #[derive(Debug, Default)]
@@ -231,23 +237,4 @@ async fn of_run(app: &Arc<App>, id: String, after: u64) -> Result<Vec<Arc<Render
 
 fn ending() -> Problem {
     Problem::unavailable("the engine is ending")
-}
-
-impl App {
-    /// A place among those who follow the log through the same door.
-    pub(crate) fn place(&self, caller: &RequestCaller) -> Option<ConnectionSlot> {
-        self.room(caller).follow(caller.token())
-    }
-
-    /// A place among the crabs that listen through the same door.
-    pub(crate) fn crab_place(&self, caller: &RequestCaller) -> Option<ConnectionSlot> {
-        self.room(caller).listen(caller.token())
-    }
-
-    fn room(&self, caller: &RequestCaller) -> &crate::room::DoorLimits {
-        match caller {
-            RequestCaller::Process(_) => &self.socket,
-            RequestCaller::Bearer(_) => &self.network,
-        }
-    }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
@@ -17,8 +17,8 @@ use sluice_api::problem::ProblemStatus;
 use sluice_home::ask::{IdempotencyKey, KeyStatus, KeyedId, Requester, Service};
 
 use crate::answer::{self, RefusalReason, refuse};
+use crate::app::App;
 use crate::caller::RequestCaller;
-use crate::run::App;
 use crate::table::RouteOperation;
 
 /// The header that names a request.
@@ -40,10 +40,6 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestKeyedId {
         Ok(RequestKeyedId(parts.extensions.get::<KeyedId>().cloned().unwrap_or_default()))
     }
 }
-
-/// The keys under which something is being made.
-#[derive(Debug, Default)]
-pub(crate) struct KeysInUse(Mutex<BTreeSet<String>>);
 
 /// A key while something is being made under it.
 struct KeyHold {

@@ -2,42 +2,33 @@
 //!
 //! It translates: a request becomes a question to [`sluice_home::ask::Service`], its answer a response. Who asks is
 //! known by the process at the other end of the socket, or by a token. Nothing is decided here.
+//!
+//! Each module uses only those above it in this list; a test fails on an import that goes down:
+//!
+//! - [`limits`]: how much of everything there may be
+//! - [`answer`], [`caller`]: what a request says and what is sent back; who asks
+//! - [`app`]: what all requests share
+//! - [`table`], [`keys`], [`access`]: what is said about routes, and what holds for all of them
+//! - [`follow`]: the log, for those who wait for more
+//! - [`facade`]: the routes of one design document each, in its words
+//! - [`routes`]: all other routes, and the document that describes them
+//! - [`doors`]: connections, at the socket and over the network
+//! - [`engine_process`]: the life of an engine
 
 mod access;
 mod answer;
+mod app;
 mod caller;
-mod control;
-mod cors;
-mod crab_socket;
-mod document;
-mod door;
-mod events;
-mod feed;
+mod doors;
+mod engine_process;
+mod facade;
 mod follow;
-mod glob;
-mod grimoires;
-mod home_socket;
 mod keys;
 mod limits;
-mod live;
-mod metrics;
-mod network;
-mod patient;
-mod projects;
-mod room;
 mod routes;
-mod run;
-mod run_events;
-mod runs;
-mod signals;
 mod table;
-mod tasks;
-mod tokens;
-mod traces;
-mod watchdog;
-mod whole;
 
-pub use network::{NetworkDoor, NetworkOptions};
-pub use run::{EngineOptions, run};
-pub use signals::each_signal;
-pub use traces::traces;
+pub use doors::network::{NetworkDoor, NetworkOptions};
+pub use engine_process::signals::each_signal;
+pub use engine_process::traces::traces;
+pub use engine_process::{EngineOptions, run};

@@ -1,5 +1,7 @@
 //! What the doors bear: every limit with its name, and a bucket that counts.
 
+pub(crate) mod connections;
+
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,5 +1,14 @@
 //! The routes: what can be asked under which path.
 
+pub(crate) mod document;
+pub(crate) mod events;
+pub(crate) mod metrics;
+mod projects;
+mod run_events;
+mod runs;
+mod tasks;
+mod tokens;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,23 +24,22 @@ use serde_json::{Map, Value};
 use sluice_api::Problem;
 
 use crate::access;
-use crate::answer::{self, ask, refuse, said};
+use crate::answer::{self, refuse, said};
+use crate::app::App;
+use crate::app::ask;
 use crate::caller::RequestCaller;
-use crate::events;
+use crate::facade::{coven, crabitat};
+use crate::follow::LINES;
 use crate::keys::{self, KeyLayer};
-use crate::run::App;
 use crate::table::{RouteAudience, RouteOperation, RouteTable, get, post};
 
 type EngineCall = (State<Arc<App>>, RequestCaller);
-
-/// Events, one a line.
-pub(crate) const LINES: &str = "application/x-ndjson";
 
 /// Everything that can be asked for, with what is said about it.
 pub(crate) fn table() -> RouteTable {
     RouteTable::new("home")
         .add(get("/healthz", "Whether it answers").answers::<HealthAnswer>().for_(RouteAudience::Everybody), healthz)
-        .add(get("/v1/openapi.json", "This document").answers::<Map<String, Value>>(), crate::document::openapi)
+        .add(get("/v1/openapi.json", "This document").answers::<Map<String, Value>>(), document::openapi)
         .add(post("/v1/stop", "End the engine").answers::<Stopped>(), stop)
         .add(
             post("/v1/backup", "Copy the store to a new file of the engine's machine")
@@ -49,13 +57,13 @@ pub(crate) fn table() -> RouteTable {
             get("/v1/faults", "Tasks and runs that stopped because they cannot be understood").answers::<FaultList>(),
             faults,
         )
-        .merge(crate::metrics::table())
-        .merge(crate::tokens::table())
-        .merge(crate::projects::table())
-        .merge(crate::tasks::table())
-        .merge(crate::runs::table())
-        .merge(crate::control::table())
-        .merge(crate::grimoires::table())
+        .merge(metrics::table())
+        .merge(tokens::table())
+        .merge(projects::table())
+        .merge(tasks::table())
+        .merge(runs::table())
+        .merge(crabitat::table())
+        .merge(coven::table())
 }
 
 /// All routes, the same for every door. `largest` is the largest request that is read.

@@ -10,7 +10,7 @@ use axum::routing::{MethodFilter, on};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use sluice_home::ask::Requester;
 
-use crate::run::App;
+use crate::app::App;
 
 /// Describes a type.
 pub(crate) type DescribeType = fn(&mut SchemaGenerator) -> Schema;

@@ -5,7 +5,7 @@
 //! store that cannot be reached or does not answer, threads, workers that are slow, fail, answer twice, answer late or
 //! vanish, a pool of workspaces, scripts and agents that work, ask, crash and outlive the engine, people who start, answer,
 //! move, merge, cancel, retry and give up, and a hand that kills, stops and cuts off processes between any two steps.
-//! One number decides all of it, so a life that goes wrong can be lived again ([`Life::live`] with the same seed).
+//! One number decides all of it, so a life that goes wrong can be lived again ([`SimLife::live`] with the same seed).
 //!
 //! After every step the [`watch`] looks at what was promised.
 

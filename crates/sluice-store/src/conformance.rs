@@ -1,6 +1,6 @@
 //! What every store must do, as one suite that all of them pass.
 //!
-//! Each check is a function over a [`Place`]: somewhere a store stands that was empty at the beginning. The macro
+//! Each check is a function over a [`StoreOpener`]: somewhere a store stands that was empty at the beginning. The macro
 //! [`conformance!`](crate::conformance!) makes a test of every check. Nothing here knows which store it looks at.
 
 #![expect(clippy::unwrap_used, reason = "a check that cannot go on should say where")]

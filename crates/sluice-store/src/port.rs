@@ -40,7 +40,7 @@ pub trait Writer: Send {
     ///
     /// With an error, no reader sees a part of the batch without the rest, and:
     /// - [`StoreError::Misuse`] and [`StoreError::LostOwnership`]: nothing is stored by this call.
-    /// - [`StoreError::Unavailable`] and the others: it is not known whether the batch is stored (a connection may
+    /// - [`StoreError::UnavailableReason`] and the others: it is not known whether the batch is stored (a connection may
     ///   break while a commit is on its way; a disk may fail after the write). Hand in the same appends again, in the
     ///   same order, alone or among others: the writer finds out first, answers those that were stored with their
     ///   version and stores the others now. A new process simply loads the streams.

@@ -1,7 +1,7 @@
 //! How agent programs are driven: what is started, how the prompt goes in, how the stream is read, what ended well.
 //!
 //! A harness is data. The ones we know stand in `harness/table.toml`; people add their own in `config.toml`. Nothing
-//! here starts a process: an [`Invocation`] says what to start, a [`stream::Reader`] reads what comes back.
+//! here starts a process: an [`HarnessInvocation`] says what to start, a [`stream::Reader`] reads what comes back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

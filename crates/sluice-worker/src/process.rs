@@ -4,7 +4,7 @@
 //! one argument, and values travel in the environment only: nothing here puts a script together. On the engine's own
 //! machine a script needs no shim: when the engine dies, [`kill_leftover`] ends what it left before the step runs again.
 //! Elsewhere it is a session, because another machine is given its step. Where another engine can own the store, a
-//! [`Ward`] stands around it, which stops it whatever becomes of its engine.
+//! [`ScriptWard`] stands around it, which stops it whatever becomes of its engine.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -29,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 const MOST_TRIES: usize = 5;
 /// How many names are tried when a session's name is taken.
 const MOST_NAMES: usize = 100;
-/// What is asked about a pane, in the order of [`Pane`].
+/// What is asked about a pane, in the order of [`TmuxPane`].
 const PANE: &str = "#{session_id} #{window_id} #{pane_id} #{pane_pid} #{pid} #{?@sluice,#{@sluice},-} #{window_name} \
                     #{session_name}";
 

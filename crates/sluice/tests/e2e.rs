@@ -54,6 +54,7 @@ mod e2e {
     pub(crate) mod persistent_flow;
     pub(crate) mod pg_chaos;
     pub(crate) mod processes;
+    mod project_workers;
     pub(crate) mod rooms;
     pub(crate) mod run_kills;
     pub(crate) mod run_promises;

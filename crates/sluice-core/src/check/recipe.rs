@@ -21,8 +21,8 @@ use crate::problem::{Code, Diagnosis, clip, closest};
 use crate::recipe::draft;
 pub use crate::recipe::draft::RecipeDraft;
 use crate::recipe::{
-    Data, FanOutItems, Join, LoopBack, OnExhausted, Recipe, RecipeDialect, RecipeInput, RecipeInputKind, Repeat, Retry,
-    RunHook, Step, StepPrompt, StepWork, TaskWork, Trigger,
+    FanOutItems, Join, LoopBack, OnExhausted, Recipe, RecipeDialect, RecipeInput, Repeat, Retry, RunHook, Step,
+    StepPrompt, StepWork, TaskWork, Trigger,
 };
 use crate::span::{FileId, SourceText, SpannedValue};
 use crate::text::{PlaceholderSyntax, ShellCommand, Template, TextReading};
@@ -92,7 +92,7 @@ fn check_inputs(inputs: &[draft::InputDraft], findings: &mut CheckFindings) -> V
                 Diagnosis::new(Code::DuplicateName, input.name.span, message).other(first.name.span, "the first one"),
             );
         }
-        if let Some(default) = input.default.as_ref().filter(|default| !fits(&default.value, input.kind)) {
+        if let Some(default) = input.default.as_ref().filter(|default| !input.kind.admits(&default.value)) {
             let message = format!("the default of `{}` is not of type {}", clip(&input.name.value), input.kind.word());
             findings
                 .add(Diagnosis::new(Code::BadDefault, default.span, message).help("change the default, or the `type`"));
@@ -105,19 +105,6 @@ fn check_inputs(inputs: &[draft::InputDraft], findings: &mut CheckFindings) -> V
         default: input.default.as_ref().map(|default| default.value.clone()),
     };
     inputs.iter().map(made).collect()
-}
-
-/// Whether a value is of an input's type.
-pub fn fits(value: &Data, kind: RecipeInputKind) -> bool {
-    match kind {
-        RecipeInputKind::Any => true,
-        RecipeInputKind::Text => matches!(value, Data::Text(_)),
-        RecipeInputKind::Number => matches!(value, Data::Number(_)),
-        RecipeInputKind::Integer => matches!(value, Data::Number(number) if number.parse::<i64>().is_ok()),
-        RecipeInputKind::Boolean => matches!(value, Data::Bool(_)),
-        RecipeInputKind::Array => matches!(value, Data::List(_)),
-        RecipeInputKind::Object => matches!(value, Data::Table(_)),
-    }
 }
 
 struct RecipeChecker<'a> {

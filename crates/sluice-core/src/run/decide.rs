@@ -8,9 +8,9 @@ use super::event::{QuestionKind, RunEvent, SkipReason, StepFailure, StepOutcome}
 use super::input::{AttemptReport, RunInput, RunMode, RunParameters};
 use super::law::StepStatusKind;
 use super::parts::CONFLICT;
+use super::pending::RunPending;
 use super::plan::{PlanLoop, RunPlan};
 use super::record::{MOST_LOSSES, RunRecord, asks};
-use super::sketch::RunPending;
 use super::state::{AttemptProgress, RunConclusion, RunState, StepStatus, attempt_of, parts, takes_place};
 use super::values::Locals;
 use super::waits::{again_after, pause_after};

@@ -2,8 +2,8 @@
 
 use super::effect::{AttemptPart, Perform, RunEffect, RunJob, TimerKey};
 use super::event::{QuestionKind, RunEvent, RunQuestion, StepFailure, StepOutcome};
+use super::pending::RunPending;
 use super::record::{RunRecord, asks};
-use super::sketch::RunPending;
 use super::state::{AttemptProgress, ItemState, ItemStatus, StepStatus, attempt_of, parts, timers};
 use super::values::{Locals, history};
 use crate::recipe::{Data, FailureKind, FanOutItems, StepId, StepWork};

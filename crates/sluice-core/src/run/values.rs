@@ -2,9 +2,9 @@
 
 use super::effect::{AttemptPart, RunScript};
 use super::event::{Answerer, StepFailure, StepOutcome};
+use super::pending::RunPending;
 use super::plan::RunPlan;
 use super::record::RunRecord;
-use super::sketch::RunPending;
 use super::state::{AgentQuestion, RunState, RunTurn};
 use crate::expr::{Expr, ExprValue, Number, ValuePath};
 use crate::machine::environment;

@@ -3,7 +3,7 @@
 use super::apply::edge as edge_at;
 use super::effect::{Instruction, Occasion, TaskAction};
 use super::event::{Settlement, TaskEvent};
-use super::ledger::TaskPending;
+use super::pending::TaskPending;
 use super::runs;
 use super::session::{SessionChange, TaskSession, TaskSessionPlace};
 use super::spawn::{self, SpawnPlan};

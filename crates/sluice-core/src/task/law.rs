@@ -1,5 +1,5 @@
 //! The law of tasks as a table: what a task in the middle of this answers to an input of that kind. The law of
-//! sessions is [`Session::after`]; both are drawn here for `docs/machines/task.md`.
+//! sessions is [`TaskSession::after`]; both are drawn here for `docs/machines/task.md`.
 
 use super::input::TaskInputKind;
 use super::session::{SessionChange, SessionTransition, TaskSession};

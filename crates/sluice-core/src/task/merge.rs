@@ -9,8 +9,8 @@
 use super::TaskInputResult;
 use super::apply::edge as edge_at;
 use super::input::{Evidence, RunEnd, TaskAsker, WorkEvidence, WorkHead, WorkStanding};
-use super::ledger::TaskPending;
 use super::moves;
+use super::pending::TaskPending;
 use super::runs;
 use super::state::{EdgeId, RunJudgement, TaskAttention, WorkSnapshot, WorkVerdict};
 use crate::artifact::Verdict;

@@ -5,7 +5,7 @@ use super::apply::{edge as edge_at, starts_beside};
 use super::event::{TaskEvent, TaskMove};
 use super::hooks;
 use super::input::{Evidence, TaskAsker, WorkspaceReservation};
-use super::ledger::TaskPending;
+use super::pending::TaskPending;
 use super::runs;
 use super::seen;
 use super::session::{SessionAgent, SessionRole};

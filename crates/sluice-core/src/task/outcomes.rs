@@ -4,7 +4,7 @@ use super::effect::{EffectKey, TaskAction};
 use super::event::{Settlement, TaskEvent};
 use super::hooks;
 use super::input::{TaskEffectOutcome, TaskEffectProduct};
-use super::ledger::TaskPending;
+use super::pending::TaskPending;
 use super::runs;
 use super::session::{SessionChange, TaskSession, TaskSessionPlace};
 use super::spawn::{self, SpawnPlan};

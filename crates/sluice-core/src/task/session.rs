@@ -1,6 +1,6 @@
 //! A session: the process of one agent, as far as the task knows of it.
 //!
-//! [`Session::after`] is the law of sessions: one match over what it is and what is heard of it. A task has room for
+//! [`TaskSession::after`] is the law of sessions: one match over what it is and what is heard of it. A task has room for
 //! two, its own and a reviewer beside it, so that "at most one of each" is a fact of the type.
 
 use std::fmt;

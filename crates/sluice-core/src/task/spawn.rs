@@ -4,7 +4,7 @@ use super::apply::edge as edge_at;
 use super::effect::{Instruction, StartSession, TaskAction};
 use super::event::Settlement;
 use super::hooks::{ends_soon, fill, increment};
-use super::ledger::TaskPending;
+use super::pending::TaskPending;
 use super::session::{SessionChange, SessionRole, TaskSessionPlace};
 use super::state::{StatePrompt, TaskAttention, TaskJob};
 use crate::lifecycle::{AgentPermissions, AgentSpawn, HarnessChoice, Lifecycle, StateId, TransitionHook, WORKER_AGAIN};

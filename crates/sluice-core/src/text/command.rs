@@ -5,7 +5,7 @@
 //! running it. Where the shell would not expand, or would evaluate what it expanded, the variable is refused.
 //!
 //! The script may be run by dash, by the ash of busybox or by bash as `sh`. They do not read every script alike; where
-//! they part, the scanner no longer knows where it is, and refuses what comes behind ([`Context::Lost`]). It never
+//! they part, the scanner no longer knows where it is, and refuses what comes behind ([`ShellContext::TenureLoss`]). It never
 //! guesses, never repairs a script, and never says whether one is right: that is for the shell.
 //!
 //! What it cannot see: a program that runs its own arguments (`ssh`, `awk`, `python -c`), a shell variable that got a

@@ -18,7 +18,7 @@ use crate::ownership::Tenure;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Who looks after what an engine has started outside of the store: it may go on while the store is this engine's, and
-/// for no moment longer. A store that only one process can reach needs none ([`Unfenced`]).
+/// for no moment longer. A store that only one process can reach needs none ([`NoFence`]).
 pub trait Fence: Send + Sync {
     /// Milliseconds by a clock that never goes back, and goes on while the machine sleeps.
     fn now_ms(&self) -> u64;

@@ -117,9 +117,9 @@ pub struct LoadedStream {
 /// What the reactor wants.
 #[derive(Debug)]
 pub enum ReactorAction {
-    /// Store this batch, and answer with [`Message::Committed`]. There is never more than one on its way.
+    /// Store this batch, and answer with [`Message::CommittedCatalogue`]. There is never more than one on its way.
     Commit(Vec<Append>),
-    /// Load a stream, and answer with [`Message::Loaded`].
+    /// Load a stream, and answer with [`Message::LoadedDefinition`].
     Load(StreamId),
     /// Perform an effect, and answer with [`Message::Ended`].
     Perform(Assignment),

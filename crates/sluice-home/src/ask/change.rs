@@ -181,9 +181,7 @@ impl Service {
     }
 
     fn remark(&self, id: &str, remark: Remark) -> Result<EventRange, Problem> {
-        let Some(reporter) = self.home.engine.get() else {
-            return Err(Problem::unavailable("the engine is starting"));
-        };
+        let reporter = &self.home.engine;
         let said = ActorInput::Remark(remark);
         let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(id), said });
         wait(reporter, &answer, id)

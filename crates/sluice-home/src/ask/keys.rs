@@ -165,13 +165,11 @@ impl Service {
     }
 
     fn forget_keys(&self, streams: Vec<StreamId>) {
-        self.home.engine.get().into_iter().for_each(|reporter| reporter.forget(streams.clone()));
+        self.home.engine.forget(streams.clone());
     }
 
     fn keep(&self, stream: &StreamId, name: EventName, what: &impl Serialize) -> Result<(), Problem> {
-        let Some(reporter) = self.home.engine.get() else {
-            return Err(Problem::unavailable("the engine is starting"));
-        };
+        let reporter = &self.home.engine;
         let bytes = |error: serde_json::Error| Problem::fault(error.to_string());
         let noted = serde_json::to_vec(&KeyNoted { key: stream.as_str().to_owned() }).map_err(bytes)?;
         let event = Event {
@@ -203,7 +201,7 @@ fn milliseconds(time: Duration) -> i64 {
 
 /// Forgets keys that are too old, or too many.
 pub(crate) fn sweep(home: &Home) {
-    let Some(reporter) = home.engine.get() else { return };
+    let reporter = &home.engine;
     let line = home.clock.now().0.saturating_sub(milliseconds(KEPT));
     let (mut old, mut young) = (Vec::new(), Vec::new());
     let query = Query { kind: Some(KIND.into()), order: Order::Oldest, limit: usize::MAX >> 1, ..Query::default() };

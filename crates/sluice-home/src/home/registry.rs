@@ -130,7 +130,7 @@ impl Registry {
     /// Writes down what happened. It is in force when this returns.
     pub(crate) fn record(&self, home: &Home, happened: RegistryChange<'_>) -> Result<(), Problem> {
         let RegistryChange { name, actor, data, entries } = happened;
-        let Some(reporter) = home.engine.get() else { return Err(Problem::unavailable("the engine is starting")) };
+        let reporter = &home.engine;
         let bytes = |value: &Value| value.to_string().into_bytes();
         let fact = Fact {
             kind: name.word().to_owned(),
@@ -179,16 +179,16 @@ impl Registry {
         let named = home.tasks.loader().reader().named(NAME, MOST_LEDGERS).map_err(unread)?;
         for old in named.iter().filter(|stream| number_of(stream).is_some_and(|it| it < *number)) {
             let open = home.tasks.loader().reader().summary(old).map_err(unread)?.is_some_and(|it| it.card.open);
-            if let (true, Some(reporter)) = (open, home.engine.get()) {
+            if open {
                 let said = ActorInput::Fact(happened(EventName::LedgerClosed, Vec::new()));
-                reporter.send(ReactorMessage::Say { token: None, stream: old.clone(), said });
+                home.engine.send(ReactorMessage::Say { token: None, stream: old.clone(), said });
             }
         }
         Ok(())
     }
 
     fn turn_over(&self, home: &Home, number: u64) -> Result<(), Problem> {
-        let Some(reporter) = home.engine.get() else { return Ok(()) };
+        let reporter = &home.engine;
         let stored = |(key, value): (&String, &Value)| (key.clone(), Some(value.to_string().into_bytes()));
         let entries = self.entries().iter().map(stored).collect();
         let fact = happened(EventName::RegistryTurnedOver, entries);
@@ -240,14 +240,14 @@ pub(crate) fn note_as(
     correlation: &str,
     data: &impl Serialize,
 ) -> Option<PendingAnswer> {
-    let reporter = home.engine.get()?;
+    let reporter = &home.engine;
     let said = fact(home, name, actor, correlation, data);
     Some(reporter.ask(|token| create(id, token, said)))
 }
 
 /// Writes down what is true of something now, in place of what was before. Nobody waits for it.
 pub(crate) fn replace(home: &Home, id: &str, name: EventName, actor: &str, correlation: &str, data: &impl Serialize) {
-    let Some(reporter) = home.engine.get() else { return };
+    let reporter = &home.engine;
     let said = fact(home, name, actor, correlation, data);
     reporter.forget(vec![stream_of(id)]);
     drop(reporter.ask(|token| create(id, token, said)));
@@ -255,7 +255,7 @@ pub(crate) fn replace(home: &Home, id: &str, name: EventName, actor: &str, corre
 
 /// Forgets what was written down of something.
 pub(crate) fn forget(home: &Home, id: &str) {
-    home.engine.get().into_iter().for_each(|reporter| reporter.forget(vec![stream_of(id)]));
+    home.engine.forget(vec![stream_of(id)]);
 }
 
 fn stream_of(id: &str) -> StreamId {
@@ -264,7 +264,7 @@ fn stream_of(id: &str) -> StreamId {
 
 /// Waits until everything that was decided before has been stored and handed out.
 pub(crate) fn settle(home: &Home) -> Result<(), Problem> {
-    let Some(reporter) = home.engine.get() else { return Err(Problem::unavailable("the engine is starting")) };
+    let reporter = &home.engine;
     let Some(answer) = note(home, EventName::SchedulerTicked, "person", "", &serde_json::Map::new()) else {
         return Err(Problem::fault("the system gives no random numbers"));
     };

@@ -1,5 +1,5 @@
 //! Carrying out a step where its run works: the one policy for steps here and at a worker. What differs is where the
-//! worktrees come from, and that stands behind [`Worktrees`].
+//! worktrees come from, and that stands behind [`StepWorktrees`].
 
 use std::path::Path;
 

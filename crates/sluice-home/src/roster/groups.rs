@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sluice_api::control::{Colony, NewColony};
 use sluice_api::problem::Problem;
+use sluice_api::project::Project;
 use sluice_core::event_name::EventName;
 use sluice_engine::host::EngineClock;
 
-use crate::home::Home;
 use crate::home::registry::{RegistryChange, RegistryEntry, called};
+use crate::home::{Home, project_workers};
 use crate::settings::clock::new_id;
 use crate::settings::ids::LOCAL;
 use crate::settings::ids::only;
@@ -82,6 +83,9 @@ pub(crate) fn find(home: &Home, id: &str) -> Result<Colony, Problem> {
     if id == LOCAL {
         return Ok(local());
     }
+    if let Some(project) = project_workers::project(home, id) {
+        return of_project(id, &project?);
+    }
     let none = || {
         Problem::not_found(format!("there is no colony `{id}`"))
             .hint("GET /v1/colonies lists them; POST /v1/colonies founds one")
@@ -94,7 +98,21 @@ pub(crate) fn find(home: &Home, id: &str) -> Result<Colony, Problem> {
 
 /// Where the repository of a group is.
 pub(crate) fn repository(home: &Home, id: &str) -> Option<String> {
+    if let Some(project) = project_workers::project(home, id) {
+        return project_workers::repository(&project.ok()?).ok();
+    }
     home.registry.get::<GroupEntry>(id)?.repo
+}
+
+/// The group of a project's workers.
+fn of_project(id: &str, project: &Project) -> Result<Colony, Problem> {
+    Ok(Colony {
+        colony_id: id.to_owned(),
+        name: project.name.clone(),
+        description: Some(format!("the workers of project {}", project.name)),
+        repo: Some(project_workers::repository(project)?),
+        created_at_ms: 0,
+    })
 }
 
 fn local() -> Colony {

@@ -31,7 +31,9 @@ impl Roster {
             (job.mission.clone(), job.wanted.step, job.wanted.part)
         };
         let waits = match part {
-            AttemptPart::Item(item) => crate::roster::missions::find(home, &mission)?.state.has_open_before(step, item),
+            AttemptPart::Item(item) => {
+                crate::roster::missions::leased(home, &mission)?.state.has_open_before(step, item)
+            }
             AttemptPart::Whole | AttemptPart::Turn(_) | AttemptPart::Arbiter(_) => false,
         };
         let is_taken = {
@@ -47,7 +49,7 @@ impl Roster {
             return Ok(not_yet);
         }
         // Read when the turn is taken: what was reported before is stored.
-        let seen = crate::roster::missions::find(home, &mission)?;
+        let seen = crate::roster::missions::leased(home, &mission)?;
         Ok(MergeTurn { ready: true, commit: tip(&seen).map(str::to_owned), ..not_yet })
     }
 
@@ -66,7 +68,7 @@ impl Roster {
             if is_taken { None } else { Some(mission) }
         };
         let stands = |mission: String| {
-            crate::roster::missions::find(home, &mission).map(|seen| tip(&seen) == report.onto.as_deref())
+            crate::roster::missions::leased(home, &mission).map(|seen| tip(&seen) == report.onto.as_deref())
         };
         match mission.map_or(Ok(false), stands)? {
             true => Ok(()),

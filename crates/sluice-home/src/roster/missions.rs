@@ -151,13 +151,29 @@ pub(crate) fn names(home: &Home) -> Vec<String> {
 
 /// The mission of this id, or the only one whose id begins like this, that has a workflow.
 pub(crate) fn find(home: &Home, id: &str) -> Result<RunSnapshot, Problem> {
+    run(home, id).and_then(|seen| match seen.state.given.origin.kind == RunKind::Mission {
+        true => Ok(seen),
+        false => Err(none(id)),
+    })
+}
+
+/// The run of this id, or the only one whose id begins like this, whose steps workers elsewhere do.
+pub(crate) fn leased(home: &Home, id: &str) -> Result<RunSnapshot, Problem> {
+    run(home, id).and_then(|seen| match is_leased(&seen) {
+        true => Ok(seen),
+        false => Err(none(id)),
+    })
+}
+
+fn is_leased(seen: &RunSnapshot) -> bool {
+    seen.state.given.origin.kind == RunKind::Mission || seen.group() != crate::settings::ids::LOCAL
+}
+
+fn run(home: &Home, id: &str) -> Result<RunSnapshot, Problem> {
     // Almost everybody says the whole id, and that is quicker.
-    let found = home.tasks.load_run(id)?.map_or_else(|| home.tasks.find_run(id), Ok);
-    match found {
-        Ok(seen) if seen.state.given.origin.kind == RunKind::Mission => Ok(seen),
-        Ok(_) => Err(none(id)),
+    match home.tasks.load_run(id)?.map_or_else(|| home.tasks.find_run(id), Ok) {
         Err(problem) if problem.status == ProblemStatus::NotFound => Err(none(id)),
-        Err(problem) => Err(problem),
+        found => found,
     }
 }
 
@@ -165,7 +181,7 @@ pub(crate) fn find(home: &Home, id: &str) -> Result<RunSnapshot, Problem> {
 /// whole id: it is not told what else begins like it.
 pub(crate) fn of_group(home: &Home, id: &str, group: &str) -> Result<RunSnapshot, Problem> {
     match home.tasks.load_run(id)? {
-        Some(seen) if seen.state.given.origin.kind == RunKind::Mission && seen.group() == group => Ok(seen),
+        Some(seen) if is_leased(&seen) && seen.group() == group => Ok(seen),
         Some(_) | None => Err(none(id)),
     }
 }

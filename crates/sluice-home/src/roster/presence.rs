@@ -243,9 +243,7 @@ impl Roster {
             return; // nobody knows whose it is
         }
         let at = self.inner().held_by(id);
-        if let Some(reporter) = home.engine.get() {
-            reporter.send(ReactorMessage::Heard { worker: WorkerId(id.to_owned()), at });
-        }
+        home.engine.send(ReactorMessage::Heard { worker: WorkerId(id.to_owned()), at });
     }
 
     /// A worker says what it is at: that is its own for another lease. What it was given and is not at it is told again, and
@@ -262,7 +260,7 @@ impl Roster {
             offer(home, id, worker, 0);
         }
         let Some(at) = &sign.dispatches else { return self.heard(home, id) };
-        let Some(reporter) = home.engine.get() else { return };
+        let reporter = &home.engine;
         reporter.send(ReactorMessage::Heard { worker: WorkerId(id.to_owned()), at: at.clone() });
         let held = self.inner().held_by(id);
         if !sign.finishing {
@@ -285,9 +283,7 @@ impl Roster {
             (worker.is_present, worker.is_awaited) = (false, false);
             worker.listens = None;
         }
-        if let Some(reporter) = home.engine.get() {
-            reporter.send(ReactorMessage::Left(WorkerId(id.to_owned())));
-        }
+        home.engine.send(ReactorMessage::Left(WorkerId(id.to_owned())));
         self.remember(home, id, name);
     }
 
@@ -404,9 +400,7 @@ fn offer(home: &Home, id: &str, worker: &RemoteWorker, capacity: usize) {
         capacity,
         lease: Some(home.config().workers.lease()),
     };
-    if let Some(reporter) = home.engine.get() {
-        reporter.send(ReactorMessage::Joined(offer));
-    }
+    home.engine.send(ReactorMessage::Joined(offer));
 }
 
 /// The record of what happened names a worker by its id: one must not look like somebody else there.

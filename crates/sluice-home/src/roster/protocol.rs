@@ -261,7 +261,8 @@ pub(super) fn tip(seen: &RunSnapshot) -> Option<&str> {
     }
     let ended =
         seen.state.steps.iter().filter_map(|state| Some((state.ended?, state.latest.as_ref()?.commit.as_ref()?)));
-    ended.max_by_key(|(at, _)| *at).map(|(_, commit)| commit.as_str())
+    let begun = Some(seen.state.given.origin.base.as_str()).filter(|base| !base.is_empty());
+    ended.max_by_key(|(at, _)| *at).map(|(_, commit)| commit.as_str()).or(begun)
 }
 
 #[cfg(test)]

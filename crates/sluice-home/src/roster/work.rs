@@ -158,7 +158,7 @@ impl Roster {
         let group = self.inner().workers.get(&wanted.crab_id).map(|worker| worker.group.clone());
         let seen = match group.filter(|_| keeper.is_some()) {
             Some(group) => crate::roster::missions::of_group(home, &wanted.mission_id, &group)?,
-            None => crate::roster::missions::find(home, &wanted.mission_id)?,
+            None => crate::roster::missions::leased(home, &wanted.mission_id)?,
         };
         let mut found = self.given(&seen, wanted);
         if found.is_none() {
@@ -233,7 +233,7 @@ impl Roster {
                 Problem::new(ProblemStatus::Conflict, "conflict", message).hint("leave it out, or choose another")
             );
         }
-        let Some(reporter) = home.engine.get() else { return Err(Problem::unavailable("the engine is starting")) };
+        let reporter = &home.engine;
         let (stream, name) = (runs::stream(&wanted.mission_id), run_id.to_owned());
         let asked = reporter.ask(|token| ReactorMessage::Begun { token: Some(token), stream, effect, dispatch, name });
         wait(reporter, &asked, &wanted.task_id)?;
@@ -341,7 +341,7 @@ impl Roster {
     pub(super) fn about(&self, home: &Home, dispatch: u64) -> Result<(String, String), Problem> {
         let found = self.inner().jobs.get(&dispatch).map(|job| (job.mission.clone(), job.wanted.clone()));
         let (mission, wanted) = found.ok_or_else(late)?;
-        let seen = crate::roster::missions::find(home, &mission)?;
+        let seen = crate::roster::missions::leased(home, &mission)?;
         let task = task_id(&mission, seen.plan.recipe.step(wanted.step).name.as_str(), wanted.part);
         Ok((mission, task))
     }
@@ -378,7 +378,7 @@ impl Roster {
             (job.stream.clone(), job.effect.clone(), job.wanted.clone())
         });
         let (stream, effect, performed) = held.ok_or_else(late)?;
-        let Some(reporter) = home.engine.get() else { return Err(Problem::unavailable("the engine is starting")) };
+        let reporter = &home.engine;
         let mut report = report;
         if let Ok(Some(seen)) = home.tasks.load_run(&mission) {
             let setting = seen.setting();
@@ -421,7 +421,7 @@ fn progress_of(dispatch: u64) -> String {
 
 /// Whether what is not known may only not be known yet.
 fn is_starting(home: &Home) -> bool {
-    home.engine.get().is_none_or(|reporter| !reporter.has_taken_up())
+    !home.engine.has_taken_up()
 }
 
 pub(super) struct RemoteAttempt {

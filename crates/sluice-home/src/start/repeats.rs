@@ -61,7 +61,7 @@ pub(crate) fn end(home: &Home, seen: &RunSnapshot) -> Result<Option<()>, Problem
             Some(_) | None => refused,
         });
     };
-    let Some(reporter) = home.engine.get() else { return Err(Problem::unavailable("the engine is starting")) };
+    let reporter = &home.engine;
     let said = ActorInput::Outcome { effect, outcome: EffectOutcome::Failed("the patrol was ended".into()) };
     let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(&seen.id), said });
     crate::home::engine::wait(reporter, &answer, &seen.id).map(|_| Some(()))
@@ -85,7 +85,7 @@ fn newest(home: &Home, id: &str) -> Result<Option<String>, Problem> {
 /// Forgets the oldest runs of a patrol, with their files, so that as many ended ones are left as it keeps.
 pub(crate) fn tidy(home: &Home, seen: &RunSnapshot) -> Result<(), Problem> {
     let Some(repeat) = &seen.plan.recipe.repeat else { return Ok(()) };
-    let Some(reporter) = home.engine.get() else { return Ok(()) };
+    let reporter = &home.engine;
     let ids = turns(home, &seen.id)?;
     // Those after it go on.
     let ended: Vec<&String> = ids.iter().filter(|id| turn(id).1 <= turn(&seen.id).1).collect();

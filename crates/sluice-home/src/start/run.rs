@@ -21,9 +21,9 @@ use serde_json::Value;
 
 use crate::definitions;
 use crate::definitions::committed::{self, DefinitionSite};
-use crate::home::Home;
 use crate::home::engine::wait;
 use crate::home::worktrees::{PlannedWorktree, plan as plan_worktree};
+use crate::home::{Home, project_workers};
 use crate::perform::data;
 use crate::perform::lists;
 use crate::read::runs::{RunSnapshot, stream};
@@ -68,7 +68,14 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
         (None, true) => RunKind::Process,
         (None, false) => kind(recipe, &found.path),
     };
-    let elsewhere = started.group.as_deref().filter(|group| *group != LOCAL);
+    let by_workers = match (wanted.workers, wanted.by_hand) {
+        (true, true) => return Err(Problem::bad_request("`workers` and `by_hand` cannot both do the steps")),
+        (true, false) => Some(project_workers::chosen(home, &root, recipe)?),
+        (false, _) => None,
+    };
+    let (group, pushed) = by_workers.unzip();
+    let group = group.or(started.group);
+    let elsewhere = group.as_deref().filter(|group| *group != LOCAL);
     let mode = if wanted.by_hand { RunMode::ByHand } else { RunMode::Engine };
     let harness = wanted.harness.clone().unwrap_or_default();
     if !harness.is_empty() && elsewhere.is_none() {
@@ -80,7 +87,7 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
     let without = |folder: String| PlannedWorktree { folder, base: String::new() };
     let PlannedWorktree { folder: workspace, base } = match (mode, elsewhere, started.workspace) {
         (RunMode::ByHand, ..) => without(String::new()),
-        (RunMode::Engine, Some(_), _) => without(burrow(&id)),
+        (RunMode::Engine, Some(_), _) => PlannedWorktree { folder: burrow(&id), base: pushed.unwrap_or_default() },
         (RunMode::Engine, None, Some(lent)) => without(lent),
         (RunMode::Engine, None, None) => plan_worktree(home, &root, &id, started.base.or(found.commit))?,
     };
@@ -143,7 +150,7 @@ fn begin(
     let id = given.id.clone();
     let digest = pin(&pinned);
     let (actor, change) = RunActor::create(plan.clone(), digest.to_string(), group.into(), given, home.clock.now());
-    let Some(reporter) = home.engine.get() else { return Err(Problem::unavailable("the engine is starting")) };
+    let reporter = &home.engine;
     let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
     let answer =
         reporter.ask(|token| ReactorMessage::Create { token: Some(token), stream: stream(&id), actor, change, blobs });
@@ -315,7 +322,9 @@ pub(crate) fn repeat(home: &Arc<Home>, seen: &RunSnapshot) -> Result<(), Problem
             let planned = plan_worktree(home, root, &id, committed::tip(home, root)?)?;
             (given.workspace, given.origin.base) = (planned.folder, planned.base);
         } else if !given.workspace.is_empty() {
+            // Workers begin where the remote's default branch stands by then.
             given.workspace = burrow(&id);
+            given.origin.base.clear();
         }
         given.id = id;
         begin(home, &seen.plan, pinned, given, seen.group())?;

@@ -111,7 +111,7 @@ fn record(home: &Home, id: &str, chosen: ChosenLifecycle, create: &NewTask, body
     };
     file.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| unwritable(error.to_string()))?;
     taskfile::write(&file, body.as_bytes()).map_err(|error| unwritable(error.to_string()))?;
-    let Some(reporter) = home.engine.get() else { return Err(Problem::unavailable("the engine is starting")) };
+    let reporter = &home.engine;
     let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
     let answer =
         reporter.ask(|token| ReactorMessage::Create { token: Some(token), stream: stream(id), actor, change, blobs });

@@ -208,10 +208,8 @@ impl Follower {
     }
 
     fn write_down(&mut self, home: &Home) {
-        if let Some(reporter) = home.engine.get() {
-            reporter.followed(self.after);
-            self.saved = self.after;
-        }
+        home.engine.followed(self.after);
+        self.saved = self.after;
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The lock is held from the first look at the epoch to the end of the transaction, so no two writers are ever in a
 //! batch at once, and the log grows in the order of the commits. What a cut-off commit became is found out before
-//! anything else is written; see [`Doubt`].
+//! anything else is written; see [`CommitDoubt`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;

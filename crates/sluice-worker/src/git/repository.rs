@@ -300,6 +300,23 @@ impl Repository {
         }
     }
 
+    /// Where the remote to push to is, as another machine reaches it; a path of this machine is told whole.
+    pub fn remote_address(&self) -> Result<Option<String>, GitError> {
+        let Some(remote) = self.remote()? else { return Ok(None) };
+        let address = self.call().args(["remote", "get-url", "--", &remote]).text()?;
+        let address = address.trim_end();
+        let is_relative = address.starts_with("./") || address.starts_with("../");
+        Ok(Some(if is_relative { self.folder().join(address).display().to_string() } else { address.to_owned() }))
+    }
+
+    /// Whether a remote has a commit, as last seen.
+    pub fn is_pushed_to(&self, remote: &str, commit: &str) -> Result<bool, GitError> {
+        let (contains, all) = (format!("--contains={commit}"), format!("refs/remotes/{remote}/"));
+        let found =
+            self.call().args(["for-each-ref", "--count=1", "--format=%(refname)", &contains, "--", &all]).text()?;
+        Ok(!found.trim().is_empty())
+    }
+
     /// The remote that has a branch of this name, as last seen, and the reference that remembers it: `origin` if it
     /// has one, else the first that does.
     pub(crate) fn tracking(&self, branch: &str) -> Result<Option<(String, String)>, GitError> {

@@ -177,7 +177,7 @@ impl HarnessReader {
         self.state.take_progress()
     }
 
-    /// Whether the final message has come: from here on [`super::Watchdogs::after_result`] counts.
+    /// Whether the final message has come: from here on [`super::HarnessWatchdogs::after_result`] counts.
     pub fn is_final(&self) -> bool {
         self.state.ending.is_some()
     }

@@ -1,6 +1,6 @@
 //! In which homes a process lives. What an engine starts carries that in its environment, through every fork and every
 //! program that it becomes, and so does what it leaves behind. A process may drop it on purpose; it cannot take off the
-//! [`Mark`] that it has besides.
+//! [`NestingMark`] that it has besides.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -100,7 +100,7 @@ pub struct TypedText {
 /// ([`super::Sessions::keep`]); after that the agent is paused until it says more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionKeeper {
-    /// The file that names it, as an [`Identity`] in JSON. Another process takes its place by writing itself there.
+    /// The file that names it, as an [`ProcessIdentity`] in JSON. Another process takes its place by writing itself there.
     pub file: PathBuf,
     /// Milliseconds for which none may be there before the agent is ended.
     pub away_ms: u64,
@@ -109,7 +109,7 @@ pub struct SessionKeeper {
     pub until_ms: u64,
 }
 
-/// Under which ownership of a store something was started. It goes on while the folder says so ([`super::Leases`]), is
+/// Under which ownership of a store something was started. It goes on while the folder says so ([`super::LeaseFolder`]), is
 /// paused when that is over, and ends when the store has had another owner since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnershipLease {

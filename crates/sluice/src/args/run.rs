@@ -28,6 +28,9 @@ pub(crate) struct StartArgs {
     /// The agent program of steps that name none
     #[arg(long, value_name = "H")]
     pub(crate) harness: Option<String>,
+    /// Let the project's workers do the steps (`sluice worker --project`), and not this machine
+    #[arg(long)]
+    pub(crate) workers: bool,
     /// Do not follow it; print its id
     #[arg(long)]
     pub(crate) detach: bool,

@@ -38,21 +38,24 @@ pub(crate) struct ServeArgs {
 
 /// Work for an engine elsewhere
 ///
-/// Registers with a colony of the engine at this address, takes the steps it is given, and reports. The token comes from
-/// SLUICE_TOKEN (scope worker). Steps work in a worktree of the colony's repository, and are brought back there. It comes
-/// back by itself when the engine was away. Ctrl-C or SIGTERM: it finishes what it is at, and takes no more; once more:
-/// it gives that back and ends.
+/// Registers with the engine at this address as a worker of a project or a colony, performs the steps that the engine
+/// assigns to it, and reports. The token comes from SLUICE_TOKEN (scope worker). Each step works in a worktree made from the
+/// repository's remote, and its work is pushed back there. Reconnects by itself. The first Ctrl-C or SIGTERM lets the current
+/// step finish; a second hands it back and exits.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  SLUICE_TOKEN=… sluice worker --connect https://host:7433 --colony qk3vm8rtw2 --role reviewer"
+    after_help = "Examples:\n  SLUICE_TOKEN=… sluice worker --connect https://host:7433 --project shop --role any\n  SLUICE_TOKEN=… sluice worker --connect https://host:7433 --colony qk3vm8rtw2 --role reviewer"
 )]
 pub(crate) struct WorkerArgs {
     /// Where the engine is
     #[arg(long, value_name = "URL")]
     pub(crate) connect: String,
-    /// The id of the colony whose work it does
+    /// The project whose runs it works on: those that `sluice start --workers` starts
+    #[arg(long, value_name = "P", required_unless_present = "colony", conflicts_with = "colony")]
+    pub(crate) project: Option<String>,
+    /// The id of the colony whose missions it works on
     #[arg(long, value_name = "C")]
-    pub(crate) colony: String,
+    pub(crate) colony: Option<String>,
     /// What it is; `any` does anything
     #[arg(long, value_name = "R")]
     pub(crate) role: String,
@@ -82,6 +85,9 @@ pub(crate) enum TokenCommand {
         /// The colony that a worker's token is bound to; unless given, the one that it first registers with
         #[arg(long, value_name = "C")]
         colony: Option<String>,
+        /// The project that a worker's token is bound to, in place of a colony
+        #[arg(long, value_name = "P", conflicts_with = "colony")]
+        project: Option<String>,
         /// The only role that a worker's token can register as
         #[arg(long, value_name = "R")]
         role: Option<String>,

@@ -22,7 +22,7 @@ const RUNS: &str = "/v1/recipe/runs";
 const STARTS_ONE: &str = "`sluice start RECIPE` starts one";
 
 pub(crate) fn start(arguments: StartArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
-    let StartArgs { recipe, inputs, prompt, project, work_order, harness, detach } = arguments;
+    let StartArgs { recipe, inputs, prompt, project, work_order, harness, workers, detach } = arguments;
     let prompt = prompt.map(prompted).transpose()?;
     let client = connect()?;
     let here = std::env::current_dir().map(|here| here.display().to_string()).unwrap_or_default();
@@ -33,7 +33,7 @@ pub(crate) fn start(arguments: StartArgs, output: CliOutput) -> Result<CliExit, 
     let environment = || std::env::var("SLUICE_HARNESS").ok().filter(|name| !name.is_empty());
     let inputs = inputs.iter().map(|text| input(text)).collect::<Result<Vec<_>, _>>()?;
     let harness = harness.or_else(environment);
-    let wanted = StartRun { recipe, cwd, inputs, prompt, work_order, harness, by_hand: false };
+    let wanted = StartRun { recipe, cwd, inputs, prompt, work_order, harness, by_hand: false, workers };
     let answer: RunAnswer = client.post(RUNS, &wanted)?;
     if detach {
         match output {

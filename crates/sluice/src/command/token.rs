@@ -11,11 +11,12 @@ use crate::table;
 
 pub(crate) fn run(arguments: TokenCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
     match arguments {
-        TokenCommand::Create { scope, name, task, colony, role, expires } => {
+        TokenCommand::Create { scope, name, task, colony, project, role, expires } => {
             let Some(scope) = scope else {
                 return Err(CliFailure::new(CliExit::Usage, "no_scope", "it is not said what the token is to allow")
                     .hint("--scope read, agent, worker or person; person allows everything"));
             };
+            let colony = colony.or_else(|| project.as_deref().map(sluice_api::work::project_group));
             let wanted = CreateToken { scope: scope.into(), name, task, colony, role, expires };
             let TokenAnswer { token } = connect()?.post("/v1/tokens", &wanted)?;
             match output {

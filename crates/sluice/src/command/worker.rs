@@ -1,9 +1,10 @@
-//! `sluice worker`: the steps of missions, on this machine, for an engine elsewhere.
+//! `sluice worker`: steps of runs and missions, on this machine, for an engine elsewhere.
 
 use std::sync::Arc;
 
 use serde_json::json;
 use sluice_api::Client;
+use sluice_api::work::project_group;
 use sluice_home::perform::PerformContext;
 use sluice_home::settings::config::ConfigFile;
 use sluice_home::settings::lock::{HomeLock, HomeLockFailure};
@@ -16,7 +17,12 @@ use crate::engine::{make_home, places};
 use crate::output::{CliExit, CliFailure, CliOutput, print, print_bytes, say};
 
 pub(crate) fn run(arguments: args::WorkerArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
-    let args::WorkerArgs { connect, colony, role, name } = arguments;
+    let args::WorkerArgs { connect, project, colony, role, name } = arguments;
+    let whose = match (&project, &colony) {
+        (Some(project), _) => format!("project {project}"),
+        (None, colony) => format!("colony {}", colony.as_deref().unwrap_or_default()),
+    };
+    let colony = colony.or_else(|| project.as_deref().map(project_group)).unwrap_or_default();
     let name = name.unwrap_or_else(|| format!("{role}-{}", machine()));
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(plain) {
@@ -42,8 +48,9 @@ pub(crate) fn run(arguments: args::WorkerArgs, output: CliOutput) -> Result<CliE
             CliFailure::new(CliExit::Unavailable, "unavailable", message).hint("move it away, and try again")
         }
     })?;
-    let program = std::env::current_exe()
-        .map_err(|error| CliFailure::new(CliExit::Refused, "fault", format!("who am I? {error}")))?;
+    let program = std::env::current_exe().map_err(|error| {
+        CliFailure::new(CliExit::Refused, "fault", format!("cannot find the path of the running program: {error}"))
+    })?;
     let log = Arc::new(HomeLog::open(&own.log()));
     let settings = ConfigFile::open(home.config(), log.clone())?;
     let _traces = sluice_server::traces(&settings.config(), &log);
@@ -64,7 +71,7 @@ pub(crate) fn run(arguments: args::WorkerArgs, output: CliOutput) -> Result<CliE
             print_bytes(format!("{}\n", json!({ "worker": name, "crab_id": crab, "colony_id": colony })).as_bytes());
         }
         (CliOutput::People, WorkerNews::Registered) => {
-            print(&format!("working as {role} ({crab}) for colony {colony} at {connect}\n"));
+            print(&format!("working as {role} ({crab}) for {whose} at {connect}\n"));
         }
         (_, WorkerNews::Away(why)) => say(&format!("{why}; trying again")),
         (_, WorkerNews::Back) => say("connected again"),

@@ -134,25 +134,33 @@ impl Reef {
     /// The same, over a wire of its own.
     #[track_caller]
     pub(crate) fn hire_over(&self, url: &str, name: &str, role: &str) -> Hired {
-        let mut hired = self.send(url, name, role, (&self.worker, &self.colony));
-        let line = hired.lines.recv_timeout(LONG);
-        let line = line.unwrap_or_else(|_| panic!("{name} is not registered: {:?}", hired.child.try_wait()));
-        hired.crab = line.split(['(', ')']).nth(1).unwrap_or_else(|| panic!("{line}")).to_owned();
-        hired
+        let hired = self.send(url, name, role, &self.worker, &["--colony", &self.colony]);
+        registered(hired, name)
+    }
+
+    /// A worker of what `whose` says, with a token of its own.
+    #[track_caller]
+    pub(crate) fn hire_for(&self, name: &str, role: &str, token: &str, whose: &[&str]) -> Hired {
+        registered(self.send(&self.url, name, role, token, whose), name)
+    }
+
+    /// The same, which may not be let in.
+    pub(crate) fn hire_unheard_for(&self, name: &str, role: &str, token: &str, whose: &[&str]) -> Hired {
+        self.send(&self.url, name, role, token, whose)
     }
 
     /// A worker that may not be let in.
     pub(crate) fn hire_unheard(&self, name: &str, role: &str, token: &str, colony: &str) -> Hired {
-        self.send(&self.url, name, role, (token, colony))
+        self.send(&self.url, name, role, token, &["--colony", colony])
     }
 
-    fn send(&self, url: &str, name: &str, role: &str, (token, colony): (&str, &str)) -> Hired {
+    fn send(&self, url: &str, name: &str, role: &str, token: &str, whose: &[&str]) -> Hired {
         let machine = self.machine(name);
         std::fs::create_dir_all(&machine).unwrap();
         let config = "[defaults]\nharness = \"demo\"\n\n[harnesses.shell]\nheadless = [\"sh\"]\noutput = \"text\"\n";
         let config = config.replace("demo", if self.home.path("with-shell").exists() { "shell" } else { "demo" });
         std::fs::write(machine.join("config.toml"), config).unwrap();
-        let words = ["worker", "--connect", url, "--colony", colony, "--role", role, "--name", name];
+        let words = [&["worker", "--connect", url, "--role", role, "--name", name], whose].concat();
         let mut command = self.home.command(&words);
         command.env("SLUICE_HOME", &machine).env("SLUICE_TOKEN", token).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -234,6 +242,15 @@ impl Reef {
         let words = ["-C", remote.to_str().unwrap(), "log", "--reverse", "--format=%s", &only, "--not", "main"];
         self.home.git(&words).lines().map(str::to_owned).collect()
     }
+}
+
+/// A worker that has said that it is registered.
+#[track_caller]
+fn registered(mut hired: Hired, name: &str) -> Hired {
+    let line = hired.lines.recv_timeout(LONG);
+    let line = line.unwrap_or_else(|_| panic!("{name} is not registered: {:?}", hired.child.try_wait()));
+    hired.crab = line.split(['(', ')']).nth(1).unwrap_or_else(|| panic!("{line}")).to_owned();
+    hired
 }
 
 /// `status: step status, …` of a mission.

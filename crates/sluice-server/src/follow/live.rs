@@ -23,14 +23,14 @@ use sluice_store::Cursor;
 use tokio::time::Instant;
 
 use crate::answer::refuse;
+use crate::app::App;
+use crate::app::feed::{RenderedEvent, sent as sent_as};
+use crate::caller::EnginePresence;
 use crate::caller::RequestCaller;
-use crate::crab_socket::{ENDS, NOT_LET_IN, SocketGoodbye, close};
-use crate::door::EnginePresence;
-use crate::feed::{RenderedEvent, sent as sent_as};
+use crate::follow::glob::{Glob, LONGEST_PATTERN};
+use crate::follow::worker_socket::{ENDS, NOT_LET_IN, SocketGoodbye, close};
 use crate::follow::{EventFilter, FollowReader, FollowSource};
-use crate::glob::{Glob, LONGEST_PATTERN};
 use crate::limits::SocketPace;
-use crate::run::App;
 
 /// How long nothing is said before a sign of life is given.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);

@@ -1,4 +1,4 @@
-//! The connection that a crab listens on: what is assigned goes out, signs of life and reports come in.
+//! The connection that a worker listens on: what is assigned goes out, signs of life and reports come in.
 //!
 //! Every message has the same envelope. One that cannot be understood is answered with an `error`, and fails nothing.
 
@@ -10,20 +10,19 @@ use axum::extract::ws::{CloseCode, CloseFrame, Message, Utf8Bytes, WebSocket, We
 use axum::extract::{Path, State};
 use axum::response::Response;
 use futures_util::StreamExt;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sluice_api::Problem;
 use sluice_api::control::AttemptAnswer;
-use sluice_api::work::WorkerReply;
+use sluice_api::work::{FromWorker, StepProgress, StepReport, WorkerReply};
 use sluice_home::ask::{Requester, Service};
 use sluice_home::roster::MessageSubject;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::answer::refuse;
+use crate::app::App;
+use crate::caller::EnginePresence;
 use crate::caller::RequestCaller;
-use crate::door::EnginePresence;
 use crate::limits::SocketPace;
-use crate::run::App;
 
 /// Bytes of one message.
 const LONGEST_MESSAGE: usize = 8 << 20;
@@ -133,76 +132,75 @@ async fn serve(
     }
 }
 
-/// Takes what a crab says; gives what is to be said back.
-fn hear(service: &Service, who: &Requester, crab: &str, text: &str) -> Option<Value> {
+/// Takes what a worker says; gives what is to be said back.
+fn hear(service: &Service, who: &Requester, worker: &str, text: &str) -> Option<Value> {
     let error_to = |said: &Value, problem: Problem| Some(service.reply_to_worker(said, WorkerReply::Error(problem)));
     let said: Value = match serde_json::from_str(text) {
         Ok(said) => said,
         Err(error) => return error_to(&Value::Null, Problem::bad_request(format!("not JSON: {error}"))),
     };
-    if said["kind"]["type"] != "heartbeat" {
-        service.heard_worker(crab);
+    let message = understood(&said);
+    if let Ok(FromWorker::Heartbeat(sign)) = &message {
+        service.signed_worker(worker, sign);
+        return None;
     }
-    let done = match said["kind"]["type"].as_str() {
-        Some("heartbeat") => {
-            // A crab need not say more than that it lives.
-            let sign = serde_json::from_value(said["kind"]["payload"].clone()).unwrap_or_default();
-            service.signed_worker(crab, &sign);
-            return None;
-        }
-        Some("run_update") => about_a_run(service, who, crab, &said)
-            .and_then(|it| service.update_attempt(who, &it).map(AttemptAnswer::Updated)),
-        Some("run_complete") => about_a_run(service, who, crab, &said)
-            .and_then(|it| service.complete_attempt(who, &it).map(AttemptAnswer::Ended)),
-        Some("run_start") => payload(&said)
-            .and_then(understood)
-            .and_then(|it| service.start_attempt(who, &it).map(AttemptAnswer::Started)),
-        Some(other) => Err(Problem::bad_request(format!("`{other}` is no message of a crab"))
-            .hint("heartbeat, run_start, run_update or run_complete")),
-        None => Err(Problem::bad_request("the message has no kind").hint("say {\"kind\": {\"type\": …}}")),
+    service.heard_worker(worker);
+    // Its first word about a step that it was given begins that, if it has not begun.
+    let attempt = |run: &str| {
+        let of_payload = said["kind"]["payload"]["task_id"].as_str();
+        let task = of_payload.or_else(|| said["task_id"].as_str());
+        service.spoken_of(who, worker, MessageSubject { run: Some(run).filter(|run| !run.is_empty()), task })
     };
+    let done = message.and_then(|message| match message {
+        FromWorker::Heartbeat(_) => Ok(None),
+        FromWorker::Started(start) => service.start_attempt(who, &start).map(AttemptAnswer::Started).map(Some),
+        FromWorker::Progress(progress) => {
+            let run_id = attempt(&progress.run_id)?;
+            let progress = StepProgress { run_id, ..progress };
+            service.update_attempt(who, &progress).map(AttemptAnswer::Updated).map(Some)
+        }
+        FromWorker::Finished(report) => {
+            let run_id = attempt(&report.run_id)?;
+            let report = StepReport { run_id, ..*report };
+            service.complete_attempt(who, &report).map(AttemptAnswer::Ended).map(Some)
+        }
+    });
     match done {
-        Ok(answer) => Some(service.reply_to_worker(&said, WorkerReply::Ack(answer))),
+        Ok(None) => None,
+        Ok(Some(answer)) => Some(service.reply_to_worker(&said, WorkerReply::Ack(answer))),
         Err(problem) => error_to(&said, problem),
     }
 }
 
-/// What a message says, with the run that its envelope names unless it names one itself.
-fn payload(said: &Value) -> Result<Map<String, Value>, Problem> {
+/// What a message says. A payload that names no attempt is about the one that its envelope names, and a worker need not say
+/// more than that it lives.
+fn understood(said: &Value) -> Result<FromWorker, Problem> {
+    let kind = match said["kind"]["type"].as_str() {
+        Some("heartbeat") => {
+            let sign = serde_json::from_value(said["kind"]["payload"].clone()).unwrap_or_default();
+            return Ok(FromWorker::Heartbeat(sign));
+        }
+        Some(kind @ ("run_start" | "run_update" | "run_complete")) => kind,
+        Some(other) => {
+            return Err(Problem::bad_request(format!("`{other}` is no message of a crab"))
+                .hint("heartbeat, run_start, run_update or run_complete"));
+        }
+        None => {
+            return Err(Problem::bad_request("the message has no kind").hint("say {\"kind\": {\"type\": …}}"));
+        }
+    };
     let mut payload = match &said["kind"]["payload"] {
         Value::Object(payload) => payload.clone(),
         Value::Null => Map::new(),
         _ => return Err(Problem::bad_request("the payload cannot be read: it is no object")),
     };
     if payload.get("run_id").is_none_or(Value::is_null) {
-        payload.remove("run_id");
-        if said["run_id"].is_string() {
-            payload.insert("run_id".into(), said["run_id"].clone());
-        }
+        let named = said["run_id"].as_str().map(str::to_owned);
+        // A worker that begins may leave the name to the engine.
+        let named = named.or_else(|| (kind != "run_start").then(String::new));
+        payload.insert("run_id".into(), named.into());
     }
-    Ok(payload)
-}
-
-/// What a crab says about a run, which begins with it if it has not begun.
-fn about_a_run<T: DeserializeOwned>(
-    service: &Service,
-    who: &Requester,
-    crab: &str,
-    said: &Value,
-) -> Result<T, Problem> {
-    let mut payload = payload(said)?;
-    // What cannot be understood begins nothing.
-    let mut tried = payload.clone();
-    tried.entry("run_id").or_insert_with(|| "?".into());
-    understood::<T>(tried)?;
-    let task = payload.get("task_id").and_then(Value::as_str).or_else(|| said["task_id"].as_str());
-    let about = MessageSubject { run: payload.get("run_id").and_then(Value::as_str), task };
-    let run = service.spoken_of(who, crab, about)?;
-    payload.insert("run_id".into(), run.into());
-    understood(payload)
-}
-
-fn understood<T: DeserializeOwned>(payload: Map<String, Value>) -> Result<T, Problem> {
+    let message = Map::from_iter([("type".to_owned(), kind.into()), ("payload".to_owned(), payload.into())]);
     let unreadable = |error| Problem::bad_request(format!("the payload cannot be read: {error}"));
-    serde_json::from_value(Value::Object(payload)).map_err(unreadable)
+    serde_json::from_value(Value::Object(message)).map_err(unreadable)
 }

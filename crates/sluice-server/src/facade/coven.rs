@@ -10,11 +10,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use sluice_api::grimoire::{GrimoireList, Intervention, StartGrimoire, Workflow, WorkflowList, WorkflowStarted};
 
-use crate::answer::{ask, said};
+use crate::answer::said;
+use crate::app::App;
+use crate::app::ask;
 use crate::caller::RequestCaller;
+use crate::follow::live::FollowQuery;
 use crate::keys::RequestKeyedId;
-use crate::live::FollowQuery;
-use crate::run::App;
 use crate::table::{RouteTable, delete, get, post};
 
 type WorkflowsCall = (State<Arc<App>>, RequestCaller);
@@ -46,7 +47,7 @@ pub(crate) fn table() -> RouteTable {
             get("/events", "What happens, as server-sent events")
                 .reads::<FollowQuery>()
                 .answers_as("text/event-stream"),
-            crate::live::sent,
+            crate::follow::live::sent,
         )
 }
 

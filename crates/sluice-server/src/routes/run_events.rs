@@ -11,9 +11,9 @@ use serde::Deserialize;
 use sluice_api::Problem;
 
 use crate::answer::refuse;
+use crate::app::App;
 use crate::caller::RequestCaller;
 use crate::follow::{FollowReader, FollowSource};
-use crate::run::App;
 
 /// Which events somebody wants.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

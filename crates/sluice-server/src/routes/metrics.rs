@@ -17,8 +17,8 @@ use sluice_api::Problem;
 use sluice_home::ask::Census;
 
 use crate::answer::refuse;
+use crate::app::{App, RequestLabels};
 use crate::caller::RequestCaller;
-use crate::run::App;
 use crate::table::{RouteTable, get};
 
 /// How the text is written: what everything that scrapes can read.
@@ -27,19 +27,6 @@ const FORM: &str = "text/plain; version=0.0.4; charset=utf-8";
 const OPEN_FORM: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// The route of what leads nowhere.
 const NOWHERE: &str = "other";
-
-/// What is counted.
-#[derive(Debug, Default)]
-pub(crate) struct RequestCounts {
-    requests: Family<RequestLabels, Counter>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    method: String,
-    route: String,
-    status: u16,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct KindLabels {

@@ -13,9 +13,10 @@ use sluice_api::project::{ImportedProject, ProjectAnswer, ProjectChange, Project
 use sluice_api::task::TaskAnswer;
 use sluice_api::workspace::{AdoptStray, EndStray, Restore, WorkspaceList};
 
-use crate::answer::{ask, document, said};
+use crate::answer::{document, said};
+use crate::app::App;
+use crate::app::ask;
 use crate::caller::RequestCaller;
-use crate::run::App;
 use crate::table::{RouteTable, delete, get, patch, post};
 
 type ProjectsCall = (State<Arc<App>>, RequestCaller);

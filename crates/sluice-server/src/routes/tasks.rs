@@ -10,10 +10,11 @@ use serde::Deserialize;
 use sluice_api::task::{Attach, CreateTask, History, MergeTask, Message, TaskAnswer, TaskFile, TaskList, UpdateTask};
 use sluice_home::ask::{PageQuery, Requester, TaskFilter};
 
-use crate::answer::{ask, said};
+use crate::answer::said;
+use crate::app::App;
+use crate::app::ask;
 use crate::caller::RequestCaller;
 use crate::keys::RequestKeyedId;
-use crate::run::App;
 use crate::table::{RouteAudience, RouteTable, delete, get, patch, post};
 
 type TasksCall = (State<Arc<App>>, RequestCaller);

@@ -14,11 +14,12 @@ use sluice_api::control::{
 };
 use sluice_api::work::{AskMergeTurn, MergeTurn, StepProgress, StepReport, StepStart};
 
-use crate::answer::{ask, said};
+use crate::answer::said;
+use crate::app::App;
+use crate::app::ask;
 use crate::caller::RequestCaller;
+use crate::follow::live::FollowQuery;
 use crate::keys::RequestKeyedId;
-use crate::live::FollowQuery;
-use crate::run::App;
 use crate::table::{RouteAudience, RouteTable, delete, get, post};
 
 type ControlCall = (State<Arc<App>>, RequestCaller);
@@ -103,13 +104,13 @@ fn missions_table() -> RouteTable {
             get("/v1/ws/events", "What happens, an event a message")
                 .reads::<FollowQuery>()
                 .with(StatusCode::SWITCHING_PROTOCOLS),
-            crate::live::socket,
+            crate::follow::live::socket,
         )
         .add(
             get("/v1/ws/crab/{id}", "The connection that a crab listens on")
                 .with(StatusCode::SWITCHING_PROTOCOLS)
                 .for_(RouteAudience::Workers),
-            crate::crab_socket::listen,
+            crate::follow::worker_socket::listen,
         )
 }
 

@@ -1,8 +1,6 @@
 //! The doors: whoever comes is let in one connection at a time, within the limits, until the engine ends. Over the network
 //! everybody gets as far as showing a token; only who has shown one takes up room.
 
-use std::fmt;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,36 +22,25 @@ use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
 
+use super::cors;
+use crate::access;
 use crate::answer::refuse;
+use crate::app::App;
 use crate::caller::RequestCaller;
-use crate::home_socket::HomeSocket;
+use crate::caller::{EnginePresence, NetworkPeer, SocketPeer};
+use crate::doors::error_shape::{self, RequestBounds};
+use crate::doors::home_socket::HomeSocket;
+use crate::doors::network::NetworkDoor;
+use crate::doors::write_timeout::PatientStream;
+use crate::limits::connections::ConnectionVisit;
 use crate::limits::{
     ANSWER_WITHIN, BYTES_OF_REQUEST, GREETING_WITHIN, HEAD_WITHIN, LARGEST_AT_SOCKET, LARGEST_OVER_TCP,
 };
-use crate::network::NetworkDoor;
-use crate::patient::PatientStream;
-use crate::room::ConnectionVisit;
+use crate::routes::metrics;
 use crate::routes::routes;
-use crate::run::App;
-use crate::whole::{self, RequestBounds};
-use crate::{access, caller, cors, metrics};
 
 /// How long it is waited when the system gives no connection: it has run out of something.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// Where somebody comes from over the network.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NetworkPeer(SocketAddr);
-
-impl fmt::Display for NetworkPeer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// While one of these lives the engine waits with its end. What outlives its request takes it along.
-#[derive(Clone)]
-pub(crate) struct EnginePresence(#[expect(dead_code, reason = "it is held, not read")] mpsc::Sender<()>);
 
 /// What a connection needs, whichever door it came through.
 #[derive(Clone)]
@@ -111,7 +98,7 @@ pub(crate) async fn serve(
 fn at_socket(app: &Arc<App>) -> Router {
     let bounds = RequestBounds { app: app.clone(), largest: LARGEST_AT_SOCKET, within: None };
     routes(app.clone(), LARGEST_AT_SOCKET)
-        .layer(from_fn_with_state(bounds, whole::answer))
+        .layer(from_fn_with_state(bounds, error_shape::answer))
         .layer(from_fn_with_state(app.clone(), access::record_refused))
         .layer(from_fn_with_state(app.clone(), metrics::count))
 }
@@ -120,7 +107,7 @@ fn at_socket(app: &Arc<App>) -> Router {
 fn over_network(app: &Arc<App>, origin: Option<axum::http::HeaderValue>) -> Router {
     let bounds = RequestBounds { app: app.clone(), largest: LARGEST_OVER_TCP, within: Some(ANSWER_WITHIN) };
     let guarded = routes(app.clone(), LARGEST_OVER_TCP)
-        .layer(from_fn_with_state(bounds, whole::answer))
+        .layer(from_fn_with_state(bounds, error_shape::answer))
         .layer(from_fn_with_state(app.clone(), admit))
         .layer(from_fn_with_state(app.clone(), access::guard))
         .layer(from_fn_with_state(app.clone(), metrics::count));
@@ -163,7 +150,7 @@ async fn accept_socket(inside: DoorContext, mut socket: HomeSocket) {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let caller = RequestCaller::Process(caller::SocketPeer::of(&stream));
+        let caller = RequestCaller::Process(SocketPeer::of(&stream));
         let inside = inside.clone();
         tokio::spawn(async move {
             converse(inside, stream, caller).await;

@@ -7,9 +7,10 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use sluice_api::token::{CreateToken, TokenAnswer, TokenList};
 
-use crate::answer::{ask, said};
+use crate::answer::said;
+use crate::app::App;
+use crate::app::ask;
 use crate::caller::RequestCaller;
-use crate::run::App;
 use crate::table::{RouteAudience, RouteTable, delete, get, post};
 
 type TokensCall = (State<Arc<App>>, RequestCaller);

@@ -16,7 +16,7 @@ use sluice_api::client::{DAMAGE_HEADER, PAUSED_HEADER, escape};
 use sluice_api::problem::ProblemStatus;
 
 use crate::answer::refuse;
-use crate::run::App;
+use crate::app::App;
 
 /// The last word of a path that asks for more than one thing.
 const MANY: [&str; 9] =
@@ -167,11 +167,6 @@ fn problem(status: StatusCode, words: String) -> Problem {
         | ProblemStatus::Fault
         | ProblemStatus::Unavailable => Problem::new(kind, "refused", words),
     }
-}
-
-/// Whether a method only looks.
-pub(crate) fn only_looks(method: &Method) -> bool {
-    method == Method::GET || method == Method::HEAD
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! The life of an engine: it takes its home, listens, and ends when it is told to. One in the background also ends when it
 //! has had nothing to do for long.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+pub(crate) mod signals;
+pub(crate) mod traces;
+mod watchdog;
 
-use axum::response::Response;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sluice_api::Problem;
 use sluice_home::ask::Service;
@@ -15,23 +17,15 @@ use sluice_home::settings::lock::{HomeLock, HomeLockFailure};
 use sluice_home::settings::log::HomeLog;
 use sluice_home::settings::places::HomePaths;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Semaphore, watch};
 
-use crate::answer::refuse;
-use crate::caller::RequestCaller;
-use crate::door;
-use crate::feed::EventFeed;
-use crate::home_socket::HomeSocket;
-use crate::keys::KeysInUse;
-use crate::limits::{DenialRecords, MOST_CONNECTIONS, MOST_READING, TokenRates};
-use crate::metrics::RequestCounts;
-use crate::network::NetworkDoor;
-use crate::room::DoorLimits;
-use crate::traces::traces;
-use crate::watchdog::Watchdog;
+use crate::app::App;
+use crate::doors;
+use crate::doors::home_socket::HomeSocket;
+use crate::doors::network::NetworkDoor;
+use crate::engine_process::traces::traces;
+use crate::engine_process::watchdog::Watchdog;
+use crate::limits::MOST_CONNECTIONS;
 
-/// An engine that had nothing to do for so long ends; the next command starts another.
-const IDLE: Duration = Duration::from_secs(600);
 /// How often it is looked whether that is so.
 const LOOK: Duration = Duration::from_secs(5);
 /// How long answers that are being written may take when it ends.
@@ -48,125 +42,6 @@ const MOST_WAITING: usize = 2 * MOST_CONNECTIONS;
 const HUNG: i32 = 6;
 /// So many files an engine wants to have open that serves the network.
 const FILES: u64 = 8192;
-
-/// What all requests share.
-pub(crate) struct App {
-    pub(crate) service: Service,
-    pub(crate) rates: TokenRates,
-    pub(crate) records: DenialRecords,
-    pub(crate) counts: RequestCounts,
-    /// Room at the socket.
-    pub(crate) socket: DoorLimits,
-    /// Room over the network.
-    pub(crate) network: DoorLimits,
-    /// Room for those who read the log at the moment.
-    pub(crate) reading: Semaphore,
-    log: Arc<HomeLog>,
-    serves: Option<String>,
-    began: Instant,
-    /// When somebody last asked, in milliseconds since it began.
-    asked: AtomicU64,
-    /// Whether it ends.
-    ending: watch::Sender<bool>,
-    /// Changes with everything that happens.
-    news: watch::Sender<u64>,
-    /// The newest of that.
-    pub(crate) feed: EventFeed,
-    /// Changes when a token is revoked.
-    revoked: watch::Sender<()>,
-    /// Under which something is being made.
-    pub(crate) keys: KeysInUse,
-}
-
-impl App {
-    pub(crate) fn new(service: Service, log: Arc<HomeLog>, serves: Option<String>) -> App {
-        let began = Instant::now();
-        App {
-            rates: TokenRates::new({
-                let home = service.home().clone();
-                move || home.config().serve.clone()
-            }),
-            service,
-            records: DenialRecords::default(),
-            counts: RequestCounts::default(),
-            socket: DoorLimits::default(),
-            network: DoorLimits::default(),
-            reading: Semaphore::new(MOST_READING),
-            log,
-            serves,
-            began,
-            asked: AtomicU64::new(0),
-            ending: watch::Sender::new(false),
-            news: watch::Sender::new(0),
-            feed: EventFeed::default(),
-            revoked: watch::Sender::new(()),
-            keys: KeysInUse::default(),
-        }
-    }
-
-    /// Somebody asks.
-    pub(crate) fn touch(&self) {
-        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.asked.store(now, Ordering::Relaxed);
-    }
-
-    pub(crate) fn stop(&self) {
-        self.ending.send_replace(true);
-    }
-
-    pub(crate) fn is_stopping(&self) -> bool {
-        *self.ending.borrow()
-    }
-
-    /// Waits until it ends.
-    pub(crate) async fn ends(&self) {
-        let _ = self.ending.subscribe().wait_for(|ends| *ends).await;
-    }
-
-    /// Where it listens over the network, if it does.
-    pub(crate) fn serves(&self) -> Option<&str> {
-        self.serves.as_deref()
-    }
-
-    /// Something of ours broke: it is written down, and whoever asked is told.
-    pub(crate) fn broke(&self, why: &str) -> Response {
-        self.log.line(&format!("a request broke: {why}"));
-        refuse(&Problem::fault("something of Sluice's own broke while it answered; see the log"))
-    }
-
-    /// Whether somebody follows the log.
-    pub(crate) fn has_followers(&self) -> bool {
-        self.socket.has_followers() || self.network.has_followers()
-    }
-
-    /// What changes with everything that happens.
-    pub(crate) fn news(&self) -> watch::Receiver<u64> {
-        self.news.subscribe()
-    }
-
-    /// A token has been revoked: whoever is inside looks whether it was theirs.
-    pub(crate) fn revoke(&self) {
-        self.revoked.send_replace(());
-    }
-
-    /// What changes when a token is revoked.
-    pub(crate) fn revoked(&self) -> watch::Receiver<()> {
-        self.revoked.subscribe()
-    }
-
-    /// Whether somebody who was let in still would be.
-    pub(crate) fn still_lets_in(&self, caller: &RequestCaller) -> bool {
-        match caller {
-            RequestCaller::Process(_) => true,
-            RequestCaller::Bearer(bearer) => self.service.still_lets_in(&bearer.token),
-        }
-    }
-
-    fn is_idle(&self) -> bool {
-        let since = self.began.elapsed().saturating_sub(Duration::from_millis(self.asked.load(Ordering::Relaxed)));
-        self.serves.is_none() && since >= IDLE && self.service.is_idle()
-    }
-}
 
 /// Which engine is wanted.
 #[derive(Default)]
@@ -260,7 +135,7 @@ async fn listen(
     }
     let waiting = tokio::spawn(until_the_end(app.clone(), lock.clone(), places.lock()));
     ready();
-    let served = door::serve(app, listener, network, FAREWELL).await;
+    let served = doors::serve(app, listener, network, FAREWELL).await;
     waiting.abort();
     served
 }
@@ -272,7 +147,7 @@ fn spread_news(app: &Arc<App>) -> Result<(), Problem> {
     let spread = move || {
         let mut seen = 0;
         while let Some(app) = app.upgrade().filter(|app| !app.is_stopping()) {
-            app.feed.refresh(&app);
+            app.feed.refresh(&app.service, app.has_followers());
             app.news.send_replace(seen);
             drop(app);
             seen = tasks.wait_past(seen, BACKSTOP);

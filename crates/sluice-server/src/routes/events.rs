@@ -10,10 +10,10 @@ use sluice_api::Problem;
 use sluice_store::Cursor;
 
 use crate::answer::refuse;
+use crate::app::App;
 use crate::caller::RequestCaller;
+use crate::follow::glob::{Glob, LONGEST_PATTERN};
 use crate::follow::{EventFilter, FollowReader, FollowSource};
-use crate::glob::{Glob, LONGEST_PATTERN};
-use crate::run::App;
 
 /// Which events somebody wants.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -8,9 +8,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::body::Bytes;
 use sluice_api::event::EventShown;
+use sluice_home::ask::Service;
 use sluice_store::Cursor;
-
-use crate::run::App;
 
 /// Events that are kept ready.
 const MOST_READY: usize = 10_000;
@@ -92,18 +91,18 @@ impl EventFeed {
     }
 
     /// Takes up what is new, while somebody follows.
-    pub(crate) fn refresh(&self, app: &App) {
-        if !app.has_followers() {
+    pub(crate) fn refresh(&self, service: &Service, has_followers: bool) {
+        if !has_followers {
             *self.0.write().unwrap_or_else(PoisonError::into_inner) = FeedBuffer::default();
             return;
         }
         loop {
             let Some(last) = self.end() else {
-                let Ok(end) = app.service.home().tasks.end_of_log() else { return };
+                let Ok(end) = service.home().tasks.end_of_log() else { return };
                 self.0.write().unwrap_or_else(PoisonError::into_inner).from = Some(end);
                 return;
             };
-            let Ok(page) = app.service.events(last, PAGE) else { return };
+            let Ok(page) = service.events(last, PAGE) else { return };
             if page.is_empty() {
                 return;
             }

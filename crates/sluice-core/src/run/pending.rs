@@ -205,3 +205,70 @@ impl RunRecord for RunPending<'_> {
         self.ending = ending;
     }
 }
+
+impl RunRecord for RunState {
+    fn step(&self, id: StepId) -> &StepState {
+        &self.steps[id.0 as usize]
+    }
+
+    fn step_mut(&mut self, id: StepId) -> &mut StepState {
+        &mut self.steps[id.0 as usize]
+    }
+
+    fn item(&self, step: StepId, item: u32) -> Option<&ItemState> {
+        self.items.get(&(step, item))
+    }
+
+    fn set_item(&mut self, step: StepId, item: u32, state: ItemState) {
+        self.items.insert((step, item), state);
+    }
+
+    fn open_needs_mut(&mut self, id: StepId) -> &mut u32 {
+        &mut self.at_hand.open_needs[id.0 as usize]
+    }
+
+    fn set_ready(&mut self, id: StepId, ready: bool) {
+        match ready {
+            true => drop(self.at_hand.ready.insert(id)),
+            false => drop(self.at_hand.ready.remove(&id)),
+        }
+    }
+
+    fn set_parked(&mut self, id: StepId, parked: bool) {
+        match parked {
+            true => drop(self.at_hand.parked.insert(id)),
+            false => drop(self.at_hand.parked.remove(&id)),
+        }
+    }
+
+    fn running_mut(&mut self) -> &mut u32 {
+        &mut self.at_hand.running
+    }
+
+    fn open_mut(&mut self) -> &mut u32 {
+        &mut self.at_hand.open
+    }
+
+    fn busy_mut(&mut self) -> &mut u32 {
+        &mut self.at_hand.busy
+    }
+
+    fn set_asking(&mut self, id: StepId, asking: bool) {
+        match asking {
+            true => drop(self.at_hand.asking.insert(id)),
+            false => drop(self.at_hand.asking.remove(&id)),
+        }
+    }
+
+    fn questions_mut(&mut self) -> &mut u32 {
+        &mut self.questions
+    }
+
+    fn set_end(&mut self, end: Option<RunConclusion>) {
+        self.end = end;
+    }
+
+    fn set_ending(&mut self, ending: Option<RunConclusion>) {
+        self.ending = ending;
+    }
+}

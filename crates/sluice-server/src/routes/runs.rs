@@ -15,12 +15,13 @@ use sluice_home::read::runs::RunSnapshot;
 use sluice_home::read::view_process::process as process_shown;
 use sluice_home::read::view_run;
 
-use crate::answer::{ask, said};
+use crate::answer::said;
+use crate::app::App;
+use crate::app::ask;
 use crate::caller::RequestCaller;
+use crate::follow::LINES;
 use crate::keys::RequestKeyedId;
-use crate::routes::LINES;
-use crate::run::App;
-use crate::run_events;
+use crate::routes::run_events;
 use crate::table::{RouteAudience, RouteTable, delete, get, post};
 
 type RunsCall = (State<Arc<App>>, RequestCaller);

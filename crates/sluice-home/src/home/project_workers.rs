@@ -1,0 +1,48 @@
+//! The workers of a project: a group of their own, whose repository is the remote of the project's. Nothing of it is
+//! stored; a project has it for as long as it is there.
+
+use std::path::Path;
+
+use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_api::project::Project;
+use sluice_api::work::{PROJECT_GROUP, project_group};
+use sluice_core::recipe::{Recipe, StepWork};
+
+use super::Home;
+use crate::settings::projects::{git, open};
+
+/// The project whose workers a group is, if it is one.
+pub(crate) fn project(home: &Home, group: &str) -> Option<Result<Project, Problem>> {
+    group.strip_prefix(PROJECT_GROUP).map(|name| home.projects.get(name))
+}
+
+/// Where workers find the repository: its remote, or the repository itself where it has none.
+pub(crate) fn repository(project: &Project) -> Result<String, Problem> {
+    let address = open(Path::new(&project.path), None)?.remote_address().map_err(|error| git(&error))?;
+    Ok(address.unwrap_or_else(|| project.path.clone()))
+}
+
+/// The group that does the steps of a run which is started here, and the commit that the run begins at.
+pub(crate) fn chosen(home: &Home, root: &Path, recipe: &Recipe) -> Result<(String, String), Problem> {
+    let project = home.projects.around(root).ok_or_else(|| {
+        Problem::not_found(format!("{} is in no project, and only a project has workers", root.display()))
+            .hint("`sluice project add` adds the repository")
+    })?;
+    if let Some(step) = recipe.steps.iter().find(|step| matches!(step.work, StepWork::Task(_))) {
+        let message = format!("step `{}` creates a task, which workers cannot do", step.name);
+        return Err(Problem::new(ProblemStatus::Refused, "not_for_workers", message)
+            .hint("start the recipe on the engine's machine, without workers"));
+    }
+    let repository = open(root, None)?;
+    let commit = repository.commit("HEAD").map_err(|error| git(&error))?;
+    let commit = commit.map_or_else(|| repository.default_commit().map_err(|error| git(&error)), Ok)?;
+    if let Some(remote) = repository.remote().map_err(|error| git(&error))?
+        && !repository.is_pushed_to(&remote, &commit).map_err(|error| git(&error))?
+    {
+        let short = commit.get(..12).unwrap_or(&commit);
+        let message = format!("commit {short} is not on the remote `{remote}`, from which workers begin");
+        return Err(Problem::new(ProblemStatus::Refused, "not_pushed", message)
+            .hint(format!("`git push {remote} HEAD` brings it there")));
+    }
+    Ok((project_group(&project.name), commit))
+}

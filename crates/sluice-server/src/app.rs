@@ -1,0 +1,213 @@
+//! What all requests share: the home, the limits, what is counted, and the end.
+
+pub(crate) mod feed;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use serde::Serialize;
+use sluice_api::Problem;
+use sluice_home::ask::{Requester, Service};
+use sluice_home::settings::log::HomeLog;
+use tokio::sync::{Semaphore, watch};
+
+use crate::answer::{json, refuse};
+use crate::caller::RequestCaller;
+use crate::limits::connections::{ConnectionSlot, DoorLimits};
+use crate::limits::{DenialRecords, MOST_READING, TokenRates};
+use feed::EventFeed;
+
+/// An engine that had nothing to do for so long ends; the next command starts another.
+const IDLE: Duration = Duration::from_secs(600);
+
+/// What all requests share.
+pub(crate) struct App {
+    pub(crate) service: Service,
+    pub(crate) rates: TokenRates,
+    pub(crate) records: DenialRecords,
+    pub(crate) counts: RequestCounts,
+    /// Room at the socket.
+    pub(crate) socket: DoorLimits,
+    /// Room over the network.
+    pub(crate) network: DoorLimits,
+    /// Room for those who read the log at the moment.
+    pub(crate) reading: Semaphore,
+    pub(crate) log: Arc<HomeLog>,
+    serves: Option<String>,
+    began: Instant,
+    /// When somebody last asked, in milliseconds since it began.
+    asked: AtomicU64,
+    /// Whether it ends.
+    ending: watch::Sender<bool>,
+    /// Changes with everything that happens.
+    pub(crate) news: watch::Sender<u64>,
+    /// The newest of that.
+    pub(crate) feed: EventFeed,
+    /// Changes when a token is revoked.
+    revoked: watch::Sender<()>,
+    /// Under which something is being made.
+    pub(crate) keys: KeysInUse,
+}
+
+impl App {
+    pub(crate) fn new(service: Service, log: Arc<HomeLog>, serves: Option<String>) -> App {
+        let began = Instant::now();
+        App {
+            rates: TokenRates::new({
+                let home = service.home().clone();
+                move || home.config().serve.clone()
+            }),
+            service,
+            records: DenialRecords::default(),
+            counts: RequestCounts::default(),
+            socket: DoorLimits::default(),
+            network: DoorLimits::default(),
+            reading: Semaphore::new(MOST_READING),
+            log,
+            serves,
+            began,
+            asked: AtomicU64::new(0),
+            ending: watch::Sender::new(false),
+            news: watch::Sender::new(0),
+            feed: EventFeed::default(),
+            revoked: watch::Sender::new(()),
+            keys: KeysInUse::default(),
+        }
+    }
+
+    /// Somebody asks.
+    pub(crate) fn touch(&self) {
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.asked.store(now, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stop(&self) {
+        self.ending.send_replace(true);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.ending.borrow()
+    }
+
+    /// Waits until it ends.
+    pub(crate) async fn ends(&self) {
+        let _ = self.ending.subscribe().wait_for(|ends| *ends).await;
+    }
+
+    /// Where it listens over the network, if it does.
+    pub(crate) fn serves(&self) -> Option<&str> {
+        self.serves.as_deref()
+    }
+
+    /// Something of ours broke: it is written down, and whoever asked is told.
+    pub(crate) fn broke(&self, why: &str) -> Response {
+        self.log.line(&format!("a request broke: {why}"));
+        refuse(&Problem::fault("something of Sluice's own broke while it answered; see the log"))
+    }
+
+    /// Whether somebody follows the log.
+    pub(crate) fn has_followers(&self) -> bool {
+        self.socket.has_followers() || self.network.has_followers()
+    }
+
+    /// What changes with everything that happens.
+    pub(crate) fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
+    }
+
+    /// A token has been revoked: whoever is inside looks whether it was theirs.
+    pub(crate) fn revoke(&self) {
+        self.revoked.send_replace(());
+    }
+
+    /// What changes when a token is revoked.
+    pub(crate) fn revoked(&self) -> watch::Receiver<()> {
+        self.revoked.subscribe()
+    }
+
+    /// Whether somebody who was let in still would be.
+    pub(crate) fn still_lets_in(&self, caller: &RequestCaller) -> bool {
+        match caller {
+            RequestCaller::Process(_) => true,
+            RequestCaller::Bearer(bearer) => self.service.still_lets_in(&bearer.token),
+        }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        let since = self.began.elapsed().saturating_sub(Duration::from_millis(self.asked.load(Ordering::Relaxed)));
+        self.serves.is_none() && since >= IDLE && self.service.is_idle()
+    }
+}
+
+impl App {
+    /// A place among those who follow the log through the same door.
+    pub(crate) fn place(&self, caller: &RequestCaller) -> Option<ConnectionSlot> {
+        self.room(caller).follow(caller.token())
+    }
+
+    /// A place among the crabs that listen through the same door.
+    pub(crate) fn crab_place(&self, caller: &RequestCaller) -> Option<ConnectionSlot> {
+        self.room(caller).listen(caller.token())
+    }
+
+    fn room(&self, caller: &RequestCaller) -> &DoorLimits {
+        match caller {
+            RequestCaller::Process(_) => &self.socket,
+            RequestCaller::Bearer(_) => &self.network,
+        }
+    }
+}
+
+/// The keys under which something is being made.
+#[derive(Debug, Default)]
+pub(crate) struct KeysInUse(pub(crate) Mutex<BTreeSet<String>>);
+
+/// What is counted.
+#[derive(Debug, Default)]
+pub(crate) struct RequestCounts {
+    pub(crate) requests: Family<RequestLabels, Counter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct RequestLabels {
+    pub(crate) method: String,
+    pub(crate) route: String,
+    pub(crate) status: u16,
+}
+
+/// Asks on a thread that may wait, and answers with what came of it.
+pub(crate) async fn ask<T: Serialize>(
+    app: Arc<App>,
+    caller: RequestCaller,
+    question: impl FnOnce(&Service, &Requester) -> Result<T, Problem> + Send + 'static,
+) -> Response {
+    app.touch();
+    let asked = app.clone();
+    let done = tokio::task::spawn_blocking(move || {
+        let who = caller.who(&asked.service).map_err(|problem| (None, Box::new(problem)))?;
+        // Written here as well: a long answer would keep all others waiting.
+        match who.asking(|| question(&asked.service, &who)) {
+            Ok(answer) => Ok(json(StatusCode::OK, &answer)),
+            Err(problem) => Err((Some(who), Box::new(problem))),
+        }
+    });
+    match done.await {
+        Ok(Ok(response)) => response,
+        Ok(Err((who, problem))) => {
+            let mut response = refuse(&problem);
+            // For whoever writes down who was refused.
+            if let Some(who) = who {
+                response.extensions_mut().insert(who);
+            }
+            response
+        }
+        Err(broken) => app.broke(&broken.to_string()),
+    }
+}

@@ -1,0 +1,101 @@
+//! Workers of a project: the steps of a run that `sluice start --workers` starts are done on other machines, by role, and
+//! the run is an ordinary one in every other respect.
+
+use super::home::Home;
+use super::recipes::settled;
+use super::reef::Reef;
+use super::served::token;
+
+const RECIPE: &str = "name: brew
+max_parallel: 2
+steps:
+  - {name: grind, prompt: 'pwd > grind.txt'}
+  - {name: each, type: parallel-agents, for_each: [a, b], needs: [grind], prompt: 'echo ${item} > ${item}.txt'}
+  - {name: taste, role: reviewer, type: script, needs: [each], command: 'cat ?.txt; pwd'}
+";
+
+/// An engine, and a project whose repository has a remote.
+fn served() -> Reef {
+    let reef = Reef::new("", None);
+    std::fs::write(reef.home.path("with-shell"), "").unwrap();
+    let remote = reef.home.path("remote.git");
+    reef.home.git(&["remote", "add", "origin", remote.to_str().unwrap()]);
+    reef.home.git(&["fetch", "--quiet", "origin"]);
+    let repository = reef.home.repository();
+    reef.home.sluice(&["project", "add", repository.to_str().unwrap(), "--name", "shop"]).done();
+    std::fs::write(repository.join("brew.yml"), RECIPE).unwrap();
+    reef
+}
+
+fn start(home: &Home, more: &[&str]) -> String {
+    let words = [&["start", "brew.yml", "--workers", "--detach"], more].concat();
+    home.sluice(&words).done().stdout.trim().to_owned()
+}
+
+#[test]
+fn workers_of_a_project_do_the_steps_of_its_runs_by_their_roles() {
+    let reef = served();
+    let (_, secret) = token(&reef.home, &["--scope", "worker", "--project", "shop"]);
+    let run = start(&reef.home, &[]);
+    let _ann = reef.hire_for("ann", "any", &secret, &["--project", "shop"]);
+    let _ben = reef.hire_for("ben", "any", &secret, &["--project", "shop"]);
+    let (_, reviewers) = token(&reef.home, &["--scope", "worker", "--project", "shop", "--role", "reviewer"]);
+    let _cat = reef.hire_for("cat", "reviewer", &reviewers, &["--project", "shop"]);
+    let ended = settled(&reef.home, &run);
+    assert_eq!((&ended["status"], &ended["kind"]), (&"completed".into(), &"run".into()), "{ended:#}");
+    let printed = ended["steps"][2]["output"].as_str().unwrap();
+    assert!(printed.starts_with("a\nb\n"), "the merged work of the fan-out: {ended:#}");
+    assert!(printed.contains("machine-cat"), "the reviewer's machine did the reviewer's step: {printed}");
+    assert!(!reef.home.place().join("runs").join(&run).exists(), "nothing of it is done on the engine's machine");
+    // Its work is on the remote, where the run's branch is.
+    let remote = reef.home.path("remote.git");
+    let branch = format!("sluice/run-{run}");
+    let words = ["-C", remote.to_str().unwrap(), "ls-tree", "--name-only", &branch];
+    let files = reef.home.git(&words);
+    for name in ["a.txt", "b.txt", "grind.txt"] {
+        assert!(files.lines().any(|it| it == name), "{name} is not among {files}");
+    }
+}
+
+#[test]
+fn a_run_for_workers_begins_at_a_commit_that_they_can_have() {
+    let reef = served();
+    let repository = reef.home.repository();
+    std::fs::write(repository.join("beans.txt"), "robusta\n").unwrap();
+    reef.home.git(&["add", "beans.txt"]);
+    reef.home.git(&["commit", "--quiet", "-m", "beans"]);
+    let refused = reef.home.sluice(&["start", "brew.yml", "--workers"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("is not on the remote `origin`"), "{refused:?}");
+    // On a branch of the remote it can be had; it need not be the default one.
+    reef.home.git(&["push", "--quiet", "origin", "HEAD:beans"]);
+    reef.home.git(&["fetch", "--quiet", "origin"]);
+    std::fs::write(
+        repository.join("brew.yml"),
+        "name: brew\nsteps:\n  - {name: look, type: script, command: cat beans.txt}\n",
+    )
+    .unwrap();
+    let (_, secret) = token(&reef.home, &["--scope", "worker"]);
+    let _ann = reef.hire_for("ann", "any", &secret, &["--project", "shop"]);
+    let ended = settled(&reef.home, &start(&reef.home, &[]));
+    assert_eq!(ended["steps"][0]["output"], "robusta", "{ended:#}");
+}
+
+#[test]
+fn what_workers_cannot_do_is_refused_before_it_begins() {
+    let reef = served();
+    let repository = reef.home.repository();
+    let recipe = "name: brew\nsteps:\n  - {name: fix, type: task, summary: Fix it}\n";
+    std::fs::write(repository.join("brew.yml"), recipe).unwrap();
+    let refused = reef.home.sluice(&["start", "brew.yml", "--workers"]);
+    assert!(refused.code == 1 && refused.stderr.contains("creates a task"), "{refused:?}");
+    std::fs::create_dir_all(reef.home.path("elsewhere")).unwrap();
+    std::fs::write(reef.home.path("elsewhere/brew.yml"), RECIPE).unwrap();
+    let mut command = reef.home.command(&["start", "brew.yml", "--workers"]);
+    let refused = super::home::run(command.current_dir(reef.home.path("elsewhere")));
+    assert!(refused.code == 3 && refused.stderr.contains("is in no project"), "{refused:?}");
+    let (_, secret) = token(&reef.home, &["--scope", "worker"]);
+    let unknown = reef.hire_unheard_for("ann", "any", &secret, &["--project", "shoe"]);
+    let (code, said) = unknown.ended();
+    assert_eq!(code, Some(3), "there is no such project: {said}");
+}
