@@ -34,7 +34,7 @@ pub struct EventShown {
     pub correlation_id: String,
     /// The event or command that led to it.
     pub caused_by: Option<String>,
-    /// What it says: one of the types below, or as it was stored where this build cannot read it.
+    /// What it says, by its name; as it was stored where this build cannot read it.
     pub data: Value,
 }
 

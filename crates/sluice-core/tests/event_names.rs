@@ -46,7 +46,7 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
 /// The words of a text that have a dot inside, like the names of events.
 fn dotted(text: &str) -> impl Iterator<Item = &str> {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "._*/-".contains(letter);
-    let words = text.split(move |letter| !is_letter(letter)).map(|word| word.trim_end_matches('.'));
+    let words = text.split(move |letter| !is_letter(letter)).map(|word| word.trim_end_matches("**").trim_end_matches('.'));
     words.filter(|word| word.contains('.') && word.chars().all(|it| it.is_ascii_lowercase() || "._*".contains(it)))
 }
 
