@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
+
 /// A colony: a group of workers with the missions they work on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Colony {
@@ -20,16 +22,29 @@ pub struct Colony {
     pub created_at_ms: i64,
 }
 
-/// Whether a crab can be given work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum CrabState {
-    /// It can.
-    Idle,
-    /// It has some.
-    Busy,
-    /// It is not there.
-    Offline,
+/// A colony that is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NewColony {
+    /// What people call it.
+    pub name: String,
+    /// What it is for.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// Where its repository is, as git understands it.
+    #[serde(default)]
+    pub repo: Option<String>,
+}
+
+words! {
+    /// Whether a crab can be given work.
+    CrabState {
+        /// It can.
+        Idle = "idle",
+        /// It has some.
+        Busy = "busy",
+        /// It is not there.
+        Offline = "offline",
+    }
 }
 
 /// A crab: a worker of a colony.
@@ -54,20 +69,52 @@ pub struct Crab {
     pub protocol: Option<u32>,
 }
 
-/// How far a mission is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum MissionStatus {
-    /// Nobody works on it: it has no workflow.
-    Pending,
-    /// It is worked on.
-    Running,
-    /// It is done.
-    Completed,
-    /// It cannot be done.
-    Failed,
-    /// It is not wanted any more.
-    Cancelled,
+/// A crab that comes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Register {
+    /// Its id, if it has one.
+    #[serde(default)]
+    pub crab_id: Option<String>,
+    /// Whose work it does.
+    pub colony_id: String,
+    /// What people call it.
+    pub name: String,
+    /// What it is; `any` does anything.
+    pub role: String,
+    /// Which of those that have this id: while one is there, another is refused.
+    #[serde(default)]
+    pub instance: Option<String>,
+    /// The version of the work protocol that it speaks; 1 unless given.
+    #[serde(default)]
+    pub protocol: Option<u32>,
+}
+
+words! {
+    /// How far a mission is.
+    MissionStatus {
+        /// Nobody works on it: it has no workflow.
+        Pending = "pending",
+        /// It is worked on.
+        Running = "running",
+        /// It is done.
+        Completed = "completed",
+        /// It cannot be done.
+        Failed = "failed",
+        /// It is not wanted any more.
+        Cancelled = "cancelled",
+    }
+}
+
+/// A mission that is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NewMission {
+    /// Whose it is.
+    pub colony_id: String,
+    /// What is wanted.
+    pub prompt: String,
+    /// By which workflow; without one it is only written down.
+    #[serde(default)]
+    pub workflow: Option<String>,
 }
 
 /// A mission: a run that the crabs of a colony work on.
@@ -104,24 +151,24 @@ pub struct MissionShown {
     pub tasks: Vec<MissionTask>,
 }
 
-/// How far a task of a mission is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum MissionTaskStatus {
-    /// It waits for others, or for a person.
-    Blocked,
-    /// It can be done.
-    Queued,
-    /// A crab has it.
-    Assigned,
-    /// A crab has begun.
-    Running,
-    /// It is done.
-    Completed,
-    /// It cannot be done.
-    Failed,
-    /// It need not be done.
-    Skipped,
+words! {
+    /// How far a task of a mission is.
+    MissionTaskStatus {
+        /// It waits for others, or for a person.
+        Blocked = "blocked",
+        /// It can be done.
+        Queued = "queued",
+        /// A crab has it.
+        Assigned = "assigned",
+        /// A crab has begun.
+        Running = "running",
+        /// It is done.
+        Completed = "completed",
+        /// It cannot be done.
+        Failed = "failed",
+        /// It need not be done.
+        Skipped = "skipped",
+    }
 }
 
 /// A task of a mission: a step of its workflow.
@@ -143,8 +190,8 @@ pub struct MissionTask {
     pub assigned_crab_id: Option<String>,
     /// The tasks that come before it.
     pub depends_on: Vec<String>,
-    /// What its crab is told.
-    pub prompt: String,
+    /// What its crab is told; none while a value is missing, or if it has no agent.
+    pub prompt: Option<String>,
     /// What came of the tasks before it.
     pub context: String,
     /// What came of it.
@@ -159,6 +206,18 @@ pub struct MissionTask {
     pub updated_at_ms: i64,
 }
 
+words! {
+    /// How far an attempt of a crab is.
+    AttemptStatus {
+        /// It is under way.
+        Running = "running",
+        /// Its crab reports that it is done.
+        Completed = "completed",
+        /// Its crab reports that it failed.
+        Failed = "failed",
+    }
+}
+
 /// A crab has begun with a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AttemptStarted {
@@ -171,7 +230,7 @@ pub struct AttemptStarted {
     /// Which crab.
     pub crab_id: String,
     /// `running`.
-    pub status: String,
+    pub status: AttemptStatus,
 }
 
 /// A crab has said how it is going.
@@ -182,7 +241,7 @@ pub struct AttemptUpdated {
     /// Which task.
     pub task_id: String,
     /// `running`.
-    pub status: String,
+    pub status: AttemptStatus,
 }
 
 /// A crab has said how it ended.
@@ -194,9 +253,21 @@ pub struct AttemptEnded {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     /// `completed` or `failed`.
-    pub status: String,
+    pub status: AttemptStatus,
     /// It counts.
     pub ok: bool,
+}
+
+/// What an engine answers to a crab that speaks of an attempt on its connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum AttemptAnswer {
+    /// It has begun.
+    Started(AttemptStarted),
+    /// It is under way.
+    Updated(AttemptUpdated),
+    /// It has ended.
+    Ended(AttemptEnded),
 }
 
 /// The scheduler has gone round.

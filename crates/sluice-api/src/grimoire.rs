@@ -5,6 +5,40 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::shown::{Question, RunStep};
+use crate::words::words;
+
+/// A workflow that is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StartGrimoire {
+    /// By which grimoire.
+    pub grimoire: String,
+    /// What it is given, by name.
+    #[serde(default)]
+    pub input: Map<String, Value>,
+    /// In which project; where the engine was started unless given.
+    #[serde(default)]
+    pub project: Option<String>,
+}
+
+/// What a person decides about a workflow that is blocked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Intervention {
+    /// One of the options.
+    pub option: String,
+    /// And what is said with it.
+    #[serde(default)]
+    pub message: Option<String>,
+}
+
+words! {
+    /// What starts a grimoire.
+    GrimoireTrigger {
+        /// A person.
+        Manual = "manual",
+        /// Something that happens.
+        Event = "event",
+    }
+}
 
 /// A grimoire that can be started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -12,11 +46,11 @@ pub struct Grimoire {
     /// Its name.
     pub name: String,
     /// What it is for.
-    pub description: Option<String>,
+    pub description: String,
     /// Where it comes from: a repository, the home, or Sluice itself.
     pub origin: String,
-    /// `manual`, or `event` when something that happens starts it.
-    pub trigger: String,
+    /// What starts it.
+    pub trigger: GrimoireTrigger,
     /// What it is given.
     pub input: Vec<GrimoireInput>,
     /// What is done.
@@ -54,20 +88,20 @@ pub struct GrimoireList {
     pub grimoires: Vec<Grimoire>,
 }
 
-/// How far a workflow is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum WorkflowStatus {
-    /// It goes on by itself.
-    Running,
-    /// It needs a person.
-    Blocked,
-    /// It is done.
-    Completed,
-    /// It cannot be done.
-    Failed,
-    /// It is not wanted any more.
-    Cancelled,
+words! {
+    /// How far a workflow is.
+    WorkflowStatus {
+        /// It goes on by itself.
+        Running = "running",
+        /// It needs a person.
+        Blocked = "blocked",
+        /// It is done.
+        Completed = "completed",
+        /// It cannot be done.
+        Failed = "failed",
+        /// It is not wanted any more.
+        Cancelled = "cancelled",
+    }
 }
 
 /// A workflow that has begun.

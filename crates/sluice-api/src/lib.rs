@@ -5,6 +5,7 @@
 
 pub mod client;
 pub mod control;
+pub mod event;
 pub mod grimoire;
 pub mod problem;
 pub mod project;
@@ -12,6 +13,7 @@ pub mod run;
 pub mod shown;
 pub mod task;
 pub mod token;
+mod words;
 pub mod work;
 pub mod workspace;
 

@@ -67,20 +67,28 @@ pub struct StepSays {
 }
 
 /// What came of what a session said about its step.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct StepHeard {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum StepHeard {
+    /// A person has answered.
+    Answered {
+        /// True.
+        answered: bool,
+        /// The option that was chosen.
+        option: String,
+        /// What was said with it.
+        message: Option<String>,
+    },
+    /// A person is asked, and has not answered yet: ask again in the same words.
+    Unanswered {
+        /// False.
+        answered: bool,
+    },
     /// It is written down.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub said: Option<bool>,
-    /// Whether a question was answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answered: Option<bool>,
-    /// What was chosen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub option: Option<String>,
-    /// And said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+    Said {
+        /// True.
+        said: bool,
+    },
 }
 
 /// What is said about a step of a process.

@@ -4,6 +4,96 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::words::words;
+
+words! {
+    /// As what a run was started.
+    RunForm {
+        /// By a recipe alone.
+        Run = "run",
+        /// For the workers of a colony.
+        Mission = "mission",
+        /// By a grimoire.
+        Workflow = "workflow",
+        /// By a template, whose steps are done by hand.
+        Process = "process",
+    }
+}
+
+words! {
+    /// How far a run is.
+    RunStatus {
+        /// It goes on by itself.
+        Running = "running",
+        /// It waits for a person.
+        Held = "held",
+        /// Its steps are done.
+        Completed = "completed",
+        /// A step failed for good.
+        Failed = "failed",
+        /// A person ended it.
+        Cancelled = "cancelled",
+    }
+}
+
+words! {
+    /// How far a step of a run is. Of a workflow, `waiting` is `pending` and `held` is `blocked`.
+    RunStepStatus {
+        /// It waits for the steps before it.
+        Waiting = "waiting",
+        /// The same, of a workflow.
+        Pending = "pending",
+        /// It can be done.
+        Ready = "ready",
+        /// It is being done.
+        Running = "running",
+        /// It waits for a person.
+        Held = "held",
+        /// The same, of a workflow.
+        Blocked = "blocked",
+        /// It is done.
+        Completed = "completed",
+        /// Its attempts failed.
+        Failed = "failed",
+        /// It need not be done.
+        Skipped = "skipped",
+        /// The run ended first.
+        Cancelled = "cancelled",
+    }
+}
+
+words! {
+    /// How far an item of a fan-out is.
+    RunItemStatus {
+        /// It has not begun.
+        Waiting = "waiting",
+        /// It is being done.
+        Running = "running",
+        /// It is done.
+        Completed = "completed",
+        /// It failed.
+        Failed = "failed",
+    }
+}
+
+words! {
+    /// Why a person is asked.
+    QuestionCause {
+        /// A gate did not let the run pass.
+        Gate = "gate",
+        /// A loop has used up its turns.
+        MaxIterations = "max_iterations",
+        /// Some items of a fan-out failed.
+        PartialFailure = "partial_failure",
+        /// A step has gone back as often as it may.
+        LoopExhausted = "loop_exhausted",
+        /// The agent of a step asks.
+        Clarification = "clarification",
+        /// An arbiter came to no decision.
+        Undecided = "undecided",
+    }
+}
+
 /// A run of a recipe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
@@ -13,10 +103,10 @@ pub struct Run {
     pub version: u64,
     /// The recipe's name.
     pub recipe: String,
-    /// `mission`, `workflow`, `process` or `run`.
-    pub kind: String,
-    /// `running`, `held`, `completed`, `failed` or `cancelled`.
-    pub status: String,
+    /// As what it was started.
+    pub kind: RunForm,
+    /// How far it is.
+    pub status: RunStatus,
     /// What is under way, else what comes next.
     pub current_step: Option<String>,
     /// Where it is worked on.
@@ -27,8 +117,8 @@ pub struct Run {
     pub work_order: Option<String>,
     /// The task whose state has started it.
     pub task: Option<String>,
-    /// The event that has started it.
-    pub cause: Option<String>,
+    /// The recipes whose runs led to it, if an event has started it.
+    pub cause: Option<Vec<String>>,
     /// Where its definition was read, if the engine started it by itself from a repository.
     pub definition: Option<String>,
     /// What variables read.
@@ -62,7 +152,7 @@ pub struct RunStep {
     /// The steps that come before it.
     pub needs: Vec<String>,
     /// How far it is.
-    pub status: String,
+    pub status: RunStepStatus,
     /// How often it was tried.
     pub attempt: u32,
     /// How often it was gone back to.
@@ -111,8 +201,8 @@ pub struct RunItem {
     pub index: u32,
     /// It.
     pub item: Value,
-    /// `waiting`, `running`, `completed` or `failed`.
-    pub status: String,
+    /// How far it is.
+    pub status: RunItemStatus,
     /// What came of it.
     pub summary: Option<String>,
     /// Why it failed.
@@ -124,8 +214,8 @@ pub struct RunItem {
 pub struct Question {
     /// Its id.
     pub id: String,
-    /// What asks.
-    pub kind: String,
+    /// Why it is asked.
+    pub kind: QuestionCause,
     /// In which run.
     pub run: String,
     /// Of which recipe.
@@ -184,6 +274,38 @@ pub struct Inbox {
     pub questions: Vec<Question>,
 }
 
+words! {
+    /// How far a process is.
+    ProcessStatus {
+        /// It is under way, or a step of it failed.
+        Active = "active",
+        /// It is done.
+        Completed = "completed",
+        /// A person ended it.
+        Cancelled = "cancelled",
+    }
+}
+
+words! {
+    /// How far a step of a process is.
+    ProcessStepStatus {
+        /// It waits for the steps before it.
+        Pending = "pending",
+        /// It can be done.
+        Ready = "ready",
+        /// It is being done.
+        InProgress = "in_progress",
+        /// It is done.
+        Completed = "completed",
+        /// It failed.
+        Failed = "failed",
+        /// It need not be done.
+        Skipped = "skipped",
+        /// A step before it failed.
+        Blocked = "blocked",
+    }
+}
+
 /// A process: a run in the words of its document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
@@ -193,8 +315,8 @@ pub struct Process {
     pub template: String,
     /// What it is done for.
     pub wo_id: Option<String>,
-    /// `active`, `completed` or `cancelled`.
-    pub status: String,
+    /// How far it is.
+    pub status: ProcessStatus,
     /// What came of it.
     pub summary: Option<String>,
     /// Why it cannot go on.
@@ -214,8 +336,8 @@ pub struct ProcessStep {
     pub id: String,
     /// What people call it.
     pub title: String,
-    /// `pending`, `ready`, `in_progress`, `completed`, `failed`, `skipped` or `blocked`.
-    pub status: String,
+    /// How far it is.
+    pub status: ProcessStepStatus,
     /// The steps that come before it.
     pub needs: Vec<String>,
     /// What is still open of them.

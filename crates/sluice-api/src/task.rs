@@ -3,6 +3,39 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::event::EventShown;
+use crate::words::words;
+
+words! {
+    /// How the session of a task is.
+    SessionPulse {
+        /// Its agent lives.
+        Active = "active",
+        /// Its agent has died.
+        Crashed = "crashed",
+        /// It has none.
+        Inactive = "inactive",
+    }
+}
+
+words! {
+    /// What became of a hook.
+    EffectStatus {
+        /// It was done.
+        Done = "done",
+        /// There was nothing to do.
+        Idle = "idle",
+        /// It could not be tried.
+        Skipped = "skipped",
+        /// It was tried, and failed.
+        Failed = "failed",
+        /// It is under way.
+        Running = "running",
+        /// It waits.
+        Waiting = "waiting",
+    }
+}
+
 /// A task as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
@@ -30,8 +63,8 @@ pub struct Task {
     pub workspace: Option<String>,
     /// The name of its tmux session.
     pub tmux_session: Option<String>,
-    /// `active`, `crashed` or `inactive`.
-    pub session: String,
+    /// How its session is.
+    pub session: SessionPulse,
     /// Whether it has ended, and everything has settled.
     #[serde(default)]
     pub ended: bool,
@@ -93,8 +126,8 @@ pub struct EffectReport {
     pub id: String,
     /// What was to be done.
     pub action: String,
-    /// `done`, `idle`, `skipped`, `failed`, `running` or `waiting`.
-    pub status: String,
+    /// What became of it.
+    pub status: EffectStatus,
     /// Why it could not be done.
     pub error: Option<String>,
 }
@@ -205,7 +238,7 @@ pub struct Message {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct History {
     /// Oldest first.
-    pub events: Vec<serde_json::Value>,
+    pub events: Vec<EventShown>,
 }
 
 /// What stands below the frontmatter of a task's TASK.md, now or earlier.

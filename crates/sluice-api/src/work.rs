@@ -11,6 +11,9 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use crate::Problem;
+use crate::control::AttemptAnswer;
+
 /// What the name of the group of a project's workers begins with.
 pub const PROJECT_GROUP: &str = "project:";
 
@@ -104,6 +107,28 @@ pub enum FromWorker {
     /// How a step ended.
     #[serde(rename = "run_complete")]
     Finished(Box<StepReport>),
+}
+
+/// What an engine answers to a message of a worker.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", content = "payload")]
+pub enum WorkerReply {
+    /// It counts.
+    #[serde(rename = "ack")]
+    Ack(AttemptAnswer),
+    /// It is refused.
+    #[serde(rename = "error")]
+    Error(Problem),
+}
+
+/// An answer in its envelope.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReplyEnvelope {
+    /// The answer.
+    #[serde(flatten)]
+    pub envelope: Envelope<WorkerReply>,
+    /// The `message_id` of the message that is answered, whatever that is.
+    pub reply_to: Value,
 }
 
 /// A step that an engine hands to a worker, with all that the worker needs for it.

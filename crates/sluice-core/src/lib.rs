@@ -9,6 +9,7 @@
 
 pub mod artifact;
 pub mod check;
+pub mod event_name;
 pub mod expr;
 pub mod findings;
 pub mod lifecycle;

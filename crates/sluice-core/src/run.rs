@@ -18,6 +18,7 @@ mod owed;
 mod parts;
 mod pending;
 mod people;
+mod phase;
 pub mod plan;
 mod record;
 mod results;
@@ -32,7 +33,9 @@ pub use input::{
     AttemptReport, ManualStepInput, QuestionRequest, RunAsker, RunInput, RunKind, RunMode, RunOrigin, RunParameters,
     Speaker,
 };
+pub use law::StepStatusKind;
 pub use parts::CONFLICT;
+pub use phase::RunPhase;
 pub use plan::RunPlan;
 pub use state::{RunConclusion, RunState, StepState, StepStatus};
 pub use values::{context, is_folder, prompt};

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use sluice_core::event_name::EventName;
 use sluice_core::machine::{Moment, Refusal};
 use sluice_store::{Card, Effect, Event, Header, RowKey, StoredStream};
 
@@ -53,7 +54,7 @@ impl KeyedFacts {
     pub const KIND: &str = "ledger";
 
     /// The kind of the fact that closes a ledger.
-    pub const CLOSED: &str = "ledger.closed";
+    pub const CLOSED: &str = EventName::LedgerClosed.word();
 
     /// A ledger that begins with this fact.
     pub fn create(name: &str, fact: Fact, now: Moment) -> (Self, ActorChange) {

@@ -189,7 +189,7 @@ impl RunActor {
         let mut events = Vec::with_capacity(decision.events.len());
         for event in &decision.events {
             self.apply(event, &mut touched);
-            events.push(self.event(run_event::kind(event), run_event::write(event), by, now));
+            events.push(self.event(event.name().word(), run_event::write(event), by, now));
         }
         if self.state.end.is_some() {
             // Whatever was under way is not waited for any more; to end it is an effect of its own.

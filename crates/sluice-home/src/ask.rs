@@ -19,7 +19,6 @@ mod who;
 mod workspaces;
 
 pub use access::{Bearer, DeniedBearer, DeniedRequest};
-pub use grimoires::{Intervention, StartGrimoire};
 pub use keys::{IdempotencyKey, KeyStatus, KeyedId};
 pub use look::{Census, TaskFilter};
 pub use page::{ListPage, PageQuery};

@@ -60,8 +60,8 @@ impl LocalExecutor {
         LocalExecutor { home }
     }
 
-    /// Tells a crab what it was handed, as soon as that can be read.
-    fn tell_crab(&self, assignment: &Assignment, attempt: Option<String>) {
+    /// Tells a worker what it was handed, as soon as that can be read.
+    fn tell_worker(&self, assignment: &Assignment, attempt: Option<String>) {
         let Some(dispatch) = self.home.roster.assigned(assignment, attempt) else { return };
         let name = format!("word of {} of {}", assignment.effect.id, assignment.stream);
         Errand::run(&self.home, name, move |home, _| Ok(home.roster.tell(home, dispatch)?));
@@ -72,7 +72,7 @@ impl Executor for LocalExecutor {
     fn perform(&mut self, assignment: Assignment, report: &EngineHandle) {
         let (home, report) = (self.home.clone(), report.clone());
         if assignment.worker.as_ref().is_some_and(|worker| worker.0 != OWN) {
-            return self.tell_crab(&assignment, None);
+            return self.tell_worker(&assignment, None);
         }
         let name = format!("{} of {}", assignment.effect.id, assignment.stream);
         let began = Instant::now();
@@ -91,15 +91,15 @@ impl Executor for LocalExecutor {
     }
 
     fn held(&mut self, assignment: Assignment, name: Option<String>, _: &EngineHandle) {
-        // Its crab may listen again before what it holds is known.
-        self.tell_crab(&assignment, name);
+        // Its worker may listen again before what it holds is known.
+        self.tell_worker(&assignment, name);
     }
 
     fn withdrawn(&mut self, _: &WorkerId, dispatch: u64, is_lost: bool) {
         let lost = self.home.roster.withdrawn(&self.home, dispatch, is_lost).filter(|_| is_lost);
-        if let Some(crab) = lost {
+        if let Some(worker) = lost {
             let home = self.home.clone();
-            self.home.threads.run(move || home.roster.lost(&home, &crab));
+            self.home.threads.run(move || home.roster.lost(&home, &worker));
         }
     }
 }

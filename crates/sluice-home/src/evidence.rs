@@ -10,12 +10,15 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sluice_api::shown::{RunStatus, StepUsage};
 use sluice_core::machine::Moment;
-use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunJob};
+use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunJob, StepStatusKind};
 use sluice_engine::host::EngineClock;
 
 use crate::home::Home;
+use crate::perform::ProgramNote;
 use crate::read::runs::{RunFacts, RunSnapshot, performance};
 use crate::read::view_run::{self, plain};
 use crate::settings::clock::written;
@@ -41,6 +44,84 @@ fn file(home: &Home, run: &str) -> PathBuf {
     home.places.evidence().join(format!("{run}{ENDING}"))
 }
 
+/// What every line about a performance says.
+#[derive(Serialize)]
+struct EvidenceSubject<'a> {
+    kind: &'static str,
+    run: &'a str,
+    step: &'a str,
+    #[serde(rename = "type")]
+    work: &'static str,
+    role: String,
+    attempt: u32,
+    part: String,
+}
+
+/// What a performance was told.
+#[derive(Serialize)]
+struct ToldLine<'a> {
+    #[serde(flatten)]
+    about: EvidenceSubject<'a>,
+    #[serde(flatten)]
+    text: ToldText<'a>,
+    started_at: String,
+}
+
+/// The text of it, under a name that says what it is.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum ToldText<'a> {
+    Prompt(&'a str),
+    Command(&'a str),
+    Task(&'a str),
+}
+
+/// What a performance gave.
+#[derive(Serialize)]
+struct GaveLine<'a> {
+    #[serde(flatten)]
+    about: EvidenceSubject<'a>,
+    status: RunStatus,
+    summary: &'a str,
+    result: Option<&'a str>,
+    output: Value,
+    stderr: &'a str,
+    exit_code: Option<i32>,
+    harness: Option<ProgramNote>,
+    usage: Option<StepUsage>,
+    error: Option<&'a str>,
+    started_at: String,
+    finished_at: String,
+}
+
+/// What came of a run.
+#[derive(Serialize)]
+struct VerdictLine<'a> {
+    kind: &'static str,
+    run: &'a str,
+    version: u64,
+    recipe: &'a str,
+    work_order: Option<&'a str>,
+    status: &'static str,
+    result: Option<&'a str>,
+    judged_by: Option<&'a str>,
+    summary: Option<&'a str>,
+    definition: Option<String>,
+    commit: Option<String>,
+    started_at: String,
+    ended_at: String,
+}
+
+/// The kind of the line that says what came of a run.
+const VERDICT: &str = "verdict";
+
+/// What a last line is looked at for.
+#[derive(Deserialize)]
+struct LastLine {
+    kind: String,
+    version: Option<u64>,
+}
+
 /// The record of one performance, from its beginning to its end.
 pub(crate) struct EvidenceRecord {
     is_kept: bool,
@@ -53,14 +134,12 @@ pub(crate) fn begin(home: &Home, setting: &RunFacts, wanted: &Perform) -> Eviden
     if matches!(wanted.part, AttemptPart::Item(item) if item >= MOST_ITEMS) {
         return EvidenceRecord { is_kept: false, began };
     }
-    let (what, text) = match &wanted.job {
-        RunJob::Agent { prompt, .. } | RunJob::Arbiter { prompt, .. } => ("prompt", prompt),
-        RunJob::Script(script) | RunJob::Gate(script) => ("command", &script.script),
-        RunJob::Task { summary, .. } => ("task", summary),
+    let text = match &wanted.job {
+        RunJob::Agent { prompt, .. } | RunJob::Arbiter { prompt, .. } => ToldText::Prompt(cut(prompt)),
+        RunJob::Script(script) | RunJob::Gate(script) => ToldText::Command(cut(&script.script)),
+        RunJob::Task { summary, .. } => ToldText::Task(cut(summary)),
     };
-    let mut told = about("told", setting, wanted);
-    told[what] = cut(text).into();
-    told["started_at"] = written(began.0).into();
+    let told = ToldLine { about: about("told", setting, wanted), text, started_at: written(began.0) };
     // Asked for again, because the store was away for instance, it is told the same.
     let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
     if !TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(name) {
@@ -80,18 +159,17 @@ pub(crate) fn resumed(wanted: &Perform, began: Moment) -> EvidenceRecord {
     EvidenceRecord { is_kept: !matches!(wanted.part, AttemptPart::Item(item) if item >= MOST_ITEMS), began }
 }
 
-/// What every line about a performance says.
-fn about(kind: &str, setting: &RunFacts, wanted: &Perform) -> Value {
+fn about<'a>(kind: &'static str, setting: &'a RunFacts, wanted: &Perform) -> EvidenceSubject<'a> {
     let step = setting.plan.recipe.step(wanted.step);
-    json!({
-        "kind": kind,
-        "run": setting.id,
-        "step": step.name.as_str(),
-        "type": step.work.kind(),
-        "role": wanted.role.to_string(),
-        "attempt": wanted.attempt,
-        "part": wanted.part.to_string(),
-    })
+    EvidenceSubject {
+        kind,
+        run: &setting.id,
+        step: step.name.as_str(),
+        work: step.work.kind(),
+        role: wanted.role.to_string(),
+        attempt: wanted.attempt,
+        part: wanted.part.to_string(),
+    }
 }
 
 impl EvidenceRecord {
@@ -104,25 +182,22 @@ impl EvidenceRecord {
         TOLD.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
         let (outcome, error) = match report {
             AttemptReport::Completed(outcome) => (outcome, None),
-            AttemptReport::Failed { error, outcome, .. } => (outcome, Some(error)),
+            AttemptReport::Failed { error, outcome, .. } => (outcome, Some(error.as_str())),
         };
-        let mut gave = about("gave", setting, wanted);
-        let result = json!({
-            "status": if error.is_none() { "completed" } else { "failed" },
-            "summary": outcome.summary,
-            "result": outcome.result,
-            "output": plain(&outcome.output),
-            "stderr": cut(outcome.stderr.as_deref().unwrap_or_default()),
-            "exit_code": outcome.exit_code,
-            "harness": home.program_of(&name),
-            "usage": outcome.usage.as_deref().map(view_run::usage),
-            "error": error,
-            "started_at": written(self.began.0),
-            "finished_at": written(home.clock.now().0),
-        });
-        if let (Value::Object(gave), Value::Object(result)) = (&mut gave, result) {
-            gave.extend(result);
-        }
+        let gave = GaveLine {
+            about: about("gave", setting, wanted),
+            status: if error.is_none() { RunStatus::Completed } else { RunStatus::Failed },
+            summary: &outcome.summary,
+            result: outcome.result.as_deref(),
+            output: plain(&outcome.output),
+            stderr: cut(outcome.stderr.as_deref().unwrap_or_default()),
+            exit_code: outcome.exit_code,
+            harness: home.program_of(&name),
+            usage: outcome.usage.as_deref().map(view_run::usage),
+            error,
+            started_at: written(self.began.0),
+            finished_at: written(home.clock.now().0),
+        };
         if let Err(error) = append(home, &setting.id, &gave) {
             tracing::warn!(run = setting.id, "the evidence is not complete: {error}");
         }
@@ -130,13 +205,13 @@ impl EvidenceRecord {
 }
 
 /// Adds a line.
-fn append(home: &Home, run: &str, line: &Value) -> std::io::Result<()> {
+fn append(home: &Home, run: &str, line: &impl Serialize) -> std::io::Result<()> {
     let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     write(home, run, line)
 }
 
 /// Adds a line, for whoever writes. What an engine that died left of one stays a line by itself.
-fn write(home: &Home, run: &str, line: &Value) -> std::io::Result<()> {
+fn write(home: &Home, run: &str, line: &impl Serialize) -> std::io::Result<()> {
     std::fs::create_dir_all(home.places.evidence())?;
     let mut file = OpenOptions::new().create(true).read(true).append(true).open(file(home, run))?;
     let mut last = [b'\n'];
@@ -144,12 +219,12 @@ fn write(home: &Home, run: &str, line: &Value) -> std::io::Result<()> {
         file.read_exact(&mut last)?;
     }
     let broken = if last == [b'\n'] { "" } else { "\n" };
-    let line = home.clean().value(line);
+    let line = home.clean().value(&serde_json::to_value(line)?);
     file.write_all(format!("{broken}{line}\n").as_bytes())
 }
 
 /// The last line of a file.
-fn last_line(path: &Path) -> Option<Value> {
+fn last_line(path: &Path) -> Option<LastLine> {
     let mut file = File::open(path).ok()?;
     let from = file.metadata().ok()?.len().saturating_sub(LAST);
     file.seek(SeekFrom::Start(from)).ok()?;
@@ -169,7 +244,7 @@ pub(crate) fn conclude(home: &Home, seen: &RunSnapshot) {
     if seen.state.end.is_none() {
         return;
     }
-    let is_it = |line: Value| line["kind"] == "verdict" && line["version"] == seen.version;
+    let is_it = |line: LastLine| line.kind == VERDICT && line.version == Some(seen.version);
     let is_written = || last_line(&file(home, &seen.id)).is_some_and(is_it);
     if is_written() {
         return;
@@ -186,31 +261,31 @@ pub(crate) fn conclude(home: &Home, seen: &RunSnapshot) {
     }
 }
 
-fn verdict(home: &Home, seen: &RunSnapshot) -> Value {
+fn verdict<'a>(home: &Home, seen: &'a RunSnapshot) -> VerdictLine<'a> {
     let steps = seen.plan.recipe.steps.iter().zip(&seen.state.steps).rev();
-    let judged = steps.filter(|(_, state)| state.word() == "completed").find_map(|(step, state)| {
+    let judged = steps.filter(|(_, state)| state.kind() == StepStatusKind::Completed).find_map(|(step, state)| {
         let outcome = state.latest.as_ref()?;
-        Some((step.name.as_str(), outcome.result.clone()?, outcome.summary.clone()))
+        Some((step.name.as_str(), outcome.result.as_deref()?, outcome.summary.as_str()))
     });
     let (step, result, summary) = match judged {
         Some((step, result, summary)) => (Some(step), Some(result), Some(summary)),
         None => (None, None, None),
     };
-    json!({
-        "kind": "verdict",
-        "run": seen.id,
-        "version": seen.version,
-        "recipe": seen.plan.recipe.name.as_str(),
-        "work_order": Some(&seen.state.given.work_order).filter(|order| !order.is_empty()),
-        "status": seen.state.status(),
-        "result": result,
-        "judged_by": step,
-        "summary": summary,
-        "definition": home.tasks.definition(&seen.id).ok(),
-        "commit": commit(seen),
-        "started_at": written(seen.state.started.0),
-        "ended_at": written(seen.card.updated),
-    })
+    VerdictLine {
+        kind: VERDICT,
+        run: &seen.id,
+        version: seen.version,
+        recipe: seen.plan.recipe.name.as_str(),
+        work_order: Some(seen.state.given.work_order.as_str()).filter(|order| !order.is_empty()),
+        status: seen.state.status(),
+        result,
+        judged_by: step,
+        summary,
+        definition: home.tasks.definition(&seen.id).ok(),
+        commit: commit(seen),
+        started_at: written(seen.state.started.0),
+        ended_at: written(seen.card.updated),
+    }
 }
 
 /// The commit that the run's folder stands on.

@@ -147,12 +147,19 @@ fn claim(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
+    use serde::{Deserialize, Serialize};
+    use sluice_core::event_name::EventName;
     use sluice_store::StreamId;
 
     use super::*;
-    use crate::home::registry::{MOST_FACTS, RegistryChange, ledger, settle};
+    use crate::home::registry::{MOST_FACTS, RegistryChange, RegistryEntry, ledger, settle};
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Number(u64);
+
+    impl RegistryEntry for Number {
+        const PREFIX: &'static str = "number/";
+    }
 
     #[test]
     fn a_long_ledger_makes_way_and_nothing_in_force_is_lost() {
@@ -162,8 +169,7 @@ mod tests {
         let service = Service::open(places, Some("memory:".into()), program).expect("a home");
         let home = service.home();
         let say = |key: &str, value: u64| {
-            let entries = vec![(key.to_owned(), Some(json!(value)))];
-            let happened = RegistryChange { kind: "test", actor: "test", data: json!({}), entries };
+            let happened = RegistryChange::new(EventName::GroupCreated, "test", &value).put(key, &Number(value));
             home.registry.record(home, happened).expect("stored");
         };
         say("first", 1);
@@ -178,7 +184,7 @@ mod tests {
         assert_eq!(of(&ledger(2)), None);
         let read = Registry::read(&home.tasks).expect("read again");
         let values = ["first", "again", "later"].map(|key| read.get(key));
-        assert_eq!(values, [Some(json!(1)), Some(json!(MOST_FACTS - 1)), Some(json!(2))]);
+        assert_eq!(values, [Some(Number(1)), Some(Number(MOST_FACTS - 1)), Some(Number(2))]);
         service.close().expect("closed");
     }
 }

@@ -35,6 +35,7 @@ use crate::settings::config::{ConfigFile, HomeConfig};
 use crate::settings::places::HomePaths;
 use crate::settings::projects::described;
 use crate::undone::{PerformError, PerformFailure, UnavailableReason, settled};
+pub(crate) use versions::ProgramNote;
 use versions::ProgramVersions;
 
 /// How long an agent may take to end.
@@ -218,7 +219,7 @@ impl PerformContext {
     }
 
     /// Which agent program an attempt was made with.
-    pub(crate) fn program_of(&self, performance: &str) -> Option<serde_json::Value> {
+    pub(crate) fn program_of(&self, performance: &str) -> Option<ProgramNote> {
         versions::noted(&self.places.attempt(performance))
     }
 

@@ -6,3 +6,4 @@ pub mod tasks;
 pub mod view;
 pub mod view_process;
 pub mod view_run;
+pub mod view_run_event;

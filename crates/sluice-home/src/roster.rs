@@ -1,9 +1,9 @@
-//! The crabs of colonies: workers that are not this machine's own hands. Who is there, what each of them holds, and the
+//! The workers of groups: workers that are not this machine's own hands. Who is there, what each of them holds, and the
 //! messages for those that listen.
 //!
 //! The engine decides who gets what ([`sluice_engine::scheduler`]) and when it is lost; this remembers what it said.
 
-pub mod colonies;
+pub mod groups;
 mod merge_turn;
 pub mod missions;
 pub(crate) mod presence;
@@ -11,15 +11,15 @@ pub(crate) mod protocol;
 mod speech;
 mod work;
 
-pub use presence::{Register, WorkerConnection};
+pub use presence::WorkerConnection;
 pub use speech::MessageSubject;
 
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sluice_api::Problem;
+use sluice_api::control::{Crab, CrabState};
 use sluice_api::work::{Envelope, PROTOCOL, ToWorker};
 use sluice_core::recipe::StepId;
 use sluice_core::run::AttemptPart;
@@ -28,12 +28,13 @@ use sluice_engine::host::EngineClock;
 use crate::home::Home;
 use crate::home::workers::{LeasedStep, RemoteWorker, RosterState};
 pub use crate::home::workers::{Roster, WorkerSink};
+use crate::read::view::as_json;
 
-/// What a crab is to a step.
+/// What a worker is to a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepHolder {
-    /// Which crab.
-    pub crab: String,
+    /// The worker.
+    pub worker: String,
     /// It has begun.
     pub has_begun: bool,
 }
@@ -43,30 +44,30 @@ impl Roster {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The crab that holds a step.
+    /// The worker that holds a step.
     pub fn holder(&self, mission: &str, step: StepId) -> Option<StepHolder> {
         let inner = self.inner();
         let job = inner.jobs.values().find(|job| job.mission == mission && job.wanted.step == step)?;
-        Some(StepHolder { crab: job.crab.clone(), has_begun: job.attempt.is_some() })
+        Some(StepHolder { worker: job.worker.clone(), has_begun: job.attempt.is_some() })
     }
 
-    /// The crab that did a step last, as long as that is remembered.
+    /// The worker that did a step last, as long as that is remembered.
     pub fn did(&self, mission: &str, step: StepId) -> Option<String> {
         self.inner().did.get(&(mission.to_owned(), step)).cloned()
     }
 
-    /// Whether a crab is at this: a part of an attempt, by its name.
+    /// Whether a worker is at this: a part of an attempt, by its name.
     pub fn is_at(&self, performance: &str) -> bool {
         self.inner().jobs.values().any(|job| job.performance() == performance)
     }
 
-    /// All crabs, as they are shown.
-    pub fn list(&self) -> Vec<Value> {
+    /// All workers, as they are shown.
+    pub fn list(&self) -> Vec<Crab> {
         let inner = self.inner();
-        inner.workers.iter().map(|(id, crab)| inner.shown(id, crab)).collect()
+        inner.workers.iter().map(|(id, worker)| inner.shown(id, worker)).collect()
     }
 
-    /// The holder of this token is told of no crab of another colony.
+    /// The holder of this token is told of no worker of another group.
     pub(crate) fn must_see(&self, keeper: Option<&str>, id: &str) -> Result<(), Problem> {
         if self.inner().sees(keeper, id) { Ok(()) } else { Err(presence::unknown(id)) }
     }
@@ -76,78 +77,77 @@ impl Roster {
         std::mem::take(&mut self.inner().assigned)
     }
 
-    /// A message about what is handed out, in the envelope that crabs know.
+    /// A message about what is handed out, in the envelope that workers know.
     fn envelope(&self, home: &Home, dispatch: u64, about: &LeasedStep, kind: ToWorker) -> Value {
         let run = about.attempt.clone().unwrap_or_else(|| usual_name(&about.mission, dispatch));
         let task = match &kind {
             ToWorker::Assigned(order) => Some(order.task_id.clone()),
             ToWorker::Stop(_) | ToWorker::Revoked(_) | ToWorker::Held(_) => None,
         };
-        self.enveloped(home, [Some(about.mission.clone()), task, Some(run)], kind)
+        as_json(&self.enveloped(home, [Some(about.mission.clone()), task, Some(run)], kind))
     }
 
     /// The same for a message about this mission, task and run, or about none.
-    fn enveloped<K: Serialize>(&self, home: &Home, about: [Option<String>; 3], kind: K) -> Value {
+    fn enveloped<K>(&self, home: &Home, about: [Option<String>; 3], kind: K) -> Envelope<K> {
         let number = self.messages.fetch_add(1, Ordering::Relaxed);
         let sent_at_ms = home.clock.now().0;
         let [mission_id, task_id, run_id] = about;
         let message_id = Some(format!("m{sent_at_ms}-{number}"));
-        let message = Envelope { message_id, mission_id, task_id, run_id, kind, sent_at_ms: Some(sent_at_ms) };
-        serde_json::to_value(message).unwrap_or_default()
+        Envelope { message_id, mission_id, task_id, run_id, kind, sent_at_ms: Some(sent_at_ms) }
     }
 }
 
 impl RosterState {
-    /// Forgets those of these crabs that have been gone for longest, so many at most. Which.
+    /// Forgets those of these workers that have been gone for longest, so many at most. Which.
     fn forget_gone(&mut self, most: usize, of: impl Fn((&str, &RemoteWorker)) -> bool) -> Vec<String> {
-        let gone = self.workers.iter().filter(|(id, crab)| !crab.is_present && of((id, crab)));
-        let mut gone: Vec<(i64, String)> = gone.map(|(id, crab)| (crab.registered_at_ms, id.clone())).collect();
+        let gone = self.workers.iter().filter(|(id, worker)| !worker.is_present && of((id, worker)));
+        let mut gone: Vec<(i64, String)> = gone.map(|(id, worker)| (worker.registered_at_ms, id.clone())).collect();
         gone.sort();
         gone.truncate(most);
         gone.iter().for_each(|(_, id)| drop(self.workers.remove(id)));
         gone.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Whether the holder of this token sees a crab: one of the colony of their own crabs. A person sees all.
-    fn sees(&self, keeper: Option<&str>, crab: &str) -> bool {
+    /// Whether the holder of this token sees a worker: one of the group of their own workers. A person sees all.
+    fn sees(&self, keeper: Option<&str>, worker: &str) -> bool {
         let Some(keeper) = keeper else { return true };
-        let mut own = self.workers.iter().filter(|(_, crab)| crab.keeper.as_deref() == Some(keeper));
-        own.any(|(own, _)| self.are_of_one_colony(own, crab))
+        let mut own = self.workers.iter().filter(|(_, worker)| worker.keeper.as_deref() == Some(keeper));
+        own.any(|(own, _)| self.are_of_one_group(own, worker))
     }
 
-    /// Whether both are there and of one colony.
-    fn are_of_one_colony(&self, one: &str, other: &str) -> bool {
-        let colony = |id: &str| self.workers.get(id).map(|crab| &crab.colony);
-        colony(one).is_some_and(|one| Some(one) == colony(other))
+    /// Whether both are there and of one group.
+    fn are_of_one_group(&self, one: &str, other: &str) -> bool {
+        let group = |id: &str| self.workers.get(id).map(|worker| &worker.group);
+        group(one).is_some_and(|one| Some(one) == group(other))
     }
 
-    fn shown(&self, id: &str, crab: &RemoteWorker) -> Value {
-        let mut held = self.jobs.values().filter(|job| job.crab == id);
+    fn shown(&self, id: &str, worker: &RemoteWorker) -> Crab {
+        let mut held = self.jobs.values().filter(|job| job.worker == id);
         let holds = held.next();
-        let state = match (crab.is_present, holds) {
-            (false, _) => "offline",
-            (true, Some(_)) => "busy",
-            (true, None) => "idle",
+        let state = match (worker.is_present, holds) {
+            (false, _) => CrabState::Offline,
+            (true, Some(_)) => CrabState::Busy,
+            (true, None) => CrabState::Idle,
         };
-        json!({
-            "crab_id": id,
-            "colony_id": crab.colony,
-            "name": crab.name,
-            "role": crab.role,
-            "state": state,
-            "current_run_id": holds.and_then(|job| job.attempt.as_ref()),
-            "registered_at_ms": crab.registered_at_ms,
-            "protocol": PROTOCOL,
-        })
+        Crab {
+            crab_id: id.to_owned(),
+            colony_id: worker.group.clone(),
+            name: worker.name.clone(),
+            role: worker.role.clone(),
+            state,
+            current_run_id: holds.and_then(|job| job.attempt.clone()),
+            registered_at_ms: worker.registered_at_ms,
+            protocol: Some(PROTOCOL),
+        }
     }
 
-    /// The handings-out that a crab holds.
-    fn held_by(&self, crab: &str) -> Vec<u64> {
-        self.jobs.iter().filter(|(_, job)| job.crab == crab).map(|(dispatch, _)| *dispatch).collect()
+    /// The handings-out that a worker holds.
+    fn held_by(&self, worker: &str) -> Vec<u64> {
+        self.jobs.iter().filter(|(_, job)| job.worker == worker).map(|(dispatch, _)| *dispatch).collect()
     }
 }
 
-/// What an attempt is called unless its crab calls it something else.
+/// What an attempt is called unless its worker calls it something else.
 fn usual_name(mission: &str, dispatch: u64) -> String {
     format!("{mission}-{dispatch}")
 }

@@ -3,6 +3,7 @@
 //! All that is done for a task is one trace, and so is all that is done for a run: the trace's ids are made of the stream's
 //! name, here and at a worker elsewhere. Its root is told when the task or run has ended.
 
+use sluice_core::event_name::EventName;
 use sluice_core::recipe::FailureKind;
 use sluice_core::run::{AttemptReport, RunConclusion, RunJob};
 use sluice_core::task::TaskEvent;
@@ -93,10 +94,10 @@ pub(crate) fn ended(home: &Home, page: &[LoggedEvent]) {
         return;
     }
     for logged in page {
-        match logged.event.kind.as_str() {
-            "status.changed" => task_root(home, logged),
-            "run.completed" | "run.failed" | "run.cancelled" => run_root(home, logged),
-            _ => None,
+        match EventName::read(&logged.event.kind) {
+            Some(EventName::StatusChanged) => task_root(home, logged),
+            Some(EventName::RunCompleted | EventName::RunFailed | EventName::RunCancelled) => run_root(home, logged),
+            Some(_) | None => None,
         };
     }
 }
@@ -125,10 +126,10 @@ fn task_root(home: &Home, logged: &LoggedEvent) -> Option<()> {
 
 fn run_root(home: &Home, logged: &LoggedEvent) -> Option<()> {
     let seen = home.tasks.load_run(runs::id_of(&logged.stream)?).ok()??;
-    let (outcome, failed) = match (&seen.state.end, logged.event.kind.as_str()) {
-        (Some(RunConclusion::Completed { .. }), "run.completed") => ("completed", false),
-        (Some(RunConclusion::Failed { .. }), "run.failed") => ("failed", true),
-        (Some(RunConclusion::Cancelled { .. }), "run.cancelled") => ("cancelled", false),
+    let (outcome, failed) = match (&seen.state.end, EventName::read(&logged.event.kind)) {
+        (Some(RunConclusion::Completed { .. }), Some(EventName::RunCompleted)) => ("completed", false),
+        (Some(RunConclusion::Failed { .. }), Some(EventName::RunFailed)) => ("failed", true),
+        (Some(RunConclusion::Cancelled { .. }), Some(EventName::RunCancelled)) => ("cancelled", false),
         (Some(_) | None, _) => return None,
     };
     let mut span = root("run", logged, &seen.card)

@@ -3,7 +3,7 @@
 //!
 //! It outlives the connection and the engine: what it is at is paused when nobody has answered for a while, for then it may
 //! be given to another; it goes on when the engine says that it is still this worker's, and is reported then. Started again
-//! after a crash it is the same crab, is told what it holds, and adopts the agents that still live.
+//! after a crash it is the same worker, is told what it holds, and adopts the agents that still live.
 
 mod job;
 mod leftovers;
@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use sluice_api::Client;
 use sluice_api::client::letters;
-use sluice_api::control::Crab;
+use sluice_api::control::{Crab, Register};
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{
     Envelope, FromWorker, Heartbeat, OLDEST, PROTOCOL, StepDispatch, StepOrder, StepProgress, ToWorker, works_with,
@@ -61,7 +61,7 @@ pub struct WorkerOptions {
     /// Where the engine is.
     pub url: String,
     /// Whose work it does.
-    pub colony: String,
+    pub group: String,
     /// As what.
     pub role: String,
     /// What people call it.
@@ -74,7 +74,7 @@ pub struct WorkerRuntime {
     client: Client,
     hiring: WorkerOptions,
     /// What the engine knows it by.
-    crab: String,
+    id: String,
     /// Which of those that have this name: a home that was copied is another.
     identity: HomeIdentity,
     /// The version of the work protocol that the engine speaks.
@@ -117,7 +117,7 @@ impl WorkerRuntime {
     pub fn new(bench: PerformContext, client: Client, hiring: WorkerOptions) -> Result<Arc<WorkerRuntime>, Problem> {
         let file = bench.places.home().join("crab");
         let unusable = |why: String| Problem::fault(format!("{} cannot be used: {why}", file.display()));
-        let crab = match std::fs::read_to_string(&file) {
+        let id = match std::fs::read_to_string(&file) {
             Ok(text) if !text.trim().is_empty() => text.trim().to_owned(),
             Ok(_) => return Err(Problem::fault(format!("{} is empty", file.display())).hint("remove it")),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -136,12 +136,12 @@ impl WorkerRuntime {
             .map_err(|error| Problem::fault(format!("{} cannot be written: {error}", keeper.display())))?;
         let (engine_speaks, stage, inner) = (AtomicU32::new(OLDEST), AtomicU8::new(WORKING), Mutex::default());
         let changed = Condvar::new();
-        Ok(Arc::new(WorkerRuntime { bench, client, hiring, crab, identity, engine_speaks, stage, inner, changed }))
+        Ok(Arc::new(WorkerRuntime { bench, client, hiring, id, identity, engine_speaks, stage, inner, changed }))
     }
 
     /// What the engine knows it by.
-    pub fn crab(&self) -> &str {
-        &self.crab
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// Works until it is told to stop, or the engine does not want it. `tell` hears how it stands with the engine.
@@ -256,15 +256,19 @@ impl WorkerRuntime {
     }
 
     fn register(&self) -> Result<(), Problem> {
-        let WorkerOptions { colony, role, name, .. } = &self.hiring;
-        let wanted = json!({
-            "crab_id": self.crab, "colony_id": colony, "name": name, "role": role, "instance": self.identity.name(),
-            "protocol": PROTOCOL,
-        });
-        let crab = self.client.post::<Crab>("/v1/crabs/register", &wanted)?;
-        let theirs = crab.protocol.unwrap_or(1);
+        let WorkerOptions { group, role, name, .. } = &self.hiring;
+        let wanted = Register {
+            crab_id: Some(self.id.clone()),
+            colony_id: group.clone(),
+            name: name.clone(),
+            role: role.clone(),
+            instance: Some(self.identity.name()),
+            protocol: Some(PROTOCOL),
+        };
+        let registered = self.client.post::<Crab>("/v1/crabs/register", &wanted)?;
+        let theirs = registered.protocol.unwrap_or(1);
         self.engine_speaks.store(theirs, Ordering::Relaxed);
-        if works_with(crab.protocol) {
+        if works_with(registered.protocol) {
             return Ok(());
         }
         let message = format!(
@@ -284,7 +288,7 @@ impl WorkerRuntime {
         if !self.goes_on() {
             self.inner().say = None; // it was told to stop meanwhile
         }
-        let path = format!("/v1/ws/crab/{}", self.crab);
+        let path = format!("/v1/ws/crab/{}", self.id);
         let (worker, signs) = (self.clone(), self.clone());
         let ended = self.client.listen(&path, &mut letters, move || signs.sign(), move |message| worker.hear(message));
         self.inner().say = None;
@@ -369,7 +373,7 @@ impl WorkerRuntime {
             let Some(line) = text.lines().rev().map(str::trim).find(|line| !line.is_empty()) else { continue };
             let line: String = line.chars().take(LONGEST_PROGRESS).collect();
             if job.is_news(&line) {
-                let run_id = job.run_id(&self.crab);
+                let run_id = job.run_id(&self.id);
                 let progress = StepProgress { run_id, progress_message: Some(line), token_usage: None };
                 self.say(FromWorker::Progress(progress));
             }
@@ -400,7 +404,7 @@ impl WorkerRuntime {
 
     /// Says goodbye; what it still holds is given to another at once.
     fn leave(&self) -> Result<(), Problem> {
-        match self.client.delete::<Value>(&format!("/v1/crabs/{}", self.crab)) {
+        match self.client.delete::<Value>(&format!("/v1/crabs/{}", self.id)) {
             Ok(_) => Ok(()),
             // Nobody is there to be told; its leases run out.
             Err(problem) if is_passing(&problem) || problem.status == ProblemStatus::NotFound => Ok(()),

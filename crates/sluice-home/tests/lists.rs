@@ -39,7 +39,7 @@ fn a_question_behind_a_thousand_newer_runs_is_still_asked() {
     let many: Vec<RunSnapshot> = (0..MANY).map(|_| start("by-hand.yml", true)).collect();
     let inbox = service.inbox().unwrap();
     assert_eq!(inbox.len(), 1);
-    assert_eq!(inbox[0]["run"], asks.as_str());
+    assert_eq!(inbox[0].run, asks);
     let all = PageQuery::default();
     assert_eq!(service.list_runs(None, false, &all).unwrap().items.len(), MANY + 1);
     assert_eq!(service.list_runs(Some("held"), false, &all).unwrap().items.len(), 1);

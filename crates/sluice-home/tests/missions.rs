@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
 use sluice_api::Problem;
+use sluice_api::control::{AttemptEnded, AttemptStarted, CrabState, MissionStatus};
 use sluice_home::ask::{KeyedId, Requester, Service};
 use sluice_home::settings::places::HomePaths;
 
@@ -50,46 +51,43 @@ impl House {
     fn colony(&self) -> String {
         let colony = json!({ "name": "reef", "description": "of the test" });
         let found =
-            self.service.found_colony(&Requester::person("somebody"), &KeyedId::default(), &of(&colony)).unwrap();
-        text(&found, "colony_id")
+            self.service.found_group(&Requester::person("somebody"), &KeyedId::default(), &of(&colony)).unwrap();
+        found.colony_id
     }
 
     fn crab(&self, colony: &str, role: &str) -> String {
         let crab = json!({ "colony_id": colony, "name": format!("the {role}"), "role": role });
         let found =
-            self.service.register_crab(&Requester::person("somebody"), &KeyedId::default(), &of(&crab)).unwrap();
-        assert_eq!(found["state"], "idle");
-        text(&found, "crab_id")
+            self.service.register_worker(&Requester::person("somebody"), &KeyedId::default(), &of(&crab)).unwrap();
+        assert_eq!(found.state, CrabState::Idle);
+        found.crab_id
     }
 
     fn mission(&self, colony: &str) -> String {
         let wanted = json!({ "colony_id": colony, "prompt": "Fix issue #6", "workflow": "dev-task" });
-        text(
-            &self.service.create_mission(&Requester::person("somebody"), &KeyedId::default(), &of(&wanted)).unwrap(),
-            "mission_id",
-        )
+        let person = Requester::person("somebody");
+        self.service.create_mission(&person, &KeyedId::default(), &of(&wanted)).unwrap().mission_id
     }
 
     /// How many were assigned since it was last asked.
-    fn tick(&self) -> u64 {
+    fn tick(&self) -> usize {
         let ticked = self.service.tick(&Requester::person("somebody")).unwrap();
-        assert_eq!(ticked["ok"], true);
-        ticked["assigned"].as_u64().unwrap()
+        assert!(ticked.ok);
+        ticked.assigned
     }
 
     /// The statuses of all five steps.
     fn statuses(&self, mission: &str) -> String {
         let shown = self.service.mission(&Requester::person("somebody"), mission).unwrap();
-        let words = shown["tasks"].as_array().unwrap().iter();
-        words.map(|task| format!("{} {}", text(task, "step_id"), text(task, "status"))).collect::<Vec<_>>().join(", ")
+        shown.tasks.iter().map(|task| format!("{} {}", task.step_id, task.status)).collect::<Vec<_>>().join(", ")
     }
 
-    fn start(&self, mission: &str, step: &str, crab: &str) -> Result<Value, Problem> {
+    fn start(&self, mission: &str, step: &str, crab: &str) -> Result<AttemptStarted, Problem> {
         let wanted = json!({ "mission_id": mission, "task_id": format!("{mission}.{step}"), "crab_id": crab });
         self.service.start_attempt(&Requester::person("somebody"), &of(&wanted))
     }
 
-    fn complete(&self, run: &str, result: Option<&str>) -> Result<Value, Problem> {
+    fn complete(&self, run: &str, result: Option<&str>) -> Result<AttemptEnded, Problem> {
         let wanted =
             json!({ "run_id": run, "status": "completed", "summary": format!("said by {run}"), "result": result });
         self.service.complete_attempt(&Requester::person("somebody"), &of(&wanted))
@@ -98,28 +96,24 @@ impl House {
     /// A crab does a step that was assigned to it.
     fn does(&self, mission: &str, step: &str, crab: &str, result: Option<&str>) {
         self.tick();
-        let run = text(&self.start(mission, step, crab).unwrap(), "run_id");
+        let run = self.start(mission, step, crab).unwrap().run_id;
         self.complete(&run, result).unwrap();
     }
 
     fn listen(&self, crab: &str) -> (sluice_home::roster::WorkerConnection, Receiver<Value>) {
         let (sender, messages) = channel();
         let post = Box::new(move |message| drop(sender.send(message)));
-        (self.service.connect_crab(&Requester::person("somebody"), crab, post).unwrap(), messages)
+        (self.service.connect_worker(&Requester::person("somebody"), crab, post).unwrap(), messages)
     }
 
     fn state_of(&self, crab: &str) -> String {
-        let crabs = self.service.crabs(&Requester::person("somebody"));
-        text(crabs.iter().find(|it| it["crab_id"] == crab).unwrap(), "state")
+        let crabs = self.service.workers(&Requester::person("somebody"));
+        crabs.iter().find(|it| it.crab_id == crab).unwrap().state.to_string()
     }
 }
 
 fn of<T: serde::de::DeserializeOwned>(value: &Value) -> T {
     serde_json::from_value(value.clone()).unwrap()
-}
-
-fn text(value: &Value, key: &str) -> String {
-    value[key].as_str().unwrap_or_else(|| panic!("{key} of {value}")).to_owned()
 }
 
 fn code<T: std::fmt::Debug>(refused: Result<T, Problem>) -> String {
@@ -133,18 +127,12 @@ fn a_mission_from_plan_to_pull_request() {
     let colony = house.colony();
     let mission = house.mission(&colony);
     let shown = house.service.mission(&Requester::person("somebody"), &mission).unwrap();
-    assert_eq!(shown["worktree_path"], format!("burrows/mission-{mission}/"));
+    assert_eq!(shown.mission.worktree_path, format!("burrows/mission-{mission}/"));
     let task = |step: &str| format!("{mission}.{step}");
-    let depends: Vec<Value> = shown["tasks"].as_array().unwrap().iter().map(|it| it["depends_on"].clone()).collect();
+    let depends: Vec<Vec<String>> = shown.tasks.into_iter().map(|it| it.depends_on).collect();
     assert_eq!(
         depends,
-        [
-            json!([]),
-            json!([task("plan")]),
-            json!([task("implement")]),
-            json!([task("review")]),
-            json!([task("review")])
-        ]
+        [vec![], vec![task("plan")], vec![task("implement")], vec![task("review")], vec![task("review")]]
     );
     assert_eq!(house.statuses(&mission), "plan queued, implement blocked, review blocked, fix blocked, pr blocked");
     assert_eq!(house.tick(), 0, "there is no crab");
@@ -153,7 +141,7 @@ fn a_mission_from_plan_to_pull_request() {
     assert_eq!(house.tick(), 1);
     assert!(house.statuses(&mission).starts_with("plan assigned, implement blocked"));
     assert_eq!(house.state_of(&planner), "busy");
-    let run = text(&house.start(&mission, "plan", &planner).unwrap(), "run_id");
+    let run = house.start(&mission, "plan", &planner).unwrap().run_id;
     assert!(house.statuses(&mission).starts_with("plan running, implement blocked"));
     house.complete(&run, None).unwrap();
     assert!(house.statuses(&mission).starts_with("plan completed, implement queued, review blocked"));
@@ -174,11 +162,14 @@ fn a_mission_from_plan_to_pull_request() {
     house.tick();
     assert!(house.statuses(&mission).ends_with("fix skipped, pr assigned"), "{}", house.statuses(&mission));
     let pr = house.service.mission_tasks(&Requester::person("somebody"), Some(&mission)).unwrap().pop().unwrap();
-    let prompt = text(&pr, "prompt");
+    let prompt = pr.prompt.unwrap();
     assert!(prompt.starts_with(&format!("pr: Fix issue #6 in burrows/mission-{mission}/")), "{prompt}");
-    assert!(text(&pr, "context").contains("said by"), "{pr}");
-    house.does(&mission, "pr", &text(&pr, "assigned_crab_id"), None);
-    assert_eq!(house.service.mission(&Requester::person("somebody"), &mission).unwrap()["status"], "completed");
+    assert!(pr.context.contains("said by"), "{}", pr.context);
+    house.does(&mission, "pr", &pr.assigned_crab_id.unwrap(), None);
+    assert_eq!(
+        house.service.mission(&Requester::person("somebody"), &mission).unwrap().mission.status,
+        MissionStatus::Completed
+    );
 }
 
 #[test]
@@ -202,20 +193,20 @@ fn what_a_crab_says_twice_counts_once_and_what_it_says_late_is_refused() {
     let crab = house.crab(&colony, "any");
     let mission = house.mission(&colony);
     house.tick();
-    let run = text(&house.start(&mission, "plan", &crab).unwrap(), "run_id");
-    assert_eq!(text(&house.start(&mission, "plan", &crab).unwrap(), "run_id"), run, "asked again it is the same");
+    let run = house.start(&mission, "plan", &crab).unwrap().run_id;
+    assert_eq!(house.start(&mission, "plan", &crab).unwrap().run_id, run, "asked again it is the same");
     house.complete(&run, None).unwrap();
     house.complete(&run, None).unwrap();
-    assert_eq!(house.service.mission(&Requester::person("somebody"), &mission).unwrap()["tasks"][0]["attempt"], 1);
+    assert_eq!(house.service.mission(&Requester::person("somebody"), &mission).unwrap().tasks[0].attempt, 1);
 
     house.tick();
-    let run = text(&house.start(&mission, "implement", &crab).unwrap(), "run_id");
-    house.service.unregister_crab(&Requester::person("somebody"), &crab).unwrap();
+    let run = house.start(&mission, "implement", &crab).unwrap().run_id;
+    house.service.unregister_worker(&Requester::person("somebody"), &crab).unwrap();
     assert_eq!(house.state_of(&crab), "offline");
     let other = house.crab(&colony, "any");
     house.does(&mission, "implement", &other, None);
     assert_eq!(code(house.complete(&run, None)), "lease_lost");
-    assert_eq!(house.service.mission(&Requester::person("somebody"), &mission).unwrap()["tasks"][1]["attempt"], 2);
+    assert_eq!(house.service.mission(&Requester::person("somebody"), &mission).unwrap().tasks[1].attempt, 2);
 }
 
 #[test]
@@ -230,7 +221,7 @@ fn a_crab_that_listens_is_told_again_after_a_restart_and_goes_on() {
     let payload = &told["kind"]["payload"];
     assert_eq!((&payload["step_id"], &payload["role"]), (&json!("plan"), &json!("planner")));
     assert_eq!(payload["prompt"], format!("plan: Fix issue #6 in burrows/mission-{mission}/\n"));
-    let run = text(&house.start(&mission, "plan", &crab).unwrap(), "run_id");
+    let run = house.start(&mission, "plan", &crab).unwrap().run_id;
 
     let house = house.restart();
     assert_eq!(house.state_of(&crab), "offline", "it has a moment to come back");
@@ -241,7 +232,7 @@ fn a_crab_that_listens_is_told_again_after_a_restart_and_goes_on() {
     house.complete(&run, None).unwrap();
     let mut told = messages.iter().map(|it| it["kind"]["payload"]["step_id"].clone());
     assert_eq!(told.find(|step| step != "plan").unwrap(), "implement");
-    house.service.disconnect_crab(&crab, connection);
+    house.service.disconnect_worker(&crab, connection);
     assert_eq!(house.state_of(&crab), "offline");
 }
 
@@ -253,10 +244,13 @@ fn a_crab_need_not_wait_for_the_scheduler() {
     for _ in 0..10 {
         let mission = house.mission(&colony);
         for (step, result) in [("plan", None), ("implement", None), ("review", Some("PASS")), ("pr", None)] {
-            let run = text(&house.start(&mission, step, &crab).unwrap(), "run_id");
+            let run = house.start(&mission, step, &crab).unwrap().run_id;
             house.complete(&run, result).unwrap();
         }
-        assert_eq!(house.service.mission(&Requester::person("somebody"), &mission).unwrap()["status"], "completed");
+        assert_eq!(
+            house.service.mission(&Requester::person("somebody"), &mission).unwrap().mission.status,
+            MissionStatus::Completed
+        );
         assert_eq!(code(house.start(&mission, "pr", &crab)), "not_ready");
     }
 }
@@ -270,12 +264,10 @@ fn a_task_that_failed_and_is_queued_again_can_be_had_at_once() {
     let colony = house.colony();
     let crab = house.crab(&colony, "any");
     let wanted = json!({ "colony_id": colony, "prompt": "x", "workflow": "stubborn" });
-    let mission = text(
-        &house.service.create_mission(&Requester::person("somebody"), &KeyedId::default(), &of(&wanted)).unwrap(),
-        "mission_id",
-    );
+    let person = Requester::person("somebody");
+    let mission = house.service.create_mission(&person, &KeyedId::default(), &of(&wanted)).unwrap().mission_id;
     let fails = || {
-        let run = text(&house.start(&mission, "a", &crab).unwrap(), "run_id");
+        let run = house.start(&mission, "a", &crab).unwrap().run_id;
         let report = json!({ "run_id": run, "status": "failed", "summary": "no tools" });
         house.service.complete_attempt(&Requester::person("somebody"), &of(&report)).unwrap();
     };
@@ -290,14 +282,14 @@ fn ids_can_be_shortened() {
     let house = House::new();
     let colony = house.colony();
     let crab = house.crab(&colony[..8], "any");
-    let shown = house.service.crabs(&Requester::person("somebody"));
-    assert_eq!(shown.iter().find(|it| it["crab_id"] == crab).unwrap()["colony_id"], colony);
+    let shown = house.service.workers(&Requester::person("somebody"));
+    assert_eq!(shown.iter().find(|it| it.crab_id == crab).unwrap().colony_id, colony);
     let idea = json!({ "colony_id": &colony[..8], "prompt": "one day" });
     let idea = house.service.create_mission(&Requester::person("somebody"), &KeyedId::default(), &of(&idea)).unwrap();
-    assert_eq!(idea["colony_id"], colony);
+    assert_eq!(idea.colony_id, colony);
     let mission = house.mission(&colony[..8]);
-    for id in [mission, text(&idea, "mission_id")] {
-        assert_eq!(house.service.mission(&Requester::person("somebody"), &id[..8]).unwrap()["mission_id"], id);
+    for id in [mission, idea.mission_id] {
+        assert_eq!(house.service.mission(&Requester::person("somebody"), &id[..8]).unwrap().mission.mission_id, id);
     }
     assert_eq!(code(house.service.mission(&Requester::person("somebody"), "")), "not_found");
     assert_eq!(code(house.service.mission(&Requester::person("somebody"), "nobody")), "not_found");
@@ -313,7 +305,10 @@ fn a_crab_is_told_that_its_mission_was_cancelled() {
     assert_eq!(messages.recv().unwrap()["kind"]["type"], "task_assigned");
     house.service.cancel_run(&Requester::person("somebody"), &mission, "not wanted".into()).unwrap();
     assert_eq!(messages.recv().unwrap()["kind"]["type"], "task_withdrawn");
-    assert_eq!(house.service.mission(&Requester::person("somebody"), &mission).unwrap()["status"], "cancelled");
+    assert_eq!(
+        house.service.mission(&Requester::person("somebody"), &mission).unwrap().mission.status,
+        MissionStatus::Cancelled
+    );
     assert_eq!(house.state_of(&crab), "idle");
 }
 
@@ -335,16 +330,16 @@ fn what_is_wrong_is_named() {
     assert_eq!(code(mission(&colony, "x", json!("unknown"))), "not_found");
     assert_eq!(code(mission(&colony, " ", json!(null))), "bad_request");
     let idea = mission(&colony, "one day", json!(null)).unwrap();
-    assert_eq!((&idea["status"], &idea["workflow_name"]), (&json!("pending"), &json!(null)));
+    assert_eq!((idea.status, idea.workflow_name), (MissionStatus::Pending, None));
     let house = House { service: house.service, folder: house.folder }.restart();
-    assert_eq!(house.service.missions(&Requester::person("somebody")).unwrap()[0]["mission_id"], idea["mission_id"]);
+    assert_eq!(house.service.missions(&Requester::person("somebody")).unwrap()[0].mission_id, idea.mission_id);
     assert_eq!(
-        house.service.mission_tasks(&Requester::person("somebody"), idea["mission_id"].as_str()).unwrap(),
-        Vec::<Value>::new()
+        house.service.mission_tasks(&Requester::person("somebody"), Some(&idea.mission_id)).unwrap(),
+        Vec::new()
     );
     let crab = json!({ "colony_id": "nowhere", "name": "x", "role": "any" });
     assert_eq!(
-        code(house.service.register_crab(&Requester::person("somebody"), &KeyedId::default(), &of(&crab))),
+        code(house.service.register_worker(&Requester::person("somebody"), &KeyedId::default(), &of(&crab))),
         "not_found"
     );
 }

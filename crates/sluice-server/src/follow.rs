@@ -219,7 +219,7 @@ async fn everything(
     let asked = app.clone();
     let read = move || {
         let page = asked.service.events(after, PAGE)?;
-        Ok(chosen(page.into_iter().map(|(cursor, event)| RenderedEvent::new(cursor, &event)).collect()))
+        Ok(chosen(page.into_iter().map(|(cursor, event)| RenderedEvent::new(cursor, event)).collect()))
     };
     tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(ending()))
 }
@@ -230,7 +230,7 @@ async fn of_run(app: &Arc<App>, id: String, after: u64) -> Result<Vec<Arc<Render
     let asked = app.clone();
     let read = move || {
         let page = asked.service.run_events(&id, after, PAGE)?;
-        Ok(page.into_iter().map(|(number, event)| RenderedEvent::new(Cursor(number), &event)).collect())
+        Ok(page.into_iter().map(|(number, event)| RenderedEvent::new(Cursor(number), event)).collect())
     };
     tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(ending()))
 }

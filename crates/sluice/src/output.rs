@@ -200,8 +200,9 @@ fn written(result: io::Result<()>) {
 }
 
 /// Writes a JSON document to stdout.
-pub(crate) fn print_json(document: &serde_json::Value) {
-    print_bytes(format!("{document:#}\n").as_bytes());
+pub(crate) fn print_json(document: &impl serde::Serialize) {
+    let text = serde_json::to_string_pretty(document).unwrap_or_default();
+    print_bytes(format!("{text}\n").as_bytes());
 }
 
 /// Tells a person something on stderr.

@@ -12,6 +12,7 @@ use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use super::{texts, too_many};
+pub use crate::event_name::EVENTS;
 use crate::expr::{CompareOp, Expr, ExprValue};
 use crate::findings::CheckFindings;
 use crate::lifecycle::AgentPermissions;
@@ -34,44 +35,6 @@ const BACKOFF: Duration = Duration::from_secs(1);
 pub const MOST_STEPS: usize = 10_000;
 /// The most declared inputs of one recipe.
 pub const MOST_INPUTS: usize = 1_000;
-/// The events that a trigger can wait for.
-pub const EVENTS: [&str; 35] = [
-    "task.created",
-    "status.changed",
-    "agent.spawned",
-    "agent.respawned",
-    "agent.crashed",
-    "auto.advanced",
-    "hook.failed",
-    "task.merged",
-    "task.cancelled",
-    "pr.created",
-    "task.run_started",
-    "task.run_ended",
-    "task.run_left",
-    "workflow.started",
-    "workflow.step.started",
-    "workflow.step.completed",
-    "workflow.completed",
-    "workflow.failed",
-    "workflow.blocked",
-    "workflow.cancelled",
-    "workflow.intervention.required",
-    "run.started",
-    "run.completed",
-    "run.failed",
-    "run.blocked",
-    "run.cancelled",
-    "run.intervention.required",
-    "step.started",
-    "step.completed",
-    "step.failed",
-    "process.created",
-    "process.step_started",
-    "process.step_completed",
-    "process.completed",
-    "process.cancelled",
-];
 
 /// The words that a format uses for what all recipes have.
 struct DialectWords {

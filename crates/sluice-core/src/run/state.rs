@@ -135,12 +135,14 @@ pub struct QuestionAnswer {
 }
 
 impl StepState {
-    /// The word for where it is. Who waits for a person is held, even while its agent lives.
+    /// Where it is, for people: a step that waits for one is held, even while its agent lives.
+    pub fn kind(&self) -> StepStatusKind {
+        if self.is_asking() { StepStatusKind::Held } else { self.status.kind() }
+    }
+
+    /// The word for that.
     pub fn word(&self) -> &'static str {
-        match self.is_asking() {
-            true => StepStatusKind::Held.word(),
-            false => self.status.kind().word(),
-        }
+        self.kind().word()
     }
 
     /// The question that an agent has asked in these words before, with its answer if there is one.
@@ -369,17 +371,6 @@ impl RunState {
             ItemStatus::Waiting => begins,
             ItemStatus::Completed(_) | ItemStatus::Failed(_) => false,
         })
-    }
-
-    /// The word for where the run is.
-    pub fn status(&self) -> &'static str {
-        match &self.end {
-            Some(RunConclusion::Completed { .. }) => "completed",
-            Some(RunConclusion::Failed { .. }) => "failed",
-            Some(RunConclusion::Cancelled { .. }) => "cancelled",
-            None if self.at_hand.busy == 0 && !self.at_hand.asking.is_empty() => "held",
-            None => "running",
-        }
     }
 
     /// The first open question.

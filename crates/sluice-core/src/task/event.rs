@@ -9,6 +9,7 @@ use super::session::{SessionChange, SessionExit, SessionNumber, TaskSessionPlace
 use super::state::{
     CommitId, EdgeId, RefusedVerdict, RunJudgement, TaskAttention, TaskSubject, WorkSnapshot, WorkVerdict, WorktreePath,
 };
+use crate::event_name::EventName;
 use crate::lifecycle::{FieldValue, StateId};
 use crate::machine::Moment;
 use crate::name::FieldName;
@@ -211,47 +212,52 @@ pub enum Settlement {
 
 impl TaskEvent {
     /// Its type, as logs and subscribers see it.
-    pub fn type_name(&self) -> &'static str {
+    pub fn name(&self) -> EventName {
         match self {
-            TaskEvent::Created(_) => "task.created",
-            TaskEvent::Moved(_) => "status.changed",
-            TaskEvent::Began { .. } => "task.began",
-            TaskEvent::Respawning { .. } => "agent.respawning",
-            TaskEvent::Advanced { .. } => "auto.advanced",
-            TaskEvent::VerdictRefused { .. } => "verdict.refused",
-            TaskEvent::Crashed { .. } => "agent.crashed",
-            TaskEvent::Merged { .. } => "task.merged",
-            TaskEvent::Cancelled => "task.cancelled",
-            TaskEvent::Updated(_) => "task.updated",
-            TaskEvent::FieldSet { .. } => "field.set",
-            TaskEvent::WorkspaceReserved(_) => "workspace.reserved",
-            TaskEvent::WorkspaceBound(_) => "workspace.bound",
-            TaskEvent::WorkspaceReleased => "workspace.released",
+            TaskEvent::Created(_) => EventName::TaskCreated,
+            TaskEvent::Moved(_) => EventName::StatusChanged,
+            TaskEvent::Began { .. } => EventName::TaskBegan,
+            TaskEvent::Respawning { .. } => EventName::AgentRespawning,
+            TaskEvent::Advanced { .. } => EventName::AutoAdvanced,
+            TaskEvent::VerdictRefused { .. } => EventName::VerdictRefused,
+            TaskEvent::Crashed { .. } => EventName::AgentCrashed,
+            TaskEvent::Merged { .. } => EventName::TaskMerged,
+            TaskEvent::Cancelled => EventName::TaskCancelled,
+            TaskEvent::Updated(_) => EventName::TaskUpdated,
+            TaskEvent::FieldSet { .. } => EventName::FieldSet,
+            TaskEvent::WorkspaceReserved(_) => EventName::WorkspaceReserved,
+            TaskEvent::WorkspaceBound(_) => EventName::WorkspaceBound,
+            TaskEvent::WorkspaceReleased => EventName::WorkspaceReleased,
             TaskEvent::Session { change, again, .. } => match change {
-                SessionChange::Asked(_) => "session.asked",
-                SessionChange::Started if *again => "agent.respawned",
-                SessionChange::Started => "agent.spawned",
-                SessionChange::NotStarted(_) => "session.not_started",
-                SessionChange::EndAsked => "session.ending",
-                SessionChange::Ended => "session.ended",
-                SessionChange::NotEnded => "session.not_ended",
-                SessionChange::Exited(_) => "session.exited",
+                SessionChange::Asked(_) => EventName::SessionAsked,
+                SessionChange::Started if *again => EventName::AgentRespawned,
+                SessionChange::Started => EventName::AgentSpawned,
+                SessionChange::NotStarted(_) => EventName::SessionNotStarted,
+                SessionChange::EndAsked => EventName::SessionEnding,
+                SessionChange::Ended => EventName::SessionEnded,
+                SessionChange::NotEnded => EventName::SessionNotEnded,
+                SessionChange::Exited(_) => EventName::SessionExited,
             },
-            TaskEvent::PullRequestOpened(_) => "pr.created",
-            TaskEvent::HookAsked { .. } => "hook.asked",
+            TaskEvent::PullRequestOpened(_) => EventName::PullRequestCreated,
+            TaskEvent::HookAsked { .. } => EventName::HookAsked,
             TaskEvent::HookSettled { settlement, .. } => match settlement {
-                Settlement::Done => "hook.done",
-                Settlement::Idle => "hook.idle",
-                Settlement::Skipped(_) => "hook.skipped",
-                Settlement::Failed(_) => "hook.failed",
+                Settlement::Done => EventName::HookDone,
+                Settlement::Idle => EventName::HookIdle,
+                Settlement::Skipped(_) => EventName::HookSkipped,
+                Settlement::Failed(_) => EventName::HookFailed,
             },
-            TaskEvent::TurnSettled { .. } => "turn.settled",
-            TaskEvent::RunStarted { .. } => "task.run_started",
-            TaskEvent::RunEnded { .. } => "task.run_ended",
-            TaskEvent::RunLeft { .. } => "task.run_left",
-            TaskEvent::NotWritten(_) => "hook.failed",
-            TaskEvent::AttentionSet(_) => "attention.set",
-            TaskEvent::AttentionCleared => "attention.cleared",
+            TaskEvent::TurnSettled { .. } => EventName::TurnSettled,
+            TaskEvent::RunStarted { .. } => EventName::TaskRunStarted,
+            TaskEvent::RunEnded { .. } => EventName::TaskRunEnded,
+            TaskEvent::RunLeft { .. } => EventName::TaskRunLeft,
+            TaskEvent::NotWritten(_) => EventName::HookFailed,
+            TaskEvent::AttentionSet(_) => EventName::AttentionSet,
+            TaskEvent::AttentionCleared => EventName::AttentionCleared,
         }
+    }
+
+    /// The word for that.
+    pub fn type_name(&self) -> &'static str {
+        self.name().word()
     }
 }

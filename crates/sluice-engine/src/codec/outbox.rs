@@ -2,6 +2,7 @@
 //! followed, and that one is held by a worker. Version 1. The machines know nothing of these.
 
 use serde::{Deserialize, Serialize};
+use sluice_core::event_name::EventName;
 
 use super::{UnreadableData, bytes};
 
@@ -39,8 +40,8 @@ impl OutboxNote {
     }
 }
 
-const SETTLED: &str = "effect.settled";
-const LEASED: &str = "effect.leased";
+const SETTLED: &str = EventName::EffectSettled.word();
+const LEASED: &str = EventName::EffectLeased.word();
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

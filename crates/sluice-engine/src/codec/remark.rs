@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use sluice_core::event_name::EventName;
 
 use super::bytes;
 use crate::actor::Remark;
@@ -35,10 +36,10 @@ impl Remarks {
 /// Its name in the log that people read. No event of a machine has one of these names.
 pub fn kind(remark: &Remark) -> &'static str {
     match remark {
-        Remark::Read { .. } => "artifact.read",
-        Remark::Forged { .. } => "artifact.forged",
-        Remark::Leak { .. } => "checkout.leaked",
-        Remark::Deleted => "task.deleted",
+        Remark::Read { .. } => EventName::ArtifactRead.word(),
+        Remark::Forged { .. } => EventName::ArtifactForged.word(),
+        Remark::Leak { .. } => EventName::CheckoutLeaked.word(),
+        Remark::Deleted => EventName::TaskDeleted.word(),
     }
 }
 

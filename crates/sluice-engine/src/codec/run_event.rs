@@ -286,34 +286,3 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<RunEvent, UnreadableData> {
         StoredRunEvent::Ended { end, at } => RunEvent::Ended { end: end.into(), at: Moment(at) },
     })
 }
-
-/// The name of an event in the log that people read.
-pub fn kind(event: &RunEvent) -> &'static str {
-    match event {
-        RunEvent::Started { .. } => "run.started",
-        RunEvent::StepReady(_) => "step.ready",
-        RunEvent::StepStarted { .. } => "step.started",
-        RunEvent::PartStarted { .. } => "step.part.started",
-        RunEvent::PartEnded { .. } => "step.part.ended",
-        RunEvent::PartLost { .. } => "step.part.lost",
-        RunEvent::AttemptFailed { .. } => "step.attempt.failed",
-        RunEvent::StepCompleted { .. } => "step.completed",
-        RunEvent::StepFailed { .. } => "step.failed",
-        RunEvent::StepRetried { .. } => "step.retried",
-        RunEvent::StepSkipped { .. } => "step.skipped",
-        RunEvent::StepHeld { .. } => "run.intervention.required",
-        RunEvent::Answered { .. } => "run.answered",
-        RunEvent::Asked { .. } => "step.asked",
-        RunEvent::Withdrawn { .. } => "run.question.withdrawn",
-        RunEvent::Blocked { .. } => "run.blocked",
-        RunEvent::Said { .. } => "step.said",
-        RunEvent::StepStopping { .. } => "step.stopping",
-        RunEvent::LoopedBack { .. } => "run.looped",
-        RunEvent::Reopened { .. } => "run.reopened",
-        RunEvent::Ending { .. } => "run.ending",
-        RunEvent::StepCancelled { .. } => "step.cancelled",
-        RunEvent::Ended { end: RunConclusion::Completed { .. }, .. } => "run.completed",
-        RunEvent::Ended { end: RunConclusion::Failed { .. }, .. } => "run.failed",
-        RunEvent::Ended { end: RunConclusion::Cancelled { .. }, .. } => "run.cancelled",
-    }
-}

@@ -2,9 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use sluice_api::control::Register;
+use sluice_api::event::{AccessDenied, TokenChanged};
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::token::{CreateToken, Scope, Token, TokenAnswer, TokenList};
+use sluice_core::event_name::EventName;
 use sluice_core::task::session::SessionRole;
 use sluice_engine::host::PendingAnswer;
 use sluice_worker::redact::redacted;
@@ -15,7 +18,6 @@ use super::{Requester, Service};
 use crate::ask::denied::DeniedBacklog;
 use crate::home::registry::{note, note_as};
 use crate::perform::is_secret_of;
-use crate::roster::Register;
 use crate::settings::ids::LOCAL;
 use crate::settings::tokens::{PREFIX, TokenRequest, is_expired, period};
 
@@ -156,10 +158,10 @@ impl Service {
                 let message = format!("the work of the colony `{LOCAL}` is done by the engine's own machine alone");
                 return Err(Problem::bad_request(message).hint("POST /v1/colonies founds a colony for workers"));
             }
-            Some(id) => crate::roster::colonies::find(&self.home, id)?["colony_id"].as_str().map(str::to_owned),
+            Some(id) => Some(crate::roster::groups::find(&self.home, id)?.colony_id),
         };
         if let Some(role) = &wanted.role {
-            crate::roster::colonies::must_be_a_name("role", role)?;
+            crate::roster::groups::must_be_a_name("role", role)?;
         }
         let expires = wanted.expires.as_deref().map(period).transpose()?;
         let task = match (wanted.scope, wanted.task) {
@@ -172,34 +174,35 @@ impl Service {
         };
         let (scope, name, role) = (wanted.scope, wanted.name, wanted.role);
         let token = self.tokens.create(TokenRequest { scope, name, task, colony, role, expires })?;
-        self.access_changed("token.created", &who.label(), &token.id, &shown(&token));
+        self.access_changed(EventName::TokenCreated, &who.label(), &token.id, &shown(&token));
         Ok(TokenAnswer { token })
     }
 
-    /// Whether a worker may register with a colony, as something. A person may.
+    /// Whether a worker may register with a group, as something. A person may.
     pub(super) fn may_register(&self, who: &Requester, wanted: &Register) -> Result<(), Problem> {
         let Requester::Worker { token } = who else { return Ok(()) };
-        let colony = match (crate::roster::colonies::find(&self.home, &wanted.colony_id), self.tokens.colony_of(token))
-        {
-            (Ok(colony), _) => colony["colony_id"].as_str().unwrap_or_default().to_owned(),
-            // Whether there is another colony is not for its ears.
+        let group = match (crate::roster::groups::find(&self.home, &wanted.colony_id), self.tokens.group_of(token)) {
+            (Ok(group), _) => group.colony_id,
+            // Whether there is another group is not for its ears.
             (Err(_), Some(_)) => wanted.colony_id.clone(),
             (Err(problem), None) => return Err(problem),
         };
-        self.tokens.bind(token, &colony, &wanted.role)
+        self.tokens.bind(token, &group, &wanted.role)
     }
 
     /// Tells of the tokens that have ended by themselves; whether there were any.
     pub fn expire_tokens(&self) -> bool {
         // What cannot be written down now is told the next time.
         let expired = self.tokens.newly_expired().unwrap_or_default();
-        expired.iter().for_each(|token| self.access_changed("token.expired", "engine", &token.id, &shown(token)));
+        expired
+            .iter()
+            .for_each(|token| self.access_changed(EventName::TokenExpired, "engine", &token.id, &shown(token)));
         !expired.is_empty()
     }
 
     /// Writes down that somebody may do more or less than before.
-    pub(super) fn access_changed(&self, kind: &str, actor: &str, about: &str, data: &Value) {
-        let stored = note(&self.home, kind, actor, about, data);
+    pub(super) fn access_changed(&self, name: EventName, actor: &str, about: &str, data: &impl Serialize) {
+        let stored = note(&self.home, name, actor, about, data);
         // It is stored when the store is back.
         let _ = stored.map(|stored| stored.recv_timeout(STORED_WITHIN));
     }
@@ -214,7 +217,7 @@ impl Service {
     pub fn revoke_token(&self, who: &Requester, id: &str) -> Result<TokenAnswer, Problem> {
         who.must_be_person("revoking a token")?;
         let token = self.tokens.revoke(id)?;
-        self.access_changed("token.revoked", &who.label(), &token.id, &shown(&token));
+        self.access_changed(EventName::TokenRevoked, &who.label(), &token.id, &shown(&token));
         Ok(TokenAnswer { token })
     }
 
@@ -226,7 +229,7 @@ impl Service {
             let noted = meanwhile
                 .turned
                 .iter()
-                .map(|(id, turned)| note_as(&self.home, id, "access.denied", "engine", "", &described(turned)));
+                .map(|(id, turned)| note_as(&self.home, id, EventName::AccessDenied, "engine", "", &described(turned)));
             let noted: Vec<_> = noted.collect();
             let is_stored = |asked: &Option<PendingAnswer>| {
                 let within = deadline.saturating_duration_since(Instant::now());
@@ -245,33 +248,29 @@ impl Service {
     /// Writes down that somebody was turned away, and waits until that is durable, but not for a store that is away.
     pub fn turned_away(&self, turned: &DeniedRequest) {
         let of_token = turned.token.as_deref().unwrap_or_default();
-        let stored = note(&self.home, "access.denied", "engine", of_token, &described(turned));
+        let stored = note(&self.home, EventName::AccessDenied, "engine", of_token, &described(turned));
         // It is stored when the store is back.
         let _ = stored.map(|stored| stored.recv_timeout(STORED_WITHIN));
     }
 }
 
 /// What an event says about one who was turned away.
-fn described(turned: &DeniedRequest) -> Value {
-    let DeniedRequest { reason, token, who, method, path, peer, unrecorded, at } = turned;
-    let mut data = json!({
-        "reason": reason, "token": token, "who": who, "method": method, "path": redacted(path), "peer": peer,
-    });
-    if *unrecorded > 0 {
-        data["unrecorded"] = json!(unrecorded);
-    }
-    if let Some(at) = at {
-        data["at"] = json!(at);
-    }
-    data
+fn described(turned: &DeniedRequest) -> AccessDenied {
+    let DeniedRequest { reason, token, who, method, path, peer, unrecorded, at } = turned.clone();
+    AccessDenied { reason, token, who, method, path: redacted(&path), peer, unrecorded, at }
 }
 
 /// What an event says about a token: never its secret.
-fn shown(token: &Token) -> Value {
-    json!({
-        "token": token.id, "scope": token.scope.word(), "name": token.name, "task": token.task, "colony": token.colony,
-        "role": token.role, "expires_at": token.expires_at,
-    })
+fn shown(token: &Token) -> TokenChanged {
+    TokenChanged {
+        token: token.id.clone(),
+        scope: token.scope,
+        name: token.name.clone(),
+        task: token.task.clone(),
+        colony: token.colony.clone(),
+        role: token.role.clone(),
+        expires_at: token.expires_at.clone(),
+    }
 }
 
 fn unknown() -> DeniedBearer {

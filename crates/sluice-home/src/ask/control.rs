@@ -1,21 +1,25 @@
-//! The control plane: colonies, crabs, missions, and what stands where.
+//! The control plane: groups, workers, missions, and what stands where.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use sluice_api::Problem;
-use sluice_api::work::{AskMergeTurn, Heartbeat, MergeTurn, StepProgress, StepReport, StepStart};
+use sluice_api::control::{
+    AttemptEnded, AttemptStarted, AttemptUpdated, Colony, ControlStatus, Crab, Mission, MissionShown, MissionTask,
+    NewColony, NewMission, Register, Summary, Ticked,
+};
+use sluice_api::work::{AskMergeTurn, Heartbeat, MergeTurn, StepProgress, StepReport, StepStart, WorkerReply};
 use sluice_core::run::RunKind;
 use sluice_engine::host::EngineClock;
 
 use super::runs::EndedRunsFilter;
 use super::{KeyedId, Requester, Service};
 use crate::read::runs::RunSnapshot;
-use crate::roster::colonies::{self, NewColony};
-use crate::roster::missions::{self, NewMission};
-use crate::roster::{MessageSubject, Register, WorkerConnection, WorkerSink};
+use crate::roster::groups;
+use crate::roster::missions;
+use crate::roster::{MessageSubject, WorkerConnection, WorkerSink};
 
-/// The colonies of which somebody sees what is done there.
+/// The groups of which somebody sees what is done there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ControlView {
     /// All.
@@ -25,29 +29,25 @@ enum ControlView {
 }
 
 impl ControlView {
-    fn shows(&self, colony: &Value) -> bool {
-        colony.as_str().is_some_and(|colony| self.shows_colony(colony))
-    }
-
-    fn shows_colony(&self, colony: &str) -> bool {
+    fn shows(&self, group: &str) -> bool {
         match self {
             ControlView::All => true,
-            ControlView::Of(own) => own.as_deref() == Some(colony),
+            ControlView::Of(own) => own.as_deref() == Some(group),
         }
     }
 }
 
 impl Service {
-    /// Founds a colony.
-    pub fn found_colony(&self, who: &Requester, chosen: &KeyedId, wanted: &NewColony) -> Result<Value, Problem> {
+    /// Founds a group.
+    pub fn found_group(&self, who: &Requester, chosen: &KeyedId, wanted: &NewColony) -> Result<Colony, Problem> {
         who.must_be_person("founding a colony")?;
-        colonies::found(&self.home, "person", wanted, chosen.id.as_deref())
+        groups::found(&self.home, "person", wanted, chosen.id.as_deref())
     }
 
-    /// What of the colonies somebody sees: a worker its own, and of one that has none yet, which there are.
+    /// What of the groups somebody sees: a worker its own, and of one that has none yet, which there are.
     fn view(&self, who: &Requester) -> ControlView {
         match who {
-            Requester::Worker { token } => ControlView::Of(self.tokens.colony_of(token)),
+            Requester::Worker { token } => ControlView::Of(self.tokens.group_of(token)),
             Requester::Person { .. }
             | Requester::Session { .. }
             | Requester::Step { .. }
@@ -56,91 +56,91 @@ impl Service {
         }
     }
 
-    /// The colonies.
-    pub fn colonies(&self, who: &Requester) -> Vec<Value> {
+    /// The groups.
+    pub fn groups(&self, who: &Requester) -> Vec<Colony> {
         let view = self.view(who);
-        let mut all = colonies::list(&self.home);
-        all.retain(|colony| view == ControlView::Of(None) || view.shows(&colony["colony_id"]));
+        let mut all = groups::list(&self.home);
+        all.retain(|group| view == ControlView::Of(None) || view.shows(&group.colony_id));
         all
     }
 
-    /// A crab comes.
-    pub fn register_crab(&self, who: &Requester, chosen: &KeyedId, wanted: &Register) -> Result<Value, Problem> {
+    /// A worker comes.
+    pub fn register_worker(&self, who: &Requester, chosen: &KeyedId, wanted: &Register) -> Result<Crab, Problem> {
         let keeper = who.keeper("registering a crab")?;
         self.may_register(who, wanted)?;
         let crab_id = wanted.crab_id.clone().or_else(|| chosen.id.clone());
         self.home.roster.register(&self.home, keeper, &Register { crab_id, ..wanted.clone() })
     }
 
-    /// A crab goes.
-    pub fn unregister_crab(&self, who: &Requester, id: &str) -> Result<Value, Problem> {
+    /// A worker goes.
+    pub fn unregister_worker(&self, who: &Requester, id: &str) -> Result<Crab, Problem> {
         let keeper = who.keeper("sending a crab away")?;
         self.home.roster.must_see(keeper, id)?;
         self.home.roster.unregister(&self.home, keeper, id)
     }
 
-    /// The crabs.
-    pub fn crabs(&self, who: &Requester) -> Vec<Value> {
+    /// The workers.
+    pub fn workers(&self, who: &Requester) -> Vec<Crab> {
         let view = self.view(who);
         let mut all = self.home.roster.list();
-        all.retain(|crab| view.shows(&crab["colony_id"]));
+        all.retain(|worker| view.shows(&worker.colony_id));
         all
     }
 
-    /// A crab listens.
-    pub fn connect_crab(&self, who: &Requester, id: &str, post: WorkerSink) -> Result<WorkerConnection, Problem> {
+    /// A worker listens.
+    pub fn connect_worker(&self, who: &Requester, id: &str, post: WorkerSink) -> Result<WorkerConnection, Problem> {
         let keeper = who.keeper("listening as a crab")?;
         self.home.roster.must_see(keeper, id)?;
         self.home.roster.connect(&self.home, keeper, id, post)
     }
 
-    /// A crab's connection is gone.
-    pub fn disconnect_crab(&self, id: &str, connection: WorkerConnection) {
+    /// A worker's connection is gone.
+    pub fn disconnect_worker(&self, id: &str, connection: WorkerConnection) {
         self.home.roster.disconnect(&self.home, id, connection);
     }
 
-    /// A crab gives a sign of life.
-    pub fn heard_crab(&self, id: &str) {
+    /// A worker gives a sign of life.
+    pub fn heard_worker(&self, id: &str) {
         self.home.roster.heard(&self.home, id);
     }
 
-    /// A crab gives a sign of life, and says what it is at.
-    pub fn signed_crab(&self, id: &str, sign: &Heartbeat) {
+    /// A worker gives a sign of life, and says what it is at.
+    pub fn signed_worker(&self, id: &str, sign: &Heartbeat) {
         self.home.roster.signed(&self.home, id, sign);
     }
 
-    /// The attempt that a crab speaks of on its connection.
-    pub fn spoken_of(&self, who: &Requester, crab: &str, about: MessageSubject<'_>) -> Result<String, Problem> {
-        self.home.roster.spoken_of(&self.home, who.keeper("work on a mission")?, crab, about)
+    /// The attempt that a worker speaks of on its connection.
+    pub fn spoken_of(&self, who: &Requester, worker: &str, about: MessageSubject<'_>) -> Result<String, Problem> {
+        self.home.roster.spoken_of(&self.home, who.keeper("work on a mission")?, worker, about)
     }
 
-    /// An answer to a crab's message.
-    pub fn reply_to_crab(&self, said: &Value, kind: &str, payload: &Value) -> Value {
-        self.home.roster.reply(&self.home, said, kind, payload)
+    /// An answer to a worker's message.
+    pub fn reply_to_worker(&self, said: &Value, reply: WorkerReply) -> Value {
+        self.home.roster.reply(&self.home, said, reply)
     }
 
-    /// A crab begins with a task.
-    pub fn start_attempt(&self, who: &Requester, wanted: &StepStart) -> Result<Value, Problem> {
+    /// A worker begins with a task.
+    pub fn start_attempt(&self, who: &Requester, wanted: &StepStart) -> Result<AttemptStarted, Problem> {
         self.home.roster.start(&self.home, who.keeper("work on a mission")?, wanted)
     }
 
-    /// A crab says how it is going.
-    pub fn update_attempt(&self, who: &Requester, wanted: &StepProgress) -> Result<Value, Problem> {
+    /// A worker says how it is going.
+    pub fn update_attempt(&self, who: &Requester, wanted: &StepProgress) -> Result<AttemptUpdated, Problem> {
         self.home.roster.update(&self.home, who.keeper("work on a mission")?, wanted)
     }
 
-    /// A crab asks whether it is its turn to bring work into the branch of a mission.
+    /// A worker asks whether it is its turn to bring work into the branch of a mission.
     pub fn merge_turn(&self, who: &Requester, wanted: &AskMergeTurn) -> Result<MergeTurn, Problem> {
         self.home.roster.turn(&self.home, who.keeper("work on a mission")?, wanted)
     }
 
-    /// A crab says how it ended.
-    pub fn complete_attempt(&self, who: &Requester, wanted: &StepReport) -> Result<Value, Problem> {
+    /// A worker says how it ended.
+    pub fn complete_attempt(&self, who: &Requester, wanted: &StepReport) -> Result<AttemptEnded, Problem> {
         self.home.roster.complete(&self.home, who.keeper("work on a mission")?, wanted)
     }
 
     /// Begins a mission.
-    pub fn create_mission(&self, who: &Requester, chosen: &KeyedId, wanted: &NewMission) -> Result<Value, Problem> {
+    pub fn create_mission(&self, who: &Requester, chosen: &KeyedId, wanted: &NewMission) -> Result<Mission, Problem> {
         who.must_be_person("beginning a mission")?;
         if let Some(seen) = self.started_before(chosen)? {
             return Ok(missions::mission(&seen));
@@ -149,10 +149,10 @@ impl Service {
     }
 
     /// Missions, oldest first.
-    pub fn missions(&self, who: &Requester) -> Result<Vec<Value>, Problem> {
+    pub fn missions(&self, who: &Requester) -> Result<Vec<Mission>, Problem> {
         let view = self.view(who);
         let mut all = missions::list(&self.home, &self.newest_first(true)?);
-        all.retain(|mission| view.shows(&mission["colony_id"]));
+        all.retain(|mission| view.shows(&mission.colony_id));
         Ok(all)
     }
 
@@ -164,27 +164,21 @@ impl Service {
     }
 
     /// A mission with its tasks.
-    pub fn mission(&self, who: &Requester, id: &str) -> Result<Value, Problem> {
+    pub fn mission(&self, who: &Requester, id: &str) -> Result<MissionShown, Problem> {
         match self.view(who) {
             ControlView::All => missions::show(&self.home, id),
-            ControlView::Of(Some(colony)) => missions::show_of(&self.home, id, &colony),
+            ControlView::Of(Some(group)) => missions::show_of(&self.home, id, &group),
             ControlView::Of(None) => Err(missions::none(id)),
         }
     }
 
     /// The tasks of a mission, or of all that have not ended.
-    pub fn mission_tasks(&self, who: &Requester, mission: Option<&str>) -> Result<Vec<Value>, Problem> {
+    pub fn mission_tasks(&self, who: &Requester, mission: Option<&str>) -> Result<Vec<MissionTask>, Problem> {
         match mission {
-            Some(id) => match self.mission(who, id)? {
-                Value::Object(mut mission) => match mission.remove("tasks") {
-                    Some(Value::Array(tasks)) => Ok(tasks),
-                    _ => Ok(Vec::new()),
-                },
-                _ => Ok(Vec::new()),
-            },
+            Some(id) => Ok(self.mission(who, id)?.tasks),
             None => {
                 let (open, view) = (self.newest_first(false)?, self.view(who));
-                let missions = open.iter().rev().filter(|seen| view.shows_colony(seen.colony()));
+                let missions = open.iter().rev().filter(|seen| view.shows(seen.group()));
                 Ok(missions.flat_map(|seen| missions::tasks(&self.home, seen)).collect())
             }
         }
@@ -197,43 +191,36 @@ impl Service {
 
     /// Waits until the scheduler has gone round, and says how many tasks it has assigned since it was last asked. It goes
     /// round by itself whenever something changes.
-    pub fn tick(&self, who: &Requester) -> Result<Value, Problem> {
+    pub fn tick(&self, who: &Requester) -> Result<Ticked, Problem> {
         who.keeper("the scheduler")?;
         crate::home::registry::settle(&self.home)?;
-        Ok(json!({ "ok": true, "assigned": self.home.roster.take_assigned() }))
+        Ok(Ticked { ok: true, assigned: self.home.roster.take_assigned() })
     }
 
     /// What stands where, in numbers and lists.
-    pub fn status(&self, who: &Requester) -> Result<Value, Problem> {
+    pub fn status(&self, who: &Requester) -> Result<ControlStatus, Problem> {
         let view = self.view(who);
         let mut runs = self.newest_first(true)?;
-        runs.retain(|seen| view.shows_colony(seen.colony()));
+        runs.retain(|seen| view.shows(seen.group()));
         let mut missions = missions::list(&self.home, &runs);
-        missions.retain(|mission| view.shows(&mission["colony_id"]));
+        missions.retain(|mission| view.shows(&mission.colony_id));
         let open = runs.iter().filter(|seen| seen.state.end.is_none());
-        let tasks: Vec<Value> = open.flat_map(|seen| missions::tasks(&self.home, seen)).collect();
-        let crabs = self.crabs(who);
-        Ok(json!({
-            "generated_at_ms": self.home.clock.now().0,
-            "summary": {
-                "total_crabs": crabs.len(),
-                "crabs": counted(&crabs, "state"),
-                "missions": counted(&missions, "status"),
-                "tasks": counted(&tasks, "status"),
-            },
-            "colonies": self.colonies(who),
-            "crabs": crabs,
-            "missions": missions,
-            "tasks": tasks,
-        }))
+        let tasks: Vec<MissionTask> = open.flat_map(|seen| missions::tasks(&self.home, seen)).collect();
+        let workers = self.workers(who);
+        let summary = Summary {
+            total_crabs: workers.len(),
+            crabs: counted(workers.iter().map(|worker| worker.state.word())),
+            missions: counted(missions.iter().map(|mission| mission.status.word())),
+            tasks: counted(tasks.iter().map(|task| task.status.word())),
+        };
+        let (generated_at_ms, colonies) = (self.home.clock.now().0, self.groups(who));
+        Ok(ControlStatus { generated_at_ms, summary, colonies, crabs: workers, missions, tasks })
     }
 }
 
 /// How many there are of each.
-fn counted(items: &[Value], key: &str) -> BTreeMap<String, usize> {
+fn counted(words: impl Iterator<Item = &'static str>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
-    for item in items {
-        *counts.entry(item[key].as_str().unwrap_or_default().to_owned()).or_insert(0) += 1;
-    }
+    words.for_each(|word| *counts.entry(word.to_owned()).or_insert(0) += 1);
     counts
 }

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use sluice_api::grimoire::{
+    Grimoire, GrimoireInput, GrimoireStep, GrimoireTrigger, Intervention, StartGrimoire, Workflow, WorkflowError,
+    WorkflowStarted, WorkflowStatus,
+};
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::{AnswerQuestion, StartRun};
+use sluice_api::shown::{RunStep, RunStepStatus};
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::{Recipe, Trigger};
-use sluice_core::run::{RunConclusion, RunKind};
+use sluice_core::run::{RunConclusion, RunKind, RunPhase};
 use sluice_dialect::catalogue::{Catalogue, CataloguePlaces};
 use sluice_dialect::{Definition, Sources};
 
@@ -17,45 +19,23 @@ use super::runs::EndedRunsFilter;
 use super::{KeyedId, Requester, Service};
 use crate::read::runs::RunSnapshot;
 use crate::read::view_run;
+use crate::settings::clock::written;
 use crate::start::{EngineStart, start_as};
-
-/// A workflow that is wanted.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-pub struct StartGrimoire {
-    /// By which grimoire.
-    pub grimoire: String,
-    /// What it is given, by name.
-    #[serde(default)]
-    pub input: Map<String, Value>,
-    /// In which project; where the engine was started unless given.
-    #[serde(default)]
-    pub project: Option<String>,
-}
-
-/// What a person decides about a workflow that is blocked.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-pub struct Intervention {
-    /// One of the options.
-    pub option: String,
-    /// And what is said with it.
-    #[serde(default)]
-    pub message: Option<String>,
-}
 
 impl Service {
     /// The grimoires that can be started, by name.
-    pub fn grimoires(&self, project: Option<&str>) -> Result<Vec<Value>, Problem> {
+    pub fn grimoires(&self, project: Option<&str>) -> Result<Vec<Grimoire>, Problem> {
         let home = Some(self.home.places.home().to_owned());
         let catalogue = Catalogue::gather(&CataloguePlaces { repository: Some(self.root_of(project)?), home });
-        let mut found: Vec<Value> = Vec::new();
+        let mut found: Vec<Grimoire> = Vec::new();
         for entry in &catalogue.entries {
             let is_nearest = catalogue.find(entry.name()).is_some_and(|it| std::ptr::eq(it, entry));
             let loaded = entry.load(&mut Sources::new());
             if let (true, Some(Definition::Recipe(recipe))) = (is_nearest && loaded.is_usable(), &loaded.definition) {
-                found.push(grimoire(recipe, &entry.origin.to_string()));
+                found.push(grimoire(recipe, entry.origin.to_string()));
             }
         }
-        found.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
+        found.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(found)
     }
 
@@ -68,7 +48,12 @@ impl Service {
     }
 
     /// Starts a grimoire.
-    pub fn start_grimoire(&self, who: &Requester, chosen: &KeyedId, wanted: StartGrimoire) -> Result<Value, Problem> {
+    pub fn start_grimoire(
+        &self,
+        who: &Requester,
+        chosen: &KeyedId,
+        wanted: StartGrimoire,
+    ) -> Result<WorkflowStarted, Problem> {
         who.must_be_person("starting a workflow")?;
         if let Some(seen) = self.started_before(chosen)? {
             return Ok(started(&seen));
@@ -86,29 +71,29 @@ impl Service {
     }
 
     /// All workflows, newest first.
-    pub fn workflows(&self) -> Result<Vec<Value>, Problem> {
+    pub fn workflows(&self) -> Result<Vec<Workflow>, Problem> {
         let mut runs = self.runs_called(RunKind::Workflow, Some(EndedRunsFilter(None)), |_| true)?;
         runs.sort_by(|one, other| (other.card.created, &other.id).cmp(&(one.card.created, &one.id)));
         Ok(runs.iter().map(workflow).collect())
     }
 
     /// One workflow.
-    pub fn workflow(&self, id: &str) -> Result<Value, Problem> {
+    pub fn workflow(&self, id: &str) -> Result<Workflow, Problem> {
         self.workflow_run(id).map(|seen| workflow(&seen))
     }
 
     /// Ends a workflow with everything it has started.
-    pub fn cancel_workflow(&self, who: &Requester, id: &str) -> Result<Value, Problem> {
+    pub fn cancel_workflow(&self, who: &Requester, id: &str) -> Result<Workflow, Problem> {
         let seen = self.workflow_run(id)?;
         self.cancel_run(who, &seen.id, String::new()).map(|seen| workflow(&seen))
     }
 
     /// Decides about a workflow that is blocked.
-    pub fn intervene(&self, who: &Requester, id: &str, wanted: Intervention) -> Result<Value, Problem> {
+    pub fn intervene(&self, who: &Requester, id: &str, wanted: Intervention) -> Result<Workflow, Problem> {
         let seen = self.workflow_run(id)?;
         if seen.state.question().is_none() {
             let code = if seen.state.end.is_some() { RefusalCode::Finished } else { RefusalCode::NotReady };
-            let message = format!("workflow {} is {}, and waits for nobody", seen.id, word(seen.state.status()));
+            let message = format!("workflow {} is {}, and waits for nobody", seen.id, status(seen.state.phase()));
             let hint = "a workflow that is `blocked` waits for an intervention";
             return Err(Problem::new(ProblemStatus::Refused, code.as_str(), message).hint(hint));
         }
@@ -131,66 +116,88 @@ fn is_workflow(seen: &RunSnapshot) -> bool {
     seen.state.given.origin.kind == RunKind::Workflow
 }
 
-fn grimoire(recipe: &Recipe, origin: &str) -> Value {
-    let inputs = recipe.inputs.iter().flatten().map(|input| {
-        json!({
-            "name": input.name.as_str(), "type": input.kind.word(), "required": input.required,
-            "default": input.default.as_ref().map(view_run::plain),
-        })
+fn grimoire(recipe: &Recipe, origin: String) -> Grimoire {
+    let inputs = recipe.inputs.iter().flatten().map(|input| GrimoireInput {
+        name: input.name.to_string(),
+        kind: input.kind.word().to_owned(),
+        required: input.required,
+        default: input.default.as_ref().map(view_run::plain).unwrap_or_default(),
     });
-    let steps = recipe.steps.iter().map(|step| json!({ "name": step.name.as_str(), "type": step.work.kind() }));
-    json!({
-        "name": recipe.name.as_str(),
-        "description": recipe.description,
-        "origin": origin,
-        "trigger": match &recipe.trigger { Trigger::Manual => "manual", Trigger::Event { .. } => "event" },
-        "input": inputs.collect::<Vec<_>>(),
-        "steps": steps.collect::<Vec<_>>(),
-    })
-}
-
-/// The word for a status of a workflow or of a step: what needs a person is blocked, and what needs another step pends.
-fn word(status: &str) -> &str {
-    match status {
-        "held" => "blocked",
-        "waiting" => "pending",
-        other => other,
+    let steps = recipe.steps.iter();
+    let steps = steps.map(|step| GrimoireStep { name: step.name.to_string(), kind: step.work.kind().to_owned() });
+    Grimoire {
+        name: recipe.name.to_string(),
+        description: recipe.description.clone(),
+        origin,
+        trigger: match &recipe.trigger {
+            Trigger::Manual => GrimoireTrigger::Manual,
+            Trigger::Event { .. } => GrimoireTrigger::Event,
+        },
+        input: inputs.collect(),
+        steps: steps.collect(),
     }
 }
 
-fn workflow(seen: &RunSnapshot) -> Value {
-    let mut run = view_run::run(seen);
-    for step in run["steps"].as_array_mut().into_iter().flatten() {
-        step["status"] = word(step["status"].as_str().unwrap_or_default()).into();
+/// Where a workflow is: what needs a person is blocked.
+fn status(phase: RunPhase) -> WorkflowStatus {
+    match phase {
+        RunPhase::Running => WorkflowStatus::Running,
+        RunPhase::Held => WorkflowStatus::Blocked,
+        RunPhase::Completed => WorkflowStatus::Completed,
+        RunPhase::Failed => WorkflowStatus::Failed,
+        RunPhase::Cancelled => WorkflowStatus::Cancelled,
     }
-    let failed = run["steps"].as_array().into_iter().flatten().filter(|step| !step["error"].is_null());
-    let mut errors: Vec<Value> = failed.map(|step| json!({ "step": step["id"], "error": step["error"] })).collect();
+}
+
+/// The steps of a workflow: what needs a person is blocked, and what needs another step pends.
+fn steps(seen: &RunSnapshot) -> Vec<RunStep> {
+    let mut steps = view_run::steps(seen);
+    for step in &mut steps {
+        step.status = match step.status {
+            RunStepStatus::Held => RunStepStatus::Blocked,
+            RunStepStatus::Waiting => RunStepStatus::Pending,
+            other => other,
+        };
+    }
+    steps
+}
+
+fn workflow(seen: &RunSnapshot) -> Workflow {
+    let steps = steps(seen);
+    let failed =
+        steps.iter().filter_map(|step| Some(WorkflowError { step: Some(step.id.clone()), error: step.error.clone()? }));
+    let mut errors: Vec<WorkflowError> = failed.collect();
     if let (Some(RunConclusion::Failed { error }), true) = (&seen.state.end, errors.is_empty()) {
-        errors.push(json!({ "step": null, "error": error }));
+        errors.push(WorkflowError { step: None, error: error.clone() });
     }
-    let actions: Vec<String> = match (&seen.state.end, seen.state.question()) {
+    let question = seen.state.question();
+    let available_actions = match (&seen.state.end, question) {
         (Some(_), _) => Vec::new(),
         (None, Some((_, question))) => {
             question.options().iter().map(ToString::to_string).chain(["cancel".into()]).collect()
         }
         (None, None) => vec!["cancel".into()],
     };
-    json!({
-        "workflow_id": seen.id,
-        "grimoire": seen.plan.recipe.name.as_str(),
-        "status": word(seen.state.status()),
-        "current_step": run["current_step"],
-        "variables": run["variables"],
-        "steps": run["steps"],
-        "errors": errors,
-        "available_actions": actions,
-        "question": run["question"],
-        "created_at": run["created_at"],
-        "updated_at": run["updated_at"],
-    })
+    Workflow {
+        workflow_id: seen.id.clone(),
+        grimoire: seen.plan.recipe.name.to_string(),
+        status: status(seen.state.phase()),
+        current_step: view_run::current_step(seen),
+        variables: view_run::variables(seen),
+        steps,
+        errors,
+        available_actions,
+        question: question.map(|(step, it)| view_run::question(seen, step, it)),
+        created_at: written(seen.card.created),
+        updated_at: written(seen.card.updated),
+    }
 }
 
-/// A workflow that was started, as whoever started it is told.
-fn started(seen: &RunSnapshot) -> Value {
-    json!({ "workflow_id": seen.id, "grimoire": seen.plan.recipe.name.as_str(), "status": word(seen.state.status()) })
+/// A workflow that was started, as its starter is told.
+fn started(seen: &RunSnapshot) -> WorkflowStarted {
+    WorkflowStarted {
+        workflow_id: seen.id.clone(),
+        grimoire: seen.plan.recipe.name.to_string(),
+        status: status(seen.state.phase()),
+    }
 }

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use sluice_api::event::KeyNoted;
 use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_core::event_name::EventName;
 use sluice_engine::host::EngineClock;
 use sluice_engine::reactor::ReactorMessage;
 use sluice_engine::record::RecordActor;
@@ -144,7 +145,7 @@ impl Service {
     /// Stores what the thing will be called that is made under a key.
     pub fn begin_key(&self, key: &IdempotencyKey, body: &[u8]) -> Result<String, Problem> {
         let id = new_id().map_err(Problem::fault)?;
-        self.keep(&key.begun(), "request.begun", &KeyReservation { asked: digest(body), id: id.clone() })?;
+        self.keep(&key.begun(), EventName::RequestBegun, &KeyReservation { asked: digest(body), id: id.clone() })?;
         static NEW: AtomicUsize = AtomicUsize::new(0);
         if NEW.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOK_AFTER) {
             sweep(&self.home);
@@ -155,7 +156,7 @@ impl Service {
     /// Stores what was answered under a key.
     pub fn answer_key(&self, key: &IdempotencyKey, status: u16, body: &str) -> Result<(), Problem> {
         let body = Some(body.to_owned()).filter(|body| body.len() <= LONGEST_ANSWER);
-        self.keep(&key.answered(), "request.answered", &KeyAnswer { status, body })
+        self.keep(&key.answered(), EventName::RequestAnswered, &KeyAnswer { status, body })
     }
 
     /// Nothing was made under a key: it can be used again.
@@ -167,18 +168,20 @@ impl Service {
         self.home.engine.forget(streams.clone());
     }
 
-    fn keep(&self, stream: &StreamId, kind: &str, what: &impl Serialize) -> Result<(), Problem> {
+    fn keep(&self, stream: &StreamId, name: EventName, what: &impl Serialize) -> Result<(), Problem> {
         let reporter = &self.home.engine;
+        let bytes = |error: serde_json::Error| Problem::fault(error.to_string());
+        let noted = serde_json::to_vec(&KeyNoted { key: stream.as_str().to_owned() }).map_err(bytes)?;
         let event = Event {
-            kind: kind.to_owned(),
+            kind: name.word().to_owned(),
             version: VERSION,
             time: self.home.clock.now().0,
             actor: "engine".into(),
             correlation: String::new(),
             caused_by: None,
-            data: json!({ "key": stream.as_str() }).to_string().into_bytes(),
+            data: noted,
         };
-        let data = serde_json::to_vec(what).map_err(|error| Problem::fault(error.to_string()))?;
+        let data = serde_json::to_vec(what).map_err(bytes)?;
         let (actor, change) = RecordActor::holding(KIND, event, data);
         let (actor, stream) = (Box::new(actor), stream.clone());
         let create = |token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };

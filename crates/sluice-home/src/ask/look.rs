@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use sluice_api::event::EventShown;
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::task::{Attach, History, Task, TaskAnswer, TaskList};
+use sluice_core::event_name::EventName;
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::RefusalCode;
 use sluice_core::task::session::TaskSession;
@@ -204,7 +205,7 @@ impl Service {
     }
 
     /// Events of everything, after a place in the log, as they are shown.
-    pub fn events(&self, after: Cursor, limit: usize) -> Result<Vec<(Cursor, Value)>, Problem> {
+    pub fn events(&self, after: Cursor, limit: usize) -> Result<Vec<(Cursor, EventShown)>, Problem> {
         let logged = self.home.tasks.log(after, limit)?;
         let mut shown = Vec::with_capacity(logged.len());
         let mut task: Option<TaskSnapshot> = None;
@@ -223,17 +224,17 @@ impl Service {
     }
 
     /// An event of a run. Where all its steps stand is read for its end only: whoever follows a long run asks often.
-    fn run_event(&self, entry: &LoggedEvent) -> Value {
+    fn run_event(&self, entry: &LoggedEvent) -> EventShown {
         let id = runs::id_of(&entry.stream).unwrap_or_default();
         let Ok(Some(setting)) = self.home.tasks.setting(id) else { return view::event(entry, EventSubject::Unknown) };
-        let is_end = entry.event.kind == "run.completed";
+        let is_end = EventName::read(&entry.event.kind) == Some(EventName::RunCompleted);
         let ended = if is_end { self.home.tasks.load_run(id).ok().flatten() } else { None };
         view::event(entry, EventSubject::Run(&setting, ended.as_ref()))
     }
 
     /// Events of one run with a number above `after`, as they are shown: at most `limit`, fewer where they are large, and
     /// none only when there are no more.
-    pub fn run_events(&self, id: &str, after: u64, limit: usize) -> Result<Vec<(u64, Value)>, Problem> {
+    pub fn run_events(&self, id: &str, after: u64, limit: usize) -> Result<Vec<(u64, EventShown)>, Problem> {
         let stream = runs::stream(id);
         let (mut shown, mut bytes, mut last) = (Vec::new(), 0, after);
         while shown.len() < limit && bytes < LARGEST_PAGE {

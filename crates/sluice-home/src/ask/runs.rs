@@ -5,13 +5,14 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use sluice_api::problem::{Problem, ProblemStatus};
-use sluice_api::run::{AnswerQuestion, StartRun, StepSays};
+use sluice_api::run::{AnswerQuestion, StartRun, StepHeard, StepSays};
+use sluice_api::shown::{Question, RunStatus};
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::{
-    AttemptReport, ManualStepInput, QuestionRequest, RunConclusion, RunInput, RunKind, Speaker, StepOutcome, StepState,
+    AttemptReport, ManualStepInput, QuestionRequest, RunConclusion, RunInput, RunKind, RunPhase, Speaker, StepOutcome,
+    StepState,
 };
 use sluice_core::task::TaskInput;
 use sluice_engine::run_actor::RunActor;
@@ -30,10 +31,8 @@ use crate::settings::projects::described;
 use crate::start::{EngineStart, start_as};
 
 /// Runs that have ended are wanted too: all of them, or only those with this status.
-pub(super) struct EndedRunsFilter(pub(super) Option<&'static str>);
+pub(super) struct EndedRunsFilter(pub(super) Option<RunPhase>);
 
-/// What the status of a run can be.
-const STATUSES: [&str; 5] = ["running", "held", "completed", "failed", "cancelled"];
 /// How long a command waits for the steps that always run, when a run is cancelled.
 const SETTLED_WITHIN: Duration = Duration::from_secs(60);
 /// Bytes of a session's output that are shown.
@@ -69,9 +68,10 @@ impl Service {
         all: bool,
         wanted: &PageQuery,
     ) -> Result<ListPage<RunSnapshot>, Problem> {
-        if let Some(status) = status.filter(|status| !STATUSES.contains(status)) {
+        if let Some(status) = status.filter(|status| RunStatus::read(status).is_none()) {
             let message = format!("`{status}` is no status of a run");
-            return Err(Problem::bad_request(message).hint(format!("one of: {}", STATUSES.join(", "))));
+            let known: Vec<&str> = RunStatus::ALL.iter().map(|status| status.word()).collect();
+            return Err(Problem::bad_request(message).hint(format!("one of: {}", known.join(", "))));
         }
         let query = Query { status: status.map(str::to_owned), ..of_runs(all || status.is_some()) };
         wanted.gather(&self.home.tasks, &query, |summary| {
@@ -97,10 +97,10 @@ impl Service {
         };
         let mut runs = PageQuery::default().gather(&self.home.tasks, &of_runs(false), look)?.items;
         let Some(EndedRunsFilter(status)) = ended else { return Ok(runs) };
-        let colonies = crate::roster::colonies::ids(&self.home).into_iter();
+        let groups = crate::roster::groups::ids(&self.home).into_iter();
         // Those that an earlier Sluice stored last do not say what they are called, and have to be looked at.
-        let groups = colonies.flat_map(|colony| [RunActor::belongs(&colony, kind), colony]);
-        let status = status.map(str::to_owned);
+        let groups = groups.flat_map(|group| [RunActor::belongs(&group, kind), group]);
+        let status = status.map(|status| status.word().to_owned());
         let queries = groups.map(|group| Query { group: Some(group), status: status.clone(), ..Query::default() });
         let when = |seen: &RunSnapshot| (seen.card.created, seen.id.clone());
         runs.extend(newest(&self.home.tasks, queries, look, when)?);
@@ -118,7 +118,7 @@ impl Service {
     pub fn list_processes(&self, all: bool) -> Result<Vec<RunSnapshot>, Problem> {
         // Without `all`, of those that have ended only those that failed are wanted.
         let mut runs =
-            self.runs_called(RunKind::Process, Some(EndedRunsFilter((!all).then_some("failed"))), |seen| {
+            self.runs_called(RunKind::Process, Some(EndedRunsFilter((!all).then_some(RunPhase::Failed))), |seen| {
                 is_listed(seen, all)
             })?;
         runs.sort_by(|one, other| (one.card.created, &one.id).cmp(&(other.card.created, &other.id)));
@@ -137,13 +137,13 @@ impl Service {
     }
 
     /// The questions that wait for a person, oldest first.
-    pub fn inbox(&self) -> Result<Vec<Value>, Problem> {
+    pub fn inbox(&self) -> Result<Vec<Question>, Problem> {
         let asking = PageQuery::default().gather(&self.home.tasks, &of_runs(false), |summary| {
             Ok(self.summed_up(summary)?.filter(|seen| seen.state.question().is_some()))
         });
         let mut runs = asking?.items;
         runs.reverse();
-        let questions = |seen: &RunSnapshot| -> Vec<Value> {
+        let questions = |seen: &RunSnapshot| -> Vec<Question> {
             seen.state.questions().map(|(step, it)| view_run::question(seen, step, it)).collect()
         };
         Ok(runs.iter().flat_map(questions).collect())
@@ -207,7 +207,7 @@ impl Service {
     }
 
     /// An agent or script says how its step went, or asks a person; for an ask, the answer if there is one.
-    pub fn step_says(&self, who: &Requester, said: StepSays) -> Result<Value, Problem> {
+    pub fn step_says(&self, who: &Requester, said: StepSays) -> Result<StepHeard, Problem> {
         let Requester::Step { run, speaker } = who else {
             let message = "Not allowed: only the agent of a step may speak for it";
             return Err(Problem::new(ProblemStatus::Forbidden, "not_yours", message)
@@ -226,7 +226,7 @@ impl Service {
         match verb.as_str() {
             "complete" => {
                 say(&self.home, run, RunInput::Said { by, report: AttemptReport::Completed(outcome) })?;
-                Ok(json!({ "said": true }))
+                Ok(StepHeard::Said { said: true })
             }
             "fail" => {
                 let error = summary.unwrap_or_else(|| "its agent says that it failed".into());
@@ -235,7 +235,7 @@ impl Service {
                     run,
                     RunInput::Said { by, report: AttemptReport::Failed { kind: FailureKind::Failed, error, outcome } },
                 )?;
-                Ok(json!({ "said": true }))
+                Ok(StepHeard::Said { said: true })
             }
             "ask" => self.asks(
                 run,
@@ -248,7 +248,7 @@ impl Service {
 
     /// Asks a person, and waits for the answer as long as the command may wait; asked again in the same words it waits
     /// for the same answer.
-    fn asks(&self, run: &str, by: Speaker, ask: QuestionRequest) -> Result<Value, Problem> {
+    fn asks(&self, run: &str, by: Speaker, ask: QuestionRequest) -> Result<StepHeard, Problem> {
         // As it is stored: by its words it is found again.
         let ask = self.home.clean().ask(ask);
         say(&self.home, run, RunInput::Ask { by, ask: ask.clone() })?;
@@ -258,8 +258,8 @@ impl Service {
             asked.answer.clone()
         });
         Ok(match answered {
-            Some(answer) => json!({ "answered": true, "option": answer.option, "message": answer.message }),
-            None => json!({ "answered": false }),
+            Some(answer) => StepHeard::Answered { answered: true, option: answer.option, message: answer.message },
+            None => StepHeard::Unanswered { answered: false },
         })
     }
 

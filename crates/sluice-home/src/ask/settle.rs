@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sluice_api::problem::Problem;
-use sluice_api::task::{EffectReport, TaskAnswer, Transition};
+use sluice_api::task::{EffectReport, EffectStatus, TaskAnswer, Transition};
 use sluice_core::task::EffectKey;
 use sluice_core::task::event::{Settlement, TaskEvent};
 use sluice_engine::codec::task_event;
@@ -134,26 +134,23 @@ fn reports(events: &[(u64, TaskEvent)], of: u32) -> Vec<EffectReport> {
     let mut reports: Vec<EffectReport> = Vec::new();
     for (_, event) in events {
         let (step, action, status, error) = match event {
-            TaskEvent::HookAsked { turn, step, action } if *turn == of => (step, action, "running", None),
+            TaskEvent::HookAsked { turn, step, action } if *turn == of => (step, action, EffectStatus::Running, None),
             TaskEvent::HookSettled { turn, step, action, settlement } if *turn == of => match settlement {
-                Settlement::Done => (step, action, "done", None),
-                Settlement::Idle => (step, action, "idle", None),
-                Settlement::Skipped(why) => (step, action, "skipped", Some(why.clone())),
-                Settlement::Failed(why) => (step, action, "failed", Some(why.clone())),
+                Settlement::Done => (step, action, EffectStatus::Done, None),
+                Settlement::Idle => (step, action, EffectStatus::Idle, None),
+                Settlement::Skipped(why) => (step, action, EffectStatus::Skipped, Some(why.clone())),
+                Settlement::Failed(why) => (step, action, EffectStatus::Failed, Some(why.clone())),
             },
             _ => continue,
         };
-        let report = EffectReport {
-            id: format!("turn-{of}/{step} {action}"),
-            action: action.to_string(),
-            status: status.into(),
-            error,
-        };
+        let report =
+            EffectReport { id: format!("turn-{of}/{step} {action}"), action: action.to_string(), status, error };
         // A hook that asks for several things, like ending a session before another is started, asks for the next when
         // the one before has been done.
         let of_step = format!("turn-{of}/{step} ");
         let before = reports.iter_mut().filter(|other| other.id.starts_with(&of_step) && other.id != report.id);
-        before.filter(|other| other.status == "running").for_each(|other| other.status = "done".into());
+        let running = before.filter(|other| other.status == EffectStatus::Running);
+        running.for_each(|other| other.status = EffectStatus::Done);
         match reports.iter_mut().find(|other| other.id == report.id) {
             Some(other) => *other = report,
             None => reports.push(report),

@@ -7,6 +7,7 @@ use sluice_api::problem::Problem;
 use sluice_api::project::{Project, ProjectChange};
 use sluice_api::task::TaskAnswer;
 use sluice_api::workspace::{AdoptStray, Kept, Restore, Workspace, WorkspaceList};
+use sluice_core::event_name::EventName;
 use sluice_worker::workspace::{KeepKind, KeepRef, RestoreTarget, WorkspaceHead, WorkspaceName, WorkspacePool};
 
 use super::{Requester, Service};
@@ -166,7 +167,7 @@ impl Service {
     pub fn add_project(&self, who: &Requester, wanted: ProjectChange) -> Result<Project, Problem> {
         who.must_be_person("adding a project")?;
         let project = self.home.projects.add(wanted)?;
-        self.project_changed(who, "project.added", &project);
+        self.project_changed(who, EventName::ProjectAdded, &project);
         Ok(project)
     }
 
@@ -177,7 +178,7 @@ impl Service {
             self.must_have_no_tasks(name)?;
         }
         let project = self.home.projects.update(name, wanted)?;
-        self.project_changed(who, "project.changed", &project);
+        self.project_changed(who, EventName::ProjectChanged, &project);
         self.home.tasks.stir();
         Ok(project)
     }
@@ -187,7 +188,7 @@ impl Service {
         who.must_be_person("removing a project")?;
         self.must_have_no_tasks(name)?;
         let project = self.home.projects.remove(name)?;
-        self.project_changed(who, "project.removed", &project);
+        self.project_changed(who, EventName::ProjectRemoved, &project);
         Ok(project)
     }
 
@@ -195,13 +196,12 @@ impl Service {
     pub fn import_projects(&self, who: &Requester, document: &serde_json::Value) -> Result<Vec<Project>, Problem> {
         who.must_be_person("importing projects")?;
         let projects = self.home.projects.import(document)?;
-        projects.iter().for_each(|project| self.project_changed(who, "project.added", project));
+        projects.iter().for_each(|project| self.project_changed(who, EventName::ProjectAdded, project));
         Ok(projects)
     }
 
-    fn project_changed(&self, who: &Requester, kind: &str, project: &Project) {
-        let data = serde_json::to_value(project).unwrap_or_default();
-        self.access_changed(kind, &who.label(), &project.name, &data);
+    fn project_changed(&self, who: &Requester, name: EventName, project: &Project) {
+        self.access_changed(name, &who.label(), &project.name, project);
     }
 
     fn must_have_no_tasks(&self, project: &str) -> Result<(), Problem> {

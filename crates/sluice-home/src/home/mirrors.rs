@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use sluice_api::shown::Process;
 use sluice_core::run::RunConclusion;
 use sluice_worker::taskfile;
 
@@ -103,13 +103,24 @@ fn put(seen: &RunSnapshot, left_out: &mut BTreeSet<PathBuf>) -> Result<(), Strin
     }
 }
 
+/// The document of a process that is completed.
+#[derive(Serialize)]
+struct ArchivedProcess {
+    #[serde(flatten)]
+    process: Process,
+    started_at: String,
+    completed_at: String,
+}
+
 /// A process that is completed, with how long everything took.
-fn archived(seen: &RunSnapshot) -> Value {
-    let mut process = serde_json::to_value(process(seen)).unwrap_or_default();
+fn archived(seen: &RunSnapshot) -> ArchivedProcess {
     let ended = seen.state.steps.iter().filter_map(|step| step.ended).max();
-    process["started_at"] = json!(written(seen.state.started.0));
-    process["completed_at"] = json!(written(ended.map_or(seen.card.updated, |at| at.0.max(seen.state.started.0))));
-    process
+    let completed = ended.map_or(seen.card.updated, |at| at.0.max(seen.state.started.0));
+    ArchivedProcess {
+        process: process(seen),
+        started_at: written(seen.state.started.0),
+        completed_at: written(completed),
+    }
 }
 
 /// Puts a file in place as a whole. It is not waited for until the disk has it: the store has what it says, and files are

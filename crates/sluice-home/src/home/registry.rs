@@ -1,4 +1,4 @@
-//! What the home knows beside tasks and runs, and must not lose: colonies, who works for them, who was turned away.
+//! What the home knows beside tasks and runs, and must not lose: groups, who works for them, who was turned away.
 //!
 //! It is one ledger of the engine's, held in memory as well. Only this writes into it, and nothing is believed before it
 //! is stored. When it has become long a new one takes its place, and the old one is forgotten like ended work.
@@ -6,8 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_core::event_name::EventName;
 use sluice_engine::actor::ActorInput;
 use sluice_engine::host::{EngineClock, PendingAnswer};
 use sluice_engine::ledger::{Fact, KeyedFacts};
@@ -18,6 +21,7 @@ use sluice_store::{Event, StreamId};
 use crate::home::Home;
 use crate::home::engine::wait;
 use crate::read::tasks::{ReadModel, unread};
+use crate::read::view::as_json;
 use crate::settings::clock::new_id;
 
 /// The name of the ledger, and of the first of its streams; the next are `house.1`, `house.2`.
@@ -53,16 +57,38 @@ fn number_of(stream: &StreamId) -> Option<u64> {
     }
 }
 
+/// What stands under the keys of one kind. The keys of its document never change: homes hold what earlier engines wrote,
+/// and a field that one of them did not write has a default.
+pub(crate) trait RegistryEntry: Serialize + DeserializeOwned {
+    /// How its keys begin.
+    const PREFIX: &'static str;
+}
+
 /// Something that happened, and what it changes.
 pub(crate) struct RegistryChange<'a> {
-    /// What kind of event it is.
-    pub(crate) kind: &'a str,
-    /// Who caused it.
-    pub(crate) actor: &'a str,
-    /// What it says.
-    pub(crate) data: Value,
-    /// Entries to write or to remove.
-    pub(crate) entries: Vec<(String, Option<Value>)>,
+    name: EventName,
+    actor: &'a str,
+    data: Value,
+    entries: Vec<(String, Option<Value>)>,
+}
+
+impl<'a> RegistryChange<'a> {
+    /// Something of this name happened, caused by `actor`, and the event says this.
+    pub(crate) fn new(name: EventName, actor: &'a str, data: &impl Serialize) -> RegistryChange<'a> {
+        RegistryChange { name, actor, data: as_json(data), entries: Vec::new() }
+    }
+
+    /// It writes an entry.
+    pub(crate) fn put<T: RegistryEntry>(mut self, id: &str, entry: &T) -> RegistryChange<'a> {
+        self.entries.push((format!("{}{id}", T::PREFIX), Some(as_json(entry))));
+        self
+    }
+
+    /// It removes an entry.
+    pub(crate) fn remove<T: RegistryEntry>(mut self, id: &str) -> RegistryChange<'a> {
+        self.entries.push((format!("{}{id}", T::PREFIX), None));
+        self
+    }
 }
 
 impl Registry {
@@ -81,26 +107,33 @@ impl Registry {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What stands under a key.
-    pub(crate) fn get(&self, key: &str) -> Option<Value> {
-        self.entries().get(key).cloned()
+    /// The entry of this id.
+    pub(crate) fn get<T: RegistryEntry>(&self, id: &str) -> Option<T> {
+        T::deserialize(self.entries().get(&format!("{}{id}", T::PREFIX))?).ok()
     }
 
-    /// What stands under keys that begin like this, by the rest of the key.
-    pub(crate) fn of(&self, begins: &str) -> Vec<(String, Value)> {
+    /// All entries of a kind, by their ids.
+    pub(crate) fn all<T: RegistryEntry>(&self) -> Vec<(String, T)> {
         let entries = self.entries();
-        let from = entries.range(begins.to_owned()..);
-        let own = from.map_while(|(key, value)| Some((key.strip_prefix(begins)?.to_owned(), value.clone())));
-        own.collect()
+        let from = entries.range(T::PREFIX.to_owned()..);
+        let own = from.map_while(|(key, value)| Some((key.strip_prefix(T::PREFIX)?, value)));
+        own.filter_map(|(id, value)| Some((id.to_owned(), T::deserialize(value).ok()?))).collect()
+    }
+
+    /// The ids of all entries of a kind.
+    pub(crate) fn ids<T: RegistryEntry>(&self) -> Vec<String> {
+        let entries = self.entries();
+        let from = entries.range(T::PREFIX.to_owned()..);
+        from.map_while(|(key, _)| key.strip_prefix(T::PREFIX).map(str::to_owned)).collect()
     }
 
     /// Writes down what happened. It is in force when this returns.
     pub(crate) fn record(&self, home: &Home, happened: RegistryChange<'_>) -> Result<(), Problem> {
-        let RegistryChange { kind, actor, data, entries } = happened;
+        let RegistryChange { name, actor, data, entries } = happened;
         let reporter = &home.engine;
         let bytes = |value: &Value| value.to_string().into_bytes();
         let fact = Fact {
-            kind: kind.to_owned(),
+            kind: name.word().to_owned(),
             actor: actor.to_owned(),
             data: bytes(&data),
             entries: entries.iter().map(|(key, value)| (key.clone(), value.as_ref().map(bytes))).collect(),
@@ -147,7 +180,7 @@ impl Registry {
         for old in named.iter().filter(|stream| number_of(stream).is_some_and(|it| it < *number)) {
             let open = home.tasks.loader().reader().summary(old).map_err(unread)?.is_some_and(|it| it.card.open);
             if open {
-                let said = ActorInput::Fact(happened(KeyedFacts::CLOSED, Vec::new()));
+                let said = ActorInput::Fact(happened(EventName::LedgerClosed, Vec::new()));
                 home.engine.send(ReactorMessage::Say { token: None, stream: old.clone(), said });
             }
         }
@@ -158,7 +191,7 @@ impl Registry {
         let reporter = &home.engine;
         let stored = |(key, value): (&String, &Value)| (key.clone(), Some(value.to_string().into_bytes()));
         let entries = self.entries().iter().map(stored).collect();
-        let fact = happened("house.turned_over", entries);
+        let fact = happened(EventName::RegistryTurnedOver, entries);
         let (actor, change) = KeyedFacts::create(NAME, fact, home.clock.now());
         let (actor, stream) = (Box::new(actor), ledger(number));
         let create = |token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
@@ -169,8 +202,8 @@ impl Registry {
 }
 
 /// A fact about the ledger itself.
-fn happened(kind: &str, entries: Vec<(String, Option<Vec<u8>>)>) -> Fact {
-    Fact { kind: kind.into(), actor: "engine".into(), data: b"{}".to_vec(), entries }
+fn happened(name: EventName, entries: Vec<(String, Option<Vec<u8>>)>) -> Fact {
+    Fact { kind: name.word().into(), actor: "engine".into(), data: b"{}".to_vec(), entries }
 }
 
 /// Whether something is stored, or on its way there and not to be taken back.
@@ -188,28 +221,34 @@ pub(crate) fn called(problem: Problem, id: &str) -> Problem {
 
 /// Writes down that something happened, which changes nothing and belongs to nobody. It is forgotten like ended work.
 /// Whoever wants to know when it is durable waits for the answer.
-pub(crate) fn note(home: &Home, kind: &str, actor: &str, correlation: &str, data: &Value) -> Option<PendingAnswer> {
-    note_as(home, &new_id().ok()?, kind, actor, correlation, data)
+pub(crate) fn note(
+    home: &Home,
+    name: EventName,
+    actor: &str,
+    correlation: &str,
+    data: &impl Serialize,
+) -> Option<PendingAnswer> {
+    note_as(home, &new_id().ok()?, name, actor, correlation, data)
 }
 
 /// The same, under an id: a caller that asks again after a crash has it written down once.
 pub(crate) fn note_as(
     home: &Home,
     id: &str,
-    kind: &str,
+    name: EventName,
     actor: &str,
     correlation: &str,
-    data: &Value,
+    data: &impl Serialize,
 ) -> Option<PendingAnswer> {
     let reporter = &home.engine;
-    let said = fact(home, kind, actor, correlation, data);
+    let said = fact(home, name, actor, correlation, data);
     Some(reporter.ask(|token| create(id, token, said)))
 }
 
 /// Writes down what is true of something now, in place of what was before. Nobody waits for it.
-pub(crate) fn replace(home: &Home, id: &str, kind: &str, actor: &str, correlation: &str, data: &Value) {
+pub(crate) fn replace(home: &Home, id: &str, name: EventName, actor: &str, correlation: &str, data: &impl Serialize) {
     let reporter = &home.engine;
-    let said = fact(home, kind, actor, correlation, data);
+    let said = fact(home, name, actor, correlation, data);
     reporter.forget(vec![stream_of(id)]);
     drop(reporter.ask(|token| create(id, token, said)));
 }
@@ -226,7 +265,7 @@ fn stream_of(id: &str) -> StreamId {
 /// Waits until everything that was decided before has been stored and handed out.
 pub(crate) fn settle(home: &Home) -> Result<(), Problem> {
     let reporter = &home.engine;
-    let Some(answer) = note(home, "scheduler.ticked", "person", "", &Value::Object(serde_json::Map::new())) else {
+    let Some(answer) = note(home, EventName::SchedulerTicked, "person", "", &serde_json::Map::new()) else {
         return Err(Problem::fault("the system gives no random numbers"));
     };
     wait(reporter, &answer, FACT).map(drop)
@@ -238,14 +277,14 @@ fn create(id: &str, token: ReactorToken, event: Event) -> ReactorMessage {
     ReactorMessage::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs: Vec::new() }
 }
 
-fn fact(home: &Home, kind: &str, actor: &str, correlation: &str, data: &Value) -> Event {
+fn fact(home: &Home, name: EventName, actor: &str, correlation: &str, data: &impl Serialize) -> Event {
     Event {
-        kind: kind.to_owned(),
+        kind: name.word().to_owned(),
         version: VERSION,
         time: home.clock.now().0,
         actor: actor.to_owned(),
         correlation: correlation.to_owned(),
         caused_by: None,
-        data: data.to_string().into_bytes(),
+        data: as_json(data).to_string().into_bytes(),
     }
 }

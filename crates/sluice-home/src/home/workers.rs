@@ -6,16 +6,17 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
 use serde_json::Value;
+use sluice_api::control::AttemptStatus;
 use sluice_core::recipe::StepId;
 use sluice_core::run::Perform;
 use sluice_store::StreamId;
 
 use crate::read::runs::performance;
 
-/// Takes a message to a crab that listens. It must not block.
+/// Takes a message to a worker that listens. It must not block.
 pub type WorkerSink = Box<dyn Fn(Value) + Send>;
 
-/// All crabs.
+/// All workers.
 #[derive(Default)]
 pub struct Roster {
     pub(crate) inner: Mutex<RosterState>,
@@ -39,13 +40,13 @@ pub(crate) struct RosterState {
 /// An attempt that is over.
 pub(crate) struct EndedAttempt {
     pub(crate) name: String,
-    pub(crate) crab: String,
+    pub(crate) worker: String,
     /// Its report was taken, which said this.
-    pub(crate) counted_as: Option<String>,
+    pub(crate) counted_as: Option<AttemptStatus>,
 }
 
 pub(crate) struct RemoteWorker {
-    pub(crate) colony: String,
+    pub(crate) group: String,
     pub(crate) name: String,
     pub(crate) role: String,
     /// The token it registered with; `None`: a person's.
@@ -65,24 +66,24 @@ pub(crate) struct RemoteWorker {
     pub(crate) is_finishing: bool,
 }
 
-/// A part of a step that a crab holds.
+/// A part of a step that a worker holds.
 pub(crate) struct LeasedStep {
-    pub(crate) crab: String,
+    pub(crate) worker: String,
     pub(crate) mission: String,
     pub(crate) stream: StreamId,
     pub(crate) effect: String,
     pub(crate) wanted: Perform,
-    /// What the crab calls its attempt, once it has begun.
+    /// What the worker calls its attempt, once it has begun.
     pub(crate) attempt: Option<String>,
     /// Its report is on its way, which says this: whatever is withdrawn now is its own end.
-    pub(crate) reports: Option<String>,
+    pub(crate) reports: Option<AttemptStatus>,
     /// When its progress was last written down.
     pub(crate) progressed: Option<i64>,
     /// It may bring its work into the branch of the run.
     pub(crate) has_turn: bool,
     /// It is done, and waits for the items before it.
     pub(crate) waits_for_turn: bool,
-    /// Where the work of the run stood when the crab was told.
+    /// Where the work of the run stood when the worker was told.
     pub(crate) started_from: Option<Option<String>>,
 }
 

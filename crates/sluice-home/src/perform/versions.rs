@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use sluice_worker::harness::{Harness, read_version};
 
 /// The file.
@@ -47,13 +47,23 @@ impl ProgramVersions {
     }
 }
 
+/// The program that an attempt was made with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProgramNote {
+    harness: String,
+    program: String,
+    version: Option<String>,
+}
+
 /// What was noted of an attempt.
-pub(super) fn noted(private: &Path) -> Option<Value> {
+pub(super) fn noted(private: &Path) -> Option<ProgramNote> {
     serde_json::from_slice(&std::fs::read(private.join(FILE)).ok()?).ok()
 }
 
 fn write(file: &PathBuf, harness: &str, program: &str, version: Option<&str>) {
-    let noted = json!({ "harness": harness, "program": program, "version": version });
+    let version = version.map(str::to_owned);
+    let noted = ProgramNote { harness: harness.to_owned(), program: program.to_owned(), version };
+    let Ok(noted) = serde_json::to_string(&noted) else { return };
     if let Some(folder) = file.parent() {
         let _ = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(file, format!("{noted}\n")));
     }

@@ -76,8 +76,8 @@ impl RunSnapshot {
         folder(&self.state.given)
     }
 
-    /// The colony whose crabs do it.
-    pub fn colony(&self) -> &str {
+    /// The group whose workers do it.
+    pub fn group(&self) -> &str {
         RunActor::group_of(&self.card)
     }
 
@@ -108,7 +108,7 @@ impl RunFacts {
 fn folder(given: &RunParameters) -> &str {
     match given.workspace.as_str() {
         workspace if workspace.starts_with('/') => workspace,
-        // There is none, or it is where the crabs of a colony are.
+        // There is none, or it is where the workers of a group are.
         _ => &given.origin.root,
     }
 }

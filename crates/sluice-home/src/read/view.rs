@@ -1,12 +1,15 @@
 //! Tasks and their events as they are shown.
 
-use serde_json::{Value, json};
-use sluice_api::task::Task;
+use serde::Serialize;
+use serde_json::Value;
+use sluice_api::event::{EventShown, TaskEventData, TaskEventShown};
+use sluice_api::task::{SessionPulse, Task};
 use sluice_core::artifact::Verdict;
 use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::TaskEvent;
+use sluice_core::task::effect::TaskAction;
 use sluice_core::task::event::Settlement;
-use sluice_core::task::input::TaskUpdate;
+use sluice_core::task::input::{RunEnd, TaskUpdate};
 use sluice_core::task::session::{SessionChange, SessionExit, TaskSessionPlace};
 use sluice_core::task::state::{RunJudgement, TaskAttention, TaskPulse, TaskSubject, TaskWorkspace, WorkSnapshot};
 use sluice_engine::codec::task_event;
@@ -14,7 +17,7 @@ use sluice_store::LoggedEvent;
 
 use crate::read::runs::{RunFacts, RunSnapshot};
 use crate::read::tasks::TaskSnapshot;
-use crate::read::view_run;
+use crate::read::view_run_event;
 use crate::settings::clock::written;
 
 /// What is known of a task beside its state.
@@ -52,12 +55,11 @@ pub fn task(seen: &TaskSnapshot, beside: TaskExtras) -> Task {
         },
         tmux_session: beside.tmux_session,
         session: match state.pulse() {
-            TaskPulse::Active if beside.is_gone => "crashed",
-            TaskPulse::Active => "active",
-            TaskPulse::Crashed => "crashed",
-            TaskPulse::Inactive => "inactive",
-        }
-        .into(),
+            TaskPulse::Active if beside.is_gone => SessionPulse::Crashed,
+            TaskPulse::Active => SessionPulse::Active,
+            TaskPulse::Crashed => SessionPulse::Crashed,
+            TaskPulse::Inactive => SessionPulse::Inactive,
+        },
         ended: !seen.card.open,
         idle_seconds: beside.idle_seconds,
         attention: state.attention.as_ref().map(ToString::to_string).or(beside.waits),
@@ -96,107 +98,135 @@ pub enum EventSubject<'a> {
 }
 
 /// An event of the log, for people and programs.
-pub fn event(logged: &LoggedEvent, subject: EventSubject<'_>) -> Value {
+pub fn event(logged: &LoggedEvent, subject: EventSubject<'_>) -> EventShown {
     let event = &logged.event;
-    let as_stored = || serde_json::from_slice(&event.data).unwrap_or(Value::Null);
-    let (name, data) = match subject {
+    let (kind, data) = match subject {
         EventSubject::Run(setting, ended) => {
-            view_run::event(logged, setting, ended).unwrap_or_else(|| (event.kind.clone(), as_stored()))
+            view_run_event::event(logged, setting, ended).unwrap_or_else(|| (event.kind.clone(), as_stored(logged)))
         }
-        EventSubject::Task(seen) => {
-            let read = task_event::read(event.version, &event.data).ok();
-            let mut data = match read.filter(|read| read.type_name() == event.kind) {
-                Some(read) => told(&read, seen),
-                None => as_stored(),
-            };
-            if let Value::Object(facts) = &mut data {
-                facts.insert("task_id".into(), json!(seen.id));
-                facts.insert("project".into(), json!(seen.state.about.project));
-            }
-            (event.kind.clone(), data)
-        }
-        EventSubject::Unknown => (event.kind.clone(), as_stored()),
+        EventSubject::Task(seen) => (event.kind.clone(), of_task(logged, seen)),
+        EventSubject::Unknown => (event.kind.clone(), as_stored(logged)),
     };
-    json!({
-        "seq": logged.cursor.0,
-        "id": format!("{}:{}", logged.stream, logged.number),
-        "type": name,
-        "time": written(event.time),
-        "actor": event.actor,
-        "correlation_id": event.correlation,
-        "caused_by": event.caused_by,
-        "data": data,
-    })
-}
-
-/// What an event of a task says, in names instead of numbers.
-fn told(event: &TaskEvent, seen: &TaskSnapshot) -> Value {
-    let name = |state| seen.lifecycle.state_name(state).to_owned();
-    match event {
-        TaskEvent::Created(it) => created(&it.about, &name(it.status)),
-        TaskEvent::Moved(it) => json!({
-            "from": name(it.from), "to": name(it.to), "verdict": it.judged.as_ref().map(|judged| judged.verdict.word()),
-            "commit": it.judged.as_ref().and_then(|judged| judged.work.commit.as_ref()).map(|commit| &commit.0),
-        }),
-        TaskEvent::Began { turn, .. } => json!({ "turn": turn }),
-        TaskEvent::Respawning { place, .. } => json!({ "place": word(*place) }),
-        TaskEvent::Advanced { session, to } => json!({ "session": session.to_string(), "to": name(*to) }),
-        TaskEvent::VerdictRefused { session, asked } => json!({
-            "session": session.to_string(), "asked": asked.verdict.word(), "found": asked.found.map(Verdict::word),
-        }),
-        TaskEvent::Crashed { session, exit: how, count } => {
-            json!({ "session": session.to_string(), "exit": exit(how), "crash_count": count })
-        }
-        TaskEvent::Merged { commit, forced } => {
-            json!({ "commit": commit.as_ref().map(|commit| &commit.0), "forced": forced })
-        }
-        TaskEvent::Cancelled | TaskEvent::WorkspaceReleased | TaskEvent::AttentionCleared => json!({}),
-        TaskEvent::Updated(TaskUpdate::Summary(text)) => json!({ "summary": text }),
-        TaskEvent::Updated(TaskUpdate::Branch(text)) => json!({ "branch": text }),
-        TaskEvent::Updated(TaskUpdate::PullRequest(url)) | TaskEvent::PullRequestOpened(url) => {
-            json!({ "pr_url": url })
-        }
-        TaskEvent::FieldSet { field, value } => match value {
-            FieldValue::Number(number) => json!({ "field": field.to_string(), "value": number }),
-            FieldValue::Text(text) => json!({ "field": field.to_string(), "value": text }),
-        },
-        TaskEvent::WorkspaceReserved(name) | TaskEvent::WorkspaceBound(name) => json!({ "workspace": name.0 }),
-        TaskEvent::Session { place, session, change, .. } => {
-            let how = match change {
-                SessionChange::Exited(how) => Some(exit(how)),
-                SessionChange::NotStarted(why) => Some(why.clone()),
-                SessionChange::Asked(_)
-                | SessionChange::Started
-                | SessionChange::EndAsked
-                | SessionChange::Ended
-                | SessionChange::NotEnded => None,
-            };
-            json!({ "place": word(*place), "session": session.to_string(), "how": how })
-        }
-        TaskEvent::HookAsked { turn, step, action } => json!({ "hook": format!("turn-{turn}/{step} {action}") }),
-        TaskEvent::HookSettled { turn, step, action, settlement } => {
-            let error = match settlement {
-                Settlement::Done | Settlement::Idle => None,
-                Settlement::Skipped(why) | Settlement::Failed(why) => Some(why),
-            };
-            json!({ "hook": format!("turn-{turn}/{step} {action}"), "action": action.word(), "error": error })
-        }
-        TaskEvent::TurnSettled { turn } => json!({ "turn": turn }),
-        TaskEvent::RunStarted { run, .. } | TaskEvent::RunLeft { run } => json!({ "run_id": run }),
-        TaskEvent::RunEnded { run, end, why, judged } => {
-            let checked =
-                |work: &WorkSnapshot| RunJudgement { run: None, end: Some(*end), work: work.clone() }.verdict();
-            json!({
-                "run_id": run, "run_status": end.word(), "reason": why,
-                "verdict": judged.as_ref().map(|work| checked(work).word()),
-                "commit": judged.as_ref().and_then(|work| work.commit.as_ref()).map(|commit| &commit.0),
-            })
-        }
-        TaskEvent::NotWritten(why) => json!({ "action": "write_artifact", "error": why }),
-        TaskEvent::AttentionSet(attention) => json!({ "attention": attention.to_string() }),
+    EventShown {
+        seq: logged.cursor.0,
+        id: format!("{}:{}", logged.stream, logged.number),
+        kind,
+        time: written(event.time),
+        actor: event.actor.clone(),
+        correlation_id: event.correlation.clone(),
+        caused_by: event.caused_by.clone(),
+        data,
     }
 }
 
+/// What an event says as it was stored.
+fn as_stored(logged: &LoggedEvent) -> Value {
+    serde_json::from_slice(&logged.event.data).unwrap_or(Value::Null)
+}
+
+/// What an event in the log of a task says: an event of the task itself, or a remark about it.
+fn of_task(logged: &LoggedEvent, seen: &TaskSnapshot) -> Value {
+    let event = &logged.event;
+    let (task_id, project) = (seen.id.clone(), seen.state.about.project.clone());
+    let read = task_event::read(event.version, &event.data).ok();
+    if let Some(read) = read.filter(|read| read.type_name() == event.kind) {
+        return as_json(&TaskEventShown { data: told(&read, seen), task_id, project });
+    }
+    let mut data = as_stored(logged);
+    if let Value::Object(facts) = &mut data {
+        facts.insert("task_id".into(), Value::String(task_id));
+        facts.insert("project".into(), Value::String(project));
+    }
+    data
+}
+
+/// What an event says, as JSON.
+pub(crate) fn as_json(data: &impl Serialize) -> Value {
+    serde_json::to_value(data).unwrap_or_default()
+}
+
+/// What an event of a task says, in names instead of numbers.
+fn told(event: &TaskEvent, seen: &TaskSnapshot) -> TaskEventData {
+    let name = |state| seen.lifecycle.state_name(state).to_owned();
+    match event {
+        TaskEvent::Created(it) => created(name(it.status), &it.about),
+        TaskEvent::Moved(it) => {
+            let verdict = it.judged.as_ref().map(|judged| judged.verdict.word());
+            let commit = it.judged.as_ref().and_then(|judged| commit(&judged.work));
+            TaskEventData::Moved { from: name(it.from), to: name(it.to), verdict, commit }
+        }
+        TaskEvent::Began { turn, .. } | TaskEvent::TurnSettled { turn } => TaskEventData::Turn { turn: *turn },
+        TaskEvent::Respawning { place, .. } => TaskEventData::Place { place: word(*place) },
+        TaskEvent::Advanced { session, to } => TaskEventData::Advanced { session: session.to_string(), to: name(*to) },
+        TaskEvent::VerdictRefused { session, asked } => TaskEventData::VerdictRefused {
+            session: session.to_string(),
+            asked: asked.verdict.word(),
+            found: asked.found.map(Verdict::word),
+        },
+        TaskEvent::Crashed { session, exit: how, count } => {
+            TaskEventData::Crashed { session: session.to_string(), exit: exit(how), crash_count: *count }
+        }
+        TaskEvent::Merged { commit, forced } => {
+            TaskEventData::Merged { commit: commit.as_ref().map(|commit| commit.0.clone()), forced: *forced }
+        }
+        TaskEvent::Cancelled | TaskEvent::WorkspaceReleased | TaskEvent::AttentionCleared => TaskEventData::Nothing {},
+        TaskEvent::Updated(TaskUpdate::Summary(text)) => TaskEventData::Summary { summary: text.clone() },
+        TaskEvent::Updated(TaskUpdate::Branch(text)) => TaskEventData::Branch { branch: text.clone() },
+        TaskEvent::Updated(TaskUpdate::PullRequest(url)) | TaskEvent::PullRequestOpened(url) => {
+            TaskEventData::PullRequest { pr_url: url.clone() }
+        }
+        TaskEvent::FieldSet { field, value } => {
+            TaskEventData::Field { field: field.to_string(), value: of_field(value) }
+        }
+        TaskEvent::WorkspaceReserved(name) | TaskEvent::WorkspaceBound(name) => {
+            TaskEventData::Workspace { workspace: name.0.clone() }
+        }
+        TaskEvent::Session { place, session, change, .. } => {
+            TaskEventData::Session { place: word(*place), session: session.to_string(), how: how(change) }
+        }
+        TaskEvent::HookAsked { turn, step, action } => TaskEventData::HookAsked { hook: hook(*turn, *step, *action) },
+        TaskEvent::HookSettled { turn, step, action, settlement } => TaskEventData::HookSettled {
+            hook: hook(*turn, *step, *action),
+            action: action.word(),
+            error: why_not(settlement),
+        },
+        TaskEvent::RunStarted { run, .. } | TaskEvent::RunLeft { run } => TaskEventData::Run { run_id: run.clone() },
+        TaskEvent::RunEnded { run, end, why, judged } => TaskEventData::RunEnded {
+            run_id: run.clone(),
+            run_status: end.word(),
+            reason: why.clone(),
+            verdict: judged.as_ref().map(|work| verdict(*end, work)),
+            commit: judged.as_ref().and_then(commit),
+        },
+        TaskEvent::NotWritten(why) => {
+            TaskEventData::NotWritten { action: TaskAction::WriteArtifact.word(), error: why.clone() }
+        }
+        TaskEvent::AttentionSet(attention) => TaskEventData::Attention { attention: attention.to_string() },
+    }
+}
+
+fn created(status: String, about: &TaskSubject) -> TaskEventData {
+    // The project is told with every event.
+    let TaskSubject { summary, project: _, branch, harness, review_harness } = about.clone();
+    TaskEventData::Created { status, summary, branch, harness, review_harness }
+}
+
+fn of_field(value: &FieldValue) -> Value {
+    match value {
+        FieldValue::Number(number) => Value::from(*number),
+        FieldValue::Text(text) => Value::from(text.as_str()),
+    }
+}
+
+/// Why a hook was not done.
+fn why_not(settlement: &Settlement) -> Option<String> {
+    match settlement {
+        Settlement::Done | Settlement::Idle => None,
+        Settlement::Skipped(why) | Settlement::Failed(why) => Some(why.clone()),
+    }
+}
+
+/// How a session ended, in words.
 fn exit(exit: &SessionExit) -> String {
     match exit {
         SessionExit::Code(code) => format!("exit code {code}"),
@@ -206,12 +236,32 @@ fn exit(exit: &SessionExit) -> String {
     }
 }
 
-fn created(about: &TaskSubject, status: &str) -> Value {
-    // The project is told with every event.
-    let TaskSubject { summary, project: _, branch, harness, review_harness } = about;
-    json!({
-        "status": status, "summary": summary, "branch": branch, "harness": harness, "review_harness": review_harness,
-    })
+/// How a session ended, or why it was not started.
+fn how(change: &SessionChange) -> Option<String> {
+    match change {
+        SessionChange::Exited(how) => Some(exit(how)),
+        SessionChange::NotStarted(why) => Some(why.clone()),
+        SessionChange::Asked(_)
+        | SessionChange::Started
+        | SessionChange::EndAsked
+        | SessionChange::Ended
+        | SessionChange::NotEnded => None,
+    }
+}
+
+/// The name of a hook.
+fn hook(turn: u32, step: u32, action: TaskAction) -> String {
+    format!("turn-{turn}/{step} {action}")
+}
+
+/// The commit that was judged.
+fn commit(work: &WorkSnapshot) -> Option<String> {
+    work.commit.as_ref().map(|commit| commit.0.clone())
+}
+
+/// What the end of a run is taken for.
+fn verdict(end: RunEnd, work: &WorkSnapshot) -> &'static str {
+    RunJudgement { run: None, end: Some(end), work: work.clone() }.verdict().word()
 }
 
 fn word(place: TaskSessionPlace) -> &'static str {

@@ -1,10 +1,8 @@
 //! Processes as they are shown, in the words of their document.
-//!
-//! They are looked at often and can have many steps, so that what is shown borrows from what was seen.
 
-use serde::Serialize;
+use sluice_api::shown::{Process, ProcessStatus, ProcessStep, ProcessStepStatus};
 use sluice_core::recipe::{Step, StepId};
-use sluice_core::run::{RunConclusion, StepFailure, StepState, StepStatus};
+use sluice_core::run::{RunConclusion, StepFailure, StepState, StepStatus, StepStatusKind};
 
 use crate::read::runs::RunSnapshot;
 use crate::read::view_run::error;
@@ -13,50 +11,20 @@ use crate::settings::clock::written;
 /// Letters of one step's summary in the summary of its process.
 const LONGEST_LINE: usize = 200;
 
-/// A process, as it is shown.
-#[derive(Debug, Serialize)]
-pub struct ProcessView<'a> {
-    id: &'a str,
-    template: &'a str,
-    wo_id: Option<&'a str>,
-    status: &'static str,
-    summary: Option<String>,
-    error: Option<&'a str>,
-    created_at: String,
-    updated_at: String,
-    steps: Vec<ProcessStepView<'a>>,
-}
-
-/// A step of a process, with one of seven statuses, and why it waits.
-#[derive(Debug, Serialize)]
-struct ProcessStepView<'a> {
-    id: &'a str,
-    title: &'a str,
-    status: &'static str,
-    needs: Vec<&'a str>,
-    waits_for: Vec<String>,
-    summary: Option<&'a str>,
-    result: Option<&'a str>,
-    error: Option<String>,
-    started_at: Option<String>,
-    completed_at: Option<String>,
-    duration_seconds: Option<f64>,
-}
-
 /// A run, shown as a process.
-pub fn process(seen: &RunSnapshot) -> ProcessView<'_> {
+pub fn process(seen: &RunSnapshot) -> Process {
     let (status, summary) = match &seen.state.end {
-        None | Some(RunConclusion::Failed { .. }) => ("active", None),
-        Some(RunConclusion::Completed { summary }) => ("completed", Some(summed_up(seen, summary))),
-        Some(RunConclusion::Cancelled { .. }) => ("cancelled", None),
+        None | Some(RunConclusion::Failed { .. }) => (ProcessStatus::Active, None),
+        Some(RunConclusion::Completed { summary }) => (ProcessStatus::Completed, Some(summed_up(seen, summary))),
+        Some(RunConclusion::Cancelled { .. }) => (ProcessStatus::Cancelled, None),
     };
-    ProcessView {
-        id: &seen.id,
-        template: seen.plan.recipe.name.as_str(),
-        wo_id: Some(seen.state.given.work_order.as_str()).filter(|order| !order.is_empty()),
+    Process {
+        id: seen.id.clone(),
+        template: seen.plan.recipe.name.to_string(),
+        wo_id: Some(seen.state.given.work_order.clone()).filter(|order| !order.is_empty()),
         status,
         summary,
-        error: if let Some(RunConclusion::Failed { error }) = &seen.state.end { Some(error) } else { None },
+        error: if let Some(RunConclusion::Failed { error }) = &seen.state.end { Some(error.clone()) } else { None },
         created_at: written(seen.card.created),
         updated_at: written(seen.card.updated),
         steps: steps(seen),
@@ -80,8 +48,8 @@ pub(crate) fn summed_up(seen: &RunSnapshot, said: &str) -> String {
 
 /// How many steps ended how: `3 steps completed, 1 skipped`.
 fn counted(steps: &[StepState]) -> String {
-    let count = |word: &str| steps.iter().filter(|step| step.word() == word).count();
-    let (done, skipped) = (count("completed"), count("skipped"));
+    let count = |kind: StepStatusKind| steps.iter().filter(|step| step.kind() == kind).count();
+    let (done, skipped) = (count(StepStatusKind::Completed), count(StepStatusKind::Skipped));
     let noun = if done == 1 { "step" } else { "steps" };
     match skipped {
         0 => format!("{done} {noun} completed"),
@@ -97,25 +65,25 @@ fn duration(state: &StepState) -> Option<f64> {
     (taken >= 0.0).then_some(taken)
 }
 
-fn steps(seen: &RunSnapshot) -> Vec<ProcessStepView<'_>> {
+fn steps(seen: &RunSnapshot) -> Vec<ProcessStep> {
     let statuses = statuses(seen);
-    let status_of = |need: &StepId| statuses.get(need.0 as usize).copied().unwrap_or("pending");
-    let is_open = |need: &&StepId| !["completed", "skipped"].contains(&status_of(need));
-    let name = |id: &StepId| seen.plan.recipe.step(*id).name.as_str();
+    let status_of = |need: &StepId| statuses.get(need.0 as usize).copied().unwrap_or(ProcessStepStatus::Pending);
+    let is_open =
+        |need: &&StepId| !matches!(status_of(need), ProcessStepStatus::Completed | ProcessStepStatus::Skipped);
+    let name = |id: &StepId| seen.plan.recipe.step(*id).name.to_string();
     let steps = seen.plan.recipe.steps.iter().zip(&seen.state.steps).zip(&statuses);
     let shown = steps.map(|((step, state), status)| {
-        let waits = ["pending", "blocked"].contains(status);
-        let open = step.needs.iter().filter(|_| waits).filter(is_open);
+        let open = step.needs.iter().filter(|_| waits(*status)).filter(is_open);
         // One that was never done has no end, even if the whole process has.
-        let ended = state.ended.filter(|_| ["completed", "failed", "skipped"].contains(status));
-        ProcessStepView {
-            id: step.name.as_str(),
-            title: step.title.as_deref().unwrap_or(step.name.as_str()),
-            status,
+        let ended = state.ended.filter(|_| has_ended(*status));
+        ProcessStep {
+            id: step.name.to_string(),
+            title: step.title.clone().unwrap_or_else(|| step.name.to_string()),
+            status: *status,
             needs: step.needs.iter().map(name).collect(),
             waits_for: open.map(|need| format!("{} is {}", name(need), status_of(need))).collect(),
-            summary: state.latest.as_ref().map(|it| it.summary.as_str()),
-            result: state.latest.as_ref().and_then(|it| it.result.as_deref()),
+            summary: state.latest.as_ref().map(|it| it.summary.clone()),
+            result: state.latest.as_ref().and_then(|it| it.result.clone()),
             error: error(seen, &state.status),
             started_at: state.began.map(|at| written(at.0)),
             completed_at: ended.map(|at| written(at.0)),
@@ -125,41 +93,63 @@ fn steps(seen: &RunSnapshot) -> Vec<ProcessStepView<'_>> {
     shown.collect()
 }
 
-/// The words of a process's steps, each one of seven. A step is looked at once, however many need it.
-fn statuses(seen: &RunSnapshot) -> Vec<&'static str> {
-    let mut words: Vec<Option<&'static str>> = vec![None; seen.state.steps.len()];
-    for index in 0..words.len() {
+fn waits(status: ProcessStepStatus) -> bool {
+    match status {
+        ProcessStepStatus::Pending | ProcessStepStatus::Blocked => true,
+        ProcessStepStatus::Ready
+        | ProcessStepStatus::InProgress
+        | ProcessStepStatus::Completed
+        | ProcessStepStatus::Failed
+        | ProcessStepStatus::Skipped => false,
+    }
+}
+
+fn has_ended(status: ProcessStepStatus) -> bool {
+    match status {
+        ProcessStepStatus::Completed | ProcessStepStatus::Failed | ProcessStepStatus::Skipped => true,
+        ProcessStepStatus::Pending
+        | ProcessStepStatus::Ready
+        | ProcessStepStatus::InProgress
+        | ProcessStepStatus::Blocked => false,
+    }
+}
+
+/// The statuses of a process's steps, each one of seven. A step is looked at once, however many need it.
+fn statuses(seen: &RunSnapshot) -> Vec<ProcessStepStatus> {
+    let mut found: Vec<Option<ProcessStepStatus>> = vec![None; seen.state.steps.len()];
+    for index in 0..found.len() {
         // Needs have no circles; what a step waits for is looked at before it.
         let mut open = vec![index];
         while let Some(at) = open.last().copied() {
             let id = StepId(u32::try_from(at).unwrap_or(u32::MAX));
             let needs = seen.plan.recipe.step(id).needs.iter().map(|need| need.0 as usize);
-            let unknown: Vec<usize> = needs.clone().filter(|need| words[*need].is_none()).collect();
-            if words[at].is_none() && !unknown.is_empty() && seen.state.step(id).word() == "waiting" {
+            let unknown: Vec<usize> = needs.clone().filter(|need| found[*need].is_none()).collect();
+            let is_waiting = seen.state.step(id).kind() == StepStatusKind::Waiting;
+            if found[at].is_none() && !unknown.is_empty() && is_waiting {
                 open.extend(unknown);
                 continue;
             }
-            let is_broken = needs.into_iter().any(|need| matches!(words[need], Some("failed" | "blocked")));
-            words[at] = Some(word(seen, id, is_broken));
+            let breaks = [Some(ProcessStepStatus::Failed), Some(ProcessStepStatus::Blocked)];
+            let is_broken = needs.into_iter().any(|need| breaks.contains(&found[need]));
+            found[at] = Some(status(seen, id, is_broken));
             open.pop();
         }
     }
-    words.into_iter().map(|word| word.unwrap_or("pending")).collect()
+    found.into_iter().map(|status| status.unwrap_or(ProcessStepStatus::Pending)).collect()
 }
 
-fn word(seen: &RunSnapshot, id: StepId, is_broken: bool) -> &'static str {
-    match seen.state.step(id).word() {
-        "waiting" if is_broken => "blocked",
-        "waiting" => "pending",
-        "ready" | "retrying" => "ready",
-        "running" | "held" => "in_progress",
-        "completed" => "completed",
-        "skipped" => "skipped",
+fn status(seen: &RunSnapshot, id: StepId, is_broken: bool) -> ProcessStepStatus {
+    match seen.state.step(id).kind() {
+        StepStatusKind::Waiting if is_broken => ProcessStepStatus::Blocked,
+        StepStatusKind::Waiting | StepStatusKind::Cancelled => ProcessStepStatus::Pending,
+        StepStatusKind::Ready | StepStatusKind::Retrying => ProcessStepStatus::Ready,
+        StepStatusKind::Running | StepStatusKind::Stopping | StepStatusKind::Held => ProcessStepStatus::InProgress,
+        StepStatusKind::Completed => ProcessStepStatus::Completed,
+        StepStatusKind::Skipped => ProcessStepStatus::Skipped,
         // A step that failed only because one before it did is blocked by that.
-        "failed" => match &seen.state.step(id).status {
-            StepStatus::Failed(StepFailure::Upstream(_)) => "blocked",
-            _ => "failed",
+        StepStatusKind::Failed => match &seen.state.step(id).status {
+            StepStatus::Failed(StepFailure::Upstream(_)) => ProcessStepStatus::Blocked,
+            _ => ProcessStepStatus::Failed,
         },
-        _ => "pending",
     }
 }

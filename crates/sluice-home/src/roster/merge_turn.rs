@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use sluice_api::control::AttemptStatus;
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{AskMergeTurn, MERGES, MergeTurn, NO_MERGE_TURN, StepReport};
 use sluice_core::recipe::FailureKind;
@@ -19,7 +20,7 @@ use crate::home::workers::{Roster, RosterState};
 use crate::read::runs::RunSnapshot;
 
 impl Roster {
-    /// A crab asks for the turn.
+    /// A worker asks for the turn.
     pub fn turn(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &AskMergeTurn) -> Result<MergeTurn, Problem> {
         let attempt = self.attempt(home, keeper, &wanted.run_id)?;
         let dispatch = attempt.held.ok_or_else(late)?;
@@ -43,7 +44,7 @@ impl Roster {
             is_taken
         };
         // While it waits for those before it, one of them may be without a worker: it can take that on.
-        self.offer_again(home, &attempt.crab);
+        self.offer_again(home, &attempt.worker);
         if is_taken {
             return Ok(not_yet);
         }
@@ -53,9 +54,9 @@ impl Roster {
     }
 
     /// A report that says where the work of the run stands counts only if that was merged with where it stands now, and only
-    /// one at a time: who reports has the turn, or takes it. A crab that speaks an older version knows of no turns.
+    /// one at a time: who reports has the turn, or takes it. A worker that speaks an older version knows of no turns.
     pub(super) fn must_have_turn(&self, home: &Arc<Home>, dispatch: u64, report: &StepReport) -> Result<(), Problem> {
-        let moves = report.commit.is_some() && report.status == "completed";
+        let moves = report.commit.is_some() && report.status == AttemptStatus::Completed.word();
         if !(moves && knows_turns(report)) {
             return Ok(());
         }
@@ -79,7 +80,7 @@ impl Roster {
         }
     }
 
-    /// Whether the work of a run has moved on since a crab of an older version began, which knows of no turns: what it has
+    /// Whether the work of a run has moved on since a worker of an older version began, which knows of no turns: what it has
     /// pushed does not hold that.
     pub(super) fn is_overtaken(&self, dispatch: u64, report: &StepReport, seen: &RunSnapshot) -> bool {
         let from = self.inner().jobs.get(&dispatch).and_then(|job| job.started_from.clone());

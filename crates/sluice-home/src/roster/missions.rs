@@ -1,24 +1,24 @@
-//! Missions: runs that the crabs of a colony work on, in the words of those who ask by HTTP.
+//! Missions: runs that the workers of a group work on, in the words of those who ask by HTTP.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use sluice_api::control::{Mission, MissionShown, MissionStatus, MissionTask, MissionTaskStatus, NewMission};
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::StartRun;
+use sluice_core::event_name::EventName;
 use sluice_core::recipe::{RecipeDialect, Step, StepId};
-use sluice_core::run::{AttemptPart, RunConclusion, RunKind};
+use sluice_core::run::{AttemptPart, RunConclusion, RunKind, StepState, StepStatusKind};
 use sluice_dialect::catalogue::{Catalogue, CataloguePlaces};
 use sluice_dialect::{Definition, Sources};
 use sluice_engine::host::EngineClock;
 
 use crate::home::Home;
-use crate::home::registry::{RegistryChange, called};
+use crate::home::registry::{RegistryChange, RegistryEntry, called};
 use crate::read::runs::RunSnapshot;
-use crate::roster::colonies;
-use crate::roster::task_id;
+use crate::roster::groups;
+use crate::roster::{StepHolder, task_id};
 use crate::settings::clock::new_id;
 use crate::settings::ids::only;
 use crate::start::{EngineStart, burrow, start_as};
@@ -28,22 +28,28 @@ const LONGEST_PROMPT: usize = 1 << 20;
 /// Missions without a workflow that are kept.
 const MOST_IDEAS: usize = 10_000;
 
-/// A mission that is wanted.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-pub struct NewMission {
-    /// Whose it is.
-    pub colony_id: String,
-    /// What is wanted.
-    pub prompt: String,
-    /// By which workflow; without one it is only written down.
-    #[serde(default)]
-    pub workflow: Option<String>,
+/// A mission without a workflow, as it is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct IdeaEntry {
+    colony_id: String,
+    prompt: String,
+    created_at_ms: i64,
+}
+
+impl RegistryEntry for IdeaEntry {
+    const PREFIX: &'static str = "mission/";
 }
 
 /// Begins a mission.
-pub(crate) fn create(home: &Arc<Home>, by: &str, wanted: &NewMission, chosen: Option<&str>) -> Result<Value, Problem> {
-    let colony = colonies::find(home, &wanted.colony_id)?;
-    let wanted = &NewMission { colony_id: colony["colony_id"].as_str().unwrap_or_default().into(), ..wanted.clone() };
+pub(crate) fn create(
+    home: &Arc<Home>,
+    by: &str,
+    wanted: &NewMission,
+    chosen: Option<&str>,
+) -> Result<Mission, Problem> {
+    let group = groups::find(home, &wanted.colony_id)?;
+    let wanted = &NewMission { colony_id: group.colony_id, ..wanted.clone() };
     if wanted.prompt.trim().is_empty() {
         return Err(Problem::bad_request("`prompt` is empty").hint("say what is wanted"));
     }
@@ -55,7 +61,7 @@ pub(crate) fn create(home: &Arc<Home>, by: &str, wanted: &NewMission, chosen: Op
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let started = EngineStart {
         id: chosen.map(str::to_owned),
-        colony: Some(wanted.colony_id.clone()),
+        group: Some(wanted.colony_id.clone()),
         kind: Some(RunKind::Mission),
         ..EngineStart::default()
     };
@@ -70,8 +76,8 @@ pub(crate) fn create(home: &Arc<Home>, by: &str, wanted: &NewMission, chosen: Op
 }
 
 /// A mission that nobody works on: it has no workflow.
-fn write_down(home: &Arc<Home>, by: &str, wanted: &NewMission, chosen: Option<&str>) -> Result<Value, Problem> {
-    if home.registry.of("mission/").len() >= MOST_IDEAS {
+fn write_down(home: &Arc<Home>, by: &str, wanted: &NewMission, chosen: Option<&str>) -> Result<Mission, Problem> {
+    if home.registry.ids::<IdeaEntry>().len() >= MOST_IDEAS {
         let message = format!("there are {MOST_IDEAS} missions without a workflow, and that is enough");
         return Err(Problem::new(ProblemStatus::Refused, "too_many", message));
     }
@@ -79,25 +85,30 @@ fn write_down(home: &Arc<Home>, by: &str, wanted: &NewMission, chosen: Option<&s
         Some(id) => id.to_owned(),
         None => new_id().map_err(Problem::fault)?,
     };
-    if let Some(there) = home.registry.get(&format!("mission/{id}")) {
-        return Ok(idea(&id, &there));
+    if let Some(there) = home.registry.get::<IdeaEntry>(&id) {
+        return Ok(idea(&id, there));
     }
-    let entry = json!({
-        "colony_id": wanted.colony_id, "prompt": home.clean().text(&wanted.prompt), "created_at_ms": home.clock.now().0,
-    });
-    let shown = idea(&id, &entry);
-    let entries = vec![(format!("mission/{id}"), Some(entry))];
-    let happened = RegistryChange { kind: "mission.created", actor: by, data: shown.clone(), entries };
+    let prompt = home.clean().text(&wanted.prompt);
+    let entry = IdeaEntry { colony_id: wanted.colony_id.clone(), prompt, created_at_ms: home.clock.now().0 };
+    let shown = idea(&id, entry.clone());
+    let happened = RegistryChange::new(EventName::MissionCreated, by, &shown).put(&id, &entry);
     home.registry.record(home, happened).map_err(|problem| called(problem, &id))?;
     Ok(shown)
 }
 
-fn idea(id: &str, entry: &Value) -> Value {
-    json!({
-        "mission_id": id, "colony_id": entry["colony_id"], "prompt": entry["prompt"], "workflow_name": null,
-        "status": "pending", "worktree_path": burrow(id), "error": null,
-        "created_at_ms": entry["created_at_ms"], "updated_at_ms": entry["created_at_ms"],
-    })
+fn idea(id: &str, entry: IdeaEntry) -> Mission {
+    let IdeaEntry { colony_id, prompt, created_at_ms } = entry;
+    Mission {
+        mission_id: id.to_owned(),
+        colony_id,
+        prompt,
+        workflow_name: None,
+        status: MissionStatus::Pending,
+        worktree_path: burrow(id),
+        error: None,
+        created_at_ms,
+        updated_at_ms: created_at_ms,
+    }
 }
 
 /// The workflow of this name: of the prompts' folder if there is one, else the nearest that is known here.
@@ -155,7 +166,7 @@ pub(crate) fn leased(home: &Home, id: &str) -> Result<RunSnapshot, Problem> {
 }
 
 fn is_leased(seen: &RunSnapshot) -> bool {
-    seen.state.given.origin.kind == RunKind::Mission || seen.colony() != crate::settings::ids::LOCAL
+    seen.state.given.origin.kind == RunKind::Mission || seen.group() != crate::settings::ids::LOCAL
 }
 
 fn run(home: &Home, id: &str) -> Result<RunSnapshot, Problem> {
@@ -166,11 +177,11 @@ fn run(home: &Home, id: &str) -> Result<RunSnapshot, Problem> {
     }
 }
 
-/// The mission of exactly this id, if it is this colony's and has a workflow. Whoever sees one colony only says the whole
-/// id: what else begins like it is not for their ears.
-pub(crate) fn of_colony(home: &Home, id: &str, colony: &str) -> Result<RunSnapshot, Problem> {
+/// The mission of exactly this id, if it is this group's and has a workflow. A caller that sees one group only says the
+/// whole id: it is not told what else begins like it.
+pub(crate) fn of_group(home: &Home, id: &str, group: &str) -> Result<RunSnapshot, Problem> {
     match home.tasks.load_run(id)? {
-        Some(seen) if is_leased(&seen) && seen.colony() == colony => Ok(seen),
+        Some(seen) if is_leased(&seen) && seen.group() == group => Ok(seen),
         Some(_) | None => Err(none(id)),
     }
 }
@@ -181,111 +192,112 @@ pub(crate) fn none(id: &str) -> Problem {
 }
 
 /// A mission with its tasks.
-pub(crate) fn show(home: &Home, id: &str) -> Result<Value, Problem> {
-    let ideas = home.registry.of("mission/");
+pub(crate) fn show(home: &Home, id: &str) -> Result<MissionShown, Problem> {
+    let mut ideas = home.registry.all::<IdeaEntry>();
     if let Some(place) = only(ideas.iter().map(|(id, _)| id.as_str()), id)? {
-        let (id, entry) = &ideas[place];
-        return Ok(with_tasks(idea(id, entry), Vec::new()));
+        let (id, entry) = ideas.swap_remove(place);
+        return Ok(MissionShown { mission: idea(&id, entry), tasks: Vec::new() });
     }
     let seen = find(home, id)?;
-    Ok(with_tasks(mission(&seen), tasks(home, &seen)))
+    Ok(MissionShown { mission: mission(&seen), tasks: tasks(home, &seen) })
 }
 
-/// The same for whoever sees this colony only.
-pub(crate) fn show_of(home: &Home, id: &str, colony: &str) -> Result<Value, Problem> {
-    if let Some(entry) = home.registry.get(&format!("mission/{id}")).filter(|entry| entry["colony_id"] == colony) {
-        return Ok(with_tasks(idea(id, &entry), Vec::new()));
+/// The same for a caller that sees this group only.
+pub(crate) fn show_of(home: &Home, id: &str, group: &str) -> Result<MissionShown, Problem> {
+    if let Some(entry) = home.registry.get::<IdeaEntry>(id).filter(|entry| entry.colony_id == group) {
+        return Ok(MissionShown { mission: idea(id, entry), tasks: Vec::new() });
     }
-    let seen = of_colony(home, id, colony)?;
-    Ok(with_tasks(mission(&seen), tasks(home, &seen)))
-}
-
-fn with_tasks(mut mission: Value, tasks: Vec<Value>) -> Value {
-    mission["tasks"] = tasks.into();
-    mission
+    let seen = of_group(home, id, group)?;
+    Ok(MissionShown { mission: mission(&seen), tasks: tasks(home, &seen) })
 }
 
 /// Missions, oldest first.
-pub(crate) fn list(home: &Home, runs: &[RunSnapshot]) -> Vec<Value> {
+pub(crate) fn list(home: &Home, runs: &[RunSnapshot]) -> Vec<Mission> {
     let of_runs = runs.iter().filter(|seen| seen.state.given.origin.kind == RunKind::Mission).map(mission);
-    let ideas = home.registry.of("mission/");
-    let mut all: Vec<Value> = of_runs.chain(ideas.iter().map(|(id, entry)| idea(id, entry))).collect();
-    all.sort_by_key(|mission| mission["created_at_ms"].as_i64());
+    let ideas = home.registry.all::<IdeaEntry>().into_iter().map(|(id, entry)| idea(&id, entry));
+    let mut all: Vec<Mission> = of_runs.chain(ideas).collect();
+    all.sort_by_key(|mission| mission.created_at_ms);
     all
 }
 
 /// A mission as it is shown.
-pub(crate) fn mission(seen: &RunSnapshot) -> Value {
-    let status = match &seen.state.end {
-        None => "running",
-        Some(RunConclusion::Completed { .. }) => "completed",
-        Some(RunConclusion::Failed { .. }) => "failed",
-        Some(RunConclusion::Cancelled { .. }) => "cancelled",
+pub(crate) fn mission(seen: &RunSnapshot) -> Mission {
+    let (status, error) = match &seen.state.end {
+        None => (MissionStatus::Running, None),
+        Some(RunConclusion::Completed { .. }) => (MissionStatus::Completed, None),
+        Some(RunConclusion::Failed { error }) => (MissionStatus::Failed, Some(error.clone())),
+        Some(RunConclusion::Cancelled { reason }) => {
+            (MissionStatus::Cancelled, Some(reason.clone()).filter(|reason| !reason.is_empty()))
+        }
     };
-    json!({
-        "mission_id": seen.id,
-        "colony_id": seen.colony(),
-        "prompt": seen.state.given.prompt,
-        "workflow_name": seen.plan.recipe.name.as_str(),
-        "status": status,
-        "worktree_path": burrow(&seen.id),
-        "error": match &seen.state.end {
-            Some(RunConclusion::Failed { error }) => Some(error),
-            Some(RunConclusion::Cancelled { reason }) => Some(reason).filter(|reason| !reason.is_empty()),
-            Some(RunConclusion::Completed { .. }) | None => None,
-        },
-        "created_at_ms": seen.card.created,
-        "updated_at_ms": seen.card.updated,
-    })
+    Mission {
+        mission_id: seen.id.clone(),
+        colony_id: seen.group().to_owned(),
+        prompt: seen.state.given.prompt.clone(),
+        workflow_name: Some(seen.plan.recipe.name.to_string()),
+        status,
+        worktree_path: burrow(&seen.id),
+        error,
+        created_at_ms: seen.card.created,
+        updated_at_ms: seen.card.updated,
+    }
 }
 
 /// The tasks of a mission: its steps.
-pub(crate) fn tasks(home: &Home, seen: &RunSnapshot) -> Vec<Value> {
+pub(crate) fn tasks(home: &Home, seen: &RunSnapshot) -> Vec<MissionTask> {
     let steps = (0u32..).map(StepId).zip(&seen.plan.recipe.steps);
     steps.map(|(id, step)| task(home, seen, id, step)).collect()
 }
 
-fn task(home: &Home, seen: &RunSnapshot, id: StepId, step: &Step) -> Value {
+fn task(home: &Home, seen: &RunSnapshot, id: StepId, step: &Step) -> MissionTask {
     let state = seen.state.step(id);
     let name = |id: &StepId| task_id(&seen.id, seen.plan.recipe.step(*id).name.as_str(), AttemptPart::Whole);
     let holder = home.roster.holder(&seen.id, id);
-    let status = match state.word() {
-        "waiting" | "held" => "blocked",
-        "ready" | "retrying" => "queued",
-        "running" => match &holder {
-            // This machine's own hands have begun as soon as they have it.
-            None if seen.colony() == crate::settings::ids::LOCAL => "running",
-            None => "queued",
-            Some(holder) if holder.has_begun => "running",
-            Some(_) => "assigned",
-        },
-        "completed" => "completed",
-        "skipped" => "skipped",
-        // It was never begun, and never will be.
-        "cancelled" if state.attempts == 0 => "skipped",
-        _ => "failed",
-    };
+    let status = task_status(seen, state, holder.as_ref());
     let updated = state.ended.or(state.began).map_or(seen.card.created, |at| at.0);
-    json!({
-        "task_id": name(&id),
-        "mission_id": seen.id,
-        "title": title(step),
-        "step_id": step.name.as_str(),
-        "role": step.role.to_string(),
-        "status": status,
-        "assigned_crab_id": match status {
-            "completed" | "failed" => home.roster.did(&seen.id, id),
-            _ => holder.map(|holder| holder.crab),
+    MissionTask {
+        task_id: name(&id),
+        mission_id: seen.id.clone(),
+        title: title(step),
+        step_id: step.name.to_string(),
+        role: step.role.to_string(),
+        status,
+        assigned_crab_id: match status {
+            MissionTaskStatus::Completed | MissionTaskStatus::Failed => home.roster.did(&seen.id, id),
+            MissionTaskStatus::Blocked
+            | MissionTaskStatus::Queued
+            | MissionTaskStatus::Assigned
+            | MissionTaskStatus::Running
+            | MissionTaskStatus::Skipped => holder.map(|holder| holder.worker),
         },
-        "depends_on": step.needs.iter().map(name).collect::<Vec<_>>(),
-        "prompt": sluice_core::run::prompt(&seen.plan, &seen.state, id),
-        "context": sluice_core::run::context(&seen.plan, &seen.state, id),
-        "summary": state.latest.as_ref().map(|outcome| &outcome.summary),
-        "result": state.latest.as_ref().and_then(|outcome| outcome.result.as_ref()),
-        "attempt": state.attempts,
-        "created_at_ms": seen.card.created,
-        "updated_at_ms": updated,
-    })
+        depends_on: step.needs.iter().map(name).collect(),
+        prompt: sluice_core::run::prompt(&seen.plan, &seen.state, id),
+        context: sluice_core::run::context(&seen.plan, &seen.state, id),
+        summary: state.latest.as_ref().map(|outcome| outcome.summary.clone()),
+        result: state.latest.as_ref().and_then(|outcome| outcome.result.clone()),
+        attempt: state.attempts,
+        created_at_ms: seen.card.created,
+        updated_at_ms: updated,
+    }
+}
+
+fn task_status(seen: &RunSnapshot, state: &StepState, holder: Option<&StepHolder>) -> MissionTaskStatus {
+    match state.kind() {
+        StepStatusKind::Waiting | StepStatusKind::Held => MissionTaskStatus::Blocked,
+        StepStatusKind::Ready | StepStatusKind::Retrying => MissionTaskStatus::Queued,
+        StepStatusKind::Running | StepStatusKind::Stopping => match holder {
+            // This machine's own worker has begun as soon as it has it.
+            None if seen.group() == crate::settings::ids::LOCAL => MissionTaskStatus::Running,
+            None => MissionTaskStatus::Queued,
+            Some(holder) if holder.has_begun => MissionTaskStatus::Running,
+            Some(_) => MissionTaskStatus::Assigned,
+        },
+        StepStatusKind::Completed => MissionTaskStatus::Completed,
+        StepStatusKind::Skipped => MissionTaskStatus::Skipped,
+        // It was never begun, and never will be.
+        StepStatusKind::Cancelled if state.attempts == 0 => MissionTaskStatus::Skipped,
+        StepStatusKind::Failed | StepStatusKind::Cancelled => MissionTaskStatus::Failed,
+    }
 }
 
 /// What people call a step.

@@ -1,107 +1,103 @@
-//! Crabs that come and go. One that registers is there until it unregisters or loses a lease; one that listens is gone
+//! Workers that come and go. One that registers is there until it unregisters or loses a lease; one that listens is gone
 //! when its connection is, but keeps its work for a moment, in case it comes back.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use sluice_api::control::{Crab, Register};
+use sluice_api::event::{CrabChanged, CrabRegistered};
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{Heartbeat, OLDEST, PROTOCOL, works_with};
+use sluice_core::event_name::EventName;
 use sluice_core::machine::RefusalCode;
 use sluice_engine::host::EngineClock;
 use sluice_engine::reactor::ReactorMessage;
 use sluice_engine::workers::{WorkerId, WorkerOffer};
 
 use crate::home::Home;
-use crate::home::registry::RegistryChange;
+use crate::home::registry::{RegistryChange, RegistryEntry};
 use crate::home::workers::{RemoteWorker, Roster, RosterState, WorkerSink};
-use crate::roster::colonies;
+use crate::roster::groups;
 use crate::settings::clock::new_id;
 use crate::settings::ids::LOCAL;
 
-/// Crabs that are remembered; beyond that, those that have been gone for longest are forgotten.
-const MOST_CRABS: usize = 10_000;
+/// Workers that are remembered; beyond that, those that have been gone for longest are forgotten.
+const MOST_WORKERS: usize = 10_000;
 
-/// Crabs that one token can have registered, as many as can listen with it. Those that are gone make room.
-const MOST_CRABS_OF_ONE: usize = 500;
+/// Workers that one token can have registered, as many as can listen with it. Those that are gone make room.
+const MOST_WORKERS_OF_ONE: usize = 500;
 
 /// The code of the refusal of a copy.
 pub(crate) const ELSEWHERE: &str = "crab_elsewhere";
 
-/// A crab that comes.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-pub struct Register {
-    /// Its id, if it has one.
-    #[serde(default)]
-    pub crab_id: Option<String>,
-    /// Whose work it does.
-    pub colony_id: String,
-    /// What people call it.
-    pub name: String,
-    /// What it is; `any` does anything.
-    pub role: String,
-    /// Which of those that have this id: while one is there, another is refused.
-    #[serde(default)]
-    pub instance: Option<String>,
-    /// The version of the work protocol that it speaks; 1 unless given.
-    #[serde(default)]
-    pub protocol: Option<u32>,
+/// A worker, as it is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct WorkerEntry {
+    colony_id: String,
+    name: String,
+    role: String,
+    keeper: Option<String>,
+    instance: Option<String>,
+    present: bool,
+    listens: bool,
+    registered_at_ms: i64,
 }
 
-/// A crab that listens.
+impl RegistryEntry for WorkerEntry {
+    const PREFIX: &'static str = "crab/";
+}
+
+/// A worker that listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerConnection(u64);
 
 impl Roster {
-    /// Takes up the crabs that an earlier engine knew. Those that listened to it are given a moment to come back.
+    /// Takes up the workers that an earlier engine knew. Those that listened to it are given a moment to come back.
     pub(crate) fn take_up(&self, home: &Arc<Home>) {
-        for (id, entry) in home.registry.of("crab/") {
-            let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-            let is_present = entry["present"] == true;
-            let listened = entry["listens"] == true;
-            let crab = RemoteWorker {
-                colony: text("colony_id"),
-                name: text("name"),
-                role: text("role"),
-                keeper: entry["keeper"].as_str().map(str::to_owned),
+        for (id, entry) in home.registry.all::<WorkerEntry>() {
+            let (is_present, listened) = (entry.present, entry.listens);
+            let worker = RemoteWorker {
+                group: entry.colony_id,
+                name: entry.name,
+                role: entry.role,
+                keeper: entry.keeper,
                 is_present: is_present && !listened,
                 listens: None,
                 comings: 0,
-                registered_at_ms: entry["registered_at_ms"].as_i64().unwrap_or(0),
-                instance: entry["instance"].as_str().map(str::to_owned),
+                registered_at_ms: entry.registered_at_ms,
+                instance: entry.instance,
                 is_awaited: is_present,
                 is_finishing: false,
             };
-            if is_present && crab.may_work() {
-                offer(home, &id, &crab, if listened { 0 } else { 1 });
+            if is_present && worker.may_work() {
+                offer(home, &id, &worker, if listened { 0 } else { 1 });
             }
-            self.inner().workers.insert(id.clone(), crab);
+            self.inner().workers.insert(id.clone(), worker);
             if is_present && listened {
                 self.leave_unless_back(home, &id);
             }
         }
     }
 
-    /// A crab comes, or comes again.
-    pub fn register(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &Register) -> Result<Value, Problem> {
+    /// A worker comes, or comes again.
+    pub fn register(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &Register) -> Result<Crab, Problem> {
         must_be_understood(wanted.protocol)?;
         for (what, text) in [("name", &wanted.name), ("role", &wanted.role)] {
-            colonies::must_be_a_name(what, text)?;
+            groups::must_be_a_name(what, text)?;
         }
         let id = match &wanted.crab_id {
             Some(id) => id.clone(),
             None => new_id().map_err(Problem::fault)?,
         };
-        colonies::must_be_an_id("crab_id", &id)?;
+        groups::must_be_an_id("crab_id", &id)?;
         must_not_be_another(&id)?;
-        let colony = colonies::find(home, &wanted.colony_id)?;
-        let colony = colony["colony_id"].as_str().unwrap_or_default();
+        let group = groups::find(home, &wanted.colony_id)?.colony_id;
         if self.inner().workers.contains_key(&id) {
             self.must_keep(keeper, &id)?;
             self.must_be_the_same(&id, wanted.instance.as_deref())?;
-            let moves = self.inner().workers.get(&id).is_some_and(|crab| crab.colony != colony);
+            let moves = self.inner().workers.get(&id).is_some_and(|worker| worker.group != group);
             if moves && !self.inner().held_by(&id).is_empty() {
                 let message = format!("crab {id} is at work for its colony, and cannot go to another");
                 return Err(
@@ -109,8 +105,8 @@ impl Roster {
                 );
             }
         }
-        let crab = RemoteWorker {
-            colony: colony.to_owned(),
+        let worker = RemoteWorker {
+            group,
             name: wanted.name.clone(),
             role: wanted.role.clone(),
             keeper: keeper.map(str::to_owned),
@@ -123,54 +119,65 @@ impl Roster {
             is_finishing: false,
         };
         let crowd = self.too_many_of(keeper, &id)?;
-        let entries = self.too_many().into_iter().chain(crowd).map(|old| (format!("crab/{old}"), None));
-        let entries = entries.chain([(format!("crab/{id}"), Some(entry(&crab)))]).collect();
-        let data = json!({ "crab_id": id, "colony_id": crab.colony, "name": crab.name, "role": crab.role });
-        let registered = RegistryChange { kind: "crab.registered", actor: &id, data, entries };
+        let told = CrabRegistered {
+            crab_id: id.clone(),
+            colony_id: worker.group.clone(),
+            name: worker.name.clone(),
+            role: worker.role.clone(),
+        };
+        let registered = RegistryChange::new(EventName::WorkerRegistered, &id, &told);
+        let forgotten = self.too_many().into_iter().chain(crowd);
+        let registered = forgotten.fold(registered, |change, old| change.remove::<WorkerEntry>(&old));
+        let registered = registered.put(&id, &entry(&worker));
         // It is in force as soon as it is on its way.
         home.registry.record(home, registered).or_else(|it| if it.is_coming() { Ok(()) } else { Err(it) })?;
-        offer(home, &id, &crab, 1);
+        offer(home, &id, &worker, 1);
         let mut inner = self.inner();
         let old = inner.workers.remove(&id);
         let comings = old.as_ref().map_or(0, |old| old.comings) + 1;
-        inner.workers.insert(id.clone(), RemoteWorker { listens: old.and_then(|old| old.listens), comings, ..crab });
+        let worker = RemoteWorker { listens: old.and_then(|old| old.listens), comings, ..worker };
+        let shown = inner.shown(&id, &worker);
+        inner.workers.insert(id.clone(), worker);
         await_listening(home, &id, comings);
-        Ok(inner.workers.get(&id).map_or(Value::Null, |crab| inner.shown(&id, crab)))
+        Ok(shown)
     }
 
-    /// Crabs to be forgotten before another comes.
+    /// Workers to be forgotten before another comes.
     fn too_many(&self) -> Vec<String> {
         let mut inner = self.inner();
-        let excess = (inner.workers.len() + 1).saturating_sub(MOST_CRABS);
+        let excess = (inner.workers.len() + 1).saturating_sub(MOST_WORKERS);
         inner.forget_gone(excess, |_| true)
     }
 
-    /// Crabs of a token to be forgotten before it registers another one. A token whose crabs are all there gets no more.
+    /// Workers of a token to be forgotten before it registers another one. A token whose workers are all there gets no more.
     fn too_many_of(&self, keeper: Option<&str>, id: &str) -> Result<Vec<String>, Problem> {
         let Some(keeper) = keeper else { return Ok(Vec::new()) };
-        let is_kept = |crab: &RemoteWorker| crab.keeper.as_deref() == Some(keeper);
+        let is_kept = |worker: &RemoteWorker| worker.keeper.as_deref() == Some(keeper);
         let mut inner = self.inner();
-        let others = inner.workers.iter().filter(|(other, crab)| *other != id && is_kept(crab)).count();
-        let excess = (others + 1).saturating_sub(MOST_CRABS_OF_ONE);
-        let gone =
-            inner.workers.iter().filter(|(other, crab)| *other != id && is_kept(crab) && !crab.is_present).count();
+        let others = inner.workers.iter().filter(|(other, worker)| *other != id && is_kept(worker)).count();
+        let excess = (others + 1).saturating_sub(MOST_WORKERS_OF_ONE);
+        let gone = inner
+            .workers
+            .iter()
+            .filter(|(other, worker)| *other != id && is_kept(worker) && !worker.is_present)
+            .count();
         if gone < excess {
             let message = format!("this token has {others} crabs registered, and that is enough");
             let problem = Problem::new(ProblemStatus::TooMany, "too_many", message);
             return Err(problem.hint("unregister some, or make another token: `sluice token create --scope worker`"));
         }
-        Ok(inner.forget_gone(excess, |(other, crab)| other != id && is_kept(crab)))
+        Ok(inner.forget_gone(excess, |(other, worker)| other != id && is_kept(worker)))
     }
 
-    /// A crab goes for good. What it holds is given to another.
-    pub fn unregister(&self, home: &Arc<Home>, keeper: Option<&str>, id: &str) -> Result<Value, Problem> {
+    /// A worker goes for good. What it holds is given to another.
+    pub fn unregister(&self, home: &Arc<Home>, keeper: Option<&str>, id: &str) -> Result<Crab, Problem> {
         self.must_keep(keeper, id)?;
-        self.gone(home, id, "crab.left");
+        self.gone(home, id, EventName::WorkerLeft);
         let inner = self.inner();
-        Ok(inner.workers.get(id).map_or(Value::Null, |crab| inner.shown(id, crab)))
+        inner.workers.get(id).map(|worker| inner.shown(id, worker)).ok_or_else(|| unknown(id))
     }
 
-    /// A crab listens. What it holds is told again: it may not have heard.
+    /// A worker listens. What it holds is told again: it may not have heard.
     pub fn connect(
         &self,
         home: &Arc<Home>,
@@ -182,37 +189,37 @@ impl Roster {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         {
             let mut inner = self.inner();
-            let Some(crab) = inner.workers.get_mut(id) else { return Err(unknown(id)) };
-            crab.listens = Some((number, post));
-            (crab.is_present, crab.is_awaited) = (true, true);
-            crab.comings += 1;
-            offer(home, id, crab, 1);
+            let Some(worker) = inner.workers.get_mut(id) else { return Err(unknown(id)) };
+            worker.listens = Some((number, post));
+            (worker.is_present, worker.is_awaited) = (true, true);
+            worker.comings += 1;
+            offer(home, id, worker, 1);
         }
-        self.remember(home, id, "crab.connected");
+        self.remember(home, id, EventName::WorkerConnected);
         self.heard(home, id);
         self.tell_again(home, id);
         Ok(WorkerConnection(number))
     }
 
-    /// A crab's connection is gone, unless it has another by now.
+    /// A worker's connection is gone, unless it has another by now.
     pub fn disconnect(&self, home: &Arc<Home>, id: &str, connection: WorkerConnection) {
         {
             let mut inner = self.inner();
-            let Some(crab) = inner.workers.get_mut(id) else { return };
-            if crab.listens.as_ref().is_none_or(|(number, _)| *number != connection.0) {
+            let Some(worker) = inner.workers.get_mut(id) else { return };
+            if worker.listens.as_ref().is_none_or(|(number, _)| *number != connection.0) {
                 return;
             }
-            crab.listens = None;
-            crab.is_present = false;
-            offer(home, id, crab, 0); // it keeps what it has, and gets no more
+            worker.listens = None;
+            worker.is_present = false;
+            offer(home, id, worker, 0); // it keeps what it has, and gets no more
         }
         self.leave_unless_back(home, id);
     }
 
-    /// Gives up a crab that does not come back.
+    /// Gives up a worker that does not come back.
     fn leave_unless_back(&self, home: &Arc<Home>, id: &str) {
         let (weak, id) = (Arc::downgrade(home), id.to_owned());
-        let Some(comings) = self.inner().workers.get(&id).map(|crab| crab.comings) else { return };
+        let Some(comings) = self.inner().workers.get(&id).map(|worker| worker.comings) else { return };
         let moment = home.clock.now().0.saturating_add(home.config().workers.reconnect());
         home.later.at(moment, move || {
             let Some(home) = weak.upgrade() else { return };
@@ -220,17 +227,17 @@ impl Roster {
             if home.clock.now().0.saturating_sub(moment) > home.config().workers.reconnect() / 3 {
                 return home.roster.leave_unless_back(&home, &id);
             }
-            let came = |crab: &RemoteWorker| crab.is_present || crab.comings != comings;
+            let came = |worker: &RemoteWorker| worker.is_present || worker.comings != comings;
             let is_back = home.roster.inner().workers.get(&id).is_none_or(came);
             if !is_back {
                 // The loop that waits for moments must not wait for the store.
                 let theirs = home.clone();
-                home.threads.run(move || theirs.roster.gone(&theirs, &id, "crab.lost"));
+                home.threads.run(move || theirs.roster.gone(&theirs, &id, EventName::WorkerLost));
             }
         });
     }
 
-    /// A crab gave a sign of life: what it holds is its own for another lease.
+    /// A worker gave a sign of life: what it holds is its own for another lease.
     pub fn heard(&self, home: &Home, id: &str) {
         if !home.may_act() {
             return; // nobody knows whose it is
@@ -239,18 +246,18 @@ impl Roster {
         home.engine.send(ReactorMessage::Heard { worker: WorkerId(id.to_owned()), at });
     }
 
-    /// A crab says what it is at: that is its own for another lease. What it was given and is not at it is told again, and
+    /// A worker says what it is at: that is its own for another lease. What it was given and is not at it is told again, and
     /// what it is at and was not given, it is told, is not its any more. So neither side has to hear everything.
     ///
-    /// While the store may be another engine's nothing is said: that one may have given the crab's work away, and the crab
+    /// While the store may be another engine's nothing is said: that one may have given the worker's work away, and the worker
     /// pauses what nobody says is its own.
     pub fn signed(&self, home: &Home, id: &str, sign: &Heartbeat) {
         if !home.may_act() {
             return;
         }
-        if let (true, Some(crab)) = (sign.finishing, self.inner().workers.get_mut(id)) {
-            crab.is_finishing = true;
-            offer(home, id, crab, 0);
+        if let (true, Some(worker)) = (sign.finishing, self.inner().workers.get_mut(id)) {
+            worker.is_finishing = true;
+            offer(home, id, worker, 0);
         }
         let Some(at) = &sign.dispatches else { return self.heard(home, id) };
         let reporter = &home.engine;
@@ -264,40 +271,40 @@ impl Roster {
         }
     }
 
-    /// A crab lost a lease: it is not there until it comes again.
+    /// A worker lost a lease: it is not there until it comes again.
     pub(crate) fn lost(&self, home: &Arc<Home>, id: &str) {
-        self.gone(home, id, "crab.lost");
+        self.gone(home, id, EventName::WorkerLost);
     }
 
-    /// A crab is not there any more.
-    fn gone(&self, home: &Arc<Home>, id: &str, kind: &str) {
+    /// A worker is not there any more.
+    fn gone(&self, home: &Arc<Home>, id: &str, name: EventName) {
         // First: what it held is withdrawn by that, and nothing more is offered in its name.
-        if let Some(crab) = self.inner().workers.get_mut(id) {
-            (crab.is_present, crab.is_awaited) = (false, false);
-            crab.listens = None;
+        if let Some(worker) = self.inner().workers.get_mut(id) {
+            (worker.is_present, worker.is_awaited) = (false, false);
+            worker.listens = None;
         }
         home.engine.send(ReactorMessage::Left(WorkerId(id.to_owned())));
-        self.remember(home, id, kind);
+        self.remember(home, id, name);
     }
 
-    /// Writes down whether a crab is there. It is only for the next engine: what cannot be written fails nothing.
-    fn remember(&self, home: &Home, id: &str, kind: &str) {
+    /// Writes down whether a worker is there. It is only for the next engine: what cannot be written fails nothing.
+    fn remember(&self, home: &Home, id: &str, name: EventName) {
         let Some(entry) = self.inner().workers.get(id).map(entry) else { return };
-        let data = json!({ "crab_id": id, "colony_id": entry["colony_id"], "name": entry["name"] });
-        let entries = vec![(format!("crab/{id}"), Some(entry))];
-        if let Err(problem) = home.registry.record(home, RegistryChange { kind, actor: id, data, entries }) {
-            tracing::warn!(worker = id, "{kind} is not written down: {}", problem.message);
+        let told = CrabChanged { crab_id: id.to_owned(), colony_id: entry.colony_id.clone(), name: entry.name.clone() };
+        let change = RegistryChange::new(name, id, &told).put(id, &entry);
+        if let Err(problem) = home.registry.record(home, change) {
+            tracing::warn!(worker = id, "{} is not written down: {}", name.word(), problem.message);
         }
     }
 
-    /// A copy of a crab is refused while the crab is there, or may come back in a moment: both would do the same work.
+    /// A copy of a worker is refused while the worker is there, or may come back in a moment: both would do the same work.
     fn must_be_the_same(&self, id: &str, instance: Option<&str>) -> Result<(), Problem> {
         let inner = self.inner();
-        let Some(crab) = inner.workers.get(id).filter(|crab| crab.is_awaited) else { return Ok(()) };
-        match (crab.instance.as_deref(), instance) {
+        let Some(worker) = inner.workers.get(id).filter(|worker| worker.is_awaited) else { return Ok(()) };
+        match (worker.instance.as_deref(), instance) {
             (Some(there), Some(comes)) if there != comes => {
                 let message =
-                    format!("crab {id} ({}) is at work from another home: this one is a copy of it", crab.name);
+                    format!("crab {id} ({}) is at work from another home: this one is a copy of it", worker.name);
                 let hint = "remove the file `crab` from one of the two homes to make it a worker of its own, or stop the other";
                 Err(Problem::new(ProblemStatus::Conflict, ELSEWHERE, message).hint(hint))
             }
@@ -305,11 +312,11 @@ impl Roster {
         }
     }
 
-    /// Only whoever registered a crab, or a person, may speak for it.
+    /// Only whoever registered a worker, or a person, may speak for it.
     pub(super) fn must_keep(&self, keeper: Option<&str>, id: &str) -> Result<(), Problem> {
         let inner = self.inner();
-        let crab = inner.workers.get(id).ok_or_else(|| unknown(id))?;
-        if keeper.is_none() || crab.keeper.as_deref() == keeper {
+        let worker = inner.workers.get(id).ok_or_else(|| unknown(id))?;
+        if keeper.is_none() || worker.keeper.as_deref() == keeper {
             return Ok(());
         }
         let message = format!("Not allowed: crab {id} was registered with another token");
@@ -321,7 +328,7 @@ pub(super) fn unknown(id: &str) -> Problem {
     Problem::not_found(format!("there is no crab `{id}`")).hint("register it: POST /v1/crabs/register")
 }
 
-/// A crab that has registered is waited for for as long as one that is away. If it does not listen by then, another of its
+/// A worker that has registered is waited for for as long as one that is away. If it does not listen by then, another of its
 /// id may come.
 fn await_listening(home: &Arc<Home>, id: &str, comings: u64) {
     let (weak, id) = (Arc::downgrade(home), id.to_owned());
@@ -329,8 +336,8 @@ fn await_listening(home: &Arc<Home>, id: &str, comings: u64) {
     home.later.at(moment, move || {
         let Some(home) = weak.upgrade() else { return };
         let mut inner = home.roster.inner();
-        if let Some(crab) = inner.workers.get_mut(&id).filter(|crab| crab.comings == comings) {
-            crab.is_awaited = crab.listens.is_some();
+        if let Some(worker) = inner.workers.get_mut(&id).filter(|worker| worker.comings == comings) {
+            worker.is_awaited = worker.listens.is_some();
         }
     });
 }
@@ -346,15 +353,21 @@ fn must_be_understood(protocol: Option<u32>) -> Result<(), Problem> {
     Err(Problem::new(ProblemStatus::Conflict, "protocol_too_old", message).hint("update the worker"))
 }
 
-fn entry(crab: &RemoteWorker) -> Value {
-    json!({
-        "colony_id": crab.colony, "name": crab.name, "role": crab.role, "keeper": crab.keeper,
-        "instance": crab.instance, "present": crab.is_present, "listens": crab.listens.is_some(), "registered_at_ms": crab.registered_at_ms,
-    })
+fn entry(worker: &RemoteWorker) -> WorkerEntry {
+    WorkerEntry {
+        colony_id: worker.group.clone(),
+        name: worker.name.clone(),
+        role: worker.role.clone(),
+        keeper: worker.keeper.clone(),
+        instance: worker.instance.clone(),
+        present: worker.is_present,
+        listens: worker.listens.is_some(),
+        registered_at_ms: worker.registered_at_ms,
+    }
 }
 
 impl Roster {
-    /// Tells the engine again what a crab can take, as it is now.
+    /// Tells the engine again what a worker can take, as it is now.
     pub(super) fn offer_again(&self, home: &Home, id: &str) {
         self.inner().offer_again(home, id);
     }
@@ -363,34 +376,34 @@ impl Roster {
 impl RemoteWorker {
     /// Earlier a worker's token could register for this machine's own work; it gets none any more.
     fn may_work(&self) -> bool {
-        !(self.colony == LOCAL && self.keeper.is_some())
+        !(self.group == LOCAL && self.keeper.is_some())
     }
 }
 
 impl RosterState {
     /// The same. What only waits for others keeps nothing from being done.
     pub(super) fn offer_again(&self, home: &Home, id: &str) {
-        let is_offered = |crab: &&RemoteWorker| crab.is_present && !crab.is_finishing && crab.may_work();
-        if let Some(crab) = self.workers.get(id).filter(is_offered) {
-            let waiting = self.jobs.values().filter(|job| job.crab == id && job.waits_for_turn).count();
-            offer(home, id, crab, 1 + waiting);
+        let is_offered = |worker: &&RemoteWorker| worker.is_present && !worker.is_finishing && worker.may_work();
+        if let Some(worker) = self.workers.get(id).filter(is_offered) {
+            let waiting = self.jobs.values().filter(|job| job.worker == id && job.waits_for_turn).count();
+            offer(home, id, worker, 1 + waiting);
         }
     }
 }
 
-/// Tells the engine what a crab can take.
-fn offer(home: &Home, id: &str, crab: &RemoteWorker, capacity: usize) {
+/// Tells the engine what a worker can take.
+fn offer(home: &Home, id: &str, worker: &RemoteWorker, capacity: usize) {
     let offer = WorkerOffer {
         id: WorkerId(id.to_owned()),
-        role: crab.role.clone(),
-        group: crab.colony.clone(),
+        role: worker.role.clone(),
+        group: worker.group.clone(),
         capacity,
         lease: Some(home.config().workers.lease()),
     };
     home.engine.send(ReactorMessage::Joined(offer));
 }
 
-/// The record of what happened names a crab by its id: one must not look like somebody else there.
+/// The record of what happened names a worker by its id: one must not look like somebody else there.
 fn must_not_be_another(id: &str) -> Result<(), Problem> {
     let others = ["person", "session", "step", "worker", "reader", "engine", "nobody"];
     let is_another = others.contains(&id.split(':').next().unwrap_or_default());
@@ -398,5 +411,23 @@ fn must_not_be_another(id: &str) -> Result<(), Problem> {
         true => Err(Problem::bad_request(format!("`crab_id` cannot be `{id}`: that is how others are recorded"))
             .hint("leave it out, or choose another")),
         false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_of_an_older_engine_is_read_and_written_with_the_same_keys() {
+        let old = concat!(
+            r#"{"colony_id":"c1","name":"hermit","role":"any","keeper":"t1","instance":null,"present":true,"#,
+            r#""listens":false,"registered_at_ms":1700000000000}"#
+        );
+        let entry: WorkerEntry = serde_json::from_str(old).expect("an entry");
+        assert_eq!(serde_json::to_string(&entry).expect("an entry"), old);
+        let bare = r#"{"colony_id":"c1","name":"hermit","role":"any","present":true}"#;
+        let bare: WorkerEntry = serde_json::from_str(bare).expect("before there was more");
+        assert!(bare.present && !bare.listens && bare.keeper.is_none());
     }
 }

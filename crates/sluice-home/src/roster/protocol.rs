@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 use sluice_api::Problem;
+use sluice_api::control::AttemptStatus;
 use sluice_api::work::{
     LARGEST_REPORT, LITERAL, LONGEST_PROGRESS, LONGEST_STDERR, LONGEST_SUMMARY, LONGEST_VALUE, LONGEST_WORD, PROTOCOL,
     StepOrder, StepPermissions, StepReport, TokenUsage,
@@ -22,14 +23,16 @@ use crate::settings::bounds::cut;
 /// A report as a worker sends it. Each field of what it says is named, so that one that is added is not forgotten.
 pub(crate) fn written(run_id: String, report: &AttemptReport) -> StepReport {
     let (status, failure, error, outcome) = match report {
-        AttemptReport::Completed(outcome) => ("completed", None, None, outcome),
-        AttemptReport::Failed { kind, error, outcome } => ("failed", Some(failure_word(*kind)), Some(error), outcome),
+        AttemptReport::Completed(outcome) => (AttemptStatus::Completed, None, None, outcome),
+        AttemptReport::Failed { kind, error, outcome } => {
+            (AttemptStatus::Failed, Some(failure_word(*kind)), Some(error), outcome)
+        }
     };
     let StepOutcome { summary, result, output, exit_code, stderr, commit, usage } = outcome;
     fitted(StepReport {
         protocol: Some(PROTOCOL),
         run_id,
-        status: status.to_owned(),
+        status: status.to_string(),
         summary: Some(summary.clone()),
         result: result.clone(),
         token_usage: usage.as_deref().map(written_usage),
@@ -55,7 +58,14 @@ fn fitted(report: StepReport) -> StepReport {
     }
     let error = format!("its output is too large to be reported: more than {LARGEST_REPORT} bytes in JSON");
     let (failure, output) = (Some(failure_word(FailureKind::Failed).to_owned()), Some(Value::Null));
-    StepReport { status: "failed".to_owned(), failure, error: Some(error), output, summary: None, ..shortened }
+    StepReport {
+        status: AttemptStatus::Failed.to_string(),
+        failure,
+        error: Some(error),
+        output,
+        summary: None,
+        ..shortened
+    }
 }
 
 fn written_usage(usage: &AgentUsage) -> TokenUsage {
@@ -135,15 +145,17 @@ pub(super) fn read(clean: &HomeRedactor, wanted: &StepReport) -> Result<AttemptR
         commit: commit.clone(),
         usage: token_usage.map(|usage| Box::new(read_usage(usage))),
     };
-    match status.as_str() {
-        "completed" => Ok(AttemptReport::Completed(outcome)),
-        "failed" => {
+    match AttemptStatus::read(status) {
+        Some(AttemptStatus::Completed) => Ok(AttemptReport::Completed(outcome)),
+        Some(AttemptStatus::Failed) => {
             let kind = failure.as_deref().map_or(Ok(FailureKind::Failed), failure_kind)?;
             let said = error.as_deref().map_or_else(whole, |error| cut(&clean.text(error), LONGEST_SUMMARY));
             let error = if said.is_empty() { "the crab says that it failed".to_owned() } else { said };
             Ok(AttemptReport::Failed { kind, error, outcome })
         }
-        other => Err(Problem::bad_request(format!("`{other}` is no end of a run")).hint("completed or failed")),
+        Some(AttemptStatus::Running) | None => {
+            Err(Problem::bad_request(format!("`{status}` is no end of a run")).hint("completed or failed"))
+        }
     }
 }
 

@@ -1,12 +1,14 @@
-//! What crabs are given and what they say about it: a step is assigned, begun, told about, and reported on.
+//! What workers are given and what they say about it: a step is assigned, begun, told about, and reported on.
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use sluice_api::control::{AttemptEnded, AttemptStarted, AttemptStatus, AttemptUpdated};
+use sluice_api::event::{AttemptBegan, AttemptFinished, AttemptProgressed};
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{
     HeartbeatAnswer, HeldSteps, LONGEST_PROGRESS, StepDispatch, StepProgress, StepReport, StepStart, ToWorker,
 };
+use sluice_core::event_name::EventName;
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::StepId;
 use sluice_core::run::{AttemptReport, RunEffect, StepStatus};
@@ -26,18 +28,19 @@ use crate::home::workers::{EndedAttempt, LeasedStep, Roster, RosterState};
 use crate::perform::lists::listed;
 use crate::perform::token;
 use crate::read::runs::{self, RunSnapshot};
-use crate::roster::colonies;
+use crate::read::view::as_json;
+use crate::roster::groups;
 use crate::settings::bounds::cut;
 use crate::undone::{PerformError, UnavailableReason, settled};
 
-/// Attempts that are over and still known by their names, so that what a crab says twice is understood.
+/// Attempts that are over and still known by their names, so that what a worker says twice is understood.
 const MOST_OVER: usize = 10_000;
 
 /// How often the progress of an attempt is written down, in milliseconds; what is said between is told by the next.
 const PROGRESS_EVERY: i64 = 1000;
 
 impl Roster {
-    /// A step was handed to a crab, by this engine or by an earlier one. Called by the engine's loop: it only notes.
+    /// A step was handed to a worker, by this engine or by an earlier one. Called by the engine's loop: it only notes.
     pub(crate) fn assigned(&self, assignment: &Assignment, attempt: Option<String>) -> Option<u64> {
         let Assignment { stream, effect, dispatch, worker } = assignment;
         let (Some(mission), Some(worker)) = (runs::id_of(stream), worker) else { return None };
@@ -45,7 +48,7 @@ impl Roster {
         let mut inner = self.inner();
         inner.assigned += 1;
         let job = LeasedStep {
-            crab: worker.0.clone(),
+            worker: worker.0.clone(),
             mission: mission.to_owned(),
             stream: stream.clone(),
             effect: effect.id.clone(),
@@ -61,42 +64,44 @@ impl Roster {
         Some(*dispatch)
     }
 
-    /// A step is not a crab's any more. Called by the engine's loop. Whether the crab is lost with it.
+    /// A step is not a worker's any more. Called by the engine's loop. Whether the worker is lost with it.
     pub(crate) fn withdrawn(&self, home: &Home, dispatch: u64, is_lost: bool) -> Option<String> {
         let mut inner = self.inner();
         let job = inner.jobs.remove(&dispatch)?;
         // One that lost its lease gets nothing until it comes again.
         if !is_lost {
-            inner.offer_again(home, &job.crab);
+            inner.offer_again(home, &job.worker);
         }
         if job.progressed.is_some() {
             forget(home, &progress_of(dispatch));
         }
         if let Some(name) = &job.attempt {
-            let over = EndedAttempt { name: name.clone(), crab: job.crab.clone(), counted_as: job.reports.clone() };
+            let over = EndedAttempt { name: name.clone(), worker: job.worker.clone(), counted_as: job.reports };
             inner.over.push_back(over);
             let excess = inner.over.len().saturating_sub(MOST_OVER);
             inner.over.drain(..excess);
         }
         if let (false, Some((_, post))) =
-            (job.reports.is_some(), inner.workers.get(&job.crab).and_then(|crab| crab.listens.as_ref()))
+            (job.reports.is_some(), inner.workers.get(&job.worker).and_then(|worker| worker.listens.as_ref()))
         {
             post(self.envelope(home, dispatch, &job, ToWorker::Revoked(StepDispatch { dispatch })));
         }
-        Some(job.crab)
+        Some(job.worker)
     }
 
-    /// Tells a crab that listens what it was given.
+    /// Tells a worker that listens what it was given.
     pub(crate) fn tell(&self, home: &Home, dispatch: u64) -> Result<(), UnavailableReason> {
         let Some(mission) = self.inner().jobs.get(&dispatch).map(|job| job.mission.clone()) else { return Ok(()) };
         let Ok(Some(seen)) = settled(home.tasks.load_run(&mission).map_err(PerformError::from))? else {
             return Ok(());
         };
-        let repository = colonies::repository(home, seen.colony());
+        let repository = groups::repository(home, seen.group());
         let mut inner = self.inner();
         let RosterState { workers, jobs, .. } = &mut *inner;
         let Some(job) = jobs.get_mut(&dispatch) else { return Ok(()) };
-        let Some((_, post)) = workers.get(&job.crab).and_then(|crab| crab.listens.as_ref()) else { return Ok(()) };
+        let Some((_, post)) = workers.get(&job.worker).and_then(|worker| worker.listens.as_ref()) else {
+            return Ok(());
+        };
         let performance = SessionId::new(job.performance());
         let secret =
             performance.map_err(PerformError::from).and_then(|id| token(&id, &home.places.attempt(id.as_str())));
@@ -113,46 +118,46 @@ impl Roster {
         Ok(())
     }
 
-    /// Tells a crab what it holds, and so what it does not, in answer to a sign that says what it is at. Told under the lock:
+    /// Tells a worker what it holds, and so what it does not, in answer to a sign that says what it is at. Told under the lock:
     /// whatever it was told before is part of it.
-    pub(super) fn tell_what_is_held(&self, home: &Home, crab: &str, at: &[u64], sent_ms: Option<u64>) {
+    pub(super) fn tell_what_is_held(&self, home: &Home, worker: &str, at: &[u64], sent_ms: Option<u64>) {
         let inner = self.inner();
-        let Some((_, post)) = inner.workers.get(crab).and_then(|crab| crab.listens.as_ref()) else { return };
-        let held = || inner.jobs.iter().filter(|(_, job)| job.crab == crab);
+        let Some((_, post)) = inner.workers.get(worker).and_then(|worker| worker.listens.as_ref()) else { return };
+        let held = || inner.jobs.iter().filter(|(_, job)| job.worker == worker);
         let held = HeldSteps {
             dispatches: held().map(|(dispatch, _)| *dispatch).collect(),
             performances: held().map(|(_, job)| job.performance()).collect(),
             answers: Some(HeartbeatAnswer { dispatches: at.to_vec(), sent_ms }),
         };
-        post(self.enveloped(home, [None, None, None], ToWorker::Held(held)));
+        post(as_json(&self.enveloped(home, [None, None, None], ToWorker::Held(held))));
     }
 
-    /// The run wants a part of a step ended; its crab ends it and reports.
+    /// The run wants a part of a step ended; its worker ends it and reports.
     pub(crate) fn stop(&self, home: &Home, wanted: &str) {
         let inner = self.inner();
         for (dispatch, job) in &inner.jobs {
-            let listens = inner.workers.get(&job.crab).and_then(|crab| crab.listens.as_ref());
+            let listens = inner.workers.get(&job.worker).and_then(|worker| worker.listens.as_ref());
             if let (true, Some((_, post))) = (job.performance() == wanted, listens) {
                 post(self.envelope(home, *dispatch, job, ToWorker::Stop(StepDispatch { dispatch: *dispatch })));
             }
         }
     }
 
-    /// Tells a crab again everything that it holds. What cannot be read now it is told when it has given its next sign
+    /// Tells a worker again everything that it holds. What cannot be read now it is told when it has given its next sign
     /// without naming it.
-    pub(super) fn tell_again(&self, home: &Home, crab: &str) {
-        let held = self.inner().held_by(crab);
+    pub(super) fn tell_again(&self, home: &Home, worker: &str) {
+        let held = self.inner().held_by(worker);
         held.into_iter().for_each(|dispatch| drop(self.tell(home, dispatch)));
     }
 
-    /// A crab begins.
-    pub fn start(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &StepStart) -> Result<Value, Problem> {
+    /// A worker begins.
+    pub fn start(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &StepStart) -> Result<AttemptStarted, Problem> {
         self.must_see(keeper, &wanted.crab_id)?;
         self.must_keep(keeper, &wanted.crab_id)?;
         self.heard(home, &wanted.crab_id);
-        let colony = self.inner().workers.get(&wanted.crab_id).map(|crab| crab.colony.clone());
-        let seen = match colony.filter(|_| keeper.is_some()) {
-            Some(colony) => crate::roster::missions::of_colony(home, &wanted.mission_id, &colony)?,
+        let group = self.inner().workers.get(&wanted.crab_id).map(|worker| worker.group.clone());
+        let seen = match group.filter(|_| keeper.is_some()) {
+            Some(group) => crate::roster::missions::of_group(home, &wanted.mission_id, &group)?,
             None => crate::roster::missions::leased(home, &wanted.mission_id)?,
         };
         let mut found = self.given(&seen, wanted);
@@ -161,7 +166,7 @@ impl Roster {
             if is_starting(home) {
                 return Err(Problem::unavailable("the engine is starting").hint("ask again in a moment"));
             }
-            // It may have become ready a moment ago, and its crab asks before the scheduler has gone round.
+            // It may have become ready a moment ago, and its worker asks before the scheduler has gone round.
             if seen.state.end.is_none() {
                 settle(home)?;
                 found = self.given(&seen, wanted);
@@ -185,15 +190,19 @@ impl Roster {
         if begun.as_ref() != Some(&run_id) {
             self.begin(home, wanted, &run_id, dispatch, effect)?;
         }
-        Ok(json!({
-            "run_id": run_id, "task_id": wanted.task_id, "mission_id": seen.id, "crab_id": wanted.crab_id, "status": "running",
-        }))
+        Ok(AttemptStarted {
+            run_id,
+            task_id: wanted.task_id.clone(),
+            mission_id: seen.id,
+            crab_id: wanted.crab_id.clone(),
+            status: AttemptStatus::Running,
+        })
     }
 
-    /// The handing-out of a task to a crab, its effect, and the name of the attempt if it has begun.
+    /// The handing-out of a task to a worker, its effect, and the name of the attempt if it has begun.
     fn given(&self, seen: &RunSnapshot, wanted: &StepStart) -> Option<(u64, String, Option<String>)> {
         let inner = self.inner();
-        let mut held = inner.jobs.iter().filter(|(_, job)| job.crab == wanted.crab_id && job.mission == seen.id);
+        let mut held = inner.jobs.iter().filter(|(_, job)| job.worker == wanted.crab_id && job.mission == seen.id);
         let is_it = |job: &LeasedStep| {
             let step = seen.plan.recipe.step(job.wanted.step).name.as_str();
             task_id(&job.mission, step, job.wanted.part) == wanted.task_id
@@ -201,7 +210,7 @@ impl Roster {
         held.find(|(_, job)| is_it(job)).map(|(dispatch, job)| (*dispatch, job.effect.clone(), job.attempt.clone()))
     }
 
-    /// Notes that a crab has begun, under the name that it gives.
+    /// Notes that a worker has begun, under the name that it gives.
     fn begin(
         &self,
         home: &Home,
@@ -210,13 +219,13 @@ impl Roster {
         dispatch: u64,
         effect: String,
     ) -> Result<(), Problem> {
-        colonies::must_be_an_id("run_id", run_id)?;
+        groups::must_be_an_id("run_id", run_id)?;
         let is_taken = {
             let inner = self.inner();
-            // What other colonies call theirs is not for this crab's ears, and they are not asked about this one.
-            let is_seen = |other: &str| inner.are_of_one_colony(&wanted.crab_id, other);
-            let held = inner.jobs.values().any(|job| job.attempt.as_deref() == Some(run_id) && is_seen(&job.crab));
-            held || inner.over.iter().any(|over| over.name == run_id && is_seen(&over.crab))
+            // What other groups call theirs is not for this worker's ears, and they are not asked about this one.
+            let is_seen = |other: &str| inner.are_of_one_group(&wanted.crab_id, other);
+            let held = inner.jobs.values().any(|job| job.attempt.as_deref() == Some(run_id) && is_seen(&job.worker));
+            held || inner.over.iter().any(|over| over.name == run_id && is_seen(&over.worker))
         };
         if is_taken {
             let message = format!("run_id {run_id} is taken by another attempt");
@@ -231,11 +240,14 @@ impl Roster {
         if let Some(job) = self.inner().jobs.get_mut(&dispatch) {
             job.attempt = Some(run_id.to_owned());
         }
-        let data = json!({
-            "run_id": run_id, "crab_id": wanted.crab_id, "mission_id": wanted.mission_id, "task_id": wanted.task_id,
-            "burrow_path": wanted.burrow_path,
-        });
-        note(home, "attempt.started", &wanted.crab_id, &wanted.mission_id, &data);
+        let began = AttemptBegan {
+            run_id: run_id.to_owned(),
+            crab_id: wanted.crab_id.clone(),
+            mission_id: wanted.mission_id.clone(),
+            task_id: wanted.task_id.clone(),
+            burrow_path: wanted.burrow_path.clone(),
+        };
+        note(home, EventName::AttemptStarted, &wanted.crab_id, &wanted.mission_id, &began);
         Ok(())
     }
 
@@ -243,18 +255,16 @@ impl Roster {
     pub(super) fn attempt(&self, home: &Home, keeper: Option<&str>, run_id: &str) -> Result<RemoteAttempt, Problem> {
         let found = {
             let inner = self.inner();
-            let mut held = inner.jobs.iter().filter(|(_, job)| inner.sees(keeper, &job.crab));
+            let mut held = inner.jobs.iter().filter(|(_, job)| inner.sees(keeper, &job.worker));
             let held = held.find(|(_, job)| job.attempt.as_deref() == Some(run_id));
-            let over = || inner.over.iter().rev().find(|it| it.name == run_id && inner.sees(keeper, &it.crab));
+            let over = || inner.over.iter().rev().find(|it| it.name == run_id && inner.sees(keeper, &it.worker));
             match held {
                 Some((dispatch, job)) => {
-                    Some(RemoteAttempt { crab: job.crab.clone(), held: Some(*dispatch), counted_as: None })
+                    Some(RemoteAttempt { worker: job.worker.clone(), held: Some(*dispatch), counted_as: None })
                 }
-                None => over().map(|it| RemoteAttempt {
-                    crab: it.crab.clone(),
-                    held: None,
-                    counted_as: it.counted_as.clone(),
-                }),
+                None => {
+                    over().map(|it| RemoteAttempt { worker: it.worker.clone(), held: None, counted_as: it.counted_as })
+                }
             }
         };
         if found.is_none() && is_starting(home) {
@@ -265,32 +275,41 @@ impl Roster {
                 .hint("POST /v1/runs/start begins one")
         };
         let attempt = found.ok_or_else(none)?;
-        self.must_keep(keeper, &attempt.crab)?;
+        self.must_keep(keeper, &attempt.worker)?;
         if !home.may_act() {
             let message = "the engine does not reach its store, and does not know whether this is still yours";
             return Err(Problem::unavailable(message).hint("ask again in a moment"));
         }
-        self.heard(home, &attempt.crab);
+        self.heard(home, &attempt.worker);
         Ok(attempt)
     }
 
-    /// A crab says how it is going.
-    pub fn update(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &StepProgress) -> Result<Value, Problem> {
+    /// A worker says how it is going.
+    pub fn update(
+        &self,
+        home: &Arc<Home>,
+        keeper: Option<&str>,
+        wanted: &StepProgress,
+    ) -> Result<AttemptUpdated, Problem> {
         let attempt = self.attempt(home, keeper, &wanted.run_id)?;
         let dispatch = attempt.held.ok_or_else(late)?;
         let (mission, task) = self.about(home, dispatch)?;
         if wanted.progress_message.is_some() || wanted.token_usage.is_some() {
             let message =
                 wanted.progress_message.as_deref().map(|text| cut(&home.clean().text(text), LONGEST_PROGRESS));
-            let data = json!({
-                "run_id": wanted.run_id, "mission_id": mission, "task_id": task,
-                "progress_message": message, "token_usage": wanted.token_usage,
-            });
+            let progressed = AttemptProgressed {
+                run_id: wanted.run_id.clone(),
+                mission_id: mission.clone(),
+                task_id: task.clone(),
+                progress_message: message,
+                token_usage: wanted.token_usage,
+            };
             if self.progresses(home, dispatch) {
-                replace(home, &progress_of(dispatch), "attempt.progress", &attempt.crab, &mission, &data);
+                let id = progress_of(dispatch);
+                replace(home, &id, EventName::AttemptProgress, &attempt.worker, &mission, &progressed);
             }
         }
-        Ok(json!({ "run_id": wanted.run_id, "task_id": task, "status": "running" }))
+        Ok(AttemptUpdated { run_id: wanted.run_id.clone(), task_id: task, status: AttemptStatus::Running })
     }
 
     /// Whether the progress of an attempt is written down now, or too little time has passed since it was.
@@ -305,9 +324,9 @@ impl Roster {
         is_due
     }
 
-    fn remember_who_did(&self, mission: &str, step: StepId, crab: &str) {
+    fn remember_who_did(&self, mission: &str, step: StepId, worker: &str) {
         let mut inner = self.inner();
-        inner.did.insert((mission.to_owned(), step), crab.to_owned());
+        inner.did.insert((mission.to_owned(), step), worker.to_owned());
         while inner.did.len() > MOST_OVER {
             inner.did.pop_first();
         }
@@ -327,18 +346,26 @@ impl Roster {
         Ok((mission, task))
     }
 
-    /// A crab says how it ended. Said twice it is counted once.
-    pub fn complete(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &StepReport) -> Result<Value, Problem> {
+    /// A worker says how it ended. Said twice it is counted once.
+    pub fn complete(
+        &self,
+        home: &Arc<Home>,
+        keeper: Option<&str>,
+        wanted: &StepReport,
+    ) -> Result<AttemptEnded, Problem> {
         let report = read(&home.clean(), wanted)?;
+        let status = match report {
+            AttemptReport::Completed(_) => AttemptStatus::Completed,
+            AttemptReport::Failed { .. } => AttemptStatus::Failed,
+        };
         let attempt = self.attempt(home, keeper, &wanted.run_id)?;
         let Some(dispatch) = attempt.held else {
             return match attempt.counted_as {
-                Some(status) if status == wanted.status => {
-                    Ok(json!({ "run_id": wanted.run_id, "status": wanted.status, "ok": true }))
+                Some(counted) if counted == status => {
+                    Ok(AttemptEnded { run_id: wanted.run_id.clone(), task_id: None, status, ok: true })
                 }
-                Some(status) => {
-                    let message =
-                        format!("run {} has ended as {status}, and cannot end as {}", wanted.run_id, wanted.status);
+                Some(counted) => {
+                    let message = format!("run {} has ended as {counted}, and cannot end as {status}", wanted.run_id);
                     Err(Problem::new(ProblemStatus::Conflict, RefusalCode::Finished.as_str(), message))
                 }
                 None => Err(late()),
@@ -347,7 +374,7 @@ impl Roster {
         self.must_have_turn(home, dispatch, wanted)?;
         let (mission, task) = self.about(home, dispatch)?;
         let held = self.inner().jobs.get_mut(&dispatch).map(|job| {
-            job.reports = Some(wanted.status.clone());
+            job.reports = Some(status);
             (job.stream.clone(), job.effect.clone(), job.wanted.clone())
         });
         let (stream, effect, performed) = held.ok_or_else(late)?;
@@ -373,13 +400,17 @@ impl Roster {
             own.for_each(|over| over.counted_as = None);
             return Err(problem);
         }
-        self.remember_who_did(&mission, performed.step, &attempt.crab);
-        let data = json!({
-            "run_id": wanted.run_id, "mission_id": mission, "task_id": task, "status": wanted.status,
-            "token_usage": wanted.token_usage, "commit": wanted.commit,
-        });
-        note(home, "attempt.ended", &attempt.crab, &mission, &data);
-        Ok(json!({ "run_id": wanted.run_id, "task_id": task, "status": wanted.status, "ok": true }))
+        self.remember_who_did(&mission, performed.step, &attempt.worker);
+        let finished = AttemptFinished {
+            run_id: wanted.run_id.clone(),
+            mission_id: mission.clone(),
+            task_id: task.clone(),
+            status,
+            token_usage: wanted.token_usage,
+            commit: wanted.commit.clone(),
+        };
+        note(home, EventName::AttemptEnded, &attempt.worker, &mission, &finished);
+        Ok(AttemptEnded { run_id: wanted.run_id.clone(), task_id: Some(task), status, ok: true })
     }
 }
 
@@ -394,11 +425,11 @@ fn is_starting(home: &Home) -> bool {
 }
 
 pub(super) struct RemoteAttempt {
-    pub(super) crab: String,
+    pub(super) worker: String,
     /// Its handing-out, while it is under way.
     pub(super) held: Option<u64>,
     /// It is over, and its report was taken, which said this.
-    counted_as: Option<String>,
+    counted_as: Option<AttemptStatus>,
 }
 
 pub(super) fn late() -> Problem {

@@ -169,7 +169,7 @@ impl Tokens {
     }
 
     /// The colony that a worker's token is bound to.
-    pub fn colony_of(&self, id: &str) -> Option<String> {
+    pub fn group_of(&self, id: &str) -> Option<String> {
         self.all().iter().find(|kept| kept.token.id == id)?.token.colony.clone()
     }
 

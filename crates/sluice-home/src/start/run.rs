@@ -40,8 +40,8 @@ pub(crate) struct EngineStart {
     pub(crate) id: Option<String>,
     /// The recipes that led to it.
     pub(crate) cause: Vec<String>,
-    /// The colony whose crabs do it; this machine's own hands unless given.
-    pub(crate) colony: Option<String>,
+    /// The group whose workers do it; this machine's own hands unless given.
+    pub(crate) group: Option<String>,
     /// What it is called; as its file says unless given.
     pub(crate) kind: Option<RunKind>,
     /// The task whose state starts it.
@@ -75,7 +75,7 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
         (false, _) => None,
     };
     let (group, pushed) = by_workers.unzip();
-    let group = group.or(started.colony);
+    let group = group.or(started.group);
     let elsewhere = group.as_deref().filter(|group| *group != LOCAL);
     let mode = if wanted.by_hand { RunMode::ByHand } else { RunMode::Engine };
     let harness = wanted.harness.clone().unwrap_or_default();
@@ -114,7 +114,7 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
     begin(home, &found.plan, found.pinned, given, elsewhere.unwrap_or(LOCAL))
 }
 
-/// The name of a mission's worktree, wherever its crabs have it.
+/// The name of a mission's worktree, wherever its workers have it.
 pub(crate) fn burrow(mission: &str) -> String {
     format!("burrows/mission-{mission}/")
 }
@@ -329,7 +329,7 @@ pub(crate) fn repeat(home: &Arc<Home>, seen: &RunSnapshot) -> Result<(), Problem
             given.origin.base.clear();
         }
         given.id = id;
-        begin(home, &seen.plan, pinned, given, seen.colony())?;
+        begin(home, &seen.plan, pinned, given, seen.group())?;
     }
     repeats::tidy(home, seen)
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
+use sluice_core::event_name::EventName;
 use sluice_core::run::{RunEvent, RunKind};
 use sluice_engine::codec::run_event;
 use sluice_store::{Cursor, LoggedEvent, StreamId};
@@ -127,15 +128,17 @@ impl Follower {
         let mut moved = BTreeSet::new();
         for logged in page {
             let task = tasks::id_of(&logged.stream);
-            waiting.extend(task.filter(|_| logged.event.kind == state_runs::STARTED).map(str::to_owned));
+            waiting.extend(task.filter(|_| logged.event.kind == EventName::TaskRunStarted.word()).map(str::to_owned));
             moved.extend(task);
             let Some(id) = runs::id_of(&logged.stream) else { continue };
             self.learn(id, logged);
             touched.insert(id, logged.number);
-            match logged.event.kind.as_str() {
-                "run.completed" | "run.failed" | "run.cancelled" => drop(ended.insert(id)),
-                "run.reopened" => drop(reopened.insert(id)),
-                _ => {}
+            match EventName::read(&logged.event.kind) {
+                Some(EventName::RunCompleted | EventName::RunFailed | EventName::RunCancelled) => {
+                    ended.insert(id);
+                }
+                Some(EventName::RunReopened) => drop(reopened.insert(id)),
+                Some(_) | None => {}
             }
         }
         touched.retain(|id, number| !home.mirrors.has(id, *number));
@@ -174,7 +177,7 @@ impl Follower {
 
     /// What a run was started as, as its first event says.
     fn learn(&mut self, id: &str, logged: &LoggedEvent) {
-        if logged.event.kind != "run.started" {
+        if EventName::read(&logged.event.kind) != Some(EventName::RunStarted) {
             return;
         }
         if let Ok(RunEvent::Started { given, .. }) = run_event::read(logged.event.version, &logged.event.data) {

@@ -16,9 +16,6 @@ use sluice_core::task::input::RunEnd;
 use crate::home::Home;
 use crate::read::runs::RunSnapshot;
 
-/// The event of a task that has started a run.
-pub(crate) const STARTED: &str = "task.run_started";
-
 /// Looks at every open task that waits for a run.
 pub(crate) fn look_at_all(home: &Arc<Home>) -> Result<(), Problem> {
     let waiting = home.tasks.open();

@@ -9,9 +9,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+use sluice_api::event::EventShown;
 use sluice_api::problem::Problem;
 use sluice_api::run::StartRun;
+use sluice_core::event_name;
 use sluice_core::expr::{self, Expr, Number};
 use sluice_core::recipe::{RecipeInput, RecipeInputKind, Trigger};
 use sluice_core::run::RunKind;
@@ -24,7 +26,6 @@ use crate::home::Home;
 use crate::read::runs::{self};
 use crate::read::tasks;
 use crate::read::view::{self, EventSubject};
-use crate::read::view_run;
 use crate::settings::clock::id_from;
 use crate::start::{EngineStart, chain, chain_to, start_as};
 
@@ -101,28 +102,29 @@ impl Triggers {
         kind: Option<RunKind>,
     ) -> Result<bool, Problem> {
         let stored = logged.event.kind.as_str();
-        let name = kind.map_or_else(|| stored.to_owned(), |kind| view_run::named(stored, kind));
+        let name = kind.map_or_else(|| stored.to_owned(), |kind| event_name::told(stored, kind));
         if !self.waiting.iter().any(|waiting| waiting.event == name) {
             return Ok(false);
         }
         let Some((event, source)) = told(home, logged)? else { return Ok(false) };
+        let document = view::as_json(&event);
         // A definition of the project hides one of the home that has its name.
         let here =
             |waiting: &&WaitingRecipe| waiting.project.as_ref().is_some_and(|root| source.root.starts_with(root));
         let mut started = false;
-        for waiting in self.waiting.iter().filter(|waiting| waiting.event == event["type"]) {
+        for waiting in self.waiting.iter().filter(|waiting| waiting.event == event.kind) {
             let hidden = || self.waiting.iter().filter(here).any(|other| other.name == waiting.name);
             let is_near = if waiting.project.is_some() { here(&waiting) } else { !hidden() };
-            if !is_near || source.chain.contains(&waiting.name) || !holds(waiting.filter.as_ref(), &event) {
+            if !is_near || source.chain.contains(&waiting.name) || !holds(waiting.filter.as_ref(), &document) {
                 continue;
             }
             let now = home.clock.now().0;
             if !self.starts.allow(&waiting.path, now) {
                 let often = format!("events started it {MOST_STARTS} times in {} minutes", WINDOW / 60_000);
-                tracing::warn!("`{}` was not started on {}: {often}", waiting.name, event["id"]);
+                tracing::warn!("`{}` was not started on {}: {often}", waiting.name, event.id);
                 continue;
             }
-            if waiting.start(home, &event, &source)? {
+            if waiting.start(home, &event.id, &document, &source)? {
                 self.starts.note(&waiting.path, now);
                 started = true;
             }
@@ -132,8 +134,7 @@ impl Triggers {
 }
 
 impl WaitingRecipe {
-    fn start(&self, home: &Arc<Home>, event: &Value, source: &TriggerSource) -> Result<bool, Problem> {
-        let event_id = event["id"].as_str().unwrap_or_default();
+    fn start(&self, home: &Arc<Home>, event_id: &str, event: &Value, source: &TriggerSource) -> Result<bool, Problem> {
         let id = id_from(&["trigger", event_id, &self.name, &self.path.display().to_string()]);
         if home.tasks.load_run(&id)?.is_some() {
             return Ok(false);
@@ -176,7 +177,7 @@ fn waiting(shelved: &ShelvedRecipe) -> Option<WaitingRecipe> {
 }
 
 /// An event as it is shown, and where it comes from; `None` if what it is about is gone.
-fn told(home: &Home, logged: &LoggedEvent) -> Result<Option<(Value, TriggerSource)>, Problem> {
+fn told(home: &Home, logged: &LoggedEvent) -> Result<Option<(EventShown, TriggerSource)>, Problem> {
     if let Some(id) = tasks::id_of(&logged.stream) {
         let Some(seen) = home.tasks.load(id)? else { return Ok(None) };
         let project = home.projects.get(&seen.state.about.project);
@@ -215,7 +216,7 @@ fn holds(filter: Option<&Expr>, event: &Value) -> bool {
 /// What a run is given: the event's data by their names, and the whole event as `event`; of declared inputs only those.
 fn inputs(declared: Option<&[RecipeInput]>, event: &Value) -> Vec<(String, Value)> {
     let mut facts: Map<String, Value> = event["data"].as_object().cloned().unwrap_or_default();
-    facts.entry("event").or_insert_with(|| json!(event));
+    facts.entry("event").or_insert_with(|| event.clone());
     facts.retain(|_, value| !value.is_null());
     let Some(declared) = declared else { return facts.into_iter().collect() };
     let fits = |input: &RecipeInput| {
@@ -228,6 +229,8 @@ fn inputs(declared: Option<&[RecipeInput]>, event: &Value) -> Vec<(String, Value
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -128,8 +128,8 @@ impl WorkerAssignment {
     }
 
     /// What the attempt is called: the same however often it is told.
-    pub(super) fn run_id(&self, crab: &str) -> String {
-        format!("{crab}-{}", self.dispatch)
+    pub(super) fn run_id(&self, worker: &str) -> String {
+        format!("{worker}-{}", self.dispatch)
     }
 
     /// It is not this worker's any more: what runs is ended, and nothing is reported.
@@ -188,12 +188,12 @@ impl WorkerAssignment {
 impl WorkerRuntime {
     /// Carries a step out and reports. Whatever keeps it from being done fails the step, and not the worker.
     pub(super) fn carry_out(&self, job: &WorkerAssignment) {
-        let run_id = job.run_id(&self.crab);
+        let run_id = job.run_id(&self.id);
         let begin = StepStart {
             run_id: Some(run_id.clone()),
             mission_id: job.mission.clone(),
             task_id: job.task.clone(),
-            crab_id: self.crab.clone(),
+            crab_id: self.id.clone(),
             burrow_path: Some(burrow(&job.mission)),
         };
         if let Err(problem) = self.insist(job, "/v1/runs/start", &begin) {

@@ -134,7 +134,7 @@ impl<'a> RemoteWorktrees<'a> {
     }
 
     fn ask_turn(&self) -> Result<MergeTurn, UnavailableReason> {
-        let asked = AskMergeTurn { run_id: self.job.run_id(&self.worker.crab) };
+        let asked = AskMergeTurn { run_id: self.job.run_id(&self.worker.id) };
         let no = |problem: Problem| UnavailableReason(format!("it is not brought in: {}", problem.message));
         self.worker.insist_on(self.job, "/v1/runs/merge-turn", &asked).map_err(no)
     }
@@ -142,7 +142,7 @@ impl<'a> RemoteWorktrees<'a> {
     /// Asked before something that was pushed meanwhile is replaced.
     fn is_still_ours(&self, onto: Option<&String>) -> bool {
         if self.worker.engine_speaks.load(Ordering::Relaxed) < MERGES {
-            let sign = StepProgress { run_id: self.job.run_id(&self.worker.crab), ..StepProgress::default() };
+            let sign = StepProgress { run_id: self.job.run_id(&self.worker.id), ..StepProgress::default() };
             return self.worker.insist_on::<Value>(self.job, "/v1/runs/update", &sign).is_ok();
         }
         self.ask_turn().is_ok_and(|turn| turn.ready && turn.commit.as_ref() == onto)

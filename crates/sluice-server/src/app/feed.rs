@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::body::Bytes;
-use serde_json::Value;
+use sluice_api::event::EventShown;
 use sluice_home::ask::Service;
 use sluice_store::Cursor;
 
@@ -32,22 +32,21 @@ pub(crate) struct RenderedEvent {
 }
 
 impl RenderedEvent {
-    pub(crate) fn new(cursor: Cursor, event: &Value) -> Arc<RenderedEvent> {
-        let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
-        let line = event.to_string();
-        let sent = Bytes::from(sent(Some(cursor), event, &line));
+    pub(crate) fn new(cursor: Cursor, event: EventShown) -> Arc<RenderedEvent> {
+        let line = serde_json::to_string(&event).unwrap_or_default();
+        let sent = Bytes::from(sent(Some(cursor), &event.kind, &line));
         // The line stands at the end of what is sent, before its two ends of lines.
         let end = sent.len() - 2;
         let line = sent.slice(end - line.len()..end);
-        let (kind, time, correlation) = (text("type"), text("time"), text("correlation_id"));
+        let EventShown { kind, time, correlation_id: correlation, .. } = event;
         Arc::new(RenderedEvent { cursor, kind, time, correlation, line, sent })
     }
 }
 
 /// An event as it is sent, under its number.
-pub(crate) fn sent(cursor: Option<Cursor>, event: &Value, line: &str) -> String {
+pub(crate) fn sent(cursor: Option<Cursor>, kind: &str, line: &str) -> String {
     let id = cursor.map(|cursor| format!("id: {}\n", cursor.0)).unwrap_or_default();
-    let kind: String = event["type"].as_str().unwrap_or("message").chars().filter(|it| !it.is_control()).collect();
+    let kind: String = kind.chars().filter(|it| !it.is_control()).collect();
     format!("{id}event: {kind}\ndata: {line}\n\n")
 }
 
@@ -107,7 +106,7 @@ impl EventFeed {
             if page.is_empty() {
                 return;
             }
-            self.add(page.into_iter().map(|(cursor, event)| RenderedEvent::new(cursor, &event)).collect());
+            self.add(page.into_iter().map(|(cursor, event)| RenderedEvent::new(cursor, event)).collect());
         }
     }
 
@@ -131,14 +130,27 @@ mod tests {
 
     use super::*;
 
+    fn event(seq: u64, kind: &str, correlation: &str, data: serde_json::Value) -> EventShown {
+        let (id, kind) = (format!("run/a:{seq}"), kind.to_owned());
+        let (time, actor) = ("2026-11-15T12:00:00.000Z".to_owned(), "engine".to_owned());
+        EventShown { seq, id, kind, time, actor, correlation_id: correlation.to_owned(), caused_by: None, data }
+    }
+
+    fn told(number: u64, correlation: &str) -> Arc<RenderedEvent> {
+        RenderedEvent::new(Cursor(number), event(number, "step.started", correlation, json!({})))
+    }
+
     fn numbers(feed: &EventFeed, place: u64) -> Option<Vec<u64>> {
         feed.after(Cursor(place)).map(|all| all.iter().map(|told| told.cursor.0).collect())
     }
 
     #[test]
     fn an_event_is_told_in_its_own_name_and_place() {
-        let told = RenderedEvent::new(Cursor(7), &json!({ "type": "workflow.step.started", "seq": 7 }));
-        let line = r#"{"type":"workflow.step.started","seq":7}"#;
+        let told = RenderedEvent::new(Cursor(7), event(7, "workflow.step.started", "a", json!({ "attempt": 1 })));
+        let line = concat!(
+            r#"{"seq":7,"id":"run/a:7","type":"workflow.step.started","time":"2026-11-15T12:00:00.000Z","#,
+            r#""actor":"engine","correlation_id":"a","caused_by":null,"data":{"attempt":1}}"#
+        );
         assert_eq!(told.sent, format!("id: 7\nevent: workflow.step.started\ndata: {line}\n\n"));
         assert_eq!(told.line, line);
     }
@@ -150,11 +162,11 @@ mod tests {
         feed.0.write().unwrap().from = Some(Cursor(4));
         assert_eq!(numbers(&feed, 3), None);
         assert_eq!(numbers(&feed, 4), Some(vec![]));
-        feed.add((5..8).map(|number| RenderedEvent::new(Cursor(number), &json!({}))).collect());
+        feed.add((5..8).map(|number| told(number, "a")).collect());
         assert_eq!(numbers(&feed, 4), Some(vec![5, 6, 7]));
         assert_eq!(numbers(&feed, 6), Some(vec![7]));
         let many = u64::try_from(MOST_READY).unwrap();
-        feed.add((8..8 + many).map(|number| RenderedEvent::new(Cursor(number), &json!({}))).collect());
+        feed.add((8..8 + many).map(|number| told(number, "a")).collect());
         assert_eq!(numbers(&feed, 6), None);
         assert_eq!(numbers(&feed, 7).unwrap().len(), PAGE);
     }
@@ -163,8 +175,8 @@ mod tests {
     fn what_is_ready_is_bounded_in_bytes() {
         let feed = EventFeed::default();
         feed.0.write().unwrap().from = Some(Cursor(0));
-        let large = json!({ "data": "x".repeat(MOST_READY_BYTES / 4) });
-        feed.add((1..9).map(|number| RenderedEvent::new(Cursor(number), &large)).collect());
+        let large = event(1, "step.completed", "a", "x".repeat(MOST_READY_BYTES / 4).into());
+        feed.add((1..9).map(|number| RenderedEvent::new(Cursor(number), large.clone())).collect());
         assert_eq!(numbers(&feed, 4), None);
         assert_eq!(numbers(&feed, 5), Some(vec![6, 7, 8]));
         assert!(feed.0.read().unwrap().bytes <= MOST_READY_BYTES);
@@ -175,7 +187,7 @@ mod tests {
         let feed = EventFeed::default();
         assert!(feed.may_tell_of("one", Cursor(0)), "it knows nothing yet");
         feed.0.write().unwrap().from = Some(Cursor(0));
-        feed.add(vec![RenderedEvent::new(Cursor(1), &json!({ "correlation_id": "one" }))]);
+        feed.add(vec![told(1, "one")]);
         assert!(feed.may_tell_of("one", Cursor(0)));
         assert!(!feed.may_tell_of("one", Cursor(1)) && !feed.may_tell_of("other", Cursor(0)));
     }

@@ -8,9 +8,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
-use sluice_api::grimoire::{GrimoireList, Workflow, WorkflowList, WorkflowStarted};
-use sluice_home::ask::{Intervention, StartGrimoire};
+use sluice_api::grimoire::{GrimoireList, Intervention, StartGrimoire, Workflow, WorkflowList, WorkflowStarted};
 
 use crate::answer::said;
 use crate::app::App;
@@ -61,7 +59,7 @@ struct WorkflowsQuery {
 }
 
 async fn grimoires((State(app), caller): WorkflowsCall, Query(of): Query<WorkflowsQuery>) -> Response {
-    ask(app, caller, move |service, _| Ok(json!({ "grimoires": service.grimoires(of.project.as_deref())? }))).await
+    ask(app, caller, move |service, _| Ok(GrimoireList { grimoires: service.grimoires(of.project.as_deref())? })).await
 }
 
 /// It begins at once and goes on by itself: accepted, not done.
@@ -74,7 +72,7 @@ async fn start((State(app), caller): WorkflowsCall, RequestKeyedId(chosen): Requ
 }
 
 async fn workflows((State(app), caller): WorkflowsCall) -> Response {
-    ask(app, caller, |service, _| Ok(json!({ "workflows": service.workflows()? }))).await
+    ask(app, caller, |service, _| Ok(WorkflowList { workflows: service.workflows()? })).await
 }
 
 async fn workflow((State(app), caller): WorkflowsCall, Path(id): Path<String>) -> Response {

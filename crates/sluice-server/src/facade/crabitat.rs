@@ -8,15 +8,11 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use sluice_api::control::{
     AttemptEnded, AttemptStarted, AttemptUpdated, Colony, ControlStatus, Crab, Mission, MissionShown, MissionTask,
-    Ticked,
+    NewColony, NewMission, Register, Ticked,
 };
 use sluice_api::work::{AskMergeTurn, MergeTurn, StepProgress, StepReport, StepStart};
-use sluice_home::roster::Register;
-use sluice_home::roster::colonies::NewColony;
-use sluice_home::roster::missions::NewMission;
 
 use crate::answer::said;
 use crate::app::App;
@@ -119,7 +115,7 @@ fn missions_table() -> RouteTable {
 }
 
 async fn colonies((State(app), caller): ControlCall) -> Response {
-    ask(app, caller, |service, who| Ok(service.colonies(who))).await
+    ask(app, caller, |service, who| Ok(service.groups(who))).await
 }
 
 async fn found_colony(
@@ -127,19 +123,19 @@ async fn found_colony(
     RequestKeyedId(chosen): RequestKeyedId,
     body: Bytes,
 ) -> Response {
-    ask(app, caller, move |service, who| service.found_colony(who, &chosen, &said(&body)?)).await
+    ask(app, caller, move |service, who| service.found_group(who, &chosen, &said(&body)?)).await
 }
 
 async fn crabs((State(app), caller): ControlCall) -> Response {
-    ask(app, caller, |service, who| Ok(service.crabs(who))).await
+    ask(app, caller, |service, who| Ok(service.workers(who))).await
 }
 
 async fn register((State(app), caller): ControlCall, RequestKeyedId(chosen): RequestKeyedId, body: Bytes) -> Response {
-    ask(app, caller, move |service, who| service.register_crab(who, &chosen, &said(&body)?)).await
+    ask(app, caller, move |service, who| service.register_worker(who, &chosen, &said(&body)?)).await
 }
 
 async fn unregister((State(app), caller): ControlCall, Path(id): Path<String>) -> Response {
-    ask(app, caller, move |service, who| service.unregister_crab(who, &id)).await
+    ask(app, caller, move |service, who| service.unregister_worker(who, &id)).await
 }
 
 async fn missions((State(app), caller): ControlCall) -> Response {
@@ -199,7 +195,7 @@ async fn workflows((State(app), caller): ControlCall) -> Response {
 }
 
 async fn tick((State(app), caller): ControlCall) -> Response {
-    ask(app, caller, |service, who| -> Result<Value, _> { service.tick(who) }).await
+    ask(app, caller, |service, who| service.tick(who)).await
 }
 
 async fn status((State(app), caller): ControlCall) -> Response {

@@ -120,7 +120,7 @@ pub(crate) async fn sent(
         Ok(following) => following,
         Err(problem) => return refuse(&problem),
     };
-    let first = following.resync.as_ref().map(|event| sent_as(None, event, &event.to_string())).unwrap_or_default();
+    let first = following.resync.as_ref().map(|event| sent_as(None, "resync", &event.to_string())).unwrap_or_default();
     let greeting = Bytes::from(format!("retry: 1000\n\n{first}"));
     let told = stream::unfold(following, |mut following| async move {
         let events = following.next().await?;

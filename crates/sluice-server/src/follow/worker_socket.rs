@@ -12,7 +12,8 @@ use axum::response::Response;
 use futures_util::StreamExt;
 use serde_json::{Map, Value};
 use sluice_api::Problem;
-use sluice_api::work::{FromWorker, StepProgress, StepReport};
+use sluice_api::control::AttemptAnswer;
+use sluice_api::work::{FromWorker, StepProgress, StepReport, WorkerReply};
 use sluice_home::ask::{Requester, Service};
 use sluice_home::roster::MessageSubject;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -47,7 +48,7 @@ pub(crate) async fn listen(
     let connected = tokio::task::spawn_blocking(move || {
         let who = caller.who(&asked.service)?;
         let post = Box::new(move |message| drop(letters.send(message)));
-        asked.service.connect_crab(&who, &id, post).map(|connection| (who, connection))
+        asked.service.connect_worker(&who, &id, post).map(|connection| (who, connection))
     });
     match connected.await {
         Ok(Ok((who, connection))) => {
@@ -56,7 +57,7 @@ pub(crate) async fn listen(
                 let goodbye = serve(&app, &who, &shown, &crab, &mut socket, messages).await;
                 close(&mut socket, goodbye).await;
                 drop((place, present));
-                let _ = tokio::task::spawn_blocking(move || app.service.disconnect_crab(&crab, connection)).await;
+                let _ = tokio::task::spawn_blocking(move || app.service.disconnect_worker(&crab, connection)).await;
             })
         }
         Ok(Err(problem)) => refuse(&problem),
@@ -112,7 +113,7 @@ async fn serve(
                 Some(Ok(Message::Ping(bytes) | Message::Pong(bytes) | Message::Binary(bytes))) => {
                     pace.heard(bytes.len(), Instant::now());
                     let (app, crab) = (app.clone(), crab.to_owned());
-                    let _ = tokio::task::spawn_blocking(move || app.service.heard_crab(&crab)).await;
+                    let _ = tokio::task::spawn_blocking(move || app.service.heard_worker(&crab)).await;
                     None
                 }
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return None,
@@ -133,20 +134,17 @@ async fn serve(
 
 /// Takes what a worker says; gives what is to be said back.
 fn hear(service: &Service, who: &Requester, worker: &str, text: &str) -> Option<Value> {
-    let error_to = |said: &Value, problem: &Problem| {
-        let problem = serde_json::to_value(problem).unwrap_or_default();
-        Some(service.reply_to_crab(said, "error", &problem))
-    };
+    let error_to = |said: &Value, problem: Problem| Some(service.reply_to_worker(said, WorkerReply::Error(problem)));
     let said: Value = match serde_json::from_str(text) {
         Ok(said) => said,
-        Err(error) => return error_to(&Value::Null, &Problem::bad_request(format!("not JSON: {error}"))),
+        Err(error) => return error_to(&Value::Null, Problem::bad_request(format!("not JSON: {error}"))),
     };
     let message = understood(&said);
     if let Ok(FromWorker::Heartbeat(sign)) = &message {
-        service.signed_crab(worker, sign);
+        service.signed_worker(worker, sign);
         return None;
     }
-    service.heard_crab(worker);
+    service.heard_worker(worker);
     // Its first word about a step that it was given begins that, if it has not begun.
     let attempt = |run: &str| {
         let of_payload = said["kind"]["payload"]["task_id"].as_str();
@@ -154,20 +152,23 @@ fn hear(service: &Service, who: &Requester, worker: &str, text: &str) -> Option<
         service.spoken_of(who, worker, MessageSubject { run: Some(run).filter(|run| !run.is_empty()), task })
     };
     let done = message.and_then(|message| match message {
-        FromWorker::Heartbeat(_) => Ok(Value::Null),
-        FromWorker::Started(start) => service.start_attempt(who, &start),
+        FromWorker::Heartbeat(_) => Ok(None),
+        FromWorker::Started(start) => service.start_attempt(who, &start).map(AttemptAnswer::Started).map(Some),
         FromWorker::Progress(progress) => {
             let run_id = attempt(&progress.run_id)?;
-            service.update_attempt(who, &StepProgress { run_id, ..progress })
+            let progress = StepProgress { run_id, ..progress };
+            service.update_attempt(who, &progress).map(AttemptAnswer::Updated).map(Some)
         }
         FromWorker::Finished(report) => {
             let run_id = attempt(&report.run_id)?;
-            service.complete_attempt(who, &StepReport { run_id, ..*report })
+            let report = StepReport { run_id, ..*report };
+            service.complete_attempt(who, &report).map(AttemptAnswer::Ended).map(Some)
         }
     });
     match done {
-        Ok(answer) => Some(service.reply_to_crab(&said, "ack", &answer)),
-        Err(problem) => error_to(&said, &problem),
+        Ok(None) => None,
+        Ok(Some(answer)) => Some(service.reply_to_worker(&said, WorkerReply::Ack(answer))),
+        Err(problem) => error_to(&said, problem),
     }
 }
 

@@ -7,7 +7,6 @@ use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::{Value, json};
 use sluice_api::Problem;
 use sluice_api::run::{AnswerQuestion, ProcessStepReport, StartRun, StepHeard, StepSays};
 use sluice_api::shown::{Inbox, ProcessAnswer, ProcessList, RunAnswer, RunContext, RunList, RunLog};
@@ -107,8 +106,8 @@ fn processes_table() -> RouteTable {
         )
 }
 
-fn run(seen: &RunSnapshot) -> Value {
-    json!({ "run": view_run::run(seen) })
+fn run(seen: &RunSnapshot) -> RunAnswer {
+    RunAnswer { run: view_run::run(seen) }
 }
 
 /// A run that is shown when the answer is written: thousands of them shown at once take more memory than all else that an
@@ -256,7 +255,7 @@ async fn step((State(app), caller): RunsCall, body: Bytes) -> Response {
 }
 
 async fn inbox((State(app), caller): RunsCall) -> Response {
-    ask(app, caller, |service, _| Ok(json!({ "questions": service.inbox()? }))).await
+    ask(app, caller, |service, _| Ok(Inbox { questions: service.inbox()? })).await
 }
 
 /// An answer to a question.

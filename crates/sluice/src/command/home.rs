@@ -6,6 +6,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::{escape, named};
+use sluice_api::event::EventShown;
 use sluice_home::doctor::EngineSign;
 use sluice_home::settings::backup::{DisplacedStore, MissingLogPolicy};
 
@@ -28,7 +29,10 @@ pub(crate) fn events(arguments: &EventsArgs, output: CliOutput) -> Result<CliExi
         damaged |= line.contains("\"type\":\"store.damaged\"");
         match output {
             CliOutput::Json => print_bytes(format!("{line}\n").as_bytes()),
-            CliOutput::People => print(&event_line(&serde_json::from_str(line).unwrap_or_default())),
+            CliOutput::People => match serde_json::from_str(line) {
+                Ok(event) => print(&event_line(&event)),
+                Err(_) => print(&format!("{line}\n")),
+            },
         }
         true
     });
@@ -60,17 +64,17 @@ fn end_with_the_reader() {
 }
 
 /// An event on a line: when, what, who, and the facts.
-pub(crate) fn event_line(event: &Value) -> String {
-    let text = |key: &str| event[key].as_str().unwrap_or_default();
+pub(crate) fn event_line(event: &EventShown) -> String {
     let fact = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let facts: Vec<String> = event["data"]
+    let facts: Vec<String> = event
+        .data
         .as_object()
         .into_iter()
         .flatten()
         .filter(|(key, value)| !value.is_null() && *key != "project" && *key != "task_id")
         .map(|(key, value)| format!("{key}={}", crate::table::line(&fact(value), 80)))
         .collect();
-    format!("{}  {:<20} {:<12} {}\n", text("time"), text("type"), text("actor"), facts.join(" "))
+    format!("{}  {:<20} {:<12} {}\n", event.time, event.kind, event.actor, facts.join(" "))
 }
 
 pub(crate) fn stop(output: CliOutput) -> Result<CliExit, CliFailure> {

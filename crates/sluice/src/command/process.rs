@@ -1,18 +1,22 @@
 //! `sluice process`: templates whose steps are done by whoever follows them.
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use sluice_api::client::escape;
-use sluice_api::run::StartRun;
+use sluice_api::run::{ProcessStepReport, StartRun};
+use sluice_api::shown::{ProcessAnswer, ProcessList, ProcessStepStatus};
 use sluice_core::problem::Severity;
 use sluice_dialect::{Definition, Sources};
 
-use super::run::word;
 use crate::args::ProcessCommand;
 use crate::engine::connect;
 use crate::output::{CliExit, CliFailure, CliOutput, print, print_json, say};
 use crate::table;
 
 const PROCESSES: &str = "/v1/processes";
+
+/// The columns of a table of steps.
+const STEP_COLUMNS: [&str; 4] = ["step", "status", "title", "about"];
 
 pub(crate) fn run(arguments: ProcessCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
     let of = |id: &str, rest: &str| format!("{PROCESSES}/{}{rest}", escape(id));
@@ -21,9 +25,9 @@ pub(crate) fn run(arguments: ProcessCommand, output: CliOutput) -> Result<CliExi
         ProcessCommand::Start { template, work_order } => {
             let cwd = std::env::current_dir().map(|here| here.display().to_string()).unwrap_or_default();
             let wanted = StartRun { recipe: template, cwd, work_order, by_hand: true, ..StartRun::default() };
-            let answer: Value = connect()?.post(PROCESSES, &wanted)?;
+            let answer: ProcessAnswer = connect()?.post(PROCESSES, &wanted)?;
             if output == CliOutput::People {
-                print(&format!("{}\n", word(&answer["process"], "id")));
+                print(&format!("{}\n", answer.process.id));
                 return Ok(CliExit::Done);
             }
             shown(&answer, output)
@@ -39,7 +43,7 @@ pub(crate) fn run(arguments: ProcessCommand, output: CliOutput) -> Result<CliExi
         }
         ProcessCommand::Step { id, step, verb, summary, result } => {
             let path = of(&id, &format!("/steps/{}/{verb}", escape(&step)));
-            let answer = connect()?.post(&path, &json!({ "summary": summary, "result": result }))?;
+            let answer = connect()?.post(&path, &ProcessStepReport { summary, result })?;
             if output == CliOutput::Json { shown(&answer, output) } else { steps(&answer, output) }
         }
     }
@@ -66,67 +70,100 @@ fn compile(template: &str, output: CliOutput) -> Result<CliExit, CliFailure> {
             .hint(format!("`sluice check {template}` shows every problem")));
         }
     };
-    let steps: Vec<Value> = recipe
+    let steps: Vec<CompiledStep> = recipe
         .steps
         .iter()
         .map(|step| {
             let needs: Vec<&str> = step.needs.iter().map(|need| recipe.step(*need).name.as_str()).collect();
-            json!({
-                "id": step.name.as_str(),
-                "title": step.title.clone().unwrap_or_else(|| step.name.to_string()),
-                "status": if needs.is_empty() { "ready" } else { "pending" },
-                "needs": needs,
-            })
+            CompiledStep {
+                id: step.name.as_str(),
+                title: step.title.as_deref().unwrap_or(step.name.as_str()),
+                status: if needs.is_empty() { ProcessStepStatus::Ready } else { ProcessStepStatus::Pending },
+                needs,
+            }
         })
         .collect();
-    let document = json!({ "process": { "template": recipe.name.as_str(), "status": "ready", "steps": steps } });
-    shown(&document, output)
-}
-
-fn list(all: bool, output: CliOutput) -> Result<CliExit, CliFailure> {
-    let answer: Value = connect()?.get(&format!("{PROCESSES}?all={all}"))?;
-    let none = Vec::new();
-    let found = answer["processes"].as_array().unwrap_or(&none);
+    let template = recipe.name.as_str();
     match output {
-        CliOutput::Json => print_json(&answer),
-        CliOutput::People if found.is_empty() => say("no processes; `sluice process start TEMPLATE` starts one"),
+        CliOutput::Json => {
+            print_json(&json!({ "process": { "template": template, "status": "ready", "steps": steps } }));
+        }
         CliOutput::People => {
-            let words =
-                |it: &Value| ["id", "template", "wo_id", "status", "created_at"].map(|key| word(it, key)).to_vec();
-            table::print(&["id", "template", "work order", "status", "started"], found.iter().map(words));
+            facts([("template", Some(template)), ("status", Some("ready"))]);
+            let rows = steps.iter().map(|it| vec![it.id.into(), it.status.to_string(), it.title.into(), String::new()]);
+            table::print(&STEP_COLUMNS, rows);
         }
     }
     Ok(CliExit::Done)
 }
 
-fn shown(answer: &Value, output: CliOutput) -> Result<CliExit, CliFailure> {
+/// A step that a process of a template would begin with.
+#[derive(Serialize)]
+struct CompiledStep<'a> {
+    id: &'a str,
+    title: &'a str,
+    status: ProcessStepStatus,
+    needs: Vec<&'a str>,
+}
+
+fn list(all: bool, output: CliOutput) -> Result<CliExit, CliFailure> {
+    let answer: ProcessList = connect()?.get(&format!("{PROCESSES}?all={all}"))?;
+    match output {
+        CliOutput::Json => print_json(&answer),
+        CliOutput::People if answer.processes.is_empty() => {
+            say("no processes; `sluice process start TEMPLATE` starts one");
+        }
+        CliOutput::People => {
+            let rows = answer
+                .processes
+                .into_iter()
+                .map(|it| vec![it.id, it.template, it.wo_id.unwrap_or_default(), it.status.to_string(), it.created_at]);
+            table::print(&["id", "template", "work order", "status", "started"], rows);
+        }
+    }
+    Ok(CliExit::Done)
+}
+
+/// What is known of a process, a line for each fact, and an empty one.
+fn facts<const COUNT: usize>(facts: [(&str, Option<&str>); COUNT]) {
+    for (name, text) in facts {
+        if let Some(text) = text {
+            print(&format!("{name:<12} {}\n", table::line(text, 2000)));
+        }
+    }
+    print("\n");
+}
+
+fn shown(answer: &ProcessAnswer, output: CliOutput) -> Result<CliExit, CliFailure> {
     if output == CliOutput::Json {
         print_json(answer);
         return Ok(CliExit::Done);
     }
-    let process = &answer["process"];
-    for key in ["id", "template", "wo_id", "status", "summary", "error"] {
-        if !process[key].is_null() {
-            print(&format!("{:<12} {}\n", key.replace('_', " "), table::line(&word(process, key), 2000)));
-        }
-    }
-    print("\n");
+    let process = &answer.process;
+    facts([
+        ("id", Some(process.id.as_str())),
+        ("template", Some(process.template.as_str())),
+        ("wo id", process.wo_id.as_deref()),
+        ("status", Some(process.status.word())),
+        ("summary", process.summary.as_deref()),
+        ("error", process.error.as_deref()),
+    ]);
     steps(answer, output)
 }
 
-fn steps(answer: &Value, output: CliOutput) -> Result<CliExit, CliFailure> {
-    let steps = &answer["process"]["steps"];
+fn steps(answer: &ProcessAnswer, output: CliOutput) -> Result<CliExit, CliFailure> {
+    let steps = &answer.process.steps;
     match output {
         CliOutput::Json => print_json(&json!({ "steps": steps })),
         CliOutput::People => {
-            let rows = steps.as_array().into_iter().flatten().map(|step| {
-                let waits: Vec<&str> =
-                    step["waits_for"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-                let about =
-                    if waits.is_empty() { word(step, "summary") } else { format!("waits: {}", waits.join(", ")) };
-                vec![word(step, "id"), word(step, "status"), word(step, "title"), about]
+            let rows = steps.iter().map(|step| {
+                let about = match step.waits_for.as_slice() {
+                    [] => step.summary.clone().unwrap_or_default(),
+                    waits => format!("waits: {}", waits.join(", ")),
+                };
+                vec![step.id.clone(), step.status.to_string(), step.title.clone(), about]
             });
-            table::print(&["step", "status", "title", "about"], rows);
+            table::print(&STEP_COLUMNS, rows);
         }
     }
     Ok(CliExit::Done)

@@ -1,10 +1,14 @@
 //! `sluice start`, `run`, `inbox`, `answer`, `step`: said to the engine, and followed to the end.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::escape;
 use sluice_api::project::ProjectList;
-use sluice_api::run::{StartRun, StepSays};
+use sluice_api::run::{StartRun, StepHeard, StepSays};
+use sluice_api::shown::{
+    Inbox, Question, Run, RunAnswer, RunContext, RunList, RunLog, RunStatus, RunStep, RunStepStatus,
+};
 
 use super::follow::{DisplayOutcome, RunDisplay};
 use crate::args::{AnswerArgs, RunCommand, StartArgs, StepCommand, StepOutcomeArgs};
@@ -30,16 +34,15 @@ pub(crate) fn start(arguments: StartArgs, output: CliOutput) -> Result<CliExit, 
     let inputs = inputs.iter().map(|text| input(text)).collect::<Result<Vec<_>, _>>()?;
     let harness = harness.or_else(environment);
     let wanted = StartRun { recipe, cwd, inputs, prompt, work_order, harness, by_hand: false, workers };
-    let answer: Value = client.post(RUNS, &wanted)?;
-    let id = answer["run"]["id"].as_str().unwrap_or_default().to_owned();
+    let answer: RunAnswer = client.post(RUNS, &wanted)?;
     if detach {
         match output {
             CliOutput::Json => print_json(&answer),
-            CliOutput::People => print(&format!("{id}\n")),
+            CliOutput::People => print(&format!("{}\n", answer.run.id)),
         }
         return Ok(CliExit::Done);
     }
-    follow(&client, &id, output)
+    follow(&client, &answer.run.id, output)
 }
 
 /// What is wanted, in words; `-` reads them from stdin, where they may be longer than an argument.
@@ -75,39 +78,42 @@ fn input(text: &str) -> Result<(String, Value), CliFailure> {
 fn follow(client: &Client, id: &str, output: CliOutput) -> Result<CliExit, CliFailure> {
     let mut progress = RunDisplay::new(output);
     let path = format!("{RUNS}/{}", escape(id));
-    let mut run: Value = client.get(&path)?;
+    let RunAnswer { mut run } = client.get(&path)?;
     let mut looked = Ok(());
-    progress.show(&run["run"]);
-    if !is_still(&run["run"]) {
-        let known = run["run"]["version"].as_u64().unwrap_or_default();
-        client.lines(&format!("{path}/events?follow=true&after={known}"), |line| {
-            match progress.hear(&mut run["run"], line) {
+    progress.show(&run);
+    if !is_still(&run) {
+        client.lines(&format!("{path}/events?follow=true&after={}", run.version), |line| {
+            match progress.hear(&mut run, line) {
                 DisplayOutcome::Shown => return true,
                 DisplayOutcome::More => {}
             }
-            match client.get::<Value>(&path) {
-                Ok(now) => run = now,
+            match client.get::<RunAnswer>(&path) {
+                Ok(now) => run = now.run,
                 Err(problem) => looked = Err(problem),
             }
-            progress.show(&run["run"]);
-            looked.is_ok() && !is_still(&run["run"])
+            progress.show(&run);
+            looked.is_ok() && !is_still(&run)
         })?;
     }
     looked?;
-    progress.end(&run["run"]);
+    progress.end(&run);
+    let exit = match run.status {
+        RunStatus::Completed => CliExit::Done,
+        RunStatus::Held => CliExit::Held,
+        RunStatus::Running | RunStatus::Failed | RunStatus::Cancelled => CliExit::Refused,
+    };
     if output == CliOutput::Json {
-        print_json(&run);
+        print_json(&RunAnswer { run });
     }
-    Ok(match run["run"]["status"].as_str() {
-        Some("completed") => CliExit::Done,
-        Some("held") => CliExit::Held,
-        _ => CliExit::Refused,
-    })
+    Ok(exit)
 }
 
 /// Whether nothing happens any more unless a person does something.
-fn is_still(run: &Value) -> bool {
-    matches!(run["status"].as_str(), Some("completed" | "failed" | "cancelled" | "held"))
+fn is_still(run: &Run) -> bool {
+    match run.status {
+        RunStatus::Held | RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled => true,
+        RunStatus::Running => false,
+    }
 }
 
 pub(crate) fn run(arguments: RunCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
@@ -115,33 +121,37 @@ pub(crate) fn run(arguments: RunCommand, output: CliOutput) -> Result<CliExit, C
     match arguments {
         RunCommand::List { status, all } => list(status, all, output),
         RunCommand::Show { id } => shown(&connect()?.get(&of(&id, ""))?, output),
-        RunCommand::Steps { id } => steps(&connect()?.get(&of(&id, ""))?, output),
+        RunCommand::Steps { id } => {
+            let RunAnswer { run } = connect()?.get(&of(&id, ""))?;
+            steps(&run, output)
+        }
         RunCommand::Log { id, step } => {
             let only = step.map(|step| format!("?step={}", escape(&step))).unwrap_or_default();
-            text(&connect()?.get(&of(&id, &format!("/log{only}")))?, "log", output)
+            let answer: RunLog = connect()?.get(&of(&id, &format!("/log{only}")))?;
+            text(&answer, &answer.log, output)
         }
         RunCommand::Follow { id } => {
             let client = connect()?;
-            let run: Value = client.get(&of(&id, ""))?;
-            follow(&client, run["run"]["id"].as_str().unwrap_or(&id), output)
+            let RunAnswer { run } = client.get(&of(&id, ""))?;
+            follow(&client, &run.id, output)
         }
         RunCommand::Cancel { id, reason } => {
-            let answer: Value = connect()?.delete_with(&of(&id, ""), &json!({ "reason": reason }))?;
-            shown(&answer, output)
+            shown(&connect()?.delete_with(&of(&id, ""), &json!({ "reason": reason }))?, output)
         }
         RunCommand::Retry { id, step, message } => {
             shown(&connect()?.post(&of(&id, "/retry"), &json!({ "step": step, "message": message }))?, output)
         }
         RunCommand::Context { id, step } => {
-            text(&connect()?.get(&of(&id, &format!("/context/{}", escape(&step))))?, "context", output)
+            let answer: RunContext = connect()?.get(&of(&id, &format!("/context/{}", escape(&step))))?;
+            text(&answer, &answer.context, output)
         }
     }
 }
 
-fn text(answer: &Value, key: &str, output: CliOutput) -> Result<CliExit, CliFailure> {
+fn text(answer: &impl Serialize, text: &str, output: CliOutput) -> Result<CliExit, CliFailure> {
     match output {
         CliOutput::Json => print_json(answer),
-        CliOutput::People => print_as_written(answer[key].as_str().unwrap_or_default().as_bytes()),
+        CliOutput::People => print_as_written(text.as_bytes()),
     }
     Ok(CliExit::Done)
 }
@@ -151,36 +161,30 @@ fn list(status: Option<String>, all: bool, output: CliOutput) -> Result<CliExit,
     let every = all.then(|| "all=true".to_owned());
     let query: Vec<String> = [status, every].into_iter().flatten().collect();
     let engine = connect()?;
-    let mut answer: Value = engine.get(&format!("{RUNS}?{}", query.join("&")))?;
-    while let Some(next) = answer["next"].as_str().map(escape) {
-        let mut more: Value = engine.get(&format!("{RUNS}?{}&after={next}", query.join("&")))?;
-        if let (Some(runs), Some(further)) = (answer["runs"].as_array_mut(), more["runs"].as_array_mut()) {
-            runs.append(further);
-        }
-        answer["next"] = more["next"].take();
+    let mut answer: RunList = engine.get(&format!("{RUNS}?{}", query.join("&")))?;
+    while let Some(next) = answer.next.take() {
+        let more: RunList = engine.get(&format!("{RUNS}?{}&after={}", query.join("&"), escape(&next)))?;
+        answer.runs.extend(more.runs);
+        answer.next = more.next;
     }
-    answer.as_object_mut().and_then(|answer| answer.remove("next"));
-    let none = Vec::new();
-    let runs = answer["runs"].as_array().unwrap_or(&none);
     match output {
         CliOutput::Json => print_json(&answer),
-        CliOutput::People if runs.is_empty() && query.is_empty() => {
-            let ended: Value = engine.get(&format!("{RUNS}?all=true"))?;
-            let count = ended["runs"].as_array().map_or(0, Vec::len);
-            say(&table::none("run", count, !ended["next"].is_null(), STARTS_ONE));
+        CliOutput::People if answer.runs.is_empty() && query.is_empty() => {
+            let ended: RunList = engine.get(&format!("{RUNS}?all=true"))?;
+            say(&table::none("run", ended.runs.len(), ended.next.is_some(), STARTS_ONE));
         }
-        CliOutput::People if runs.is_empty() && all => say(&table::none("such run", 0, false, STARTS_ONE)),
-        CliOutput::People if runs.is_empty() => say("no such runs; --all shows those that have ended as well"),
+        CliOutput::People if answer.runs.is_empty() && all => say(&table::none("such run", 0, false, STARTS_ONE)),
+        CliOutput::People if answer.runs.is_empty() => say("no such runs; --all shows those that have ended as well"),
         CliOutput::People => {
-            let words = |run: &Value| {
-                let mut words =
-                    ["id", "kind", "recipe", "status", "current_step", "created_at"].map(|key| word(run, key));
-                if let Some(at) = run["next_turn_at"].as_str() {
-                    words[3] = format!("{}, again at {at}", words[3]);
-                }
-                words.to_vec()
+            let words = |run: &Run| {
+                let status = match &run.next_turn_at {
+                    Some(at) => format!("{}, again at {at}", run.status),
+                    None => run.status.to_string(),
+                };
+                let step = run.current_step.clone().unwrap_or_default();
+                vec![run.id.clone(), run.kind.to_string(), run.recipe.clone(), status, step, run.created_at.clone()]
             };
-            table::print(&["id", "kind", "recipe", "status", "step", "started"], runs.iter().map(words));
+            table::print(&["id", "kind", "recipe", "status", "step", "started"], answer.runs.iter().map(words));
         }
     }
     Ok(CliExit::Done)
@@ -189,66 +193,63 @@ fn list(status: Option<String>, all: bool, output: CliOutput) -> Result<CliExit,
 /// Lines of what a failed step printed that are shown; `run log` has all of them.
 const MOST_PRINTED: usize = 20;
 
-/// A field as a word of a table.
-pub(super) fn word(value: &Value, key: &str) -> String {
-    match &value[key] {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
-fn shown(answer: &Value, output: CliOutput) -> Result<CliExit, CliFailure> {
+fn shown(answer: &RunAnswer, output: CliOutput) -> Result<CliExit, CliFailure> {
     if output == CliOutput::Json {
         print_json(answer);
         return Ok(CliExit::Done);
     }
-    let run = &answer["run"];
-    let before = ["id", "kind", "recipe", "definition", "status", "current_step", "workspace", "work_order", "task"];
-    for key in before.into_iter().chain(["next_turn_at", "error"]) {
-        if !run[key].is_null() {
-            print(&format!("{:<14} {}\n", key.replace('_', " "), table::line(&word(run, key), 2000)));
+    let run = &answer.run;
+    let facts = [
+        ("id", Some(run.id.as_str())),
+        ("kind", Some(run.kind.word())),
+        ("recipe", Some(run.recipe.as_str())),
+        ("definition", run.definition.as_deref()),
+        ("status", Some(run.status.word())),
+        ("current step", run.current_step.as_deref()),
+        ("workspace", run.workspace.as_deref()),
+        ("work order", run.work_order.as_deref()),
+        ("task", run.task.as_deref()),
+        ("next turn at", run.next_turn_at.as_deref()),
+        ("error", run.error.as_deref()),
+    ];
+    for (name, text) in facts {
+        if let Some(text) = text {
+            print(&format!("{name:<14} {}\n", table::line(text, 2000)));
         }
     }
-    if !run["question"].is_null() {
-        ask(&run["question"]);
-    }
+    run.question.iter().for_each(ask);
     print("\n");
-    steps(answer, output)?;
-    failed(&run["steps"]);
+    steps(run, output)?;
+    failed(&run.steps);
     Ok(CliExit::Done)
 }
 
 /// What the steps printed that have failed, the end of it.
-fn failed(steps: &Value) {
-    for step in steps.as_array().into_iter().flatten().filter(|step| step["status"] == "failed") {
-        let texts = [step["output"].as_str(), step["stderr"].as_str()];
+fn failed(steps: &[RunStep]) {
+    for step in steps.iter().filter(|step| step.status == RunStepStatus::Failed) {
+        let texts = [step.output.as_str(), step.stderr.as_deref()];
         let lines: Vec<&str> = texts.into_iter().flatten().flat_map(str::lines).collect();
         if !lines.is_empty() {
-            print(&format!("\n{} printed\n", word(step, "id")));
+            print(&format!("\n{} printed\n", step.id));
             let last = lines.len().saturating_sub(MOST_PRINTED);
             lines[last..].iter().for_each(|line| print(&format!("  | {}\n", table::line(line, 2000))));
         }
     }
 }
 
-fn steps(answer: &Value, output: CliOutput) -> Result<CliExit, CliFailure> {
-    let steps = &answer["run"]["steps"];
+fn steps(run: &Run, output: CliOutput) -> Result<CliExit, CliFailure> {
     match output {
-        CliOutput::Json => print_json(&json!({ "steps": steps })),
+        CliOutput::Json => print_json(&json!({ "steps": run.steps })),
         CliOutput::People => {
-            let rows = steps.as_array().into_iter().flatten().map(|step| {
-                let about = match step["error"].as_str() {
-                    Some(error) => error.to_owned(),
-                    None => word(step, "summary"),
-                };
+            let rows = run.steps.iter().map(|step| {
+                let about = step.error.as_ref().or(step.summary.as_ref());
                 vec![
-                    word(step, "id"),
-                    word(step, "type"),
-                    word(step, "status"),
-                    word(step, "attempt"),
-                    word(step, "result"),
-                    about,
+                    step.id.clone(),
+                    step.kind.clone(),
+                    step.status.to_string(),
+                    step.attempt.to_string(),
+                    step.result.clone().unwrap_or_default(),
+                    about.cloned().unwrap_or_default(),
                 ]
             });
             table::print(&["step", "type", "status", "attempt", "result", "about"], rows);
@@ -258,33 +259,25 @@ fn steps(answer: &Value, output: CliOutput) -> Result<CliExit, CliFailure> {
 }
 
 /// A question, and how to answer it.
-pub(super) fn ask(question: &Value) {
-    let options: Vec<&str> = question["options"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let id = word(question, "id");
-    print(&format!("question       {id}: {}\n", table::line(&word(question, "reason"), 2000)));
-    if let Some(printed) = question["printed"].as_str() {
+pub(super) fn ask(question: &Question) {
+    let id = &question.id;
+    print(&format!("question       {id}: {}\n", table::line(&question.reason, 2000)));
+    if let Some(printed) = &question.printed {
         print("printed\n");
         printed.lines().for_each(|line| print(&format!("  | {}\n", table::line(line, 2000))));
     }
-    let how = if options.is_empty() { "TEXT".to_owned() } else { options.join("|") };
+    let how = if question.options.is_empty() { "TEXT".to_owned() } else { question.options.join("|") };
     print(&format!("answer it      sluice answer {id} {how}\n"));
 }
 
 pub(crate) fn inbox(output: CliOutput) -> Result<CliExit, CliFailure> {
-    let answer: Value = connect()?.get("/v1/inbox")?;
-    let none = Vec::new();
-    let questions = answer["questions"].as_array().unwrap_or(&none);
+    let answer: Inbox = connect()?.get("/v1/inbox")?;
     match output {
         CliOutput::Json => print_json(&answer),
-        CliOutput::People if questions.is_empty() => say("nothing waits for you"),
+        CliOutput::People if answer.questions.is_empty() => say("nothing waits for you"),
         CliOutput::People => {
-            for question in questions {
-                print(&format!(
-                    "{} · step {} of {}\n",
-                    word(question, "kind"),
-                    word(question, "step"),
-                    word(question, "recipe")
-                ));
+            for question in &answer.questions {
+                print(&format!("{} · step {} of {}\n", question.kind, question.step, question.recipe));
                 ask(question);
                 print("\n");
             }
@@ -305,7 +298,7 @@ pub(crate) fn step(arguments: StepCommand, output: CliOutput) -> Result<CliExit,
         StepCommand::Fail(said) => speech("fail", said)?,
         StepCommand::Ask { text, options } => return asked(&text, &options, output),
     };
-    let answer: Value = connect()?.post("/v1/step", &said)?;
+    let answer: StepHeard = connect()?.post("/v1/step", &said)?;
     if output == CliOutput::Json {
         print_json(&answer);
     }
@@ -326,19 +319,15 @@ fn asked(text: &str, options: &[String], output: CliOutput) -> Result<CliExit, C
     let said =
         StepSays { verb: "ask".into(), text: Some(text.to_owned()), options: options.to_vec(), ..StepSays::default() };
     loop {
-        let answer: Value = client.post("/v1/step", &said)?;
-        if answer["answered"] == json!(true) {
-            match output {
-                CliOutput::Json => print_json(&answer),
-                CliOutput::People => {
-                    let words = [word(&answer, "option"), word(&answer, "message")];
-                    print(&format!(
-                        "{}\n",
-                        words.iter().filter(|it| !it.is_empty()).cloned().collect::<Vec<_>>().join("\n")
-                    ));
-                }
+        let answer: StepHeard = client.post("/v1/step", &said)?;
+        let StepHeard::Answered { option, message, .. } = &answer else { continue };
+        match output {
+            CliOutput::Json => print_json(&answer),
+            CliOutput::People => {
+                let words = [Some(option), message.as_ref()].into_iter().flatten().filter(|it| !it.is_empty());
+                print(&format!("{}\n", words.cloned().collect::<Vec<_>>().join("\n")));
             }
-            return Ok(CliExit::Done);
         }
+        return Ok(CliExit::Done);
     }
 }

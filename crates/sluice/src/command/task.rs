@@ -8,10 +8,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sluice_api::client::escape;
+use sluice_api::event::EventShown;
 use sluice_api::task::{
-    Attach, Branch, CreateTask, History, MergeTask, Message, Task, TaskAnswer, TaskFile, TaskList, UpdateTask,
+    Attach, Branch, CreateTask, History, MergeTask, Message, SessionPulse, Task, TaskAnswer, TaskFile, TaskList,
+    UpdateTask,
 };
 use sluice_api::{Client, Problem};
+use sluice_core::event_name::EventName;
 use sluice_worker::process::HomeNesting;
 use sluice_worker::tmux::Tmux;
 
@@ -31,7 +34,7 @@ const COLUMNS: [Column; 6] = [
     ("id", |it| it.id.clone()),
     ("project", |it| it.project.clone()),
     ("status", |it| it.status.clone()),
-    ("session", |it| it.session.clone()),
+    ("session", |it| it.session.to_string()),
     ("branch", |it| it.branch.clone()),
     ("summary", |it| match &it.attention {
         Some(attention) => format!("! {attention} · {}", it.summary),
@@ -91,19 +94,19 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
 }
 
 /// Whether an event belongs to the story that a person wants to hear; the rest is how the engine goes about it.
-fn is_told(event: &Value) -> bool {
-    const UNTOLD: [&str; 9] = [
-        "artifact.read",
-        "effect.settled",
-        "hook.asked",
-        "hook.idle",
-        "session.asked",
-        "session.ending",
-        "turn.settled",
-        "workspace.bound",
-        "workspace.reserved",
+fn is_told(event: &EventShown) -> bool {
+    const UNTOLD: [EventName; 9] = [
+        EventName::ArtifactRead,
+        EventName::EffectSettled,
+        EventName::HookAsked,
+        EventName::HookIdle,
+        EventName::SessionAsked,
+        EventName::SessionEnding,
+        EventName::TurnSettled,
+        EventName::WorkspaceBound,
+        EventName::WorkspaceReserved,
     ];
-    !UNTOLD.contains(&event["type"].as_str().unwrap_or_default())
+    EventName::read(&event.kind).is_none_or(|name| !UNTOLD.contains(&name))
 }
 
 /// The path of a task, and of something of it.
@@ -256,7 +259,7 @@ fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: CliOutp
         let message = format!("the time is over, and task {id} is in `{}`{about}", task.status);
         return Err(CliFailure::new(CliExit::Unavailable, "timeout", message).hint("nothing was changed; wait again"));
     }
-    let (why, hint) = match task.session == "crashed" {
+    let (why, hint) = match task.session == SessionPulse::Crashed {
         true => (
             if about.is_empty() { ": its agent has died and is not started again by itself" } else { "" },
             format!("`sluice task respawn {id}` starts its agent again; {story}"),

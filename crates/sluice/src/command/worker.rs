@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: args::WorkerArgs, output: CliOutput) -> Result<CliE
     let settings = ConfigFile::open(home.config())?;
     let _traces = sluice_server::traces(&settings.config());
     let bench = PerformContext::open(own, settings, program)?;
-    let hiring = WorkerOptions { url: connect.clone(), colony: colony.clone(), role: role.clone(), name: name.clone() };
+    let hiring = WorkerOptions { url: connect.clone(), group: colony.clone(), role: role.clone(), name: name.clone() };
     let worker = WorkerRuntime::new(bench, client, hiring)?;
     let told = worker.clone();
     let hears = move || {
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: args::WorkerArgs, output: CliOutput) -> Result<CliE
     };
     sluice_server::each_signal(hears)
         .map_err(|error| CliFailure::new(CliExit::Refused, "fault", format!("signals cannot be heard: {error}")))?;
-    let crab = worker.crab().to_owned();
+    let crab = worker.id().to_owned();
     worker.run(move |news| match (output, news) {
         (CliOutput::Json, WorkerNews::Registered) => {
             print_bytes(format!("{}\n", json!({ "worker": name, "crab_id": crab, "colony_id": colony })).as_bytes());
