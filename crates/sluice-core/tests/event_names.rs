@@ -1,6 +1,7 @@
 //! The names of events in the documents are those of the code: one that is renamed there must be renamed here.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![expect(clippy::disallowed_methods, reason = "the test reads the documents; the core does not")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,8 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
 /// The words of a text that have a dot inside, like the names of events.
 fn dotted(text: &str) -> impl Iterator<Item = &str> {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "._*/-".contains(letter);
-    let words = text.split(move |letter| !is_letter(letter)).map(|word| word.trim_end_matches("**").trim_end_matches('.'));
+    let words =
+        text.split(move |letter| !is_letter(letter)).map(|word| word.trim_end_matches("**").trim_end_matches('.'));
     words.filter(|word| word.contains('.') && word.chars().all(|it| it.is_ascii_lowercase() || "._*".contains(it)))
 }
 
