@@ -15,7 +15,7 @@ pub fn files() -> Vec<(String, String)> {
 }
 
 const INTRODUCTION: &str = "\
-<!-- Made by `cargo xtask generate` from the shapes that the reader uses. Do not edit by hand. -->
+<!-- Made by `cargo xtask update` from the shapes that the reader uses. Do not edit by hand. -->
 
 # The file formats
 

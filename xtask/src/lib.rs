@@ -3,7 +3,9 @@
 pub mod api_clients;
 pub mod api_fuzz;
 pub mod generated;
+pub mod sarif;
 mod served_home;
+pub mod update;
 
 use std::path::{Path, PathBuf};
 

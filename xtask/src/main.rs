@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
-use xtask::{api_clients, api_fuzz, generated, root};
+use xtask::{api_clients, api_fuzz, root, sarif, update};
 
 const HELP: &str = "\
-cargo xtask generate   write the files that are made from the code: schemas/, docs/formats.md
+cargo xtask update [--all]   write everything that is made from the code or expected by a test: schemas, pages, the OpenAPI
+                            document, snapshots, missing golden samples; --all: of tests that drive engines too
+cargo xtask generate   only schemas/ and docs/formats.md
 cargo xtask api-clients   make clients of the OpenAPI document with three generators, and have each list, create and answer
 cargo xtask api-fuzz [--cases N]   ask a served home whatever its OpenAPI document allows, and more; N for each operation
 cargo xtask bench [WORD]   measure beside the floor and print one table; WORD: only what is called so, like chain
@@ -15,6 +17,7 @@ cargo xtask fleet [--missions N] [--store sqlite|postgres] [--seed K] [--pace MS
 cargo xtask golden-home --name COMMIT [--program PATH]   keep a home of this engine, or of an earlier one, for the tests
 cargo xtask load [--runs N] [--lines N]   memory and times of lists, before and after N runs and N lines of progress
 cargo xtask pg-chaos [--minutes N] [--seed K]   30 minutes of runs, while their PostgreSQL is stopped, cut off, read-only
+cargo xtask sarif   hold the SARIF log of the broken examples to the rules of GitHub
 cargo xtask sim --seeds N   live N simulated lives of the engine; --seed K lives one again
 cargo xtask takeover [--times N] [--seed K]   two engines take one PostgreSQL over from each other, 100 times
 ";
@@ -34,8 +37,11 @@ const CHAOS: [(&str, &str); 2] = [("--minutes", "CHAOS_MINUTES"), ("--seed", "CH
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["generate"] => generate(),
+        ["update"] => said(update::update(false)),
+        ["update", "--all"] => said(update::update(true)),
+        ["generate"] => said(update::generate().map_err(|error| error.to_string())),
         ["api-clients"] => api_clients::main(),
+        ["sarif"] => sarif::main(),
         ["api-fuzz", rest @ ..] => api_fuzz::main(rest),
         ["bench", "scripts"] => scripts(),
         ["bench", rest @ ..] => {
@@ -50,6 +56,16 @@ fn main() -> ExitCode {
         _ => {
             eprint!("{HELP}");
             ExitCode::from(2)
+        }
+    }
+}
+
+fn said(done: Result<(), String>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
         }
     }
 }
@@ -80,19 +96,6 @@ fn scripts() -> ExitCode {
         }
         failed => failed,
     }
-}
-
-fn generate() -> ExitCode {
-    for (path, content) in generated::files() {
-        let path = root().join(path);
-        let written =
-            path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&path, content));
-        if let Err(error) = written {
-            eprintln!("cannot write {}: {error}", path.display());
-            return ExitCode::FAILURE;
-        }
-    }
-    ExitCode::SUCCESS
 }
 
 fn cargo(command: &[&str], rest: &[&str]) -> ExitCode {

@@ -91,6 +91,39 @@ fn functions(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
+/// Those who ask the engine over HTTP have no flags. The engine names fields, `project=NAME`, and the command line makes flags of
+/// them; whole commands, `sluice task list --all`, are the same for all. These files speak to the command line alone.
+#[test]
+fn the_engine_names_no_flags() {
+    let of_the_command_line = ["attached.rs", "doctor.rs", "network.rs", "skills.rs"];
+    let mut found = Vec::new();
+    for path in
+        ["crates/sluice-core/src", "crates/sluice-home/src", "crates/sluice-server/src", "crates/sluice-worker/src/git"]
+            .iter()
+            .flat_map(|folder| tracked(&format!("{folder}/*.rs")))
+            .filter(|path| !is_test(path) && !of_the_command_line.iter().any(|name| path.ends_with(name)))
+    {
+        let text = read(&path);
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            // Every second part is a text; in that, every second part between backquotes.
+            let is_flag = |text: &str| {
+                let outside =
+                    text.split('`').enumerate().filter(|(index, part)| index % 2 == 0 || part.starts_with("--"));
+                let words: Vec<&str> = outside.flat_map(|(_, part)| part.split_whitespace()).collect();
+                let is_prose = words.iter().any(|word| word.chars().all(char::is_alphabetic));
+                let is_flag =
+                    |word: &&str| word.strip_prefix("--").is_some_and(|it| it.starts_with(char::is_alphabetic));
+                is_prose && words.iter().any(is_flag)
+            };
+            if line.split('"').skip(1).step_by(2).any(is_flag) {
+                found.push(format!("{path}:{}: a flag in the engine: name the field, `field=VALUE`", number + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
 #[test]
 fn crates_depend_on_each_other_as_the_architecture_says() {
     let picture = read("ARCHITECTURE.md");

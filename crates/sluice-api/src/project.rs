@@ -19,11 +19,38 @@ pub struct Project {
     pub workflow: Option<String>,
 }
 
-/// A project that is added, or what is changed of one. What is missing is found out, or stays.
+/// A project that is added. What is missing is found out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewProject {
+    /// Where it is.
+    pub path: String,
+    /// Its name; the folder's unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its default branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_branch: Option<String>,
+    /// The size of its pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool_size: Option<usize>,
+    /// Its lifecycle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+}
+
+impl From<NewProject> for ProjectChange {
+    fn from(new: NewProject) -> ProjectChange {
+        let NewProject { path, name, default_branch, pool_size, workflow } = new;
+        ProjectChange { name, path: Some(path), default_branch, pool_size, workflow }
+    }
+}
+
+/// What is changed of a project. What is missing stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectChange {
-    /// Its name; the folder's unless given.
+    /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Where it is.

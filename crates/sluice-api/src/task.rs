@@ -1,4 +1,4 @@
-//! Tasks on the wire, as `contract.md` promises them to scripts.
+//! Tasks on the wire. Scripts rely on the keys of a task: none goes away.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -145,6 +145,11 @@ pub struct TaskList {
 /// A task that is asked for.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+// Not `anyOf`, which makers of clients take for a choice of types.
+#[schemars(extend(
+    "if" = { "not": { "required": ["cwd"], "properties": { "cwd": { "type": "string" } } } },
+    "then" = { "required": ["project"], "properties": { "project": { "type": "string" } } },
+))]
 pub struct CreateTask {
     /// Its project; the one around `cwd` unless given.
     #[serde(default)]

@@ -360,7 +360,8 @@ pub struct StepReport {
     pub protocol: Option<u32>,
     /// The attempt.
     pub run_id: String,
-    /// `completed` or `failed`.
+    /// How it ended.
+    #[schemars(extend("enum" = ["completed", "failed"]))]
     pub status: String,
     /// In words.
     #[serde(default)]

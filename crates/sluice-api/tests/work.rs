@@ -1,5 +1,6 @@
 //! The work protocol against golden files: what a build of each version sends is read by this one, and this one sends just
-//! what the file of its version says. `UPDATE_GOLDEN=1 cargo test -p sluice-api --test work` writes the files of this version.
+//! what the file of its version says. `cargo xtask update` adds files that are missing: those
+//! of a new version.
 
 use std::path::{Path, PathBuf};
 
@@ -17,13 +18,14 @@ fn file(version: u32, name: &str) -> PathBuf {
 
 fn stored(version: u32, name: &str) -> String {
     let path = file(version, name);
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}; UPDATE_GOLDEN=1", path.display()))
+    std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}; `cargo xtask update` adds it", path.display()))
 }
 
 /// What this build sends is what the file of its version says, and is read back whole.
 fn is_golden<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(name: &str, sample: &T) {
     let text = serde_json::to_string_pretty(sample).expect("a message can be written") + "\n";
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+    if std::env::var_os("UPDATE_GOLDEN").is_some() && !file(PROTOCOL, name).exists() {
         std::fs::write(file(PROTOCOL, name), &text).expect("the file can be written");
     }
     assert_eq!(text, stored(PROTOCOL, name), "{name}: a change of what is sent is a new version of the protocol");

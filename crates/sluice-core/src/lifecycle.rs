@@ -4,9 +4,12 @@
 //! also exclude each other and its exit rules leave no case open; only then may a task be started with it. It holds no
 //! positions: those belong to the [`draft`].
 
+pub mod action;
 pub mod draft;
 
 use std::collections::BTreeMap;
+
+use action::{PlainAction, TaskAction};
 
 use crate::artifact::Gate;
 use crate::expr::Expr;
@@ -145,19 +148,6 @@ pub enum TransitionHook {
     },
     /// Count a field up by one.
     Increment(FieldName),
-    /// Start the project's next pending task.
-    SpawnNext,
-    /// Push the task's branch.
-    PushBranch,
-    /// Push the branch and open a pull request.
-    CreatePr,
-    /// Remove the branch from the remote.
-    DeleteRemoteBranch,
-    /// Tell a person.
-    Notify {
-        /// What.
-        message: Template,
-    },
     /// Run a command in the task's workspace.
     RunCommand(ShellCommand),
     /// Set a field of the task.
@@ -167,6 +157,17 @@ pub enum TransitionHook {
         /// To what.
         value: FieldValue,
     },
+    /// Ask for an effect, and nothing else.
+    Plain(PlainHook),
+}
+
+/// A hook that only asks for an effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlainHook {
+    /// Which.
+    pub action: PlainAction,
+    /// What stands under each of its keys.
+    pub texts: BTreeMap<&'static str, Template>,
 }
 
 impl TransitionHook {
@@ -182,34 +183,26 @@ impl TransitionHook {
             | TransitionHook::KillReviewer
             | TransitionHook::NotifyWorker { start: false, .. }
             | TransitionHook::Increment(_)
-            | TransitionHook::SpawnNext
-            | TransitionHook::PushBranch
-            | TransitionHook::CreatePr
-            | TransitionHook::DeleteRemoteBranch
-            | TransitionHook::Notify { .. }
             | TransitionHook::RunCommand(_)
-            | TransitionHook::SetField { .. } => false,
+            | TransitionHook::SetField { .. }
+            | TransitionHook::Plain(_) => false,
         }
     }
 
-    /// The word for it in files and reports.
-    pub fn action(&self) -> &'static str {
+    /// What it does.
+    pub fn action(&self) -> TaskAction {
         match self {
-            TransitionHook::AcquireWorkspace => "acquire_workspace",
-            TransitionHook::ReleaseWorkspace => "release_workspace",
-            TransitionHook::SpawnAgent(_) => "spawn_agent",
-            TransitionHook::SpawnReviewer(_) => "spawn_reviewer",
-            TransitionHook::KillSession => "kill_session",
-            TransitionHook::KillReviewer => "kill_reviewer",
-            TransitionHook::NotifyWorker { .. } => "notify_worker",
-            TransitionHook::Increment(_) => "increment_review_round",
-            TransitionHook::SpawnNext => "spawn_next",
-            TransitionHook::PushBranch => "push_branch",
-            TransitionHook::CreatePr => "create_pr",
-            TransitionHook::DeleteRemoteBranch => "delete_remote_branch",
-            TransitionHook::Notify { .. } => "notify",
-            TransitionHook::RunCommand(_) => "run_command",
-            TransitionHook::SetField { .. } => "set_field",
+            TransitionHook::AcquireWorkspace => TaskAction::AcquireWorkspace,
+            TransitionHook::ReleaseWorkspace => TaskAction::ReleaseWorkspace,
+            TransitionHook::SpawnAgent(_) => TaskAction::SpawnAgent,
+            TransitionHook::SpawnReviewer(_) => TaskAction::SpawnReviewer,
+            TransitionHook::KillSession => TaskAction::KillSession,
+            TransitionHook::KillReviewer => TaskAction::KillReviewer,
+            TransitionHook::NotifyWorker { .. } => TaskAction::NotifyWorker,
+            TransitionHook::Increment(_) => TaskAction::Increment,
+            TransitionHook::RunCommand(_) => TaskAction::RunCommand,
+            TransitionHook::SetField { .. } => TaskAction::SetField,
+            TransitionHook::Plain(plain) => TaskAction::Plain(plain.action),
         }
     }
 }

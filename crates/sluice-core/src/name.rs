@@ -56,6 +56,9 @@ names! {
 /// The longest name of anything, in bytes. Names end up in branch names, file names and window titles.
 pub const LONGEST: usize = 100;
 
+/// Variables of a recipe with a meaning of their own, which no step and no output can be called.
+pub const RESERVED: [&str; 7] = ["input", "run", "item", "index", "iteration", "history", "output"];
+
 /// Whether `text` is `kebab-case`, `snake_case` or a mix: letters, digits, `-`, `_`, starting with a letter.
 pub fn is_identifier(text: &str) -> bool {
     text.len() <= LONGEST

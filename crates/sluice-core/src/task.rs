@@ -20,6 +20,7 @@ pub mod event;
 mod exits;
 mod hooks;
 pub mod input;
+mod keys;
 pub mod law;
 mod merge;
 mod moves;
@@ -31,10 +32,10 @@ pub mod session;
 mod spawn;
 pub mod state;
 
-pub use effect::{EffectKey, Instruction, TaskAction, TaskEffect};
+pub use effect::{EffectKey, Instruction, PlainEffect, TaskAction, TaskEffect};
 pub use event::TaskEvent;
 pub use input::{Evidence, NewTask, TaskAsker, TaskInput};
-pub use pending::frontmatter;
+pub use keys::{TaskKey, frontmatter};
 pub use seen::{SectionDigest, SectionSnapshot};
 pub use state::TaskState;
 

@@ -2,8 +2,7 @@
 //! random inputs.
 //!
 //! A script is a file in `task/plays/`, named after the rule that it shows. Lines with `>` are said to the machine, the
-//! lines below are its answer. `UPDATE_DOCS=1 cargo test -p sluice-core --test task` writes the answers anew; read the
-//! difference before you commit it.
+//! lines below are its answer. `cargo xtask update` writes the answers anew; read the difference before you commit it.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 #![expect(clippy::disallowed_methods, reason = "scripts and pages are files")]
@@ -24,9 +23,9 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/task/plays")
 }
 
-/// Compares a file with what it should say, or writes it.
-fn compare(path: &Path, should: &str) {
-    if std::env::var_os("UPDATE_DOCS").is_some() {
+/// Compares a file with what it should say, or writes it if this variable is set.
+fn compare(path: &Path, should: &str, update: &str) {
+    if std::env::var_os(update).is_some() {
         return std::fs::write(path, should).unwrap();
     }
     let is = std::fs::read_to_string(path).unwrap_or_default();
@@ -34,7 +33,7 @@ fn compare(path: &Path, should: &str) {
         let at = is.lines().zip(should.lines()).take_while(|(is, should)| is == should).count();
         let line = |text: &str| text.lines().nth(at).unwrap_or("(the end)").to_owned();
         panic!(
-            "{}:{}:\n  it says    {}\n  it should  {}\nUPDATE_DOCS=1 writes it anew",
+            "{}:{}:\n  it says    {}\n  it should  {}\n`cargo xtask update` writes it anew",
             path.display(),
             at + 1,
             line(&is),
@@ -46,7 +45,7 @@ fn compare(path: &Path, should: &str) {
 fn play(name: &str) {
     let path = folder().join(format!("{name}.play"));
     let script = std::fs::read_to_string(&path).unwrap();
-    compare(&path, &play::play(&script).text);
+    compare(&path, &play::play(&script).text, "UPDATE_EXPECTED");
 }
 
 macro_rules! plays {
@@ -169,5 +168,5 @@ fn every_row_of_the_law_is_taken_by_a_script() {
 
 #[test]
 fn the_page_says_what_the_code_does() {
-    compare(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/machines/task.md"), &page());
+    compare(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/machines/task.md"), &page(), "UPDATE_DOCS");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::tree::{Node, NodeValue};
 
 /// The longest time that can be asked for: a year.
-const LONGEST: u64 = 366 * 24 * 3600;
+pub(crate) const LONGEST: u64 = 366 * 24 * 3600;
 
 /// The length of time that a node says.
 pub(crate) fn of(node: &Node) -> Result<Duration, String> {

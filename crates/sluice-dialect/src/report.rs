@@ -8,7 +8,7 @@ mod sarif;
 mod text;
 
 use crate::source::Sources;
-use sluice_core::problem::{Diagnosis, Severity};
+use sluice_core::problem::{Code, Diagnosis, Severity};
 use std::borrow::Cow;
 
 /// How many characters of a message, a note or a label are told. A cycle may have ten thousand names.
@@ -33,9 +33,12 @@ pub fn json(sources: &Sources, problems: &[Diagnosis]) -> serde_json::Value {
     json::render(sources, &sorted(problems))
 }
 
-/// For tools: a SARIF 2.1.0 log with the errors and warnings.
-pub fn sarif(sources: &Sources, problems: &[Diagnosis]) -> serde_json::Value {
-    sarif::render(sources, &sorted(problems))
+/// What a code's page says about it, in a few sentences; `None` where there is no page.
+pub type CodeDescription = dyn Fn(Code) -> Option<String>;
+
+/// For tools: a SARIF 2.1.0 log with the errors and warnings. Code hosts demand that every rule is described at length.
+pub fn sarif(sources: &Sources, problems: &[Diagnosis], describe: &CodeDescription) -> serde_json::Value {
+    sarif::render(sources, &sorted(problems), describe)
 }
 
 /// One line that counts: `2 errors, 1 warning in 3 files`. `files` is how many were looked at.
@@ -74,7 +77,6 @@ pub fn sorted(problems: &[Diagnosis]) -> Vec<&Diagnosis> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sluice_core::problem::Code;
     use sluice_core::span::{FileId, Span};
 
     fn problem(code: Code, file: u32, start: usize) -> Diagnosis {
@@ -102,7 +104,7 @@ mod tests {
         let file = sources.add("a.yml", "x");
         let span = Span::new(file, 0..1);
         let all = [Diagnosis::new(Code::Cycle, span, &long).label(&long).other(span, &long).note(&long).help(&long)];
-        for report in [json(&sources, &all).to_string(), sarif(&sources, &all).to_string()] {
+        for report in [json(&sources, &all).to_string(), sarif(&sources, &all, &|_| None).to_string()] {
             let longest = report.split('…').map(|part| part.matches('é').count()).max();
             assert_eq!(longest, Some(LONGEST), "{}", &report[..200]);
         }

@@ -43,8 +43,30 @@ pub struct Field {
     pub only: &'static [&'static str],
     /// What people who come from other formats call it.
     pub also: &'static [&'static str],
+    /// How what it holds must be written, beside its type.
+    pub forms: &'static [FieldForm],
     /// What it is for, in one sentence.
     pub doc: &'static str,
+}
+
+/// How something must be written, as far as one sees it without the rest of the file. Who lowers and checks a file says what is
+/// wrong, with more words; this is what an editor is told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldForm {
+    /// A list or table has something in it; a length of time is not nothing.
+    NotEmpty,
+    /// A text, or each text of a list or table, says something.
+    Told,
+    /// A text, each text of a list, or each key of a table of names is a name.
+    Name,
+    /// A text is a name in kebab-case.
+    Kebab,
+    /// A text is a heading of the second level.
+    Heading,
+    /// A text is none of these words, which have a meaning of their own.
+    Not(&'static [&'static str]),
+    /// A text is no key of a task that only the engine sets.
+    Settable,
 }
 
 /// What a key may hold.
@@ -77,12 +99,12 @@ pub enum FieldKind {
 impl Field {
     /// A key that may be left out.
     pub const fn new(key: &'static str, kind: FieldKind, doc: &'static str) -> Self {
-        Field { key, kind, required: false, only: &[], also: &[], doc }
+        Field { key, kind, required: false, only: &[], also: &[], forms: &[], doc }
     }
 
     /// A key that must be there.
     pub const fn required(key: &'static str, kind: FieldKind, doc: &'static str) -> Self {
-        Field { key, kind, required: true, only: &[], also: &[], doc }
+        Field { key, kind, required: true, only: &[], also: &[], forms: &[], doc }
     }
 
     /// The same, but only with these tags.
@@ -94,6 +116,12 @@ impl Field {
     /// Whether it can stand in a table tagged `tag`.
     pub fn goes_with(&self, tag: &str) -> bool {
         self.only.is_empty() || self.only.contains(&tag)
+    }
+
+    /// The same, written like this.
+    pub const fn form(mut self, forms: &'static [FieldForm]) -> Self {
+        self.forms = forms;
+        self
     }
 
     /// The same, known elsewhere by these words.

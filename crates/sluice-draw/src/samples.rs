@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use sluice_core::artifact::{Gate, Verdict, VerdictTest};
 use sluice_core::expr;
+use sluice_core::lifecycle::action::PlainAction;
 use sluice_core::lifecycle::{
     AgentPermissions, AgentSpawn, ArtifactTest, ExitMonitoring, ExitReaction, ExitRule, HarnessChoice, Lifecycle,
-    LifecycleState, LifecycleTransition, StateId, TransitionHook,
+    LifecycleState, LifecycleTransition, PlainHook, StateId, TransitionHook,
 };
 use sluice_core::name::{DefinitionName, FieldName, PromptName, Role, StateName, StepName};
 use sluice_core::recipe::{
@@ -79,12 +80,13 @@ fn hook(word: &str) -> TransitionHook {
             increment: increment.map(FieldName::new),
         })
     };
+    let plain = |action| TransitionHook::Plain(PlainHook { action, texts: BTreeMap::new() });
     match word {
         "acquire" => TransitionHook::AcquireWorkspace,
         "release" => TransitionHook::ReleaseWorkspace,
         "kill" => TransitionHook::KillSession,
-        "next" => TransitionHook::SpawnNext,
-        "delete" => TransitionHook::DeleteRemoteBranch,
+        "next" => plain(PlainAction::SpawnNext),
+        "delete" => plain(PlainAction::DeleteRemoteBranch),
         "reviewer" => spawn("reviewer", Some("review_round")),
         prompt => spawn(prompt, None),
     }

@@ -2,6 +2,15 @@
 //!
 //! The core's types may change with every release; what stands in a store may not. So each stored form is written out
 //! here and translated, and a golden sample of every version ever shipped is read by a test.
+//!
+//! # The version rule
+//!
+//! 1. What was ever stored can be read: a new key has a default that means what its absence meant, and no key, word or
+//!    golden sample that is there changes its meaning.
+//! 2. What an older engine does not know it never drops: a new key or word raises [`FORMAT`], at which an older engine leaves
+//!    the whole home alone, and a record that reaches it all the same is refused (`deny_unknown_fields`).
+//! 3. A form whose meaning must change gets a new `VERSION` of its own, is read in both and written in the new one, with new
+//!    samples beside the old.
 
 pub mod data;
 pub mod outbox;
@@ -17,6 +26,14 @@ pub mod task_state;
 use std::fmt;
 
 use serde::Deserialize;
+
+/// The form of a home that this program writes. It is written into the home, and an engine that knows only lower numbers
+/// says so and opens nothing. It grows with every key or word that a stored form gets; `tests/golden/*.keys` says which number
+/// brought which.
+///
+/// 2: cards of runs name what a run is called beside the colony that it is for.
+/// 3: runs say at which commit their work stands; tasks say which verdicts were planted.
+pub const FORMAT: u32 = 3;
 
 /// What was read is not what was written by any version of this program.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -136,7 +136,7 @@ impl TaskActor {
     ) -> ActorChange {
         let store = |effect: &TaskEffect| Effect {
             id: effect.key.to_string(),
-            kind: task_effect::kind(&effect.instruction).into(),
+            kind: effect.instruction.kind().into(),
             data: task_effect::write(&effect.instruction),
         };
         let effects: Vec<Effect> = decision.effects.iter().map(store).collect();

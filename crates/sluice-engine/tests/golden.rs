@@ -2,12 +2,14 @@
 //!
 //! `golden/FAMILY.v1.json` holds the samples of a family by name. Each must be what its sample is written as today, and
 //! must give itself when it is read and written again. A variant without a sample fails by name; a variant that
-//! [`forms!`] does not list does not compile. `UPDATE_GOLDEN=1 cargo test -p sluice-engine --test golden` adds the
-//! samples that are missing. It never changes one that is there: a form that must change gets a new version, and new
+//! [`forms!`] does not list does not compile. `cargo xtask update` adds the samples that are
+//! missing. It never changes one that is there: a form that must change gets a new version, and new
 //! samples beside the old.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+#[path = "golden/keys.rs"]
+mod keys;
 #[path = "golden/run.rs"]
 mod run;
 #[path = "golden/task.rs"]
@@ -15,9 +17,11 @@ mod task;
 #[path = "golden/task_state.rs"]
 mod task_state;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Map, Value};
+use sluice_engine::codec::UnreadableData;
 use sluice_engine::codec::outbox::{self, OutboxNote};
 
 /// Names for the variants of an enum: a list of all of them, and a match that must know every one.
@@ -47,7 +51,12 @@ fn json(bytes: &[u8]) -> Value {
 }
 
 /// Compares the samples of a family with its file. `again` reads a sample and writes it.
-fn compare<T>(family: &str, samples: &[(String, T)], write: impl Fn(&T) -> Value, again: impl Fn(&Value) -> Value) {
+fn compare<T>(
+    family: &str,
+    samples: &[(String, T)],
+    write: impl Fn(&T) -> Value,
+    again: impl Fn(&Value) -> Result<Value, UnreadableData>,
+) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{family}.v1.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|_| "{}".into());
     let mut golden: Map<String, Value> = serde_json::from_str(&text).unwrap();
@@ -55,7 +64,7 @@ fn compare<T>(family: &str, samples: &[(String, T)], write: impl Fn(&T) -> Value
     if !missing.is_empty() {
         let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
         let update = std::env::var_os("UPDATE_GOLDEN").is_some();
-        assert!(update, "{family}: no golden sample of {}; UPDATE_GOLDEN=1 adds them", names.join(", "));
+        assert!(update, "{family}: no golden sample of {}; `cargo xtask update` adds them", names.join(", "));
         for (name, sample) in missing {
             golden.insert(name.clone(), write(sample));
         }
@@ -66,10 +75,14 @@ fn compare<T>(family: &str, samples: &[(String, T)], write: impl Fn(&T) -> Value
     for (name, sample) in samples {
         assert_eq!(write(sample), golden[name], "{family}: `{name}` is written in another way than it was");
     }
+    let mut wanted = BTreeSet::new();
     // Those that no variant writes any more too.
     for (name, form) in &golden {
-        assert_eq!(again(form), *form, "{family}: `{name}` is not what it was when it is read and written again");
+        let read = again(form).unwrap_or_else(|error| panic!("{family}: `{name}`: {error}"));
+        assert_eq!(read, *form, "{family}: `{name}` is not what it was when it is read and written again");
+        wanted.extend(keys::nothing_is_dropped(&format!("{family}: `{name}`"), form, &again));
     }
+    keys::are_known(family, &golden, &wanted);
 }
 
 forms! {
@@ -90,7 +103,7 @@ fn notes_of_the_loop() {
     let write = |it: &OutboxNote| serde_json::json!({ "kind": it.kind(), "data": json(&outbox::write(it)) });
     compare("note", &named(NOTES, note, samples), write, |form| {
         let bytes = form["data"].to_string();
-        let read = outbox::read(form["kind"].as_str().unwrap(), 1, bytes.as_bytes()).unwrap().unwrap();
-        write(&read)
+        let read = outbox::read(form["kind"].as_str().unwrap(), 1, bytes.as_bytes())?.unwrap();
+        Ok(write(&read))
     });
 }

@@ -57,7 +57,7 @@ fn wanted(summary: &str) -> NewTask {
         project: "coffee".into(),
         branch: "fix".into(),
         harness: "claude".into(),
-        review_harness: "codex".into(),
+        ..TaskSubject::default()
     };
     let room = WorkspaceReservation::Reserved(WorktreePath("coffee-1".into()));
     NewTask {
@@ -229,7 +229,7 @@ impl World {
         let it = &self.handed[0].effect;
         let effect = task_effect::read(&it.id, &it.data).unwrap();
         assert_eq!(it.id, effect.key.to_string());
-        assert_eq!(it.kind, task_effect::kind(&effect.instruction));
+        assert_eq!(it.kind, effect.instruction.kind());
         match effect.instruction {
             Instruction::AcquireWorkspace { .. } => EffectOutcome::Task(TaskEffectOutcome::Ok(
                 TaskEffectProduct::Workspace(WorktreePath("coffee-1".into())),

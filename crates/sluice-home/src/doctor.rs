@@ -2,13 +2,13 @@
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::Serialize;
 use sluice_api::workspace::WorkspaceList;
 use sluice_api::{Client, Problem};
-use sluice_store::{Meaning, Store};
+use sluice_store::{Meaning, Store, StoreError};
 
 use crate::settings::attached::{self, StoreChoice};
 use crate::settings::config::HomeConfig;
@@ -151,7 +151,15 @@ pub fn paused(words: String) -> DoctorFinding {
 fn home(places: &HomePaths) -> DoctorFinding {
     let home = places.home();
     let shown = home.display().to_string();
+    let unwritable = |folder: &Path| {
+        let remedy = "make it yours (chown, chmod 700) on a disk that can be written, or set SLUICE_HOME";
+        finding("home", DoctorStatus::Broken, format!("{} cannot be written", folder.display()), Some(remedy))
+    };
     match std::fs::metadata(home) {
+        Err(_) if home.ancestors().find(|folder| folder.is_dir()).is_some_and(|folder| !can_write(folder)) => {
+            let remedy = "make the folder that it lies in writable, or set SLUICE_HOME";
+            finding("home", DoctorStatus::Broken, format!("{shown} is not there, and cannot be made"), Some(remedy))
+        }
         Err(_) => finding(
             "home",
             DoctorStatus::Missing,
@@ -164,17 +172,27 @@ fn home(places: &HomePaths) -> DoctorFinding {
             format!("{shown} is no folder"),
             Some("move it away, or set SLUICE_HOME"),
         ),
+        // Before what others may do: a folder that all can read, and none can write, is the worse of the two.
+        Ok(_) if !can_write(home) => unwritable(home),
         Ok(there) if there.permissions().mode() & 0o077 != 0 => {
             finding("home", DoctorStatus::Warning, format!("{shown} can be read by others"), Some("chmod 700 on it"))
         }
-        Ok(_) if rustix::fs::access(home, rustix::fs::Access::WRITE_OK).is_err() => finding(
-            "home",
-            DoctorStatus::Broken,
-            format!("{shown} cannot be written"),
-            Some("make it yours: chown, chmod 700"),
-        ),
-        Ok(_) => finding("home", DoctorStatus::Ok, shown, None),
+        Ok(_) => match folders_in(home).iter().find(|folder| !can_write(folder)) {
+            Some(folder) => unwritable(folder),
+            None => finding("home", DoctorStatus::Ok, shown, None),
+        },
     }
+}
+
+/// Whether files can be made in a folder, by the rights of this user and on that disk.
+fn can_write(folder: &Path) -> bool {
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+/// The folders that Sluice keeps its own files in: those directly in the home.
+fn folders_in(home: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(home).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()
 }
 
 fn disk(places: &HomePaths) -> DoctorFinding {
@@ -281,6 +299,10 @@ fn store(places: &HomePaths, running: bool, deep: bool) -> Vec<DoctorFinding> {
                 finding(DAMAGE, DoctorStatus::Broken, format!("{what}: {}", it.why), None)
             }));
             findings
+        }
+        // Nothing in it is damaged, and a backup would not help: the error says what does.
+        Err(error @ StoreError::ReadOnly { .. }) => {
+            vec![finding("store", DoctorStatus::Broken, described(&error), None)]
         }
         Err(error) => match error.meaning() {
             Meaning::Damaged | Meaning::Unusable => vec![

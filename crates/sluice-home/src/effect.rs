@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sluice_core::task::effect::Instruction;
+use sluice_core::task::effect::{Instruction, PlainEffect};
 use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct};
 use sluice_core::task::session::SessionNumber;
 use sluice_engine::actor::EffectOutcome;
@@ -25,9 +25,11 @@ use sluice_engine::host::{EngineHandle, Executor};
 use sluice_engine::reactor::{Assignment, ReactorMessage};
 use sluice_engine::workers::WorkerId;
 use sluice_store::Effect;
+use sluice_telemetry::caused_by;
 use sluice_worker::harness::HarnessWatchdogs;
 use sluice_worker::process::{self, ProcessEnding, ProcessScript, ScriptCancel, ScriptProgram, kill_leftover};
 use sluice_worker::session::{SayDelivery, SayRequest, SessionFailure};
+use sluice_worker::taskfile;
 
 use crate::home::errand::{Errand, ErrandPending, ErrandPlace};
 use crate::home::{Home, session_id};
@@ -36,7 +38,6 @@ use crate::read::files;
 use crate::read::runs;
 use crate::read::tasks::{TaskSnapshot, id_of};
 use crate::settings::ids::OWN;
-use crate::settings::log::HomeLog;
 use crate::settings::log::words;
 use crate::settings::projects::described;
 use crate::spans;
@@ -108,22 +109,23 @@ type EffectResult = Result<TaskEffectProduct, PerformError>;
 /// Carries an effect out.
 fn outcome_of(home: &Arc<Home>, assignment: &Assignment, place: &ErrandPlace) -> Result<EffectOutcome, ErrandPending> {
     let Assignment { stream, effect, .. } = assignment;
-    caught(&home.log, &format!("{} of {stream}", effect.id), || match (id_of(stream), runs::id_of(stream)) {
+    caught(&format!("{} of {stream}", effect.id), || match (id_of(stream), runs::id_of(stream)) {
         (Some(task), _) => carried_out(home, task, effect, place),
-        (None, Some(run)) => run::carry_out(home, run, &effect.id, &effect.data, place),
+        (None, Some(run)) => {
+            caused_by(spans::root_of(stream), || run::carry_out(home, run, &effect.id, &effect.data, place))
+        }
         (None, None) => Ok(EffectOutcome::Failed(format!("{stream} is neither a task nor a run"))),
     })
 }
 
 /// What came of carrying something out. A panic is a fault of ours: this effect has failed, and all others go on.
 fn caught(
-    log: &HomeLog,
     name: &str,
     work: impl FnOnce() -> Result<EffectOutcome, ErrandPending>,
 ) -> Result<EffectOutcome, ErrandPending> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let why = words(panic.as_ref());
-        log.line(&format!("{name} has failed: {why}"));
+        tracing::error!("{name} has failed: {why}");
         Ok(EffectOutcome::Failed(why))
     })
 }
@@ -144,7 +146,8 @@ fn carried_out(
         return Err(ErrandPending::On(next));
     }
     let span = spans::task(id, &effect.id, &effect.kind);
-    let outcome = settled(carry_out(home, &seen, &effect.id, &instruction))?.unwrap_or_else(failed);
+    let done = caused_by(span.context(), || carry_out(home, &seen, &effect.id, &instruction));
+    let outcome = settled(done)?.unwrap_or_else(failed);
     spans::task_ended(span, &outcome);
     Ok(EffectOutcome::Task(outcome))
 }
@@ -165,11 +168,7 @@ fn place_of(home: &Home, seen: &TaskSnapshot, instruction: &Instruction) -> Erra
         Instruction::StartSession(_)
         | Instruction::EndSession { .. }
         | Instruction::TypeToWorker { .. }
-        | Instruction::SpawnNext
-        | Instruction::PushBranch
-        | Instruction::CreatePr
-        | Instruction::DeleteRemoteBranch
-        | Instruction::Notify { .. }
+        | Instruction::Plain(_)
         | Instruction::RunCommand { .. }
         | Instruction::CancelRun { .. }
         | Instruction::WriteArtifact { .. } => false,
@@ -196,15 +195,7 @@ fn carry_out(
         Instruction::StartSession(wanted) => start::session(home, seen, wanted),
         Instruction::EndSession { sessions, whole } => end(home, seen, sessions, *whole),
         Instruction::TypeToWorker { session, text, .. } => tell_worker(home, seen, *session, effect, text),
-        Instruction::SpawnNext => {
-            crate::effect::queue::begin_next(home, seen, effect)?;
-            Ok(TaskEffectProduct::Nothing)
-        }
-        Instruction::PushBranch => git::push(home, seen),
-        // What is not deleted there has not failed.
-        Instruction::DeleteRemoteBranch => return git::delete_remote_branch(home, seen),
-        Instruction::CreatePr => Ok(TaskEffectProduct::PullRequest(git::create_pr(home, seen)?)),
-        Instruction::Notify { message } => notify(home, &seen.id, message),
+        Instruction::Plain(plain) => return carry_out_plain(home, seen, effect, plain),
         Instruction::RunCommand { workspace, script, environment } => {
             command(home, seen, effect, &workspace.0, script, environment)
         }
@@ -218,6 +209,29 @@ fn carry_out(
             let body = files::write(&home.places, seen, &truth, feedback.as_deref())?;
             home.keep_body(seen, &body);
             Ok(TaskEffectProduct::Nothing)
+        }
+    };
+    done.map(TaskEffectOutcome::Ok)
+}
+
+fn carry_out_plain(
+    home: &Arc<Home>,
+    seen: &TaskSnapshot,
+    effect: &str,
+    plain: &PlainEffect,
+) -> Result<TaskEffectOutcome, PerformError> {
+    let done = match plain {
+        PlainEffect::SpawnNext {} => {
+            crate::effect::queue::begin_next(home, seen, effect)?;
+            Ok(TaskEffectProduct::Nothing)
+        }
+        PlainEffect::PushBranch {} => git::push(home, seen),
+        // What is not deleted there has not failed.
+        PlainEffect::DeleteRemoteBranch {} => return git::delete_remote_branch(home, seen),
+        PlainEffect::CreatePr {} => Ok(TaskEffectProduct::PullRequest(git::create_pr(home, seen)?)),
+        PlainEffect::Notify { message } => {
+            let notes = home.places.task(&seen.state.about.project, &seen.id);
+            notify(home, &seen.id, effect, &notes, message)
         }
     };
     done.map(TaskEffectOutcome::Ok)
@@ -240,7 +254,7 @@ fn end(home: &Home, seen: &TaskSnapshot, sessions: &[SessionNumber], whole: bool
         // Windows that a person opened beside them go too: the session is the task's.
         // A server that hangs keeps nobody: the agents have ended, and their windows go when it goes on.
         match tmux.kill_key(&seen.id) {
-            Err(hangs @ sluice_worker::tmux::TmuxFailure::Hangs { .. }) => home.log.line(&described(&hangs)),
+            Err(hangs @ sluice_worker::tmux::TmuxFailure::Hangs { .. }) => tracing::warn!("{}", described(&hangs)),
             ended => ended.map_err(PerformError::by)?,
         }
     }
@@ -262,7 +276,16 @@ fn tell_worker(home: &Home, seen: &TaskSnapshot, session: SessionNumber, effect:
     }
 }
 
-fn notify(home: &Home, about: &str, message: &str) -> EffectResult {
+/// Tells a person, once: a note in the folder `notes` says that the program which tells has ended well. An engine that is
+/// killed between that end and the note tells again, which is better than never; nothing can be asked of the program.
+fn notify(home: &Home, about: &str, effect: &str, notes: &Path, message: &str) -> EffectResult {
+    let record = home.record(about, effect);
+    let note = notes.join(format!("told-{}", effect.replace(|it: char| !it.is_ascii_alphanumeric(), "-")));
+    if note.exists() {
+        return Ok(TaskEffectProduct::Nothing);
+    }
+    // An engine that died may have left it running.
+    kill_leftover(&record).map_err(PerformError::by)?;
     let config = home.config();
     let Some((program, arguments)) = config.notify.command.split_first() else { return Ok(TaskEffectProduct::Nothing) };
     let words = std::iter::once(program).chain(arguments).cloned().collect();
@@ -275,11 +298,18 @@ fn notify(home: &Home, about: &str, message: &str) -> EffectResult {
         grace: GRACE,
         output_limit: OUTPUT_LIMIT,
         output_file: None,
-        record: home.record(about, "notify"),
+        record,
         speaks_for: None,
         ward: None,
     };
-    run_to_end(home, &script)
+    let told = run_to_end(home, &script)?;
+    // Told is told: without its note it is told again after a crash, and fails for nothing else.
+    let noted = std::fs::create_dir_all(notes).map_err(|error| error.to_string());
+    if let Err(why) = noted.and_then(|()| taskfile::write(&note, message.as_bytes()).map_err(|error| described(&error)))
+    {
+        tracing::warn!("{} cannot be written: {why}", note.display());
+    }
+    Ok(told)
 }
 
 fn command(
@@ -339,29 +369,28 @@ mod tests {
     use crate::background::later::HomeTimer;
     use crate::background::threads::ThreadPool;
     use crate::settings::clock::WallClock;
+    use crate::settings::log::of_tests;
 
     #[test]
     fn a_panic_is_an_outcome_and_a_line_in_the_log_and_ends_no_thread() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("engine.log");
-        let log = Arc::new(HomeLog::open(&path));
-        let later = HomeTimer::start(Arc::new(WallClock::default()), log.clone()).unwrap();
-        let threads = ThreadPool::new(log.clone(), later);
+        let log = of_tests();
+        let later = HomeTimer::start(Arc::new(WallClock::default())).unwrap();
+        let threads = ThreadPool::new(later);
         let (sender, outcomes) = std::sync::mpsc::channel();
         for number in 0..3 {
-            let (log, sender) = (log.clone(), sender.clone());
+            let sender = sender.clone();
             threads.run(move || {
-                let outcome = caught(&log, "perform of run/x", || panic!("item {number} is missing"));
+                let outcome = caught("perform of run/x", || panic!("item {number} is missing"));
                 sender.send(matches!(outcome, Ok(EffectOutcome::Failed(why)) if why.contains("is missing"))).unwrap();
             });
         }
         assert_eq!(outcomes.iter().take(3).collect::<Vec<_>>(), [true; 3]);
-        let said = std::fs::read_to_string(&path).unwrap();
+        let said = std::fs::read_to_string(log).unwrap();
         let told =
             said.lines().filter(|line| line.contains("perform of run/x has failed: a fault of Sluice's own: item"));
         assert_eq!(told.count(), 3, "{said}");
         // One that has nothing to report is told too, and its thread goes on.
-        threads.run(|| panic!("nobody waits for this"));
+        threads.run(|| panic!("it has no outcome"));
         let (sender, after) = std::sync::mpsc::channel();
         threads.run(move || sender.send(()).unwrap());
         after.recv().unwrap();

@@ -148,7 +148,7 @@ pub(crate) fn begin(home: &Home, setting: &RunFacts, wanted: &Perform) -> Eviden
     match append(home, &setting.id, &told) {
         Ok(()) => EvidenceRecord { is_kept: true, began },
         Err(error) => {
-            home.log.line(&format!("no evidence of run {} is kept: {error}", setting.id));
+            tracing::warn!(run = setting.id, "no evidence is kept: {error}");
             EvidenceRecord { is_kept: false, began }
         }
     }
@@ -199,7 +199,7 @@ impl EvidenceRecord {
             finished_at: written(home.clock.now().0),
         };
         if let Err(error) = append(home, &setting.id, &gave) {
-            home.log.line(&format!("the evidence of run {} is not complete: {error}", setting.id));
+            tracing::warn!(run = setting.id, "the evidence is not complete: {error}");
         }
     }
 }
@@ -257,7 +257,7 @@ pub(crate) fn conclude(home: &Home, seen: &RunSnapshot) {
         return;
     }
     if let Err(error) = write(home, &seen.id, &verdict) {
-        home.log.line(&format!("run {} has no verdict record: {error}", seen.id));
+        tracing::warn!(run = seen.id, "it has no verdict record: {error}");
     }
 }
 

@@ -132,8 +132,8 @@ impl Home {
         engine: EngineHandle,
         keep: Option<RetentionTerm>,
     ) -> std::io::Result<Home> {
-        let later = HomeTimer::start(clock.clone(), bench.log.clone())?;
-        let threads = || ThreadPool::new(bench.log.clone(), later.clone());
+        let later = HomeTimer::start(clock.clone())?;
+        let threads = || ThreadPool::new(later.clone());
         Ok(Home {
             threads: threads(),
             lane: Lane::new(threads()),

@@ -3,10 +3,11 @@
 //! Each module uses only those above it in this list; a test fails on an import that goes down:
 //!
 //! - [`settings`]: what a person has set, and where the files of a home are
-//! - [`background`], [`undone`], [`spans`]: threads, timers and turns; why something could not be done; traces
+//! - [`background`], [`undone`]: threads, timers and turns; why something could not be done
 //! - [`read`]: tasks and runs as the store has them, and as people see them
 //! - [`perform`]: how a step is carried out, on this machine or at a worker
 //! - [`home`]: the open home, on which everything below works
+//! - [`spans`]: the traces of tasks and runs
 //! - [`definitions`], [`evidence`]: files that tasks and runs are started from, and what runs leave
 //! - [`start`]: how tasks and runs begin
 //! - [`roster`]: workers on other machines

@@ -23,7 +23,6 @@ use crate::settings::clock::WallClock;
 use crate::settings::config::{ConfigFile, HomeConfig};
 use crate::settings::identity::HomeIdentity;
 use crate::settings::ids::{LOCAL, OWN};
-use crate::settings::log::HomeLog;
 use crate::settings::places::HomePaths;
 use crate::settings::projects::{Projects, described};
 use crate::settings::store::closed;
@@ -36,15 +35,10 @@ const LARGEST_AT_ONCE: u64 = 16 << 20;
 
 impl Service {
     /// Opens a home: takes its store, takes up what was going on, looks after its sessions.
-    pub fn open(
-        places: HomePaths,
-        address: Option<String>,
-        program: PathBuf,
-        log: Arc<HomeLog>,
-    ) -> Result<Service, Problem> {
+    pub fn open(places: HomePaths, address: Option<String>, program: PathBuf) -> Result<Service, Problem> {
         // First of all: a home that is made now remembers what is around it.
         HomeNesting::enter(places.home());
-        let settings = ConfigFile::open(places.config(), log.clone())?;
+        let settings = ConfigFile::open(places.config())?;
         let projects = Projects::read(places.projects(), places.home().to_owned())?;
         let tokens = Tokens::read(places.tokens())?;
         let choice = attached::choose(&places, &settings.config(), address)?;
@@ -55,13 +49,13 @@ impl Service {
         let (tasks, observer) =
             ReadModel::start(&store, Arc::new(PinnedDefinitions)).map_err(|error| closed(&error))?;
         verify(&store, &tasks)?;
-        let (owner, fence) = claim(&places, &settings.config(), &store, &log)?;
+        let (owner, fence) = claim(&places, &settings.config(), &store)?;
         let term = settings.config().retention.keep();
         let keep = term.map(|term| RetentionTerm::new(&mut *store.reader()?, &*clock, term)).transpose();
         let keep = keep.map_err(|error| closed(&error))?;
         let registry = Registry::read(&tasks)?;
         let inbox = EngineInbox::default();
-        let bench = PerformContext::open(places, settings, program, log)?.fenced(fence.clone());
+        let bench = PerformContext::open(places, settings, program)?.fenced(fence.clone());
         let home = Home::new(bench, projects, tasks, clock.clone(), registry, inbox.handle(), keep)
             .map_err(|error| Problem::fault(error.to_string()))?;
         let home = Arc::new(home);
@@ -138,7 +132,6 @@ fn claim(
     places: &HomePaths,
     config: &HomeConfig,
     store: &Store,
-    log: &Arc<HomeLog>,
 ) -> Result<(StoreClaim, Option<Arc<HomeFence>>), Problem> {
     let identity = HomeIdentity::of_original(places.home())?;
     if !store.is_shared() {
@@ -147,7 +140,7 @@ fn claim(
         let formerly = vec![format!("{}:{}", machine.trim(), places.home().display())];
         return Ok((StoreClaim { formerly, ..StoreClaim::from(identity.home.as_str()) }, None));
     }
-    let fence = Arc::new(HomeFence::new(places.fence(), &identity, log.clone())?);
+    let fence = Arc::new(HomeFence::new(places.fence(), &identity)?);
     let (name, term) = (identity.name(), config.engine.term());
     Ok((StoreClaim { name, formerly: Vec::new(), term, fence: fence.clone() }, Some(fence)))
 }
@@ -172,9 +165,8 @@ mod tests {
     fn a_long_ledger_makes_way_and_nothing_in_force_is_lost() {
         let home = tempfile::tempdir().expect("a folder");
         let places = HomePaths::new(home.path());
-        let log = Arc::new(HomeLog::open(&places.log()));
         let program = std::env::current_exe().expect("this test");
-        let service = Service::open(places, Some("memory:".into()), program, log).expect("a home");
+        let service = Service::open(places, Some("memory:".into()), program).expect("a home");
         let home = service.home();
         let say = |key: &str, value: u64| {
             let happened = RegistryChange::new(EventName::GroupCreated, "test", &value).put(key, &Number(value));

@@ -32,7 +32,6 @@ use sluice_worker::tmux::Tmux;
 
 use crate::perform::fence::{HomeFence, shim};
 use crate::settings::config::{ConfigFile, HomeConfig};
-use crate::settings::log::HomeLog;
 use crate::settings::places::HomePaths;
 use crate::settings::projects::described;
 use crate::undone::{PerformError, PerformFailure, UnavailableReason, settled};
@@ -55,8 +54,6 @@ pub struct PerformContext {
     pub sessions: Sessions,
     /// Our own program.
     pub program: PathBuf,
-    /// What goes wrong and fails nothing else is told there.
-    pub log: Arc<HomeLog>,
     /// By which what is started here is recognised.
     pub within: HomeNesting,
     /// What stops everything here when the store is not this engine's any more; nothing where it cannot be another's.
@@ -152,16 +149,11 @@ impl Drop for StoppableScript<'_> {
 
 impl PerformContext {
     /// A place to work at, with what a person has set for it.
-    pub fn open(
-        places: HomePaths,
-        settings: ConfigFile,
-        program: PathBuf,
-        log: Arc<HomeLog>,
-    ) -> Result<PerformContext, Problem> {
+    pub fn open(places: HomePaths, settings: ConfigFile, program: PathBuf) -> Result<PerformContext, Problem> {
         link_programs(&places, &program)?;
         let within = HomeNesting::enter(places.home());
         if let Err(error) = within.mark() {
-            log.line(&format!("what this process starts carries no mark: {error}; it is recognised by its ancestors"));
+            tracing::warn!("what this process starts carries no mark: {error}; it is recognised by its ancestors");
         }
         let tmux = Tmux::new("tmux", places.tmux_socket());
         let sessions = Sessions::new(SessionConfig {
@@ -176,7 +168,6 @@ impl PerformContext {
             settings,
             sessions,
             program,
-            log,
             within,
             fence: None,
             performing: Mutex::default(),

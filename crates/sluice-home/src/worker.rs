@@ -172,7 +172,7 @@ impl WorkerRuntime {
                     return Err(problem);
                 }
                 Err(problem) => {
-                    self.bench.log.line(&format!("not connected: {}", problem.message));
+                    tracing::warn!("not connected: {}", problem.message);
                     if !is_away {
                         tell(WorkerNews::Away(&problem.message));
                     }
@@ -318,8 +318,8 @@ impl WorkerRuntime {
         let said = serde_json::from_str::<Value>(message).unwrap_or_default();
         match said["kind"]["type"].as_str().unwrap_or_default() {
             "ack" => {}
-            "error" => self.bench.log.line(&format!("the engine refuses: {}", said["kind"])),
-            kind => self.bench.log.line(&format!("a message of the engine ({kind}) cannot be understood: {why}")),
+            "error" => tracing::warn!("the engine refuses: {}", said["kind"]),
+            kind => tracing::warn!("a message of the engine ({kind}) cannot be understood: {why}"),
         }
     }
 
@@ -347,7 +347,7 @@ impl WorkerRuntime {
             worker.done(dispatch);
         });
         if let Err(error) = spawned {
-            self.bench.log.line(&format!("no thread for a step: {error}"));
+            tracing::warn!("no thread for a step: {error}");
             self.done(dispatch);
         }
     }

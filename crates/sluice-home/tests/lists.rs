@@ -3,12 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use sluice_api::run::StartRun;
 use sluice_home::ask::{KeyedId, PageQuery, Requester, Service};
 use sluice_home::read::runs::RunSnapshot;
-use sluice_home::settings::log::HomeLog;
 use sluice_home::settings::places::HomePaths;
 
 const HELD: &str = "name: ask\nsteps:\n  - {name: sure, type: gate, command: 'false', message: Sure?}\n";
@@ -20,8 +18,7 @@ const MANY: usize = 1_100;
 fn open(folder: &std::path::Path) -> Service {
     let places = HomePaths::new(folder.join("home"));
     std::fs::create_dir_all(places.home()).unwrap();
-    let log = Arc::new(HomeLog::open(&places.log()));
-    Service::open(places, Some("memory:".into()), std::env::current_exe().unwrap(), log).unwrap()
+    Service::open(places, Some("memory:".into()), std::env::current_exe().unwrap()).unwrap()
 }
 
 #[test]

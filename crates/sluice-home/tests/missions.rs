@@ -3,14 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
 use sluice_api::Problem;
 use sluice_api::control::{AttemptEnded, AttemptStarted, CrabState, MissionStatus};
 use sluice_home::ask::{KeyedId, Requester, Service};
-use sluice_home::settings::log::HomeLog;
 use sluice_home::settings::places::HomePaths;
 
 const MANIFEST: &str = include_str!("../../sluice-dialect/tests/seeds/001-dev-task.toml");
@@ -23,9 +21,8 @@ struct House {
 fn open(folder: &std::path::Path) -> Service {
     let places = HomePaths::new(folder.join("home")).with_prompts(Some(folder.join("prompts")));
     std::fs::create_dir_all(places.home()).unwrap();
-    let log = Arc::new(HomeLog::open(&places.log()));
     let program = std::env::current_exe().unwrap();
-    Service::open(places, None, program, log).unwrap()
+    Service::open(places, None, program).unwrap()
 }
 
 impl House {

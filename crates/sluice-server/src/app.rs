@@ -1,6 +1,7 @@
 //! What all requests share: the home, the limits, what is counted, and the end.
 
 pub(crate) mod feed;
+pub(crate) mod request_span;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +13,11 @@ use axum::response::Response;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
 use serde::Serialize;
 use sluice_api::Problem;
 use sluice_home::ask::{Requester, Service};
-use sluice_home::settings::log::HomeLog;
+use sluice_telemetry::caused_by;
 use tokio::sync::{Semaphore, watch};
 
 use crate::answer::{json, refuse};
@@ -23,9 +25,13 @@ use crate::caller::RequestCaller;
 use crate::limits::connections::{ConnectionSlot, DoorLimits};
 use crate::limits::{DenialRecords, MOST_READING, TokenRates};
 use feed::EventFeed;
+use request_span::request_span;
 
 /// An engine that had nothing to do for so long ends; the next command starts another.
 const IDLE: Duration = Duration::from_secs(600);
+
+/// The upper bounds of how long requests took, in seconds: those that OpenTelemetry has for servers.
+const DURATIONS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
 
 /// What all requests share.
 pub(crate) struct App {
@@ -39,7 +45,6 @@ pub(crate) struct App {
     pub(crate) network: DoorLimits,
     /// Room for those who read the log at the moment.
     pub(crate) reading: Semaphore,
-    pub(crate) log: Arc<HomeLog>,
     serves: Option<String>,
     began: Instant,
     /// When somebody last asked, in milliseconds since it began.
@@ -57,7 +62,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(service: Service, log: Arc<HomeLog>, serves: Option<String>) -> App {
+    pub(crate) fn new(service: Service, serves: Option<String>) -> App {
         let began = Instant::now();
         App {
             rates: TokenRates::new({
@@ -70,7 +75,6 @@ impl App {
             socket: DoorLimits::default(),
             network: DoorLimits::default(),
             reading: Semaphore::new(MOST_READING),
-            log,
             serves,
             began,
             asked: AtomicU64::new(0),
@@ -108,7 +112,7 @@ impl App {
 
     /// Something of ours broke: it is written down, and whoever asked is told.
     pub(crate) fn broke(&self, why: &str) -> Response {
-        self.log.line(&format!("a request broke: {why}"));
+        tracing::error!("a request broke: {why}");
         refuse(&Problem::fault("something of Sluice's own broke while it answered; see the log"))
     }
 
@@ -170,9 +174,19 @@ impl App {
 pub(crate) struct KeysInUse(pub(crate) Mutex<BTreeSet<String>>);
 
 /// What is counted.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RequestCounts {
     pub(crate) requests: Family<RequestLabels, Counter>,
+    pub(crate) durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
+}
+
+impl Default for RequestCounts {
+    fn default() -> RequestCounts {
+        RequestCounts {
+            requests: Family::default(),
+            durations: Family::new_with_constructor(|| Histogram::new(DURATIONS)),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -182,6 +196,13 @@ pub(crate) struct RequestLabels {
     pub(crate) status: u16,
 }
 
+/// Without the status: it would multiply the buckets, and the counter has it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct DurationLabels {
+    pub(crate) method: String,
+    pub(crate) route: String,
+}
+
 /// Asks on a thread that may wait, and answers with what came of it.
 pub(crate) async fn ask<T: Serialize>(
     app: Arc<App>,
@@ -189,11 +210,11 @@ pub(crate) async fn ask<T: Serialize>(
     question: impl FnOnce(&Service, &Requester) -> Result<T, Problem> + Send + 'static,
 ) -> Response {
     app.touch();
-    let asked = app.clone();
+    let (asked, span) = (app.clone(), request_span());
     let done = tokio::task::spawn_blocking(move || {
         let who = caller.who(&asked.service).map_err(|problem| (None, Box::new(problem)))?;
         // Written here as well: a long answer would keep all others waiting.
-        match who.asking(|| question(&asked.service, &who)) {
+        match caused_by(span, || who.asking(|| question(&asked.service, &who))) {
             Ok(answer) => Ok(json(StatusCode::OK, &answer)),
             Err(problem) => Err((Some(who), Box::new(problem))),
         }

@@ -14,7 +14,7 @@ use sluice_api::Problem;
 use sluice_home::ask::Service;
 use sluice_home::settings::config::HomeConfig;
 use sluice_home::settings::lock::{HomeLock, HomeLockFailure};
-use sluice_home::settings::log::HomeLog;
+use sluice_home::settings::log;
 use sluice_home::settings::places::HomePaths;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -58,17 +58,17 @@ pub fn run(places: &HomePaths, engine: EngineOptions, ready: impl FnOnce()) -> R
         // Whoever started it may go away, with the terminal and everything in it.
         let _ = rustix::process::setsid();
     }
-    let log = Arc::new(HomeLog::open(&places.log()));
+    log::begin(&places.log());
     let config = HomeConfig::read(&places.config()).unwrap_or_default(); // what is wrong with it is told when the home opens
-    let _traces = traces(&config, &log);
-    let ended = serve(places, engine, &log, ready);
+    let _traces = traces(&config);
+    let ended = serve(places, engine, ready);
     if let Err(problem) = &ended {
-        log.line(&format!("ended: {}", problem.message));
+        tracing::error!("ended: {}", problem.message);
     }
     ended
 }
 
-fn serve(places: &HomePaths, engine: EngineOptions, log: &Arc<HomeLog>, ready: impl FnOnce()) -> Result<(), Problem> {
+fn serve(places: &HomePaths, engine: EngineOptions, ready: impl FnOnce()) -> Result<(), Problem> {
     let lock = HomeLock::take(&places.lock()).map_err(|no| match no {
         HomeLockFailure::Held { pid } => {
             let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
@@ -83,16 +83,16 @@ fn serve(places: &HomePaths, engine: EngineOptions, log: &Arc<HomeLog>, ready: i
     let program = std::env::current_exe().map_err(|error| Problem::fault(format!("who am I? {error}")))?;
     let EngineOptions { store, network } = engine;
     let serves = network.as_ref().map(NetworkDoor::url);
-    let service = Service::open(places.clone(), store, program, log.clone())?;
+    let service = Service::open(places.clone(), store, program)?;
     service.turned_away_meanwhile();
     if network.is_some() {
         service.keep_environment();
     }
-    let app = Arc::new(App::new(service, log.clone(), serves));
+    let app = Arc::new(App::new(service, serves));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(MOST_WAITING).build();
     let runtime = runtime.map_err(|error| Problem::fault(format!("no room for the engine: {error}")))?;
     spread_news(&app)?;
-    let watchdog = Watchdog::start(runtime.handle(), hung(log.clone()))?;
+    let watchdog = Watchdog::start(runtime.handle(), hung())?;
     let listened = runtime.block_on(listen(places, &app, &lock, network, ready));
     drop(watchdog);
     app.stop();
@@ -101,16 +101,16 @@ fn serve(places: &HomePaths, engine: EngineOptions, log: &Arc<HomeLog>, ready: i
     if lock.is_at(&places.lock()) {
         let _ = std::fs::remove_file(places.socket());
     }
-    log.line("ended");
+    tracing::info!("ended");
     listened.and(closed)
 }
 
 /// What is done when the doors have not turned for 30 seconds: the process ends, as if it had been killed. Sessions go on.
-fn hung(log: Arc<HomeLog>) -> impl FnOnce() + Send {
+fn hung() -> impl FnOnce() + Send {
     move || {
         let why = "a fault of Sluice's own: nothing was answered for 30 seconds; the engine ends, and the next command \
             starts another, which takes up what was going on";
-        log.line(why);
+        tracing::error!("{why}");
         eprintln!("sluice: {why}");
         std::process::exit(HUNG);
     }
@@ -123,14 +123,14 @@ async fn listen(
     network: Option<NetworkDoor>,
     ready: impl FnOnce(),
 ) -> Result<(), Problem> {
-    let (socket, log) = (places.socket(), &app.log);
+    let socket = places.socket();
     let unusable = |error: std::io::Error| {
         Problem::unavailable(format!("{} cannot be used: {error}", socket.display()))
             .hint("move it away, and try again")
     };
-    let listener = HomeSocket::bind(places, lock, log).map_err(unusable)?;
+    let listener = HomeSocket::bind(places, lock).map_err(unusable)?;
     if let Some(url) = app.serves() {
-        log.line(&format!("listens at {url}"));
+        tracing::info!("listens at {url}");
         want_files();
     }
     let waiting = tokio::spawn(until_the_end(app.clone(), lock.clone(), places.lock()));
@@ -186,7 +186,7 @@ async fn until_the_end(app: Arc<App>, lock: Arc<HomeLock>, place: PathBuf) {
             return app.stop();
         }
         if !lock.is_at(&place) {
-            app.log.line(&format!("{} was removed, moved or replaced: the engine ends", place.display()));
+            tracing::error!("{} was removed, moved or replaced: the engine ends", place.display());
             return app.stop();
         }
         let asked = app.clone();

@@ -5,7 +5,7 @@ use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::{RunEnd, TaskEffectOutcome, TaskEffectProduct, WorkspaceReservation};
 use sluice_core::task::session::{SessionExit, SessionNumber, TaskSessionPlace};
 use sluice_core::task::state::WorktreePath;
-use sluice_core::task::{Instruction, TaskAsker, TaskInput};
+use sluice_core::task::{Instruction, PlainEffect, TaskAsker, TaskInput};
 use sluice_engine::actor::{ActorInput, EffectOutcome};
 use sluice_engine::codec::task_effect;
 use sluice_engine::reactor::{Assignment, ReactorMessage, ReactorToken};
@@ -102,7 +102,7 @@ impl SimLife {
             true => Ok(self.fails(stream, &effect.instruction)),
             false => match &effect.instruction {
                 Instruction::StartRun { workspace, .. } => self.starts_run(stream, key, workspace.as_ref()),
-                Instruction::SpawnNext => self.spawns_next(stream, key),
+                Instruction::Plain(PlainEffect::SpawnNext {}) => self.spawns_next(stream, key),
                 other => self.succeeds(stream, other),
             },
         }
@@ -124,11 +124,7 @@ impl SimLife {
             Instruction::CancelRun { run: id } => run(id).is_some_and(Option::is_some),
             Instruction::EndSession { .. }
             | Instruction::TypeToWorker { .. }
-            | Instruction::SpawnNext
-            | Instruction::PushBranch
-            | Instruction::CreatePr
-            | Instruction::DeleteRemoteBranch
-            | Instruction::Notify { .. }
+            | Instruction::Plain(_)
             | Instruction::WriteArtifact { .. }
             | Instruction::RunCommand { .. } => false,
         }
@@ -159,11 +155,7 @@ impl SimLife {
             Instruction::AcquireWorkspace { .. }
             | Instruction::StartSession(_)
             | Instruction::TypeToWorker { .. }
-            | Instruction::SpawnNext
-            | Instruction::PushBranch
-            | Instruction::CreatePr
-            | Instruction::DeleteRemoteBranch
-            | Instruction::Notify { .. }
+            | Instruction::Plain(_)
             | Instruction::StartRun { .. }
             | Instruction::RunCommand { .. } => {}
         }
@@ -187,7 +179,7 @@ impl SimLife {
                     }
                 }
             }
-            Instruction::CreatePr => {
+            Instruction::Plain(PlainEffect::CreatePr {}) => {
                 return Ok(TaskEffectOutcome::Ok(TaskEffectProduct::PullRequest(format!("pull/{stream}"))));
             }
             Instruction::CancelRun { run } => {
@@ -208,11 +200,8 @@ impl SimLife {
                     sheet.write("Feedback", text);
                 }
             }
-            Instruction::SpawnNext
-            | Instruction::PushBranch
-            | Instruction::DeleteRemoteBranch
-            | Instruction::StartRun { .. }
-            | Instruction::Notify { .. } => {}
+            // What a plain effect does is outside of this world.
+            Instruction::Plain(_) | Instruction::StartRun { .. } => {}
         }
         Ok(TaskEffectOutcome::Ok(TaskEffectProduct::Nothing))
     }

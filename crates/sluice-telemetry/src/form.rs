@@ -2,17 +2,18 @@
 
 use serde_json::{Map, json};
 
+use crate::context::SpanContext;
 use crate::span::{SpanKind, SpanRecord, SpanValue};
 
-/// The body for these spans.
-pub(crate) fn body(service: &str, records: &[SpanRecord]) -> Vec<u8> {
-    let text = |text: &str| SpanValue::Text(text.to_owned());
-    let resource = [("service.name", text(service)), ("service.version", text(env!("CARGO_PKG_VERSION")))];
+/// The body for these spans of something that says this about itself.
+pub(crate) fn body(resource: &[(String, String)], records: &[SpanRecord]) -> Vec<u8> {
+    let one = |(key, value): &(String, String)| json!({ "key": key, "value": { "stringValue": value } });
+    let resource: Vec<_> = resource.iter().map(one).collect();
     let spans: Vec<_> = records.iter().map(span).collect();
     let body = json!({
         "resourceSpans": [{
-            "resource": { "attributes": attributes(&resource) },
-            "scopeSpans": [{ "scope": { "name": "sluice" }, "spans": spans }],
+            "resource": { "attributes": resource },
+            "scopeSpans": [{ "scope": { "name": "sluice", "version": env!("CARGO_PKG_VERSION") }, "spans": spans }],
         }],
     });
     body.to_string().into_bytes()
@@ -20,8 +21,8 @@ pub(crate) fn body(service: &str, records: &[SpanRecord]) -> Vec<u8> {
 
 fn span(record: &SpanRecord) -> serde_json::Value {
     let mut span = Map::new();
-    span.insert("traceId".into(), hex(&record.trace).into());
-    span.insert("spanId".into(), hex(&record.id).into());
+    span.insert("traceId".into(), hex(&record.context.trace).into());
+    span.insert("spanId".into(), hex(&record.context.id).into());
     if let Some(parent) = &record.parent {
         span.insert("parentSpanId".into(), hex(parent).into());
     }
@@ -31,6 +32,10 @@ fn span(record: &SpanRecord) -> serde_json::Value {
     span.insert("startTimeUnixNano".into(), record.began.to_string().into());
     span.insert("endTimeUnixNano".into(), record.ended.to_string().into());
     span.insert("attributes".into(), attributes(&record.values));
+    if !record.links.is_empty() {
+        let link = |to: &SpanContext| json!({ "traceId": hex(&to.trace), "spanId": hex(&to.id) });
+        span.insert("links".into(), record.links.iter().map(link).collect());
+    }
     if record.failed {
         span.insert("status".into(), json!({ "code": 2 }));
     }
@@ -65,9 +70,9 @@ mod tests {
     fn a_body_is_as_the_protocol_wants_it() {
         let records = [
             SpanRecord {
-                trace: [0x0a; 16],
-                id: [0x0b; 8],
+                context: SpanContext { trace: [0x0a; 16], id: [0x0b; 8] },
                 parent: Some([0x0c; 8]),
+                links: Vec::new(),
                 name: "GET /v1/runs/{id}".into(),
                 kind: SpanKind::Server,
                 values: vec![("http.route", "/v1/runs/{id}".into()), ("http.response.status_code", 503_u32.into())],
@@ -76,9 +81,9 @@ mod tests {
                 ended: 1_700_000_000_000_000_002,
             },
             SpanRecord {
-                trace: [1; 16],
-                id: [2; 8],
+                context: SpanContext { trace: [1; 16], id: [2; 8] },
                 parent: None,
+                links: vec![SpanContext { trace: [3; 16], id: [4; 8] }],
                 name: "store.commit".into(),
                 kind: SpanKind::Internal,
                 values: Vec::new(),
@@ -87,7 +92,8 @@ mod tests {
                 ended: 4,
             },
         ];
-        let body: serde_json::Value = serde_json::from_slice(&body("tea", &records)).expect("JSON");
+        let body: serde_json::Value =
+            serde_json::from_slice(&body(&[("service.name".into(), "tea".into())], &records)).expect("JSON");
         let first = &body["resourceSpans"][0];
         insta::assert_snapshot!(first["resource"]["attributes"][0].to_string(), @r#"{"key":"service.name","value":{"stringValue":"tea"}}"#);
         let spans = &first["scopeSpans"][0]["spans"];
@@ -119,6 +125,6 @@ mod tests {
           }
         }
         "#);
-        insta::assert_snapshot!(spans[1].to_string(), @r#"{"traceId":"01010101010101010101010101010101","spanId":"0202020202020202","name":"store.commit","kind":1,"startTimeUnixNano":"3","endTimeUnixNano":"4","attributes":[]}"#);
+        insta::assert_snapshot!(spans[1].to_string(), @r#"{"traceId":"01010101010101010101010101010101","spanId":"0202020202020202","name":"store.commit","kind":1,"startTimeUnixNano":"3","endTimeUnixNano":"4","attributes":[],"links":[{"traceId":"03030303030303030303030303030303","spanId":"0404040404040404"}]}"#);
     }
 }

@@ -4,10 +4,14 @@
 //! of a limited length, and one thread hands them on in the form of OTLP/HTTP with JSON. What does not fit is counted and
 //! forgotten. Without a collector a span is nothing, and costs the look whether there is one.
 //!
+//! What is done for a task or a run is one trace, whatever engine or worker does it: the ids of the trace and of its root are
+//! made of the name of the stream. Traces are linked with what led to them.
+//!
 //! The form is written by hand. The crates of OpenTelemetry bring fifty others with them, among them a second HTTP client
 //! and a second library of cryptography in C, for one request with a JSON body. No socket is opened here: whoever begins
 //! says how a body is delivered.
 
+mod context;
 mod form;
 mod queue;
 mod settings;
@@ -15,10 +19,11 @@ mod span;
 
 use std::sync::{Arc, OnceLock};
 
+pub use context::{SpanContext, caused_by};
 use queue::SpanQueue;
 pub use queue::{SpanCounts, SpanDelivery};
 pub use settings::TelemetrySettings;
-pub use span::{SpanValue, TraceSpan};
+pub use span::{HttpRequestFacts, SpanValue, TraceSpan};
 
 /// Where spans go; empty as long as nobody wants them.
 static QUEUE: OnceLock<Arc<SpanQueue>> = OnceLock::new();
@@ -35,10 +40,14 @@ impl Drop for SpanExportGuard {
 
 /// Begins to hand spans on, for this process. `None` if that has been begun already, or there is no room for its thread.
 ///
-/// `deliver` is given one body after the other, on a thread of its own, and may take its time. `tell` hears when bodies
+/// `resource` is what this process says about itself. `deliver` is given one body after the other, on a thread of its own, and may take its time. `tell` hears when bodies
 /// begin to fail, and when they arrive again.
-pub fn begin(service: &str, deliver: SpanDelivery, tell: impl Fn(&str) + Send + 'static) -> Option<SpanExportGuard> {
-    let queue = SpanQueue::start(service, deliver, tell)?;
+pub fn begin(
+    resource: Vec<(String, String)>,
+    deliver: SpanDelivery,
+    tell: impl Fn(&str) + Send + 'static,
+) -> Option<SpanExportGuard> {
+    let queue = SpanQueue::start(resource, deliver, tell)?;
     match QUEUE.set(queue.clone()) {
         Ok(()) => Some(SpanExportGuard(queue)),
         Err(unused) => {
@@ -51,6 +60,11 @@ pub fn begin(service: &str, deliver: SpanDelivery, tell: impl Fn(&str) + Send + 
 /// Something begins here, on this machine.
 pub fn span(name: &'static str) -> TraceSpan {
     TraceSpan::new(QUEUE.get(), name)
+}
+
+/// Whether spans go anywhere. What is not cheap to find out for one is spared without.
+pub fn is_wanted() -> bool {
+    QUEUE.get().is_some()
 }
 
 /// What became of the spans so far; `None` if nobody wants them.

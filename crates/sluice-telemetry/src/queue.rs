@@ -47,13 +47,13 @@ pub(crate) struct SpanQueue {
 impl SpanQueue {
     /// A queue, and its thread. `None` if the system gives no thread.
     pub(crate) fn start(
-        service: &str,
+        resource: Vec<(String, String)>,
         deliver: SpanDelivery,
         tell: impl Fn(&str) + Send + 'static,
     ) -> Option<Arc<SpanQueue>> {
         let queue = Arc::new(SpanQueue { state: Mutex::default(), changed: Condvar::new() });
-        let (theirs, service) = (queue.clone(), service.to_owned());
-        let work = move || theirs.hand_on(&service, &deliver, &tell);
+        let theirs = queue.clone();
+        let work = move || theirs.hand_on(&resource, &deliver, &tell);
         std::thread::Builder::new().name("traces".into()).spawn(work).ok()?;
         Some(queue)
     }
@@ -87,11 +87,11 @@ impl SpanQueue {
         let _ = self.changed.wait_timeout_while(state, FAREWELL, |state| !state.ended);
     }
 
-    fn hand_on(&self, service: &str, deliver: &SpanDelivery, tell: &impl Fn(&str)) {
+    fn hand_on(&self, resource: &[(String, String)], deliver: &SpanDelivery, tell: &impl Fn(&str)) {
         let mut is_away = false;
         while let Some(records) = self.next() {
             let count = records.len() as u64;
-            let delivered = deliver(form::body(service, &records));
+            let delivered = deliver(form::body(resource, &records));
             // Told once, and not for every body: it may be away for days.
             match &delivered {
                 Err(why) if !is_away => {
@@ -127,7 +127,7 @@ mod tests {
     use std::sync::mpsc::{channel, sync_channel};
 
     use super::*;
-    use crate::span::TraceSpan;
+    use crate::span::{HttpRequestFacts, TraceSpan};
 
     fn names(body: &[u8]) -> Vec<String> {
         let body: serde_json::Value = serde_json::from_slice(body).expect("JSON");
@@ -139,9 +139,10 @@ mod tests {
     fn what_waits_is_delivered_at_the_end() {
         let (sender, bodies) = channel();
         let deliver = move |body| sender.send(body).map_err(|error| error.to_string());
-        let queue = SpanQueue::start("tea", Box::new(deliver), |_| {}).expect("a thread");
+        let queue = SpanQueue::start(Vec::new(), Box::new(deliver), |_| {}).expect("a thread");
         drop(TraceSpan::new(Some(&queue), "one"));
-        drop(TraceSpan::new(Some(&queue), "two").request("GET", "/", None));
+        let request = HttpRequestFacts { method: Some("GET"), scheme: "http", route: Some("/") };
+        drop(TraceSpan::new(Some(&queue), "two").request(&request, None));
         queue.end();
         let told: Vec<String> = bodies.try_iter().flat_map(|body: Vec<u8>| names(&body)).collect();
         assert_eq!(told, ["one", "GET /"]);
@@ -159,7 +160,7 @@ mod tests {
             let _ = taken.send(names(&body).len());
             answers.recv().map_err(|error| error.to_string())
         };
-        let queue = SpanQueue::start("tea", Box::new(deliver), |_| {}).expect("a thread");
+        let queue = SpanQueue::start(Vec::new(), Box::new(deliver), |_| {}).expect("a thread");
         (0..MOST_TOGETHER).for_each(|_| drop(TraceSpan::new(Some(&queue), "first")));
         assert_eq!(was_taken.recv().expect("a body"), MOST_TOGETHER);
         (0..MOST_WAITING + 7).for_each(|_| drop(TraceSpan::new(Some(&queue), "later")));
@@ -180,7 +181,7 @@ mod tests {
             outcomes.recv().unwrap_or(Ok(()))
         };
         let tell = move |words: &str| drop(sender.send(words.to_owned()));
-        let queue = SpanQueue::start("tea", Box::new(deliver), tell).expect("a thread");
+        let queue = SpanQueue::start(Vec::new(), Box::new(deliver), tell).expect("a thread");
         for said in [Err("away".to_owned()), Err("away".to_owned()), Ok(())] {
             (0..MOST_TOGETHER).for_each(|_| drop(TraceSpan::new(Some(&queue), "span")));
             was_asked.recv().expect("a body");

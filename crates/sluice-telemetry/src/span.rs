@@ -4,10 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use crate::context::{SpanContext, TraceParent, cause};
 use crate::queue::SpanQueue;
 
 /// The most letters of a value that are told.
 const LONGEST_VALUE: usize = 256;
+/// The most links of one span; it is what collectors take.
+const MOST_LINKS: usize = 128;
 
 /// What is said about a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,9 +51,10 @@ pub(crate) enum SpanKind {
 /// What is told of a span when it has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SpanRecord {
-    pub(crate) trace: [u8; 16],
-    pub(crate) id: [u8; 8],
+    pub(crate) context: SpanContext,
     pub(crate) parent: Option<[u8; 8]>,
+    /// What led to it, or follows from it, in other traces.
+    pub(crate) links: Vec<SpanContext>,
     pub(crate) name: Cow<'static, str>,
     pub(crate) kind: SpanKind,
     pub(crate) values: Vec<(&'static str, SpanValue)>,
@@ -60,10 +64,31 @@ pub(crate) struct SpanRecord {
     pub(crate) ended: u64,
 }
 
+/// What is told of a request over HTTP.
+#[derive(Clone, Copy, Debug)]
+pub struct HttpRequestFacts<'a> {
+    /// Its method; `None`: one that no route has.
+    pub method: Option<&'a str>,
+    /// `http` or `https`.
+    pub scheme: &'a str,
+    /// The route that answers it; `None`: it leads nowhere.
+    pub route: Option<&'a str>,
+}
+
 struct OpenSpan {
     queue: Arc<SpanQueue>,
     since: Instant,
+    /// When it ended, if that is known; else it ends when it is dropped.
+    ended: Option<u64>,
     record: SpanRecord,
+}
+
+impl OpenSpan {
+    fn link(&mut self, to: SpanContext) {
+        if self.record.links.len() < MOST_LINKS && !self.record.links.contains(&to) {
+            self.record.links.push(to);
+        }
+    }
 }
 
 /// Something that goes on. It ends when it is dropped.
@@ -78,9 +103,9 @@ impl TraceSpan {
             getrandom::fill(&mut random).ok()?;
             let (id, trace) = random.split_first_chunk::<8>()?;
             let record = SpanRecord {
-                trace: trace.try_into().ok()?,
-                id: *id,
+                context: SpanContext { trace: trace.try_into().ok()?, id: *id },
                 parent: None,
+                links: Vec::new(),
                 name: name.into(),
                 kind: SpanKind::Internal,
                 values: Vec::new(),
@@ -88,24 +113,72 @@ impl TraceSpan {
                 began: now(),
                 ended: 0,
             };
-            Some(Box::new(OpenSpan { queue: queue.clone(), since: Instant::now(), record }))
+            Some(Box::new(OpenSpan { queue: queue.clone(), since: Instant::now(), ended: None, record }))
         });
         TraceSpan(open)
     }
 
-    /// Somebody asked for it over HTTP, in this way and under this route; `traceparent` is what they sent as that header.
-    /// Whoever says there that their own trace is not recorded gets none here either.
-    pub fn request(mut self, method: &str, route: &str, traceparent: Option<&str>) -> TraceSpan {
+    /// It is a request over HTTP, and `traceparent` is what was sent as that header. A caller who says there that its own
+    /// trace is not recorded gets none here either.
+    pub fn request(mut self, request: &HttpRequestFacts<'_>, traceparent: Option<&str>) -> TraceSpan {
         let Some(open) = &mut self.0 else { return self };
-        open.record.name = format!("{method} {route}").into();
+        let HttpRequestFacts { method, scheme, route } = *request;
+        // The names are those of OpenTelemetry: a method that is unknown is `_OTHER`, and `HTTP` in the span's name.
+        let named = method.unwrap_or("HTTP");
+        open.record.name = route.map_or_else(|| named.to_owned(), |route| format!("{named} {route}")).into();
         open.record.kind = SpanKind::Server;
-        if let Some(parent) = traceparent.and_then(TraceParent::read) {
-            (open.record.trace, open.record.parent) = (parent.trace, Some(parent.id));
-            if !parent.is_recorded {
+        if let Some(TraceParent { context, is_recorded }) = traceparent.and_then(TraceParent::read) {
+            (open.record.context.trace, open.record.parent) = (context.trace, Some(context.id));
+            if !is_recorded {
                 self.0 = None;
             }
         }
-        self.with("http.request.method", method).with("http.route", route)
+        self.set("http.request.method", method.unwrap_or("_OTHER"));
+        self.set("url.scheme", scheme);
+        if let Some(route) = route {
+            self.set("http.route", route);
+        }
+        self
+    }
+
+    /// It is done for this stream, a task or a run: a part of its trace.
+    pub fn within(mut self, stream: &str) -> TraceSpan {
+        if let Some(open) = &mut self.0 {
+            let root = SpanContext::root_of(stream);
+            (open.record.context.trace, open.record.parent) = (root.trace, Some(root.id));
+        }
+        self
+    }
+
+    /// It is all of what was done for this stream, between these moments, in milliseconds since 1970.
+    pub fn whole(mut self, stream: &str, began: i64, ended: i64) -> TraceSpan {
+        if let Some(open) = &mut self.0 {
+            let nanoseconds = |at: i64| u64::try_from(at).unwrap_or(0).saturating_mul(1_000_000);
+            open.record.context = SpanContext::root_of(stream);
+            open.record.began = nanoseconds(began);
+            open.ended = Some(nanoseconds(ended.max(began)));
+        }
+        self
+    }
+
+    /// It is linked to what leads to it, as far as that is known on this thread.
+    pub fn with_cause(mut self) -> TraceSpan {
+        if let (Some(open), Some(cause)) = (&mut self.0, cause()) {
+            open.link(cause);
+        }
+        self
+    }
+
+    /// It has to do with this stream, whose trace is another.
+    pub fn link(&mut self, stream: &str) {
+        if let Some(open) = &mut self.0 {
+            open.link(SpanContext::root_of(stream));
+        }
+    }
+
+    /// By what others name it; `None` without a collector.
+    pub fn context(&self) -> Option<SpanContext> {
+        self.0.as_ref().map(|open| open.record.context)
     }
 
     /// Says something about it: an id, a word, a count. Never a secret, and never what somebody said.
@@ -122,15 +195,16 @@ impl TraceSpan {
     }
 
     /// How it went, in one word.
-    pub fn outcome(&mut self, word: &'static str, failed: bool) {
+    pub fn outcome(&mut self, word: &str, failed: bool) {
         self.set("sluice.outcome", word);
         if failed {
-            self.fail();
+            self.fail(word);
         }
     }
 
-    /// It did not go well.
-    pub fn fail(&mut self) {
+    /// It did not go well, for a reason of this kind: one of few words, never a message.
+    pub fn fail(&mut self, kind: &str) {
+        self.set("error.type", kind);
         if let Some(open) = &mut self.0 {
             open.record.failed = true;
         }
@@ -140,10 +214,10 @@ impl TraceSpan {
 impl Drop for TraceSpan {
     fn drop(&mut self) {
         if let Some(open) = self.0.take() {
-            let OpenSpan { queue, since, mut record } = *open;
+            let OpenSpan { queue, since, ended, mut record } = *open;
             // The clock of the system may be set meanwhile; this one may not.
             let took = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            record.ended = record.began.saturating_add(took);
+            record.ended = ended.unwrap_or_else(|| record.began.saturating_add(took));
             queue.push(record);
         }
     }
@@ -154,71 +228,14 @@ fn now() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Whose part a request is, by the header `traceparent` of the W3C.
-#[derive(Debug, PartialEq, Eq)]
-struct TraceParent {
-    trace: [u8; 16],
-    id: [u8; 8],
-    is_recorded: bool,
-}
-
-impl TraceParent {
-    /// What the header says; `None` when it makes no sense, and then it is as if it was not there.
-    fn read(text: &str) -> Option<TraceParent> {
-        let mut parts = text.split('-');
-        let (version, trace, id, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-        let [version] = hex(version)?;
-        // A later version may say more at the end.
-        if version == 0xff || (version == 0 && parts.next().is_some()) {
-            return None;
-        }
-        let (trace, id, [flags]) = (hex(trace)?, hex(id)?, hex(flags)?);
-        let is_nobody = trace == [0; 16] || id == [0; 8];
-        (!is_nobody).then_some(TraceParent { trace, id, is_recorded: flags & 1 == 1 })
-    }
-}
-
-fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let is_hex = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
-    if text.len() != 2 * N || !is_hex {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_parent_is_taken_or_is_as_if_it_was_not_there() {
-        let (trace, id) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
-        let read = |text: &str| TraceParent::read(text).map(|it| (it.trace[0], it.id[0], it.is_recorded));
-        assert_eq!(read(&format!("00-{trace}-{id}-01")), Some((0x0a, 0xb7, true)));
-        assert_eq!(read(&format!("00-{trace}-{id}-00")), Some((0x0a, 0xb7, false)));
-        assert_eq!(read(&format!("cc-{trace}-{id}-01-and-more")), Some((0x0a, 0xb7, true)));
-        let nobody = "0".repeat(32);
-        for wrong in [
-            String::new(),
-            "00".into(),
-            format!("00-{trace}-{id}"),
-            format!("00-{trace}-{id}-01-more"),
-            format!("ff-{trace}-{id}-01"),
-            format!("00-{nobody}-{id}-01"),
-            format!("00-{}-{id}-01", trace.to_uppercase()),
-            format!("00-{}-{id}-01", "é".repeat(16)),
-        ] {
-            assert_eq!(read(&wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
     fn without_a_collector_a_span_is_nothing() {
-        let mut span = TraceSpan::new(None, "step").request("GET", "/", Some("nonsense")).with("key", "value");
+        let mut span = TraceSpan::new(None, "step").within("run/a").with_cause().with("key", "value");
+        span.link("task/a");
         span.outcome("failed", true);
         assert!(span.0.is_none());
     }

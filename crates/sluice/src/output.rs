@@ -79,8 +79,30 @@ impl From<Problem> for CliFailure {
             ProblemStatus::Refused | ProblemStatus::Fault => CliExit::Refused,
             ProblemStatus::TooMany | ProblemStatus::Unavailable | ProblemStatus::Accepted => CliExit::Unavailable,
         };
-        CliFailure { exit, code: problem.code, message: problem.message, hint: problem.hint }
+        let hint = problem.hint.map(|hint| in_flags(&hint));
+        CliFailure { exit, code: problem.code, message: problem.message, hint }
     }
+}
+
+/// A hint of the engine in the words of the command line. The engine names the fields of a request, `project=NAME`, which here
+/// are flags: `--project NAME`; a field that is `true` is a flag alone, and one of the inputs is one `--input`.
+fn in_flags(hint: &str) -> String {
+    let flag = |quoted: &str| {
+        let (field, value) = quoted.split_once('=').filter(|_| !quoted.contains(' '))?;
+        let (field, value) = match field.strip_prefix("inputs.") {
+            Some(name) => ("input", format!(" {name}={value}")),
+            None if value == "true" => (field, String::new()),
+            None => (field, format!(" {value}")),
+        };
+        let is_field = !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        is_field.then(|| format!("--{}{value}", field.replace('_', "-")))
+    };
+    // Every second part stands between backquotes.
+    let parts = hint.split('`').enumerate().map(|(index, part)| match flag(part).filter(|_| index % 2 == 1) {
+        Some(flag) => flag,
+        None => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("`")
 }
 
 /// For people or for programs.
@@ -195,7 +217,18 @@ pub(crate) fn say_coloured(line: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::harmless;
+    use super::{harmless, in_flags};
+
+    #[test]
+    fn fields_of_a_hint_are_flags_here() {
+        assert_eq!(in_flags("`project=NAME` names it"), "`--project NAME` names it");
+        assert_eq!(in_flags("`force=true`, or not"), "`--force`, or not");
+        assert_eq!(in_flags("`inputs.word=…` gives it"), "`--input word=…` gives it");
+        assert_eq!(in_flags("`review_harness=NAME`"), "`--review-harness NAME`");
+        for same in ["`sluice task show x`", "`SLUICE_HOME=x` a=b", "`git -c a=b status`", "", "`"] {
+            assert_eq!(in_flags(same), same);
+        }
+    }
 
     #[test]
     fn what_a_terminal_would_obey_is_shown() {

@@ -31,6 +31,13 @@ pub(crate) fn problem(code: Code) -> Option<&'static str> {
     find(PROBLEMS, code.as_str())
 }
 
+/// What the page about a problem says before it shows an example: what the problem is, without how bad it is.
+pub(crate) fn description(code: Code) -> Option<String> {
+    let (before, _) = problem(code)?.split_once("\n## ")?;
+    let paragraphs: Vec<&str> = before.split("\n\n").skip(2).map(str::trim).filter(|it| !it.is_empty()).collect();
+    Some(paragraphs.join("\n\n"))
+}
+
 /// The page about a refusal.
 pub(crate) fn refusal(code: RefusalCode) -> Option<&'static str> {
     find(REFUSALS, code.as_str())
@@ -74,6 +81,17 @@ mod tests {
         let headings = ["## Example", "## Why it matters", "## The way out"];
         hold("problems", &codes, &headings, &|code| problem(Code::parse(code)?));
         assert_eq!(PROBLEMS.len(), Code::ALL.len());
+    }
+
+    /// Code hosts show it to people who have no pages, and cut what is longer.
+    #[test]
+    fn every_problem_is_described_in_a_few_sentences() {
+        for code in Code::ALL {
+            let text = description(*code).unwrap_or_else(|| panic!("{} has no description", code.as_str()));
+            let is_severity = ["Error:", "Warning:", "Note:"].iter().any(|word| text.starts_with(word));
+            let length = text.chars().count();
+            assert!(!is_severity && (20..1000).contains(&length), "{}: {length}: {text}", code.as_str());
+        }
     }
 
     #[test]

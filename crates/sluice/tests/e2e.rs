@@ -30,6 +30,7 @@ mod e2e {
     pub(crate) mod deaths;
     pub(crate) mod default_flow;
     pub(crate) mod doors;
+    pub(crate) mod effect_kills;
     pub(crate) mod engine_kills;
     pub(crate) mod equal_reports;
     pub(crate) mod fence;

@@ -19,11 +19,12 @@ use crate::lifecycle::draft;
 pub use crate::lifecycle::draft::LifecycleDraft;
 use crate::lifecycle::{
     AgentSpawn, AssignedTaker, COUNTERS, CREATABLE, ExitMonitoring, FieldValue, Lifecycle, LifecycleState,
-    LifecycleTransition, StateId, TransitionHook, VARIABLES,
+    LifecycleTransition, PlainHook, StateId, TransitionHook, VARIABLES,
 };
 use crate::name::{DefinitionName, FieldName, PromptName, StateName, is_identifier};
 use crate::problem::{Code, Diagnosis, clip};
 use crate::span::{SourceText, SpannedValue};
+use crate::task::TaskKey;
 use crate::text::PlaceholderSyntax;
 use shape::StatePaths;
 
@@ -35,21 +36,6 @@ pub const MOST_TRANSITIONS: usize = 20_000;
 pub const MOST_RULES: usize = 5_000;
 /// Seconds between two looks at a session, unless the file says otherwise.
 const POLL_INTERVAL: u32 = 30;
-/// Fields that a hook may not set: they are the engine's own record.
-const RESERVED_FIELDS: [&str; 12] = [
-    "id",
-    "project",
-    "branch",
-    "workflow",
-    "harness",
-    "review_harness",
-    "status",
-    "workspace",
-    "tmux_session",
-    "pr_url",
-    "created_at",
-    "updated_at",
-];
 
 /// Checks `draft`, and adds what it finds to `findings`. Gives the definition, unless it has a hole.
 pub fn check(mut draft: LifecycleDraft, findings: &mut CheckFindings) -> Option<Lifecycle> {
@@ -312,11 +298,10 @@ fn resolve_hook(
             TransitionHook::NotifyWorker { message, start: *start }
         }
         draft::HookDraft::IncrementReviewRound => TransitionHook::Increment(FieldName::new("review_round")),
-        draft::HookDraft::SpawnNext => TransitionHook::SpawnNext,
-        draft::HookDraft::PushBranch => TransitionHook::PushBranch,
-        draft::HookDraft::CreatePr => TransitionHook::CreatePr,
-        draft::HookDraft::DeleteRemoteBranch => TransitionHook::DeleteRemoteBranch,
-        draft::HookDraft::Notify(text) => TransitionHook::Notify { message: texts::prompt(text, findings) },
+        draft::HookDraft::Plain(action, keys) => {
+            let texts = keys.iter().map(|(key, text)| (*key, texts::prompt(text, findings))).collect();
+            TransitionHook::Plain(PlainHook { action: *action, texts })
+        }
         draft::HookDraft::RunCommand(text) => {
             TransitionHook::RunCommand(texts::command(text, findings, known_variable))
         }
@@ -355,7 +340,7 @@ fn resolve_spawn(
 fn settable(field: &SpannedValue<String>, findings: &mut CheckFindings) {
     if !is_identifier(&field.value) {
         findings.identifier(field, "a field");
-    } else if RESERVED_FIELDS.contains(&field.value.as_str()) {
+    } else if TaskKey::read(&field.value).is_some_and(|key| !key.is_settable()) {
         findings.add(
             Diagnosis::new(Code::NotAChoice, field.span, format!("`{}` is written by the engine alone", field.value))
                 .help("set `review_round`, `crash_count`, `summary`, or a field of your own"),

@@ -16,7 +16,7 @@ pub use crate::event_name::EVENTS;
 use crate::expr::{CompareOp, Expr, ExprValue};
 use crate::findings::CheckFindings;
 use crate::lifecycle::AgentPermissions;
-use crate::name::{DefinitionName, InputName, Role, StepName, VariableName};
+use crate::name::{DefinitionName, InputName, RESERVED, Role, StepName, VariableName};
 use crate::problem::{Code, Diagnosis, clip, closest};
 use crate::recipe::draft;
 pub use crate::recipe::draft::RecipeDraft;
@@ -211,7 +211,7 @@ impl RecipeChecker<'_> {
 
     /// Names that conditions and texts can read; some of them mean something else in every text.
     fn variable_name(&mut self, name: &SpannedValue<String>, what: &str) {
-        if scope::RESERVED.contains(&name.value.as_str()) {
+        if RESERVED.contains(&name.value.as_str()) {
             let message = format!("`{}` cannot be the name of {what}: it is a variable of its own", name.value);
             self.findings.add(Diagnosis::new(Code::BadName, name.span, message).help("choose another name"));
         } else {

@@ -1,6 +1,7 @@
 //! A lifecycle as its file says it: names that may lead nowhere, guards that are still text, each with its place.
 
 use crate::artifact::Verdict;
+use crate::lifecycle::action::PlainAction;
 use crate::lifecycle::{AgentPermissions, AssignedTaker, FieldValue, HarnessChoice};
 use crate::span::{SourceText, Span, SpannedValue};
 
@@ -125,20 +126,12 @@ pub enum HookDraft {
     },
     /// `increment_review_round`
     IncrementReviewRound,
-    /// `spawn_next`
-    SpawnNext,
-    /// `push_branch`
-    PushBranch,
-    /// `create_pr`
-    CreatePr,
-    /// `delete_remote_branch`
-    DeleteRemoteBranch,
-    /// `notify`
-    Notify(SourceText),
     /// `run_command`
     RunCommand(SourceText),
     /// `set_field`
     SetField(SpannedValue<String>, SpannedValue<FieldValue>),
+    /// One that only asks for an effect, and what stands under its keys.
+    Plain(PlainAction, Vec<(&'static str, SourceText)>),
 }
 
 /// The keys of `spawn_agent` and `spawn_reviewer`.

@@ -161,7 +161,7 @@ pub fn next(status: StepStatusKind, happening: StepHappening) -> Option<StepStat
 /// The table as a page.
 pub fn page() -> String {
     let mut page = String::from(
-        "<!-- Drawn from `sluice_core::run::law`. Rewrite it with `UPDATE_DOCS=1 cargo test -p sluice-core`. -->\n\n\
+        "<!-- Drawn from `sluice_core::run::law`. Rewrite it with `cargo xtask update`. -->\n\n\
          # The law of a step\n\nWhat can happen to a step of a run, and what it is then. What is not in the table \
          cannot happen.\n\n| in this status | when this happens | it is |\n|---|---|---|\n",
     );

@@ -263,7 +263,7 @@ impl Data {
         }
     }
 
-    /// As it stands in a prompt or a command: text as it is, everything else as JSON, nothing.
+    /// As it stands in a prompt or a command: text as it is, everything else as JSON, nothing as nothing.
     pub fn to_text(&self) -> String {
         match self {
             Data::Null => String::new(),

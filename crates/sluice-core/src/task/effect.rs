@@ -8,7 +8,9 @@ use std::fmt;
 
 use super::session::{SessionNumber, SessionRole, TaskSessionPlace};
 use super::state::WorktreePath;
-use crate::lifecycle::{AgentPermissions, FieldValue, HarnessChoice, TransitionHook};
+use crate::lifecycle::action::PlainAction;
+pub use crate::lifecycle::action::{PlainEffect, TaskAction, WhenRepeated};
+use crate::lifecycle::{AgentPermissions, FieldValue, HarnessChoice};
 
 /// An instruction, and the name by which it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,75 +62,7 @@ impl EffectKey {
     }
 }
 
-macro_rules! actions {
-    ($($name:ident = $word:literal,)+) => {
-        /// What is done, in the words of the files.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum TaskAction {
-            $(#[doc = $word] $name,)+
-        }
-
-        impl TaskAction {
-            /// Every action.
-            pub const ALL: &[TaskAction] = &[$(TaskAction::$name,)+];
-
-            /// The word for it.
-            pub fn word(self) -> &'static str {
-                match self { $(TaskAction::$name => $word,)+ }
-            }
-        }
-    };
-}
-
-actions! {
-    AcquireWorkspace = "acquire_workspace",
-    ReleaseWorkspace = "release_workspace",
-    SpawnAgent = "spawn_agent",
-    SpawnReviewer = "spawn_reviewer",
-    KillSession = "kill_session",
-    KillReviewer = "kill_reviewer",
-    NotifyWorker = "notify_worker",
-    Increment = "increment_review_round",
-    SpawnNext = "spawn_next",
-    PushBranch = "push_branch",
-    CreatePr = "create_pr",
-    DeleteRemoteBranch = "delete_remote_branch",
-    Notify = "notify",
-    RunCommand = "run_command",
-    SetField = "set_field",
-    StartRun = "start_run",
-    CancelRun = "cancel_run",
-    WriteArtifact = "write_artifact",
-}
-
-impl fmt::Display for TaskAction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
-
 impl TaskAction {
-    /// What a hook does.
-    pub fn of(hook: &TransitionHook) -> TaskAction {
-        match hook {
-            TransitionHook::AcquireWorkspace => TaskAction::AcquireWorkspace,
-            TransitionHook::ReleaseWorkspace => TaskAction::ReleaseWorkspace,
-            TransitionHook::SpawnAgent(_) => TaskAction::SpawnAgent,
-            TransitionHook::SpawnReviewer(_) => TaskAction::SpawnReviewer,
-            TransitionHook::KillSession => TaskAction::KillSession,
-            TransitionHook::KillReviewer => TaskAction::KillReviewer,
-            TransitionHook::NotifyWorker { .. } => TaskAction::NotifyWorker,
-            TransitionHook::Increment(_) => TaskAction::Increment,
-            TransitionHook::SpawnNext => TaskAction::SpawnNext,
-            TransitionHook::PushBranch => TaskAction::PushBranch,
-            TransitionHook::CreatePr => TaskAction::CreatePr,
-            TransitionHook::DeleteRemoteBranch => TaskAction::DeleteRemoteBranch,
-            TransitionHook::Notify { .. } => TaskAction::Notify,
-            TransitionHook::RunCommand(_) => TaskAction::RunCommand,
-            TransitionHook::SetField { .. } => TaskAction::SetField,
-        }
-    }
-
     /// Starting an agent in `place`.
     pub fn starting(place: TaskSessionPlace) -> TaskAction {
         match place {
@@ -147,6 +81,27 @@ impl TaskAction {
 }
 
 /// What is to be done.
+///
+/// # What an effect promises
+///
+/// An effect is done *at least once*: the engine can die after it was done and before its outcome is stored, and then the
+/// next engine does it again. So performing one that was done must leave the world as it is, and give the same outcome.
+/// [`WhenRepeated`] says how, and [`Instruction::promises`] has the promise of every kind. The patterns, best first:
+///
+/// 1. **Say what is to be so, not what is to change** (`Same`). A file gets its whole content, a branch is pushed, a
+///    session is ended. Nothing is appended, counted up or toggled without a look at what is there. `WriteArtifact` appends
+///    feedback only if the section does not say it already.
+/// 2. **Look for it first, by a name that repeats** (`Found`). The effect's key, the number of a session and the branch of a
+///    pull request are the same the second time. What has that name was done: give it back.
+/// 3. **Note it under the effect's key** (`Noted`), where the world cannot be asked. Where the choice matters, write the note
+///    *before* the deed and let the deed be a `Same` (`SpawnNext` notes which task it begins). Where not doing it is worse than
+///    doing it twice, write it *after* the deed, make it durable before the outcome is reported, and say beside it what the
+///    moment between the two means (`Notify`).
+/// 4. **Do it again** (`Again`): only `RunCommand`, because only its author knows what it does. End what the dead engine left
+///    running first.
+///
+/// `crates/sluice/tests/e2e/effect_kills.rs` kills the engine between doing and reporting, once for every kind. A kind that its
+/// lifecycle does not ask for fails there by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Instruction {
     /// Bind a worktree, the reserved one if there is one, and put TASK.md into it.
@@ -176,19 +131,6 @@ pub enum Instruction {
         occasion: Occasion,
         /// What is typed.
         text: String,
-    },
-    /// Start the project's next pending task.
-    SpawnNext,
-    /// Push the task's branch.
-    PushBranch,
-    /// Push it and open a pull request.
-    CreatePr,
-    /// Remove it from the remote.
-    DeleteRemoteBranch,
-    /// Tell a person.
-    Notify {
-        /// What.
-        message: String,
     },
     /// Run a command in the workspace.
     RunCommand {
@@ -220,6 +162,40 @@ pub enum Instruction {
         /// To be appended as `## Feedback`.
         feedback: Option<String>,
     },
+    /// What a plain action asks for.
+    Plain(PlainEffect),
+}
+
+macro_rules! promises {
+    ($($name:ident = $kind:literal $when:ident,)+) => {
+        impl Instruction {
+            /// What it is called in the store.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $(Instruction::$name { .. } => $kind,)+
+                    Instruction::Plain(plain) => plain.action().word(),
+                }
+            }
+
+            /// Every kind, and what it promises when it is asked for again.
+            pub fn promises() -> Vec<(&'static str, WhenRepeated)> {
+                let plain = PlainAction::ALL.iter().map(|action| (action.word(), action.when_repeated()));
+                [$(($kind, WhenRepeated::$when),)+].into_iter().chain(plain).collect()
+            }
+        }
+    };
+}
+
+promises! {
+    AcquireWorkspace = "acquire_workspace" Found,
+    ReleaseWorkspace = "release_workspace" Same,
+    StartSession = "start_session" Found,
+    EndSession = "end_session" Same,
+    TypeToWorker = "type_to_worker" Noted,
+    RunCommand = "run_command" Again,
+    StartRun = "start_run" Found,
+    CancelRun = "cancel_run" Same,
+    WriteArtifact = "write_artifact" Same,
 }
 
 /// How an agent is started.

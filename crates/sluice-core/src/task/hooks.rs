@@ -10,7 +10,7 @@ use super::spawn::{self, SpawnPlan};
 use super::state::{EdgeId, TaskAttention, TaskJob, TaskWorkspace};
 use crate::artifact::Verdict;
 use crate::expr::ValuePath;
-use crate::lifecycle::{FieldValue, TransitionHook};
+use crate::lifecycle::{FieldValue, PlainHook, TransitionHook};
 use crate::machine::environment;
 use crate::name::FieldName;
 use crate::text::{ShellCommand, Template};
@@ -55,17 +55,11 @@ fn perform(ledger: &mut TaskPending<'_>, job: TaskJob) {
             ledger.record(TaskEvent::FieldSet { field: field.clone(), value: value.clone() });
             ledger.settle(Settlement::Done);
         }
-        TransitionHook::SpawnNext => ledger.ask(TaskAction::SpawnNext, Instruction::SpawnNext),
-        TransitionHook::PushBranch => ledger.ask(TaskAction::PushBranch, Instruction::PushBranch),
-        TransitionHook::CreatePr => ledger.ask(TaskAction::CreatePr, Instruction::CreatePr),
-        TransitionHook::DeleteRemoteBranch => {
-            ledger.ask(TaskAction::DeleteRemoteBranch, Instruction::DeleteRemoteBranch)
-        }
-        TransitionHook::Notify { message } => {
-            let message = fill(ledger, message);
-            ledger.ask(TaskAction::Notify, Instruction::Notify { message });
-        }
         TransitionHook::RunCommand(command) => run_command(ledger, command),
+        TransitionHook::Plain(PlainHook { action, texts }) => {
+            let effect = action.effect(|key| texts.get(key).map(|text| fill(ledger, text)).unwrap_or_default());
+            ledger.ask(TaskAction::Plain(*action), Instruction::Plain(effect));
+        }
     }
 }
 
@@ -198,16 +192,12 @@ pub(super) fn ends_soon(ledger: &TaskPending<'_>, place: TaskSessionPlace, later
             | TaskAction::ReleaseWorkspace
             | TaskAction::NotifyWorker
             | TaskAction::Increment
-            | TaskAction::SpawnNext
-            | TaskAction::PushBranch
-            | TaskAction::CreatePr
-            | TaskAction::DeleteRemoteBranch
-            | TaskAction::Notify
             | TaskAction::RunCommand
             | TaskAction::SetField
             | TaskAction::StartRun
             | TaskAction::CancelRun
-            | TaskAction::WriteArtifact => false,
+            | TaskAction::WriteArtifact
+            | TaskAction::Plain(_) => false,
         })
     })
 }

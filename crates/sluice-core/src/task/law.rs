@@ -174,7 +174,7 @@ fn table(page: &mut String, corner: &str, head: &[String], rows: impl Iterator<I
 const INTRODUCTION: &str = "\
 # The task machine
 
-Drawn from `crates/sluice-core/src/task/law.rs` and `session.rs`; `UPDATE_DOCS=1 cargo test -p sluice-core` draws it
+Drawn from `crates/sluice-core/src/task/law.rs` and `session.rs`; `cargo xtask update` draws it
 again. A test fails when this page is not what the code says, or when a row of it is taken by no script in
 `crates/sluice-core/tests/task/plays/`.
 

@@ -96,11 +96,12 @@ fn committed(standing: &WorkStanding, refused: Option<&Refusal>) -> TaskInputRes
         return Ok(());
     }
     let mut message = format!("{REFUSED}the workspace holds changes that no commit has: {}", standing.dirty);
-    let mut hint = "--commit commits them first; --force merges without them, and they are kept".to_owned();
+    let mut hint = "`commit=true` commits them first; `force=true` merges without them, and they are kept".to_owned();
     if let Some(refused) = refused {
         let also = refused.message.strip_prefix(REFUSED).unwrap_or(&refused.message);
         message.push_str(&format!("; and {also}"));
-        hint = "--commit commits them first; --force merges without them, and against that; they are kept".to_owned();
+        hint = "`commit=true` commits them first; `force=true` merges without them, and against that; they are kept"
+            .to_owned();
     }
     Err(Refusal::new(RefusalCode::Uncommitted, message).hint(hint))
 }
@@ -122,7 +123,7 @@ fn checked(ledger: &TaskPending<'_>, standing: Option<&WorkStanding>) -> TaskInp
     if let Some(open) = runs::unchecked(ledger) {
         let run = open.run.map_or("its run".to_owned(), |id| format!("run {id}"));
         let message = format!("Merge not allowed: {run}, which checks the work, has not ended");
-        let hint = "wait for its end; --force merges without it";
+        let hint = "wait for its end; `force=true` merges without it";
         return Err(Refusal::new(RefusalCode::NotReady, message).hint(hint));
     }
     let Some(checked @ RunJudgement { run, end, work }) = &ledger.state.checked else { return Ok(()) };
@@ -180,7 +181,7 @@ fn is_same(work: &WorkSnapshot, standing: Option<&WorkStanding>) -> bool {
 fn failed(ledger: &TaskPending<'_>, why: &str) -> Refusal {
     let message = format!("Merge not allowed: {why}");
     Refusal::new(RefusalCode::FailedVerdict, message)
-        .hint(format!("{}; --force merges against the verdict", again(ledger)))
+        .hint(format!("{}; `force=true` merges against the verdict", again(ledger)))
 }
 
 /// How a person has the work judged again from here. Many a lifecycle knows no way back.
@@ -227,7 +228,8 @@ fn stale(ledger: &TaskPending<'_>, judged: &str, work: &WorkSnapshot, standing: 
         (None, None) => "work that could not be read or was put elsewhere meanwhile".to_owned(),
     };
     let message = format!("Merge not allowed: {judged} {given}, and the work is now {now}");
-    Refusal::new(RefusalCode::StaleVerdict, message).hint(format!("{}; --force merges it is now", again(ledger)))
+    Refusal::new(RefusalCode::StaleVerdict, message)
+        .hint(format!("{}; `force=true` merges it as it is now", again(ledger)))
 }
 
 fn short(id: &str) -> &str {

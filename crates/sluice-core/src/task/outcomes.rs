@@ -47,7 +47,7 @@ fn came_back(ledger: &mut TaskPending<'_>, job: TaskJob, action: TaskAction, out
         TaskAction::SpawnAgent => started(ledger, TaskSessionPlace::Main, outcome),
         TaskAction::SpawnReviewer => started(ledger, TaskSessionPlace::Beside, outcome),
         TaskAction::KillSession | TaskAction::KillReviewer => ended(ledger, job, action, outcome),
-        TaskAction::CreatePr => {
+        TaskAction::Plain(_) => {
             if let TaskEffectOutcome::Ok(TaskEffectProduct::PullRequest(url)) = outcome {
                 ledger.record(TaskEvent::PullRequestOpened(url.clone()));
             }
@@ -57,10 +57,6 @@ fn came_back(ledger: &mut TaskPending<'_>, job: TaskJob, action: TaskAction, out
         TaskAction::CancelRun => runs::left(ledger, outcome),
         TaskAction::NotifyWorker
         | TaskAction::Increment
-        | TaskAction::SpawnNext
-        | TaskAction::PushBranch
-        | TaskAction::DeleteRemoteBranch
-        | TaskAction::Notify
         | TaskAction::RunCommand
         | TaskAction::SetField
         | TaskAction::WriteArtifact => ledger.settle(settlement(outcome)),

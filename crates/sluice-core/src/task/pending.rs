@@ -3,10 +3,12 @@
 
 use super::effect::{EffectKey, Instruction, TaskAction, TaskEffect};
 use super::event::{Settlement, TaskEvent};
+use super::keys::frontmatter;
 use super::law::LawRow;
 use super::session::{SessionAgent, SessionChange, SessionNumber, SessionRole, SessionTransition, TaskSessionPlace};
 use super::state::{TaskAttention, TaskJob, TaskState};
-use crate::lifecycle::{FieldValue, Lifecycle};
+use crate::lifecycle::action::PlainAction;
+use crate::lifecycle::{FieldValue, Lifecycle, TransitionHook};
 use crate::machine::{Decision, Moment};
 use std::collections::BTreeMap;
 
@@ -69,7 +71,7 @@ impl<'a> TaskPending<'a> {
             TaskJob::Hook { edge, hook } => super::apply::edge(self.lifecycle, edge)
                 .and_then(|edge| edge.hooks.get(hook as usize))
                 // The definition is pinned, so the hook is there.
-                .map_or(TaskAction::Notify, TaskAction::of),
+                .map_or(TaskAction::Plain(PlainAction::Notify), TransitionHook::action),
             TaskJob::Acquire => TaskAction::AcquireWorkspace,
             TaskJob::Start(start) => TaskAction::starting(start.place),
             TaskJob::StartRun(_) => TaskAction::StartRun,
@@ -157,27 +159,4 @@ impl<'a> TaskPending<'a> {
         }
         (Decision { events: self.events, effects: self.effects }, self.rows)
     }
-}
-
-/// What the frontmatter of TASK.md is to say, as far as the machine knows it.
-pub fn frontmatter(lifecycle: &Lifecycle, state: &TaskState) -> BTreeMap<String, FieldValue> {
-    let text = |text: &str| FieldValue::Text(text.to_owned());
-    let workspace = state.workspace.bound().map_or("", |name| name.0.as_str());
-    let numbers = state.numbers.iter().map(|(name, value)| (name.to_string(), FieldValue::Number(*value)));
-    let texts = state.texts.iter().map(|(name, value)| (name.to_string(), text(value)));
-    let own = [
-        ("project", text(&state.about.project)),
-        ("branch", text(&state.about.branch)),
-        ("workflow", text(lifecycle.name.as_str())),
-        ("harness", text(&state.about.harness)),
-        ("review_harness", text(&state.about.review_harness)),
-        ("status", text(lifecycle.state_name(state.status))),
-        ("review_round", FieldValue::Number(state.review_round)),
-        ("crash_count", FieldValue::Number(i64::from(state.crash_count))),
-        ("summary", text(&state.about.summary)),
-        ("workspace", text(workspace)),
-        ("pr_url", text(state.pull_request.as_deref().unwrap_or_default())),
-    ];
-    let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
-    numbers.chain(texts).chain(own).collect()
 }

@@ -92,13 +92,9 @@ fn spawning(hook: &TransitionHook) -> Option<(TaskSessionPlace, &AgentSpawn)> {
         | TransitionHook::KillReviewer
         | TransitionHook::NotifyWorker { .. }
         | TransitionHook::Increment(_)
-        | TransitionHook::SpawnNext
-        | TransitionHook::PushBranch
-        | TransitionHook::CreatePr
-        | TransitionHook::DeleteRemoteBranch
-        | TransitionHook::Notify { .. }
         | TransitionHook::RunCommand(_)
-        | TransitionHook::SetField { .. } => None,
+        | TransitionHook::SetField { .. }
+        | TransitionHook::Plain(_) => None,
     }
 }
 

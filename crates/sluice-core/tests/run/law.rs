@@ -17,7 +17,7 @@ fn the_page_shows_the_law() {
         std::fs::write(&path, page()).unwrap();
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(committed == page(), "docs/machines/run.md is out of date: UPDATE_DOCS=1 cargo test -p sluice-core");
+    assert!(committed == page(), "docs/machines/run.md is out of date: run `cargo xtask update`");
 }
 
 #[test]

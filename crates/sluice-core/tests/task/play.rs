@@ -24,8 +24,8 @@ use sluice_core::task::law::LawRow;
 use sluice_core::task::session::{SessionExit, SessionNumber, SessionRole, TaskSessionPlace};
 use sluice_core::task::state::{CommitId, TaskSubject, TreeId, WorkSnapshot, WorktreePath};
 use sluice_core::task::{
-    EffectKey, Evidence, Instruction, NewTask, TaskAction, TaskAsker, TaskEffect, TaskEvent, TaskInput, TaskState,
-    create, decide, trace,
+    EffectKey, Evidence, Instruction, NewTask, PlainEffect, TaskAction, TaskAsker, TaskEffect, TaskEvent, TaskInput,
+    TaskState, create, decide, trace,
 };
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, DefinitionFile, Sources, load};
@@ -199,7 +199,7 @@ impl Player {
             project: "coffee".to_owned(),
             branch: "fix".to_owned(),
             harness: "claude".to_owned(),
-            review_harness: "codex".to_owned(),
+            ..TaskSubject::default()
         };
         // A new task, with files of its own.
         let rows = std::mem::take(&mut self.rows);
@@ -311,7 +311,9 @@ impl Player {
                 let EffectKey::Job { turn, .. } = effect.key else { panic!("no job starts {recipe}") };
                 TaskEffectProduct::Run { id: format!("r{turn}"), began: Some(WorkSnapshot::of(&self.work)) }
             }
-            (Instruction::CreatePr, _) => TaskEffectProduct::PullRequest("https://forge/pr/1".to_owned()),
+            (Instruction::Plain(PlainEffect::CreatePr {}), _) => {
+                TaskEffectProduct::PullRequest("https://forge/pr/1".to_owned())
+            }
             _ => TaskEffectProduct::Nothing,
         };
         let outcome = match verb {

@@ -117,10 +117,7 @@ pub(crate) fn effect(effect: &TaskEffect) -> String {
         Instruction::TypeToWorker { session, occasion, text } => {
             format!("{session} {occasion:?}: {}…", text.chars().take(40).collect::<String>())
         }
-        Instruction::SpawnNext | Instruction::PushBranch | Instruction::CreatePr | Instruction::DeleteRemoteBranch => {
-            String::new()
-        }
-        Instruction::Notify { message } => message.replace('\0', "\\0"),
+        Instruction::Plain(plain) => plain.texts().join(", ").replace('\0', "\\0"),
         Instruction::RunCommand { workspace, script, environment } => {
             format!("in {}: {} with {environment:?}", workspace.0, script.trim_end())
         }

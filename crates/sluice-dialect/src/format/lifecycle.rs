@@ -2,6 +2,7 @@
 
 use sluice_core::artifact::Verdict;
 use sluice_core::findings::CheckFindings;
+use sluice_core::lifecycle::action::TaskAction;
 use sluice_core::lifecycle::draft::{
     ClauseDraft, ExitRuleDraft, GateDraft, HookDraft, LifecycleDraft, ReactionDraft, SpawnDraft, StateDraft,
     StateRunDraft, TransitionDraft,
@@ -12,7 +13,7 @@ use sluice_core::span::{SourceText, Span, SpannedValue};
 
 use super::fields::{TableFields, named};
 use super::sense::{empty, is_blank, told};
-use crate::shape::{Field, FieldKind, Shape};
+use crate::shape::{Field, FieldForm, FieldKind, Shape};
 use crate::tree::{Node, NodeValue, TableEntry};
 
 /// The largest number a field or limit may have.
@@ -22,19 +23,24 @@ const PERMISSIONS: [(&str, AgentPermissions); 2] =
     [("full", AgentPermissions::Full), ("reduced", AgentPermissions::Reduced)];
 const VERDICTS: [(&str, Verdict); 2] = [("PASS", Verdict::Pass), ("FAIL", Verdict::Fail)];
 const TAKERS: [(&str, AssignedTaker); 2] = [("agent", AssignedTaker::Agent), ("person", AssignedTaker::Person)];
+/// A field that hooks may set.
+const SETTABLE: &[FieldForm] = &[FieldForm::Name, FieldForm::Settable];
 const SPAWNS: &[&str] = &["spawn_agent", "spawn_reviewer"];
 
 /// A whole file.
 pub static LIFECYCLE: Shape = Shape::new(
     "a lifecycle",
     &[&[
-        Field::required("name", FieldKind::Text, "the name that projects and tasks choose it by, in kebab-case"),
+        Field::required("name", FieldKind::Text, "the name that projects and tasks choose it by, in kebab-case")
+            .form(&[FieldForm::Kebab]),
         Field::new("version", FieldKind::Integer(0, MOST), "the author's own version number"),
         Field::new("description", FieldKind::Text, "what it is for"),
-        Field::required("states", FieldKind::Named(&FieldKind::Table(&STATE)), "the states, by name"),
+        Field::required("states", FieldKind::Named(&FieldKind::Table(&STATE)), "the states, by name")
+            .form(&[FieldForm::NotEmpty, FieldForm::Name]),
         Field::required("transitions", FieldKind::List(&FieldKind::Table(&TRANSITION)), "the permitted moves"),
         Field::new("exit_monitoring", FieldKind::Table(&EXITS), "what happens when an agent's process ends by itself"),
-        Field::new("prompts", FieldKind::Named(&FieldKind::Text), "what agents are told, by name"),
+        Field::new("prompts", FieldKind::Named(&FieldKind::Text), "what agents are told, by name")
+            .form(&[FieldForm::Told]),
     ]],
 );
 static STATE: Shape = Shape::new(
@@ -54,28 +60,30 @@ static STATE: Shape = Shape::new(
 static RUN: Shape = Shape::new(
     "a run of a state",
     &[&[
-        Field::required("recipe", FieldKind::Text, "its recipe, by name; looked up when the run starts"),
+        Field::required("recipe", FieldKind::Text, "its recipe, by name; looked up when the run starts")
+            .form(&[FieldForm::Told]),
         Field::new(
             "inputs",
             FieldKind::Named(&FieldKind::Text),
             "what it is given, by name; may show the task's variables",
         )
+        .form(&[FieldForm::Name])
         .also(&["input", "with"]),
-        Field::new("completed", FieldKind::Text, "the state that the task moves to when the run has completed"),
-        Field::new("failed", FieldKind::Text, "the state that the task moves to when the run has failed"),
+        Field::new("completed", FieldKind::Text, "the state that the task moves to when the run has completed")
+            .form(&[FieldForm::Name]),
+        Field::new("failed", FieldKind::Text, "the state that the task moves to when the run has failed")
+            .form(&[FieldForm::Name]),
     ]],
 );
 static TRANSITION: Shape = Shape::new(
     "a transition",
     &[&[
-        Field::required("from", FieldKind::Text, "the state it leaves"),
-        Field::required("to", FieldKind::Text, "the state it leads to"),
+        Field::required("from", FieldKind::Text, "the state it leaves").form(&[FieldForm::Name]),
+        Field::required("to", FieldKind::Text, "the state it leads to").form(&[FieldForm::Name]),
         Field::new("gate", FieldKind::Table(&GATE), "what the task's artifact must have"),
-        Field::new("when", FieldKind::Text, "a guard over the task's counters: `review_round < 2`").also(&[
-            "condition",
-            "if",
-            "guard",
-        ]),
+        Field::new("when", FieldKind::Text, "a guard over the task's counters: `review_round < 2`")
+            .form(&[FieldForm::Told])
+            .also(&["condition", "if", "guard"]),
         Field::new(
             "by",
             FieldKind::Choice(&["agent", "person"]),
@@ -88,13 +96,14 @@ static TRANSITION: Shape = Shape::new(
 static GATE: Shape = Shape::new(
     "a gate",
     &[&[
-        Field::required("section", FieldKind::Text, "the heading in TASK.md: `## Handoff`"),
+        Field::required("section", FieldKind::Text, "the heading in TASK.md: `## Handoff`").form(&[FieldForm::Heading]),
         Field::new("required", FieldKind::Bool, "whether the section must have content; true unless said otherwise"),
         Field::new(
             "fields",
             FieldKind::List(&FieldKind::Text),
             "at least one of these stands there as `NAME: something`",
-        ),
+        )
+        .form(&[FieldForm::Name]),
         Field::new("verdict", FieldKind::ChoiceAnyCase(&["PASS", "FAIL"]), "the verdict that the section must give"),
         Field::new("strict", FieldKind::Bool, "whether the verdict must be the first line, as `Verdict: PASS`"),
     ]],
@@ -102,14 +111,16 @@ static GATE: Shape = Shape::new(
 static HOOK: Shape = Shape::new(
     "a hook",
     &[&[
-        Field::required("action", FieldKind::Choice(&ACTIONS), "what is done"),
+        Field::required("action", FieldKind::Choice(TaskAction::HOOK_WORDS), "what is done"),
         Field::required("prompt", FieldKind::Text, "the agent's prompt, by name").only(&["spawn_agent"]),
         Field::new("prompt", FieldKind::Text, "the reviewer's prompt, by name; `reviewer` unless said otherwise")
             .only(&["spawn_reviewer"]),
         Field::new("harness", FieldKind::Choice(&["task", "review"]), "which of the task's two harnesses").only(SPAWNS),
         Field::new("permissions", FieldKind::Choice(&["full", "reduced"]), "what the agent may do").only(SPAWNS),
-        Field::new("increment", FieldKind::Text, "a counter that goes up before the agent starts").only(SPAWNS),
-        Field::required("message", FieldKind::Text, "what a person is told").only(&["notify"]),
+        Field::new("increment", FieldKind::Text, "a counter that goes up before the agent starts")
+            .form(SETTABLE)
+            .only(SPAWNS),
+        Field::required("message", FieldKind::Text, "what a person is told").form(&[FieldForm::Told]).only(&["notify"]),
         Field::new("message", FieldKind::Text, "what the worker is told, in place of the engine's own words")
             .only(&["notify_worker"]),
         Field::new(
@@ -118,8 +129,10 @@ static HOOK: Shape = Shape::new(
             "whether a worker is started where none is alive; true unless said otherwise",
         )
         .only(&["notify_worker"]),
-        Field::required("command", FieldKind::Text, "the command, run in the task's workspace").only(&["run_command"]),
-        Field::required("field", FieldKind::Text, "the field that is set").only(&["set_field"]),
+        Field::required("command", FieldKind::Text, "the command, run in the task's workspace")
+            .form(&[FieldForm::Told])
+            .only(&["run_command"]),
+        Field::required("field", FieldKind::Text, "the field that is set").form(SETTABLE).only(&["set_field"]),
         Field::required(
             "value",
             FieldKind::Either(&[FieldKind::Integer(-MOST, MOST), FieldKind::Text]),
@@ -129,23 +142,6 @@ static HOOK: Shape = Shape::new(
     ]],
 )
 .tagged("action", None);
-const ACTIONS: [&str; 15] = [
-    "acquire_workspace",
-    "release_workspace",
-    "spawn_agent",
-    "spawn_reviewer",
-    "kill_session",
-    "kill_reviewer",
-    "notify_worker",
-    "increment_review_round",
-    "spawn_next",
-    "push_branch",
-    "create_pr",
-    "delete_remote_branch",
-    "notify",
-    "run_command",
-    "set_field",
-];
 static EXITS: Shape = Shape::new(
     "exit monitoring",
     &[&[
@@ -156,10 +152,14 @@ static EXITS: Shape = Shape::new(
 static RULE: Shape = Shape::new(
     "an exit rule",
     &[&[
-        Field::required("status", FieldKind::Text, "the state it watches").also(&["state", "from"]),
+        Field::required("status", FieldKind::Text, "the state it watches")
+            .form(&[FieldForm::Name])
+            .also(&["state", "from"]),
         Field::new("has_artifact", FieldKind::Table(&GATE), "it applies if the artifact has this"),
         Field::new("no_artifact", FieldKind::Bool, "it applies if no `has_artifact` rule of this state does"),
-        Field::new("then", FieldKind::Text, "the state that the task advances to").also(&["to"]),
+        Field::new("then", FieldKind::Text, "the state that the task advances to")
+            .form(&[FieldForm::Name])
+            .also(&["to"]),
         Field::new("then_when", FieldKind::List(&FieldKind::Table(&CLAUSE)), "the state it advances to, by guards"),
         Field::new("action", FieldKind::Choice(&["crash", "mark_dead"]), "what else can follow"),
         Field::new("stuck_after", FieldKind::Integer(1, MOST), "crashes after which the task is stuck"),
@@ -169,8 +169,8 @@ static RULE: Shape = Shape::new(
 static CLAUSE: Shape = Shape::new(
     "a clause",
     &[&[
-        Field::required("when", FieldKind::Text, "a guard over the task's counters"),
-        Field::required("then", FieldKind::Text, "the state that the task advances to"),
+        Field::required("when", FieldKind::Text, "a guard over the task's counters").form(&[FieldForm::Told]),
+        Field::required("then", FieldKind::Text, "the state that the task advances to").form(&[FieldForm::Name]),
     ]],
 );
 
@@ -263,34 +263,35 @@ fn gate(fields: TableFields<'_>, findings: &mut CheckFindings) -> Option<GateDra
 
 fn hook(fields: TableFields<'_>, findings: &mut CheckFindings) -> Option<SpannedValue<HookDraft>> {
     let action = fields.text("action")?;
-    let hook = match action.value.as_str() {
-        "acquire_workspace" => HookDraft::AcquireWorkspace,
-        "release_workspace" => HookDraft::ReleaseWorkspace,
-        "spawn_agent" => {
+    // What is no action has been reported with the words that are.
+    let hook = match *TaskAction::HOOKS.iter().find(|known| known.word() == action.value)? {
+        TaskAction::AcquireWorkspace => HookDraft::AcquireWorkspace,
+        TaskAction::ReleaseWorkspace => HookDraft::ReleaseWorkspace,
+        TaskAction::SpawnAgent => {
             HookDraft::SpawnAgent(spawn(fields, fields.name("prompt")?, HarnessChoice::Task, AgentPermissions::Full))
         }
-        "spawn_reviewer" => {
+        TaskAction::SpawnReviewer => {
             let prompt = fields.name("prompt").unwrap_or_else(|| SpannedValue::new("reviewer".into(), action.span));
             HookDraft::SpawnReviewer(spawn(fields, prompt, HarnessChoice::Review, AgentPermissions::Reduced))
         }
-        "kill_session" => HookDraft::KillSession,
-        "kill_reviewer" => HookDraft::KillReviewer,
-        "notify_worker" => HookDraft::NotifyWorker {
+        TaskAction::KillSession => HookDraft::KillSession,
+        TaskAction::KillReviewer => HookDraft::KillReviewer,
+        TaskAction::NotifyWorker => HookDraft::NotifyWorker {
             message: fields.text("message").cloned(),
             start: fields.flag("start").unwrap_or(true),
         },
-        "increment_review_round" => HookDraft::IncrementReviewRound,
-        "spawn_next" => HookDraft::SpawnNext,
-        "push_branch" => HookDraft::PushBranch,
-        "create_pr" => HookDraft::CreatePr,
-        "delete_remote_branch" => HookDraft::DeleteRemoteBranch,
-        "notify" => HookDraft::Notify(told(fields, "message", findings)?.clone()),
-        "run_command" => HookDraft::RunCommand(told(fields, "command", findings)?.clone()),
-        "set_field" => {
+        TaskAction::Increment => HookDraft::IncrementReviewRound,
+        TaskAction::RunCommand => HookDraft::RunCommand(told(fields, "command", findings)?.clone()),
+        TaskAction::SetField => {
             let value = fields.node("value")?;
             HookDraft::SetField(fields.name("field")?, SpannedValue::new(field_value(value)?, value.span))
         }
-        _ => return None,
+        TaskAction::Plain(plain) => {
+            let texts = plain.keys().iter().map(|key| Some((*key, told(fields, key, findings)?.clone())));
+            HookDraft::Plain(plain, texts.collect::<Option<_>>()?)
+        }
+        // The engine's own, of which no hook speaks.
+        TaskAction::StartRun | TaskAction::CancelRun | TaskAction::WriteArtifact => return None,
     };
     Some(SpannedValue::new(hook, action.span))
 }

@@ -3,13 +3,16 @@
 //! All three take the same keys for what a recipe and a step can do; each has its own words for the few that its
 //! first users know by another name.
 
+use sluice_core::name::RESERVED;
 use sluice_core::recipe::RecipeDialect;
 
-use crate::shape::{Field, FieldKind, Shape};
+use crate::shape::{Field, FieldForm, FieldKind, Shape};
 
 /// The largest number a limit may have.
 const MOST: i64 = 1_000_000;
 const AGENTS: &[&str] = &["agent", "agent-loop", "parallel-agents"];
+/// A name that conditions and texts can read.
+const VARIABLE: &[FieldForm] = &[FieldForm::Name, FieldForm::Not(&RESERVED)];
 const COMMANDS: &[&str] = &["script", "gate"];
 
 /// A workflow manifest.
@@ -18,7 +21,8 @@ pub(super) static MANIFEST: Shape = Shape::new(
     &[
         &[
             Field::required("workflow", FieldKind::Table(&HEADER), "its name and what it is for"),
-            Field::required("steps", FieldKind::List(&FieldKind::Table(&MANIFEST_STEP)), "the steps"),
+            Field::required("steps", FieldKind::List(&FieldKind::Table(&MANIFEST_STEP)), "the steps")
+                .form(&[FieldForm::NotEmpty]),
         ],
         RUN,
     ],
@@ -26,7 +30,7 @@ pub(super) static MANIFEST: Shape = Shape::new(
 static HEADER: Shape = Shape::new(
     "the table `workflow`",
     &[&[
-        Field::required("name", FieldKind::Text, "the recipe's name, in kebab-case"),
+        Field::required("name", FieldKind::Text, "the recipe's name, in kebab-case").form(&[FieldForm::Kebab]),
         Field::new("description", FieldKind::Text, "what it is for"),
         Field::new(
             "version",
@@ -39,13 +43,16 @@ static MANIFEST_STEP: Shape = Shape::new(
     "a step",
     &[
         &[
-            Field::required("id", FieldKind::Text, "the step's name").also(&["name"]),
+            Field::required("id", FieldKind::Text, "the step's name").form(VARIABLE).also(&["name"]),
             Field::new("depends_on", FieldKind::List(&FieldKind::Text), "the steps that must have ended before")
+                .form(&[FieldForm::Name])
                 .also(&["needs", "after"]),
             Field::new("condition", FieldKind::Text, "whether it runs: `review.result == 'FAIL'`")
+                .form(&[FieldForm::Told])
                 .also(&["when", "if"]),
             Field::new("max_retries", FieldKind::Integer(0, MOST), "how often it loops back or is tried again"),
-            Field::new("loop_to", FieldKind::Text, "the step that runs again when this one has completed"),
+            Field::new("loop_to", FieldKind::Text, "the step that runs again when this one has completed")
+                .form(&[FieldForm::Name]),
             Field::new("description", FieldKind::Text, "what it is for"),
         ],
         WORK,
@@ -59,7 +66,7 @@ pub(super) static GRIMOIRE: Shape = Shape::new(
     "a recipe",
     &[
         &[
-            Field::required("name", FieldKind::Text, "the recipe's name, in kebab-case"),
+            Field::required("name", FieldKind::Text, "the recipe's name, in kebab-case").form(&[FieldForm::Kebab]),
             Field::new("description", FieldKind::Text, "what it is for"),
             Field::new(
                 "version",
@@ -70,7 +77,8 @@ pub(super) static GRIMOIRE: Shape = Shape::new(
                 "steps",
                 FieldKind::List(&FieldKind::Table(&GRIMOIRE_STEP)),
                 "the steps; a sequence unless one has `needs`",
-            ),
+            )
+            .form(&[FieldForm::NotEmpty]),
         ],
         RUN,
     ],
@@ -79,10 +87,12 @@ static GRIMOIRE_STEP: Shape = Shape::new(
     "a step",
     &[
         &[
-            Field::required("name", FieldKind::Text, "the step's name").also(&["id"]),
+            Field::required("name", FieldKind::Text, "the step's name").form(VARIABLE).also(&["id"]),
             Field::new("needs", FieldKind::List(&FieldKind::Text), "the steps that must have ended before")
+                .form(&[FieldForm::Name])
                 .also(&["depends_on", "after"]),
             Field::new("when", FieldKind::Text, "whether it runs: `review.result == 'FAIL'`")
+                .form(&[FieldForm::Told])
                 .also(&["condition", "if"]),
             Field::new("loop", FieldKind::Table(&LOOP), "a bounded way back to an earlier step").also(&["loop_to"]),
             Field::new("description", FieldKind::Text, "what it is for"),
@@ -98,14 +108,17 @@ pub(super) static TEMPLATE: Shape = Shape::new(
     "a template",
     &[
         &[
-            Field::required("template", FieldKind::Text, "the template's name, in kebab-case").also(&["name"]),
+            Field::required("template", FieldKind::Text, "the template's name, in kebab-case")
+                .form(&[FieldForm::Kebab])
+                .also(&["name"]),
             Field::new("description", FieldKind::Text, "what it is for"),
             Field::new(
                 "version",
                 FieldKind::Either(&[FieldKind::Integer(0, MOST), FieldKind::Text]),
                 "the version of its schema",
             ),
-            Field::required("steps", FieldKind::List(&FieldKind::Table(&TEMPLATE_STEP)), "the steps"),
+            Field::required("steps", FieldKind::List(&FieldKind::Table(&TEMPLATE_STEP)), "the steps")
+                .form(&[FieldForm::NotEmpty]),
         ],
         RUN,
     ],
@@ -114,11 +127,14 @@ static TEMPLATE_STEP: Shape = Shape::new(
     "a step",
     &[
         &[
-            Field::required("id", FieldKind::Text, "the step's name").also(&["name"]),
+            Field::required("id", FieldKind::Text, "the step's name").form(VARIABLE).also(&["name"]),
             Field::new("description", FieldKind::Text, "the instructions, for whoever does the step"),
             Field::new("needs", FieldKind::List(&FieldKind::Text), "the steps that must have ended before")
+                .form(&[FieldForm::Name])
                 .also(&["depends_on", "after"]),
-            Field::new("when", FieldKind::Text, "whether it runs: `judge.result == 'PASS'`").also(&["condition", "if"]),
+            Field::new("when", FieldKind::Text, "whether it runs: `judge.result == 'PASS'`")
+                .form(&[FieldForm::Told])
+                .also(&["condition", "if"]),
             Field::new("loop", FieldKind::Table(&LOOP), "a bounded way back to an earlier step").also(&["loop_to"]),
         ],
         WORK,
@@ -147,7 +163,7 @@ static RUN: &[Field] = &[
     Field::new("inputs", FieldKind::List(&FieldKind::Table(&INPUT)), "the same as `input`"),
     Field::new("max_parallel", FieldKind::Integer(1, 1000), "how many steps may run at once; 1 unless said otherwise"),
     Field::new("repeat", FieldKind::Table(&REPEAT), "start again when it has ended"),
-    Field::new("timeout", FieldKind::Duration, "how long a run may take"),
+    Field::new("timeout", FieldKind::Duration, "how long a run may take").form(&[FieldForm::NotEmpty]),
     Field::new("on_complete", FieldKind::List(&FieldKind::Table(&RUN_HOOK)), "what is done when a run has completed"),
     Field::new("on_fail", FieldKind::List(&FieldKind::Table(&RUN_HOOK)), "what is done when a run has failed"),
 ];
@@ -155,9 +171,10 @@ static RUN: &[Field] = &[
 /// What every step can say about how it is run.
 static STEP: &[Field] = &[
     Field::new("title", FieldKind::Text, "its name for people"),
-    Field::new("role", FieldKind::Text, "what its worker must be; `any` unless said otherwise"),
-    Field::new("output", FieldKind::Text, "the variable that its output is stored under"),
-    Field::new("timeout", FieldKind::Duration, "how long one attempt may take"),
+    Field::new("role", FieldKind::Text, "what its worker must be; `any` unless said otherwise")
+        .form(&[FieldForm::Name]),
+    Field::new("output", FieldKind::Text, "the variable that its output is stored under").form(VARIABLE),
+    Field::new("timeout", FieldKind::Duration, "how long one attempt may take").form(&[FieldForm::NotEmpty]),
     Field::new("retry", FieldKind::Table(&RETRY), "what follows a failed attempt"),
     Field::new(
         "workspace",
@@ -183,9 +200,13 @@ static WORK: &[Field] = &[
         FieldKind::Choice(&["agent", "agent-loop", "parallel-agents", "script", "gate", "task"]),
         "what it does; `agent` unless said otherwise",
     ),
-    Field::new("prompt", FieldKind::Text, "what the agent is told").only(AGENTS),
-    Field::new("prompt_file", FieldKind::Text, "the file that says it, below the prompts' root").only(AGENTS),
-    Field::required("arbiter_prompt", FieldKind::Text, "what the arbiter is told").only(&["agent-loop"]),
+    Field::new("prompt", FieldKind::Text, "what the agent is told").form(&[FieldForm::Told]).only(AGENTS),
+    Field::new("prompt_file", FieldKind::Text, "the file that says it, below the prompts' root")
+        .form(&[FieldForm::Told])
+        .only(AGENTS),
+    Field::required("arbiter_prompt", FieldKind::Text, "what the arbiter is told")
+        .form(&[FieldForm::Told])
+        .only(&["agent-loop"]),
     Field::new("max_iterations", FieldKind::Integer(1, 1000), "how often at most; 3 unless said otherwise")
         .only(&["agent-loop"]),
     Field::new("on_max_iterations", FieldKind::Choice(&["block", "continue"]), "what follows then")
@@ -200,9 +221,9 @@ static WORK: &[Field] = &[
         .only(&["parallel-agents"]),
     Field::new("on_failure", FieldKind::Choice(&["block", "continue"]), "what follows when some have failed")
         .only(&["parallel-agents"]),
-    Field::required("command", FieldKind::Text, "what the shell runs").only(COMMANDS),
+    Field::required("command", FieldKind::Text, "what the shell runs").form(&[FieldForm::Told]).only(COMMANDS),
     Field::new("message", FieldKind::Text, "what a person is told when it fails").only(&["gate"]),
-    Field::required("summary", FieldKind::Text, "what is wanted of the task").only(&["task"]),
+    Field::required("summary", FieldKind::Text, "what is wanted of the task").form(&[FieldForm::Told]).only(&["task"]),
     Field::new("branch", FieldKind::Text, "the task's branch").only(&["task"]),
     Field::new("workflow", FieldKind::Text, "the task's lifecycle").only(&["task"]),
     Field::new("project", FieldKind::Text, "the task's project").only(&["task"]),
@@ -222,7 +243,7 @@ static TRIGGER: Shape = Shape::new(
 static INPUT: Shape = Shape::new(
     "an input",
     &[&[
-        Field::required("name", FieldKind::Text, "`${input.NAME}`"),
+        Field::required("name", FieldKind::Text, "`${input.NAME}`").form(&[FieldForm::Name]),
         Field::new(
             "type",
             FieldKind::Choice(&["string", "number", "integer", "boolean", "array", "object", "any"]),
@@ -244,8 +265,10 @@ static RUN_HOOK: Shape = Shape::new(
     "a hook",
     &[&[
         Field::required("action", FieldKind::Choice(&["notify", "run_command", "start"]), "what is done"),
-        Field::required("message", FieldKind::Text, "what a person is told").only(&["notify"]),
-        Field::required("command", FieldKind::Text, "what the shell runs").only(&["run_command"]),
+        Field::required("message", FieldKind::Text, "what a person is told").form(&[FieldForm::Told]).only(&["notify"]),
+        Field::required("command", FieldKind::Text, "what the shell runs")
+            .form(&[FieldForm::Told])
+            .only(&["run_command"]),
         Field::required("recipe", FieldKind::Text, "the recipe that is started").only(&["start"]),
     ]],
 )
@@ -269,7 +292,8 @@ static RETRY: Shape = Shape::new(
 static LOOP: Shape = Shape::new(
     "a loop",
     &[&[
-        Field::required("to", FieldKind::Text, "the step that runs again when this one has completed"),
+        Field::required("to", FieldKind::Text, "the step that runs again when this one has completed")
+            .form(&[FieldForm::Name]),
         Field::required("max", FieldKind::Integer(1, MOST), "how often at most"),
         Field::new(
             "on_exhausted",

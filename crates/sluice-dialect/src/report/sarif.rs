@@ -2,20 +2,21 @@
 //!
 //! Notes are left out: SARIF has a level for them, but the tools that read it show every result as an alert.
 
-use super::cut;
+use super::{CodeDescription, cut};
 use crate::source::Sources;
 use serde_json::{Value, json};
 use sluice_core::problem::{Code, Diagnosis, Severity};
 use sluice_core::span::Span;
 use std::fmt::Write;
 
-pub(super) fn render(sources: &Sources, problems: &[&Diagnosis]) -> Value {
+pub(super) fn render(sources: &Sources, problems: &[&Diagnosis], describe: &CodeDescription) -> Value {
     let problems: Vec<&&Diagnosis> = problems.iter().filter(|problem| problem.severity() != Severity::Note).collect();
     let mut codes: Vec<Code> = problems.iter().map(|problem| problem.code).collect();
     codes.sort_unstable();
     codes.dedup();
     let results: Vec<Value> = problems.iter().map(|problem| result(sources, problem, &codes)).collect();
-    let rules: Vec<Value> = codes.iter().copied().map(rule).collect();
+    let rules: Vec<Value> = codes.iter().map(|code| rule(*code, describe)).collect();
+    // Without `informationUri`: the schema wants an absolute one, and there is no site about Sluice.
     let driver = json!({ "name": "sluice", "version": env!("CARGO_PKG_VERSION"), "rules": rules });
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -24,12 +25,14 @@ pub(super) fn render(sources: &Sources, problems: &[&Diagnosis]) -> Value {
     })
 }
 
-fn rule(code: Code) -> Value {
+fn rule(code: Code, describe: &CodeDescription) -> Value {
+    let description = describe(code).unwrap_or_else(|| code.title().to_owned());
     json!({
         "id": code.as_str(),
         "shortDescription": { "text": code.title() },
+        "fullDescription": { "text": cut(&description) },
         // Not `helpUri`: the schema wants an absolute one there, and the pages are files of the repository.
-        "help": { "text": format!("see docs/problems/{}.md", code.as_str()) },
+        "help": { "text": format!("`sluice workflow explain {0}` shows its page, docs/problems/{0}.md", code.as_str()) },
         "defaultConfiguration": { "level": code.severity().word() },
     })
 }
@@ -111,8 +114,9 @@ mod tests {
             .other(Span::new(file, 6..7), "there")
             .help("do");
         let warning = Diagnosis::new(Code::EndlessLoop, Span::new(file, 6..7), "round");
+        let describe = |code| (code == Code::EndlessLoop).then(|| "There is a circle.".to_owned());
         let note = Diagnosis::new(Code::DeadRule, Span::new(file, 6..7), "well");
-        let log = serde_json::to_string_pretty(&render(&sources, &[&problem, &warning, &note])).unwrap();
+        let log = serde_json::to_string_pretty(&render(&sources, &[&problem, &warning, &note], &describe)).unwrap();
         insta::assert_snapshot!(log, @r#"
         {
           "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -129,8 +133,11 @@ mod tests {
                       "shortDescription": {
                         "text": "A key is written twice."
                       },
+                      "fullDescription": {
+                        "text": "A key is written twice."
+                      },
                       "help": {
-                        "text": "see docs/problems/S0006.md"
+                        "text": "`sluice workflow explain S0006` shows its page, docs/problems/S0006.md"
                       },
                       "defaultConfiguration": {
                         "level": "error"
@@ -141,8 +148,11 @@ mod tests {
                       "shortDescription": {
                         "text": "A loop that agents can go round for ever."
                       },
+                      "fullDescription": {
+                        "text": "There is a circle."
+                      },
                       "help": {
-                        "text": "see docs/problems/S0116.md"
+                        "text": "`sluice workflow explain S0116` shows its page, docs/problems/S0116.md"
                       },
                       "defaultConfiguration": {
                         "level": "warning"

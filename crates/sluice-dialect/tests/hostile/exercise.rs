@@ -23,7 +23,7 @@ pub(crate) fn exercise(path: &str, bytes: &[u8]) {
     let text = report::text(&sources, &loaded.problems, ReportStyle::Plain);
     assert!(!text.contains('\u{1b}'), "an escape sequence reaches the terminal");
     report::json(&sources, &loaded.problems);
-    report::sarif(&sources, &loaded.problems);
+    report::sarif(&sources, &loaded.problems, &|_| None);
     assert_eq!(!loaded.is_usable(), loaded.problems.iter().any(|it| it.severity().word() == "error"));
     let pinned = DefinitionPin::of(&source, &loaded);
     assert_eq!(pinned.is_some(), loaded.definition.is_some(), "what can be made can be pinned");

@@ -117,7 +117,7 @@ fn exit_note(lifecycle: &Lifecycle, rules: &[&ExitRule]) -> String {
 
 /// The hook in as few words as say what it does.
 fn hook_words(hook: &TransitionHook) -> String {
-    let action = hook.action();
+    let action = hook.action().word();
     match hook {
         TransitionHook::SpawnAgent(spawn) | TransitionHook::SpawnReviewer(spawn) => spawn_words(action, spawn),
         TransitionHook::Increment(field) => format!("{field} + 1"),
@@ -128,12 +128,8 @@ fn hook_words(hook: &TransitionHook) -> String {
         | TransitionHook::KillSession
         | TransitionHook::KillReviewer
         | TransitionHook::NotifyWorker { .. }
-        | TransitionHook::SpawnNext
-        | TransitionHook::PushBranch
-        | TransitionHook::CreatePr
-        | TransitionHook::DeleteRemoteBranch
-        | TransitionHook::Notify { .. }
-        | TransitionHook::RunCommand(_) => action.to_owned(),
+        | TransitionHook::RunCommand(_)
+        | TransitionHook::Plain(_) => action.to_owned(),
     }
 }
 

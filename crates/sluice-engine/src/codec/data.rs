@@ -67,6 +67,7 @@ fn table(entries: serde_json::Map<String, Value>) -> Data {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct StoredOutcome {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     summary: String,
@@ -85,6 +86,7 @@ pub(super) struct StoredOutcome {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredUsage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     input: Option<u64>,
@@ -139,7 +141,7 @@ impl From<StoredOutcome> for StepOutcome {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "why", rename_all = "snake_case")]
+#[serde(tag = "why", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum StoredFailure {
     Attempt { kind: String, error: String },
     Upstream { step: u32 },
@@ -182,7 +184,7 @@ fn failure_kind(word: &str) -> Result<FailureKind, UnreadableData> {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "snake_case")]
+#[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum StoredReport {
     Completed { outcome: StoredOutcome },
     Failed { kind: String, error: String, outcome: StoredOutcome },
@@ -218,6 +220,7 @@ pub(super) fn part(text: &str) -> Result<AttemptPart, UnreadableData> {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct StoredQuestion {
     id: u32,
     kind: StoredQuestionKind,
@@ -231,7 +234,7 @@ pub(super) struct StoredQuestion {
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum StoredQuestionKind {
     Gate,
     MaxIterations,
@@ -337,6 +340,7 @@ impl From<StoredSkip> for SkipReason {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct StoredRunStart {
     id: String,
     by_hand: bool,

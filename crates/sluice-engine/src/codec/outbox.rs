@@ -44,12 +44,14 @@ const SETTLED: &str = EventName::EffectSettled.word();
 const LEASED: &str = EventName::EffectLeased.word();
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredSettleNote {
     effect: String,
     error: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredLeaseNote {
     effect: String,
     worker: String,

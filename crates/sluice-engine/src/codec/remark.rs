@@ -13,6 +13,7 @@ pub const VERSION: u16 = 1;
 
 /// What a header keeps of the remarks, so that the same is not written down again and again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Remarks {
     /// The digest of the body that was read last.
     #[serde(default, skip_serializing_if = "Option::is_none")]

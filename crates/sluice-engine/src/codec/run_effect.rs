@@ -15,13 +15,14 @@ use super::{UnreadableData, bytes, known};
 pub const VERSION: u16 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct RunEffectEnvelope {
     version: u16,
     asked: StoredRunEffect,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "effect", rename_all = "snake_case")]
+#[serde(tag = "effect", rename_all = "snake_case", deny_unknown_fields)]
 enum StoredRunEffect {
     Perform {
         step: u32,
@@ -56,7 +57,7 @@ enum StoredRunEffect {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "do", rename_all = "snake_case")]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 enum StoredRunJob {
     Agent {
         prompt: String,
@@ -84,6 +85,7 @@ enum StoredRunJob {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredScript {
     script: String,
     environment: Vec<(String, String)>,

@@ -15,7 +15,7 @@ use super::{UnreadableData, bytes};
 pub const VERSION: u16 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
+#[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
 enum StoredRunEvent {
     Started {
         given: StoredRunStart,
@@ -131,7 +131,7 @@ enum StoredRunEvent {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "how", rename_all = "snake_case")]
+#[serde(tag = "how", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum StoredEnd {
     Completed { summary: String },
     Failed { error: String },

@@ -34,6 +34,7 @@ pub fn item_key(step: StepId, item: u32) -> RowKey {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredRunHeader {
     version: u16,
     /// The digest of the definition.
@@ -102,6 +103,7 @@ pub fn read(plan: &RunPlan, header: &[u8], rows: &[(RowKey, Vec<u8>)]) -> Result
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredStep {
     status: StoredStepStatus,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -138,6 +140,7 @@ struct StoredStep {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredPartQuestion {
     part: String,
     question: StoredQuestion,
@@ -146,6 +149,7 @@ struct StoredPartQuestion {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredAnswer {
     option: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,6 +158,7 @@ struct StoredAnswer {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredPartReport {
     part: String,
     report: StoredReport,
@@ -165,7 +170,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "snake_case")]
+#[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
 enum StoredStepStatus {
     Waiting,
     Ready,
@@ -180,7 +185,7 @@ enum StoredStepStatus {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "by", rename_all = "snake_case")]
+#[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
 enum StoredStepProgress {
     Single,
     Turns { turn: u32, limit: u32, said: Vec<StoredRunTurn> },
@@ -188,12 +193,14 @@ enum StoredStepProgress {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredRunTurn {
     work: StoredOutcome,
     verdict: Option<StoredOutcome>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredItem {
     value: serde_json::Value,
     status: StoredItemStatus,
@@ -206,7 +213,7 @@ struct StoredItem {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "snake_case")]
+#[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
 enum StoredItemStatus {
     Waiting,
     Running,

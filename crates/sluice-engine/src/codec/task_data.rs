@@ -77,7 +77,7 @@ pub(super) fn read_seen(seen: BTreeMap<String, String>) -> Result<BTreeMap<Strin
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(tag = "who", rename_all = "snake_case")]
+#[serde(tag = "who", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum StoredAsker {
     Person,
     Engine,
@@ -108,7 +108,7 @@ impl From<StoredAsker> for TaskAsker {
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(tag = "by", rename_all = "snake_case")]
+#[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum StoredExit {
     Code { code: i32 },
     Signal { signal: i32 },
@@ -139,6 +139,7 @@ impl From<StoredExit> for SessionExit {
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct StoredAgent {
     session: u32,
     role: StoredRole,
@@ -182,6 +183,7 @@ impl From<StoredFieldValue> for FieldValue {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct StoredAbout {
     summary: String,
     project: String,
@@ -192,29 +194,20 @@ pub(super) struct StoredAbout {
 
 impl From<&TaskSubject> for StoredAbout {
     fn from(it: &TaskSubject) -> Self {
-        StoredAbout {
-            summary: it.summary.clone(),
-            project: it.project.clone(),
-            branch: it.branch.clone(),
-            harness: it.harness.clone(),
-            review_harness: it.review_harness.clone(),
-        }
+        let TaskSubject { summary, project, branch, harness, review_harness } = it.clone();
+        StoredAbout { summary, project, branch, harness, review_harness }
     }
 }
 
 impl From<StoredAbout> for TaskSubject {
     fn from(it: StoredAbout) -> Self {
-        TaskSubject {
-            summary: it.summary,
-            project: it.project,
-            branch: it.branch,
-            harness: it.harness,
-            review_harness: it.review_harness,
-        }
+        let StoredAbout { summary, project, branch, harness, review_harness } = it;
+        TaskSubject { summary, project, branch, harness, review_harness }
     }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct StoredJudgement {
     verdict: StoredVerdict,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -227,6 +220,7 @@ pub(super) struct StoredJudgement {
 
 /// A verdict that a reviewer asked for and was refused.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct StoredRefusedVerdict {
     verdict: StoredVerdict,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -246,6 +240,7 @@ impl From<StoredRefusedVerdict> for RefusedVerdict {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct StoredWorkState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     commit: Option<String>,
@@ -287,6 +282,7 @@ impl From<StoredWorkState> for WorkSnapshot {
 
 /// What became of a run that judges the work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct StoredCheckResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<String>,
@@ -315,7 +311,7 @@ impl From<StoredCheckResult> for RunJudgement {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "why", rename_all = "snake_case")]
+#[serde(tag = "why", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum StoredAttention {
     PoolFull,
     HookFailed { action: String, reason: String },

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sluice_core::task::effect::StartSession;
 use sluice_core::task::session::SessionNumber;
 use sluice_core::task::state::WorktreePath;
-use sluice_core::task::{EffectKey, Instruction, TaskEffect};
+use sluice_core::task::{EffectKey, Instruction, PlainEffect, TaskEffect};
 
 use super::task_data::{StoredFieldValue, StoredHarness, StoredOccasion, StoredPermissions, StoredPlace, StoredRole};
 use super::{UnreadableData, bytes, known};
@@ -17,13 +17,14 @@ use super::{UnreadableData, bytes, known};
 pub const VERSION: u16 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct TaskEffectEnvelope {
     version: u16,
     asked: StoredTaskEffect,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "do", rename_all = "snake_case")]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 enum StoredTaskEffect {
     AcquireWorkspace { reserved: Option<String> },
     ReleaseWorkspace { workspace: String },
@@ -42,6 +43,7 @@ enum StoredTaskEffect {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredSessionStart {
     session: u32,
     place: StoredPlace,
@@ -51,26 +53,6 @@ struct StoredSessionStart {
     harness: StoredHarness,
     permissions: StoredPermissions,
     workspace: String,
-}
-
-/// What is to be done, in the store's words.
-pub fn kind(instruction: &Instruction) -> &'static str {
-    match instruction {
-        Instruction::AcquireWorkspace { .. } => "acquire_workspace",
-        Instruction::ReleaseWorkspace { .. } => "release_workspace",
-        Instruction::StartSession(_) => "start_session",
-        Instruction::EndSession { .. } => "end_session",
-        Instruction::TypeToWorker { .. } => "type_to_worker",
-        Instruction::SpawnNext => "spawn_next",
-        Instruction::PushBranch => "push_branch",
-        Instruction::CreatePr => "create_pr",
-        Instruction::DeleteRemoteBranch => "delete_remote_branch",
-        Instruction::Notify { .. } => "notify",
-        Instruction::RunCommand { .. } => "run_command",
-        Instruction::StartRun { .. } => "start_run",
-        Instruction::CancelRun { .. } => "cancel_run",
-        Instruction::WriteArtifact { .. } => "write_artifact",
-    }
 }
 
 /// The bytes of an instruction.
@@ -89,11 +71,7 @@ pub fn write(instruction: &Instruction) -> Vec<u8> {
         Instruction::TypeToWorker { session, occasion, text } => {
             StoredTaskEffect::TypeToWorker { session: session.0, occasion: (*occasion).into(), text: text.clone() }
         }
-        Instruction::SpawnNext => StoredTaskEffect::SpawnNext,
-        Instruction::PushBranch => StoredTaskEffect::PushBranch,
-        Instruction::CreatePr => StoredTaskEffect::CreatePr,
-        Instruction::DeleteRemoteBranch => StoredTaskEffect::DeleteRemoteBranch,
-        Instruction::Notify { message } => StoredTaskEffect::Notify { message: message.clone() },
+        Instruction::Plain(plain) => stored_plain(plain),
         Instruction::RunCommand { workspace, script, environment } => StoredTaskEffect::RunCommand {
             workspace: workspace.0.clone(),
             script: script.clone(),
@@ -111,6 +89,16 @@ pub fn write(instruction: &Instruction) -> Vec<u8> {
         },
     };
     bytes(&TaskEffectEnvelope { version: VERSION, asked })
+}
+
+fn stored_plain(plain: &PlainEffect) -> StoredTaskEffect {
+    match plain {
+        PlainEffect::SpawnNext {} => StoredTaskEffect::SpawnNext,
+        PlainEffect::PushBranch {} => StoredTaskEffect::PushBranch,
+        PlainEffect::CreatePr {} => StoredTaskEffect::CreatePr,
+        PlainEffect::DeleteRemoteBranch {} => StoredTaskEffect::DeleteRemoteBranch,
+        PlainEffect::Notify { message } => StoredTaskEffect::Notify { message: message.clone() },
+    }
 }
 
 /// The effect with this id and these bytes.
@@ -132,11 +120,11 @@ pub fn read(id: &str, bytes: &[u8]) -> Result<TaskEffect, UnreadableData> {
         StoredTaskEffect::TypeToWorker { session, occasion, text } => {
             Instruction::TypeToWorker { session: SessionNumber(session), occasion: occasion.into(), text }
         }
-        StoredTaskEffect::SpawnNext => Instruction::SpawnNext,
-        StoredTaskEffect::PushBranch => Instruction::PushBranch,
-        StoredTaskEffect::CreatePr => Instruction::CreatePr,
-        StoredTaskEffect::DeleteRemoteBranch => Instruction::DeleteRemoteBranch,
-        StoredTaskEffect::Notify { message } => Instruction::Notify { message },
+        StoredTaskEffect::SpawnNext => Instruction::Plain(PlainEffect::SpawnNext {}),
+        StoredTaskEffect::PushBranch => Instruction::Plain(PlainEffect::PushBranch {}),
+        StoredTaskEffect::CreatePr => Instruction::Plain(PlainEffect::CreatePr {}),
+        StoredTaskEffect::DeleteRemoteBranch => Instruction::Plain(PlainEffect::DeleteRemoteBranch {}),
+        StoredTaskEffect::Notify { message } => Instruction::Plain(PlainEffect::Notify { message }),
         StoredTaskEffect::RunCommand { workspace, script, environment } => {
             Instruction::RunCommand { workspace: WorktreePath(workspace), script, environment }
         }

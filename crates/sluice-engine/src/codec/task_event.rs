@@ -24,7 +24,7 @@ use super::{UnreadableData, bytes};
 pub const VERSION: u16 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
+#[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
 enum StoredTaskEvent {
     Created(StoredTaskCreation),
     Moved(StoredTaskMove),
@@ -120,6 +120,7 @@ enum StoredTaskEvent {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredTaskCreation {
     status: u32,
     about: StoredAbout,
@@ -132,6 +133,7 @@ struct StoredTaskCreation {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredTaskMove {
     turn: u32,
     from: u32,
@@ -150,7 +152,7 @@ struct StoredTaskMove {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "of", rename_all = "snake_case")]
+#[serde(tag = "of", rename_all = "snake_case", deny_unknown_fields)]
 enum StoredTaskUpdate {
     Summary { text: String },
     Branch { name: String },
@@ -158,7 +160,7 @@ enum StoredTaskUpdate {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "snake_case")]
+#[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
 enum StoredSessionChange {
     Asked { agent: StoredAgent },
     Started,
@@ -170,7 +172,7 @@ enum StoredSessionChange {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "snake_case")]
+#[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
 enum StoredSettlement {
     Done,
     Idle,

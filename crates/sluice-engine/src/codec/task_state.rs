@@ -42,6 +42,7 @@ pub struct TaskHeader {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredTaskHeader {
     version: u16,
     definition: String,
@@ -59,6 +60,7 @@ struct StoredDefinitionRef {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredTaskState {
     status: u32,
     visit: StoredVisit,
@@ -92,6 +94,7 @@ struct StoredTaskState {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredTaskRun {
     id: String,
     turn: u32,
@@ -104,6 +107,7 @@ struct StoredTaskRun {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredVisit {
     turn: u32,
     since: i64,
@@ -120,7 +124,7 @@ struct StoredVisit {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "snake_case")]
+#[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
 enum StoredWorkspace {
     Unbound,
     Reserved { name: String },
@@ -128,7 +132,7 @@ enum StoredWorkspace {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "snake_case")]
+#[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
 enum StoredSession {
     Absent,
     Starting { agent: StoredAgent },
@@ -138,13 +142,14 @@ enum StoredSession {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "why", rename_all = "snake_case")]
+#[serde(tag = "why", rename_all = "snake_case", deny_unknown_fields)]
 enum StoredDeath {
     NotStarted { reason: String },
     Exited { exit: StoredExit },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredTaskTurn {
     number: u32,
     crashes: u32,
@@ -155,7 +160,7 @@ struct StoredTaskTurn {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "do", rename_all = "snake_case")]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 enum StoredTaskJob {
     Hook { edge: u32, hook: u32 },
     Acquire,

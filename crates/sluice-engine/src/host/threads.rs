@@ -13,6 +13,8 @@ use sluice_store::{Append, Conflict, Meaning, Order, Query, Reader, StoreError, 
 use super::{EngineClock, HostEvent, RetentionTerm, StoreHindrance};
 use crate::loader::{Loader, StreamLoadError};
 use crate::reactor::ReactorMessage;
+use crate::run_actor::RunActor;
+use crate::task_actor::TaskActor;
 
 /// The longest wait before a store is asked again.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -36,9 +38,20 @@ pub(super) fn locked(writer: &SharedWriter) -> MutexGuard<'_, Box<dyn Writer>> {
 /// Stores a batch, and tells how long that took.
 pub(super) fn append(writer: &SharedWriter, batch: &[Append]) -> Result<Vec<Result<u64, Conflict>>, StoreError> {
     let mut span = sluice_telemetry::span("store.commit").with("sluice.commit.streams", batch.len());
+    let of_work = |append: &&Append| [TaskActor::KIND, RunActor::KIND].contains(&append.header.card.kind.as_str());
+    // A commit of one task or run is a part of its trace; of several, it has a trace of its own.
+    match batch {
+        [only] if of_work(&only) => span = span.within(only.stream.as_str()),
+        _ => batch.iter().filter(of_work).for_each(|append| span.link(append.stream.as_str())),
+    }
     let answer = locked(writer).append(batch.to_vec());
-    if answer.is_err() {
-        span.fail();
+    if let Err(error) = &answer {
+        span.fail(match error.meaning() {
+            Meaning::Unavailable(_) => "unavailable",
+            Meaning::Damaged => "damaged",
+            Meaning::Refused => "refused",
+            Meaning::Unusable => "unusable",
+        });
     }
     answer
 }

@@ -326,7 +326,7 @@ fn events() {
     add("step_completed.elsewhere".into(), RunEvent::StepCompleted { step: STEP, outcome, at: AT });
     add("step_completed.bare".into(), RunEvent::StepCompleted { step: STEP, outcome: StepOutcome::default(), at: AT });
     let write = |it: &RunEvent| json(&run_event::write(it));
-    compare("run_event", &samples, write, |form| write(&run_event::read(1, form.to_string().as_bytes()).unwrap()));
+    compare("run_event", &samples, write, |form| Ok(write(&run_event::read(1, form.to_string().as_bytes())?)));
 }
 
 fn perform(job: RunJob) -> RunEffect {
@@ -391,7 +391,7 @@ fn effects() {
         })),
     ));
     let write = |it: &RunEffect| json(&run_effect::write(it).unwrap());
-    compare("run_effect", &samples, write, |form| write(&run_effect::read(form.to_string().as_bytes()).unwrap()));
+    compare("run_effect", &samples, write, |form| Ok(write(&run_effect::read(form.to_string().as_bytes())?)));
 }
 
 fn plan() -> RunPlan {
@@ -530,8 +530,8 @@ fn states() {
             (run_state::step_key(StepId(0)), bytes("step")),
             (run_state::item_key(StepId(0), 0), bytes("item")),
         ];
-        assert_eq!(run_state::definition_of(&bytes("header")).unwrap(), "d1");
-        write(&run_state::read(&plan(), &bytes("header"), &rows).unwrap())
+        assert_eq!(run_state::definition_of(&bytes("header"))?, "d1");
+        Ok(write(&run_state::read(&plan(), &bytes("header"), &rows)?))
     });
 }
 

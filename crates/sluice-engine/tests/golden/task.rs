@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use sluice_core::artifact::Verdict;
+use sluice_core::lifecycle::action::PlainAction;
 use sluice_core::lifecycle::{AgentPermissions, FieldValue, HarnessChoice, StateId};
 use sluice_core::machine::Moment;
 use sluice_core::name::FieldName;
@@ -17,7 +18,7 @@ use sluice_core::task::state::{
     WorktreePath,
 };
 use sluice_core::task::{
-    EffectKey, Instruction, SectionDigest, SectionSnapshot, TaskAction, TaskAsker, TaskEffect, TaskEvent,
+    EffectKey, Instruction, PlainEffect, SectionDigest, SectionSnapshot, TaskAction, TaskAsker, TaskEffect, TaskEvent,
 };
 use sluice_engine::codec::{task_effect, task_event};
 
@@ -119,11 +120,11 @@ forms! {
         Instruction::TypeToWorker { occasion: Occasion::ReviewFailed, .. } => "type_review_failed",
         Instruction::TypeToWorker { occasion: Occasion::ReviewPassed, .. } => "type_review_passed",
         Instruction::TypeToWorker { occasion: Occasion::ChangesRequested, .. } => "type_changes_requested",
-        Instruction::SpawnNext => "spawn_next",
-        Instruction::PushBranch => "push_branch",
-        Instruction::CreatePr => "create_pr",
-        Instruction::DeleteRemoteBranch => "delete_remote_branch",
-        Instruction::Notify { .. } => "notify",
+        Instruction::Plain(PlainEffect::SpawnNext {}) => "spawn_next",
+        Instruction::Plain(PlainEffect::PushBranch {}) => "push_branch",
+        Instruction::Plain(PlainEffect::CreatePr {}) => "create_pr",
+        Instruction::Plain(PlainEffect::DeleteRemoteBranch {}) => "delete_remote_branch",
+        Instruction::Plain(PlainEffect::Notify { .. }) => "notify",
         Instruction::RunCommand { .. } => "run_command",
         Instruction::StartRun { workspace: Some(_), .. } => "start_run",
         Instruction::StartRun { workspace: None, .. } => "start_run_elsewhere",
@@ -138,6 +139,7 @@ forms! {
 }
 
 pub(super) const AT: Moment = Moment(1_700_000_000_000);
+const PUSH: TaskAction = TaskAction::Plain(PlainAction::PushBranch);
 const S3: SessionNumber = SessionNumber(3);
 /// A verdict that a reviewer asked for, and what its file said.
 pub(super) const ASKED: RefusedVerdict = RefusedVerdict { verdict: Verdict::Fail, found: Some(Verdict::Pass) };
@@ -205,7 +207,7 @@ pub(super) fn checks() -> Vec<(String, RunJudgement)> {
 pub(super) fn attentions() -> Vec<(String, TaskAttention)> {
     let samples = vec![
         TaskAttention::PoolFull,
-        TaskAttention::HookFailed(TaskAction::PushBranch, "no network".into()),
+        TaskAttention::HookFailed(PUSH, "no network".into()),
         TaskAttention::Crashed(2),
         TaskAttention::NoWorkspace,
         TaskAttention::NoWorker,
@@ -256,7 +258,7 @@ fn changed(place: TaskSessionPlace, change: SessionChange) -> TaskEvent {
 }
 
 fn settled(settlement: Settlement) -> TaskEvent {
-    TaskEvent::HookSettled { turn: 2, step: 1, action: TaskAction::PushBranch, settlement }
+    TaskEvent::HookSettled { turn: 2, step: 1, action: PUSH, settlement }
 }
 
 fn plain_events() -> Vec<TaskEvent> {
@@ -277,7 +279,7 @@ fn plain_events() -> Vec<TaskEvent> {
         TaskEvent::WorkspaceReleased,
         changed(TaskSessionPlace::Main, SessionChange::Started),
         TaskEvent::PullRequestOpened("https://forge/pr/1".into()),
-        TaskEvent::HookAsked { turn: 2, step: 1, action: TaskAction::PushBranch },
+        TaskEvent::HookAsked { turn: 2, step: 1, action: PUSH },
         settled(Settlement::Done),
         TaskEvent::TurnSettled { turn: 2 },
         TaskEvent::RunStarted { turn: 2, run: "k3f9".into(), began: None },
@@ -386,7 +388,7 @@ fn events() {
         add(format!("hook_asked.{action}"), TaskEvent::HookAsked { turn: 2, step: 1, action: *action });
     }
     let write = |it: &TaskEvent| json(&task_event::write(it));
-    compare("task_event", &samples, write, |form| write(&task_event::read(1, form.to_string().as_bytes()).unwrap()));
+    compare("task_event", &samples, write, |form| Ok(write(&task_event::read(1, form.to_string().as_bytes())?)));
 }
 
 fn start(role: SessionRole) -> Instruction {
@@ -426,11 +428,11 @@ fn instructions() -> Vec<Instruction> {
         tell(Occasion::ReviewFailed),
         tell(Occasion::ReviewPassed),
         tell(Occasion::ChangesRequested),
-        Instruction::SpawnNext,
-        Instruction::PushBranch,
-        Instruction::CreatePr,
-        Instruction::DeleteRemoteBranch,
-        Instruction::Notify { message: "ready".into() },
+        Instruction::Plain(PlainEffect::SpawnNext {}),
+        Instruction::Plain(PlainEffect::PushBranch {}),
+        Instruction::Plain(PlainEffect::CreatePr {}),
+        Instruction::Plain(PlainEffect::DeleteRemoteBranch {}),
+        Instruction::Plain(PlainEffect::Notify { message: "ready".into() }),
         Instruction::RunCommand {
             workspace: workspace_name(),
             script: "make \"$V\"".into(),
@@ -448,20 +450,23 @@ fn instructions() -> Vec<Instruction> {
 fn effects() {
     let key = |instruction: &Instruction| match instruction {
         Instruction::WriteArtifact { .. } => EffectKey::Write { events: 41 },
-        _ => EffectKey::Job { turn: 2, step: 1, action: TaskAction::PushBranch },
+        _ => EffectKey::Job { turn: 2, step: 1, action: PUSH },
     };
     let instructions = named(INSTRUCTIONS, instruction, instructions()).into_iter();
     let mut samples: Vec<(String, TaskEffect)> =
         instructions.map(|(name, instruction)| (name, TaskEffect { key: key(&instruction), instruction })).collect();
     for action in TaskAction::ALL {
         let key = EffectKey::Job { turn: 7, step: 2, action: *action };
-        samples.push((format!("key.{action}"), TaskEffect { key, instruction: Instruction::SpawnNext }));
+        samples.push((
+            format!("key.{action}"),
+            TaskEffect { key, instruction: Instruction::Plain(PlainEffect::SpawnNext {}) },
+        ));
     }
     let write = |it: &TaskEffect| {
         let data = json(&task_effect::write(&it.instruction));
-        serde_json::json!({ "id": it.key.to_string(), "kind": task_effect::kind(&it.instruction), "data": data })
+        serde_json::json!({ "id": it.key.to_string(), "kind": it.instruction.kind(), "data": data })
     };
     compare("task_effect", &samples, write, |form| {
-        write(&task_effect::read(form["id"].as_str().unwrap(), form["data"].to_string().as_bytes()).unwrap())
+        Ok(write(&task_effect::read(form["id"].as_str().unwrap(), form["data"].to_string().as_bytes())?))
     });
 }

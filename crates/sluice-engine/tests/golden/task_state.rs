@@ -173,8 +173,8 @@ fn states() {
     let write = |it: &TaskState| json(&task_state::write(&kept(it)));
     let lifecycle = lifecycle();
     compare("task_state", &samples, write, |form| {
-        let read = task_state::read(&lifecycle, form.to_string().as_bytes()).unwrap();
+        let read = task_state::read(&lifecycle, form.to_string().as_bytes())?;
         assert_eq!(read, kept(&read.state), "its name, definition and order are kept");
-        json(&task_state::write(&read))
+        Ok(json(&task_state::write(&read)))
     });
 }

@@ -150,7 +150,7 @@ impl Service {
         let is_worker = wanted.scope == Scope::Worker;
         if !is_worker && (wanted.colony.is_some() || wanted.role.is_some()) {
             let message = "only a worker's token belongs to a colony and a role";
-            return Err(Problem::bad_request(message).hint("--scope worker, or no colony and no role"));
+            return Err(Problem::bad_request(message).hint("`scope=worker`, or no colony and no role"));
         }
         let colony = match &wanted.colony {
             None => None,
@@ -169,7 +169,7 @@ impl Service {
             (Scope::Agent | Scope::Person | Scope::Worker | Scope::Read, None) => None,
             (Scope::Person | Scope::Worker | Scope::Read, Some(_)) => {
                 let message = "only an agent's token belongs to a task";
-                return Err(Problem::bad_request(message).hint("--scope agent, or no task"));
+                return Err(Problem::bad_request(message).hint("`scope=agent`, or no task"));
             }
         };
         let (scope, name, role) = (wanted.scope, wanted.name, wanted.role);

@@ -191,7 +191,7 @@ impl Service {
     pub fn request_changes(&self, who: &Requester, id: &str, message: String) -> Result<TaskAnswer, Problem> {
         let seen = self.home.tasks.find(id)?;
         if message.trim().is_empty() {
-            return Err(Problem::bad_request("say what is to be changed").hint("--message TEXT"));
+            return Err(Problem::bad_request("say what is to be changed").hint("`message=TEXT` says it"));
         }
         let evidence = self.home.evidence(&seen)?;
         let input = TaskInput::RequestChanges { by: who.to(&seen.id), message, evidence };
@@ -259,5 +259,5 @@ fn not_yours(message: String) -> Problem {
 
 fn no_branch(why: &str) -> Problem {
     Problem::new(ProblemStatus::Refused, RefusalCode::NoWorkspace.as_str(), why.to_owned())
-        .hint("name it: --branch NAME")
+        .hint("`branch=NAME` names it")
 }

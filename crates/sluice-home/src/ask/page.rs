@@ -102,7 +102,7 @@ fn read(text: &str) -> Option<PageKey> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+
     use std::time::Duration;
 
     use sluice_api::run::StartRun;
@@ -110,7 +110,6 @@ mod tests {
     use sluice_store::Store;
 
     use super::super::{Requester, Service};
-    use crate::settings::log::HomeLog;
     use crate::settings::places::HomePaths;
     use crate::start::{EngineStart, start_as};
 
@@ -121,9 +120,8 @@ mod tests {
         std::fs::write(folder.path().join("by-hand.yml"), recipe).expect("written");
         let places = HomePaths::new(folder.path().join("home"));
         std::fs::create_dir_all(places.home()).expect("a home");
-        let log = Arc::new(HomeLog::open(&places.log()));
         let program = std::env::current_exe().expect("this test");
-        let open = || Service::open(places.clone(), None, program.clone(), log.clone()).expect("a home");
+        let open = || Service::open(places.clone(), None, program.clone()).expect("a home");
         let service = open();
         let cwd = folder.path().display().to_string();
         let wanted = StartRun { recipe: "by-hand.yml".into(), cwd, by_hand: true, ..StartRun::default() };

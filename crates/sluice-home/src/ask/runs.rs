@@ -56,7 +56,7 @@ impl Service {
     /// The run that is meant. Whoever sees its end also finds the files about it.
     pub fn run(&self, id: &str) -> Result<RunSnapshot, Problem> {
         let seen = self.home.tasks.find_run(id)?;
-        self.home.mirrors.write_as(&self.home, &seen);
+        self.home.mirrors.write_as(&seen);
         crate::evidence::conclude(&self.home, &seen);
         Ok(seen)
     }
@@ -268,7 +268,7 @@ impl Service {
         say(&self.home, run, RunInput::By { asker: who.to_run(run), input: Box::new(input) })?;
         let seen = self.home.tasks.load_run(run)?;
         let seen = seen.ok_or_else(|| Problem::fault(format!("run {run} is gone")))?;
-        self.home.mirrors.write_as(&self.home, &seen);
+        self.home.mirrors.write_as(&seen);
         crate::evidence::conclude(&self.home, &seen);
         Ok(seen)
     }

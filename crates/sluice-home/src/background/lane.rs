@@ -135,13 +135,10 @@ mod tests {
     use super::*;
     use crate::background::later::HomeTimer;
     use crate::settings::clock::WallClock;
-    use crate::settings::log::HomeLog;
 
     fn lane(most: usize) -> Lane {
-        let folder = tempfile::tempdir().unwrap();
-        let log = Arc::new(HomeLog::open(&folder.path().join("engine.log")));
-        let later = HomeTimer::start(Arc::new(WallClock::default()), log.clone()).unwrap();
-        Lane { most, ..Lane::new(ThreadPool::new(log, later)) }
+        let later = HomeTimer::start(Arc::new(WallClock::default())).unwrap();
+        Lane { most, ..Lane::new(ThreadPool::new(later)) }
     }
 
     /// Something that says its name when it begins, and ends when it is let go.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use sluice_engine::host::EngineClock;
 
-use crate::settings::log::HomeLog;
 use crate::settings::log::words;
 
 /// How long nothing is waited for at most: a clock may be set, and a home may be closed.
@@ -26,7 +25,6 @@ struct TimerShared {
     due: Mutex<TimerQueue>,
     changed: Condvar,
     clock: Arc<dyn EngineClock>,
-    log: Arc<HomeLog>,
 }
 
 /// Does things later.
@@ -35,8 +33,8 @@ pub(crate) struct HomeTimer(Arc<TimerShared>);
 
 impl HomeTimer {
     /// Begins to wait, in a thread that ends when nobody can ask for anything any more.
-    pub(crate) fn start(clock: Arc<dyn EngineClock>, log: Arc<HomeLog>) -> std::io::Result<HomeTimer> {
-        let shared = Arc::new(TimerShared { due: Mutex::default(), changed: Condvar::new(), clock, log });
+    pub(crate) fn start(clock: Arc<dyn EngineClock>) -> std::io::Result<HomeTimer> {
+        let shared = Arc::new(TimerShared { due: Mutex::default(), changed: Condvar::new(), clock });
         let weak = Arc::downgrade(&shared);
         std::thread::Builder::new().name("later".into()).spawn(move || look_after(&weak))?;
         Ok(HomeTimer(shared))
@@ -82,7 +80,7 @@ fn look_after(weak: &Weak<TimerShared>) {
         let Some(work) = shared.next() else { continue };
         // All that is due later would end with this thread.
         if let Err(panic) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
-            shared.log.line(&words(panic.as_ref()));
+            tracing::error!("{}", words(panic.as_ref()));
         }
     }
 }
@@ -93,17 +91,17 @@ mod tests {
 
     use super::*;
     use crate::settings::clock::WallClock;
+    use crate::settings::log::of_tests;
 
     #[test]
     fn what_panics_ends_nothing_that_is_due_later() {
-        let folder = tempfile::tempdir().unwrap();
-        let log = Arc::new(HomeLog::open(&folder.path().join("engine.log")));
-        let later = HomeTimer::start(Arc::new(WallClock::default()), log).unwrap();
+        let log = of_tests();
+        let later = HomeTimer::start(Arc::new(WallClock::default())).unwrap();
         let (done, heard) = mpsc::channel();
         later.after(Duration::ZERO, || panic!("out of coffee"));
         later.after(Duration::ZERO, move || done.send(()).unwrap());
         heard.recv().unwrap();
-        let said = std::fs::read_to_string(folder.path().join("engine.log")).unwrap();
+        let said = std::fs::read_to_string(log).unwrap();
         assert!(said.contains("a fault of Sluice's own: out of coffee"), "{said}");
     }
 }

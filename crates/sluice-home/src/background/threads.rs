@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::background::later::HomeTimer;
-use crate::settings::log::{HomeLog, words};
+use crate::settings::log::words;
 
 /// So much is carried out at once; the rest waits its turn.
 const MOST: usize = 256;
@@ -32,16 +32,15 @@ struct ThreadPoolState {
 #[derive(Clone)]
 pub(crate) struct ThreadPool {
     shared: Arc<(Mutex<ThreadPoolState>, Condvar)>,
-    log: Arc<HomeLog>,
     later: HomeTimer,
     start: ThreadStart,
 }
 
 impl ThreadPool {
     /// No thread yet.
-    pub(crate) fn new(log: Arc<HomeLog>, later: HomeTimer) -> ThreadPool {
+    pub(crate) fn new(later: HomeTimer) -> ThreadPool {
         let start = |work| std::thread::Builder::new().name("hands".into()).spawn(work).map(drop);
-        ThreadPool { shared: Arc::default(), log, later, start }
+        ThreadPool { shared: Arc::default(), later, start }
     }
 
     /// Carries something out, soon.
@@ -62,7 +61,7 @@ impl ThreadPool {
         match (self.start)(Box::new(move || theirs.work())) {
             Ok(()) => state.threads += 1,
             Err(error) => {
-                self.log.line(&format!("no thread can be started, so that some work waits: {error}"));
+                tracing::warn!("no thread can be started, so that some work waits: {error}");
                 state.is_short = true;
                 let theirs = self.clone();
                 self.later.after(AGAIN, move || {
@@ -85,7 +84,7 @@ impl ThreadPool {
                 drop(state);
                 // Whoever has an outcome to report catches a panic before it comes here.
                 if let Err(panic) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
-                    self.log.line(&words(panic.as_ref()));
+                    tracing::error!("{}", words(panic.as_ref()));
                 }
                 state = self.lock();
                 continue;
@@ -109,14 +108,14 @@ mod tests {
 
     use super::*;
     use crate::settings::clock::WallClock;
+    use crate::settings::log::of_tests;
 
     #[test]
     fn what_finds_no_thread_is_done_once_there_is_one() {
         static REFUSALS: AtomicUsize = AtomicUsize::new(2);
-        let folder = tempfile::tempdir().unwrap();
-        let log = Arc::new(HomeLog::open(&folder.path().join("engine.log")));
-        let later = HomeTimer::start(Arc::new(WallClock::default()), log.clone()).unwrap();
-        let mut threads = ThreadPool::new(log, later);
+        let log = of_tests();
+        let later = HomeTimer::start(Arc::new(WallClock::default())).unwrap();
+        let mut threads = ThreadPool::new(later);
         threads.start =
             |work| match REFUSALS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) {
                 Ok(_) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
@@ -135,7 +134,7 @@ mod tests {
         drop(done.0);
         assert_eq!(done.1.iter().count(), 2);
         assert_eq!(REFUSALS.load(Ordering::SeqCst), 0);
-        let said = std::fs::read_to_string(folder.path().join("engine.log")).unwrap();
+        let said = std::fs::read_to_string(log).unwrap();
         assert_eq!(said.matches("no thread can be started").count(), 2, "{said}");
     }
 }

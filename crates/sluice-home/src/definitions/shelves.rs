@@ -145,12 +145,12 @@ fn uncommitted(home: &Home, root: &Path, folder: &str, committed: &CommittedCata
                 found.push(ShelvedRecipe { recipe, path: entry.path, project: Some(root.to_owned()), found: name });
             }
             Some(other) if same(other) => {}
-            None | Some(_) if waits => home.log.line(&format!(
+            None | Some(_) if waits => tracing::warn!(
                 "{} waits for events in vain: it is not so in {}; commit it to the default branch, or put it into {}",
                 entry.path.display(),
                 committed.place,
                 home.places.home().join(HOME_FOLDER).display()
-            )),
+            ),
             None | Some(_) => {}
         }
     }

@@ -35,7 +35,7 @@ pub(super) fn acquire(home: &Arc<Home>, seen: &TaskSnapshot, reserved: Option<&W
     })?;
     if let Some(aside) = &acquired.set_aside {
         let was = acquired.folder.display();
-        home.log.line(&format!("{}: what stood at {was} and git did not know is in {}", seen.id, aside.display()));
+        tracing::warn!(task = seen.id, "what stood at {was} and git did not know is in {}", aside.display());
     }
     let there = task_file(&acquired.folder);
     let file = files::home_file(&home.places, &seen.state.about.project, &seen.id);

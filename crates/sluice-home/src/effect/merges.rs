@@ -191,7 +191,7 @@ fn finish_all(home: &Home, told: &mut BTreeMap<String, String>) -> bool {
         match finish(home, &task) {
             Ok(_) => drop(told.remove(&task)),
             Err(Problem { message: why, .. }) if told.get(&task) != Some(&why) => {
-                home.log.line(&format!("the merge of {task} was interrupted, and is not finished: {why}"));
+                tracing::warn!(task, "the merge was interrupted, and is not finished: {why}");
                 told.insert(task, why);
             }
             Err(_) => {}
@@ -233,23 +233,23 @@ fn said(error: &GitError, seen: &TaskSnapshot) -> Problem {
         }
         GitError::NotFastForward { into, .. } => {
             let rebase = format!("`git -C {place} rebase {into}` does it in the task's workspace");
-            (RefusalCode::NotFastForward, format!("{rebase}; without `--strategy ff` it is merged as it can be"))
+            (RefusalCode::NotFastForward, format!("{rebase}; without `strategy=ff` it is merged as it can be"))
         }
         GitError::Incomplete { .. } => {
             let fsck = "`git fsck` there names everything that is";
             (RefusalCode::NotReady, format!("the files may still be in {place}; {fsck} missing or damaged"))
         }
-        GitError::PrOpen { .. } => (RefusalCode::PrOpen, String::new()),
+        GitError::PrOpen { .. } => (RefusalCode::PrOpen, "`local=true` merges here all the same".to_owned()),
         GitError::PrElsewhere { .. } => {
             let create = format!("`sluice task create-pr {task}` opens another");
-            (RefusalCode::PrElsewhere, format!("{create}; --local merges here all the same"))
+            (RefusalCode::PrElsewhere, format!("{create}; `local=true` merges here all the same"))
         }
         other => {
             return match other.family() {
                 GitErrorFamily::Refused => git(other),
                 GitErrorFamily::Unavailable if matches!(other, GitError::Forge { .. }) => {
                     Problem::unavailable(described(other))
-                        .hint("`--local` merges here without asking for pull requests")
+                        .hint("`local=true` merges here without asking for pull requests")
                 }
                 GitErrorFamily::Unavailable => Problem::unavailable(described(other)),
                 GitErrorFamily::Fault => Problem::fault(described(other)),

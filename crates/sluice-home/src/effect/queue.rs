@@ -52,7 +52,7 @@ fn look(home: &Arc<Home>, said: &mut BTreeMap<String, String>) {
             Err(problem) => {
                 if said.get(&seen.id) != Some(&problem.message) {
                     let why = &problem.message;
-                    home.log.line(&format!("task {} waits for a worktree and cannot begin: {why}", seen.id));
+                    tracing::warn!(task = seen.id, "waits for a worktree and cannot begin: {why}");
                     said.insert(seen.id.clone(), problem.message);
                 }
             }

@@ -18,6 +18,7 @@ use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunEffect, RunJob, R
 use sluice_engine::actor::EffectOutcome;
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::EngineClock;
+use sluice_telemetry::caused_by;
 
 use crate::evidence;
 use crate::home::Home;
@@ -68,7 +69,7 @@ fn next_turn(home: &Arc<Home>, run: &str, at: i64) -> Result<EffectOutcome, Erra
         Err(failed) => return Ok(EffectOutcome::Failed(failed.error)),
     };
     if let Err(problem) = crate::start::repeats::tidy(home, &seen) {
-        home.log.line(&format!("the old turns of the patrol of run {run} are not removed: {}", problem.message));
+        tracing::warn!(run, "the old turns of its patrol are not removed: {}", problem.message);
     }
     let now = home.clock.now();
     // One that lies further ahead than a turn was set under a clock that was ahead.
@@ -128,7 +129,7 @@ fn recorded(
     let step = &setting.plan.recipe.step(wanted.step).name;
     let span = spans::step(&setting.id, step.as_str(), wanted.attempt, spans::kind(&wanted.job));
     let performed = match made {
-        Ok(()) => perform(home, setting, wanted, &name).ok_or(ErrandPending::Told)?,
+        Ok(()) => caused_by(span.context(), || perform(home, setting, wanted, &name)).ok_or(ErrandPending::Told)?,
         Err(why) => Err(why),
     };
     let performed = in_task(home, setting, performed);
@@ -247,7 +248,10 @@ fn beside(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, wanted: &RunEffect
             }
             stopped
         }
-        RunEffect::Notify(message) => super::notify(home, &seen.id, message).map(drop),
+        RunEffect::Notify(message) => {
+            let notes = home.places.evidence().join(&seen.id);
+            super::notify(home, &seen.id, effect, &notes, message).map(drop)
+        }
         RunEffect::RunCommand(script) => script::hook(home, seen, effect, script),
         RunEffect::Start { recipe } => start_next(home, seen, effect, recipe),
         RunEffect::Perform(_) | RunEffect::Repeat { .. } | RunEffect::SetTimer(..) | RunEffect::ClearTimer(_) => Ok(()),

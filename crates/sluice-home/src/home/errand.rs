@@ -93,7 +93,7 @@ impl Errand {
             Err(ErrandPending::At(moment)) => moment,
             Err(ErrandPending::Unavailable(UnavailableReason(why))) => {
                 if self.tries == 0 {
-                    home.log.line(&format!("{} waits, and is tried again: {why}", self.name));
+                    tracing::warn!("{} waits, and is tried again: {why}", self.name);
                 }
                 let wait = FIRST.saturating_mul(1 << self.tries.min(10)).min(LONGEST);
                 self.tries = self.tries.saturating_add(1);

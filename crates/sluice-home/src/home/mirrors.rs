@@ -39,12 +39,12 @@ impl Mirrors {
     /// Writes the files of a process as it stands now.
     pub(crate) fn write(&self, home: &Home, id: &str) {
         if let Ok(Some(seen)) = home.tasks.load_run(id) {
-            self.write_as(home, &seen);
+            self.write_as(&seen);
         }
     }
 
     /// Writes the files of a process as it was seen, unless that or something newer is there.
-    pub(crate) fn write_as(&self, home: &Home, seen: &RunSnapshot) {
+    pub(crate) fn write_as(&self, seen: &RunSnapshot) {
         if !view_run::is_process(seen) {
             return;
         }
@@ -53,7 +53,7 @@ impl Mirrors {
             return;
         }
         if let Err(why) = put(seen, &mut done.left_out) {
-            home.log.line(&format!("process {} has no file of its own: {why}", seen.id));
+            tracing::warn!(run = seen.id, "the process has no file of its own: {why}");
         }
         if done.versions.len() >= MOST_REMEMBERED {
             done.versions.clear();

@@ -8,7 +8,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use sluice_api::Problem;
 use sluice_engine::host::{EngineClock, Fence};
@@ -23,7 +23,6 @@ use sluice_worker::session::{
 use crate::perform::PerformContext;
 use crate::settings::clock::{WallClock, written};
 use crate::settings::identity::HomeIdentity;
-use crate::settings::log::HomeLog;
 use crate::settings::projects::described;
 
 /// Why sessions end when the store is lost.
@@ -33,7 +32,6 @@ const GIVEN_UP: &str = "another engine owns the store";
 pub(crate) struct HomeFence {
     leases: LeaseFolder,
     home: String,
-    log: Arc<HomeLog>,
     state: Mutex<FenceState>,
     changed: Condvar,
     /// Scripts that run.
@@ -53,12 +51,11 @@ struct FenceState {
 
 impl HomeFence {
     /// In this folder of the home.
-    pub(crate) fn new(folder: PathBuf, identity: &HomeIdentity, log: Arc<HomeLog>) -> Result<HomeFence, Problem> {
+    pub(crate) fn new(folder: PathBuf, identity: &HomeIdentity) -> Result<HomeFence, Problem> {
         let leases = LeaseFolder::new(folder).map_err(|failure| Problem::fault(described(&failure)))?;
         Ok(HomeFence {
             leases,
             home: identity.home.clone(),
-            log,
             state: Mutex::default(),
             changed: Condvar::new(),
             running: AtomicUsize::new(0),
@@ -109,7 +106,7 @@ impl HomeFence {
     /// Says until when everything may go on. If it cannot be said, everything stops when what was said last is over.
     fn say(&self, kept: KeeperTerm) {
         if let Err(failure) = self.leases.say(kept) {
-            self.log.line(&format!("agents and scripts may be paused: {}", described(&failure)));
+            tracing::warn!("agents and scripts may be paused: {}", described(&failure));
         }
         self.changed.notify_all();
     }
@@ -136,7 +133,7 @@ impl Fence for HomeFence {
             state.tenure = Some(*tenure);
             self.say(KeeperTerm { until_ms: tenure.until_ms(), since: state.since, epoch: tenure.epoch() });
             if state.paused.take().is_some() {
-                self.log.line("the store answers again: agents and scripts go on");
+                tracing::info!("the store answers again: agents and scripts go on");
             }
         }
     }
@@ -146,7 +143,7 @@ impl Fence for HomeFence {
         let Some(tenure) = state.tenure.filter(|tenure| !tenure.is_lost() && !tenure.may_act(now_ms)) else { return };
         if state.paused.is_none() {
             let words = format!("{}: {}", paused_since(tenure, now_ms), described(why));
-            self.log.line(&words);
+            tracing::warn!("{words}");
             state.paused = Some(words);
         }
     }
@@ -240,7 +237,7 @@ impl PerformContext {
     pub(crate) fn end_everything(&self) {
         for id in self.sessions.living() {
             if let Err(failure) = self.sessions.end(&id, std::time::Duration::ZERO, GIVEN_UP) {
-                self.log.line(&format!("{id} is not over: {}", described(&failure)));
+                tracing::warn!("{id} is not over: {}", described(&failure));
             }
         }
     }

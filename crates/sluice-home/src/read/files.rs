@@ -206,6 +206,27 @@ pub fn holds(seen: &TaskSnapshot, folder: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sluice_core::task::TaskKey;
+    use sluice_worker::taskfile::ENGINE_KEYS;
+
+    /// `sluice-worker` knows no tasks, so it has a list of its own.
+    #[test]
+    fn the_keys_of_the_engine_are_those_of_a_task() {
+        let keys: Vec<&str> = TaskKey::ALL.iter().map(|key| key.word()).collect();
+        assert_eq!(
+            keys, ENGINE_KEYS,
+            "ENGINE_KEYS in sluice-worker's taskfile.rs differs from the table of a task's keys"
+        );
+    }
+
+    #[test]
+    fn a_task_shows_every_key_in_json() {
+        let schema = schemars::schema_for!(sluice_api::task::Task);
+        let shown = schema.as_value()["properties"].as_object().unwrap();
+        let missing: Vec<&str> =
+            TaskKey::ALL.iter().map(|key| key.word()).filter(|key| !shown.contains_key(*key)).collect();
+        assert!(missing.is_empty(), "`Task` in sluice-api does not show {missing:?}");
+    }
 
     #[test]
     fn feedback_that_is_written_again_stands_there_once() {

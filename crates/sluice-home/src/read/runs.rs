@@ -267,3 +267,23 @@ impl ReadModel {
         self.load_run(&id)?.ok_or_else(none)
     }
 }
+
+/// The run whose step a task is: its id says so.
+pub(crate) fn maker(task: &str) -> Option<&str> {
+    let mut parts = task.rsplitn(4, '-');
+    let (part, attempt, step) = (parts.next()?, parts.next()?, parts.next()?);
+    let numbers = [attempt, step].iter().all(|text| text.parse::<u32>().is_ok());
+    parts.next().filter(|_| part == "whole" && numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_of_a_step_says_whose_it_is() {
+        assert_eq!(maker("k3f9abcdef-2-1-whole"), Some("k3f9abcdef"));
+        assert_eq!(maker("k3f9abcdef-r7-2-1-whole"), Some("k3f9abcdef-r7"));
+        assert_eq!(maker("k3f9abcdef"), None);
+    }
+}

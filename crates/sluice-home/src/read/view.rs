@@ -36,18 +36,19 @@ pub struct TaskExtras {
 /// A task, for people and programs.
 pub fn task(seen: &TaskSnapshot, beside: TaskExtras) -> Task {
     let state = &seen.state;
-    let about = &state.about;
+    // Taken apart whole: what a task is about is shown, and a new field does not compile before it is.
+    let TaskSubject { summary, project, branch, harness, review_harness } = state.about.clone();
     Task {
         id: seen.id.clone(),
-        project: about.project.clone(),
-        branch: about.branch.clone(),
+        project,
+        branch,
         workflow: seen.lifecycle.name.to_string(),
-        harness: about.harness.clone(),
-        review_harness: about.review_harness.clone(),
+        harness,
+        review_harness,
         status: seen.status().to_owned(),
         review_round: state.review_round,
         crash_count: state.crash_count,
-        summary: about.summary.clone(),
+        summary,
         workspace: match &state.workspace {
             TaskWorkspace::Bound(name) => Some(name.0.clone()),
             TaskWorkspace::Unbound | TaskWorkspace::Reserved(_) => None,
@@ -205,7 +206,8 @@ fn told(event: &TaskEvent, seen: &TaskSnapshot) -> TaskEventData {
 }
 
 fn created(status: String, about: &TaskSubject) -> TaskEventData {
-    let TaskSubject { summary, branch, harness, review_harness, .. } = about.clone();
+    // The project is told with every event.
+    let TaskSubject { summary, project: _, branch, harness, review_harness } = about.clone();
     TaskEventData::Created { status, summary, branch, harness, review_harness }
 }
 

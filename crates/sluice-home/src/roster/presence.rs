@@ -293,7 +293,7 @@ impl Roster {
         let told = CrabChanged { crab_id: id.to_owned(), colony_id: entry.colony_id.clone(), name: entry.name.clone() };
         let change = RegistryChange::new(name, id, &told).put(id, &entry);
         if let Err(problem) = home.registry.record(home, change) {
-            home.log.line(&format!("{} of {id} is not written down: {}", name.word(), problem.message));
+            tracing::warn!(worker = id, "{} is not written down: {}", name.word(), problem.message);
         }
     }
 

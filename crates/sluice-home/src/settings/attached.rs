@@ -9,17 +9,12 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sluice_api::Problem;
+use sluice_engine::codec::FORMAT;
 use sluice_store::Store;
 use sluice_worker::taskfile;
 
 use crate::settings::config::HomeConfig;
 use crate::settings::places::HomePaths;
-
-/// The form of a home that this program writes. It grows when an older program could not read it without a loss.
-///
-/// 2: cards of runs name what a run is called beside the group that it is for.
-/// 3: runs say at which commit their work stands; tasks say which verdicts were planted.
-const FORMAT: u32 = 3;
 
 /// What stands in the file.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

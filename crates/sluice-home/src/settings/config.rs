@@ -11,8 +11,6 @@ use serde::Deserialize;
 use sluice_api::Problem;
 use sluice_worker::harness::Harnesses;
 
-use crate::settings::log::HomeLog;
-
 /// So many requests a second one token may go on with, unless a person says otherwise.
 const REQUESTS_PER_SECOND: u32 = 2000;
 /// So many requests one token may make at once, unless a person says otherwise.
@@ -207,7 +205,6 @@ impl HomeConfig {
 /// The settings of a home, as the file has them now.
 pub struct ConfigFile {
     file: PathBuf,
-    log: Arc<HomeLog>,
     kept: Mutex<LoadedConfig>,
 }
 
@@ -223,11 +220,11 @@ type ConfigStamp = (u64, u64, i64, i64);
 
 impl ConfigFile {
     /// Reads the settings in this file. It must be usable now.
-    pub fn open(file: PathBuf, log: Arc<HomeLog>) -> Result<ConfigFile, Problem> {
+    pub fn open(file: PathBuf) -> Result<ConfigFile, Problem> {
         let mark = mark(&file);
         let (config, harnesses) = read(&file)?;
         let kept = Mutex::new(LoadedConfig { mark, config: Arc::new(config), harnesses: Arc::new(harnesses) });
-        Ok(ConfigFile { file, log, kept })
+        Ok(ConfigFile { file, kept })
     }
 
     /// The settings.
@@ -249,9 +246,9 @@ impl ConfigFile {
                 Ok((config, harnesses)) => {
                     kept.config = Arc::new(config);
                     kept.harnesses = Arc::new(harnesses);
-                    self.log.line(&format!("{} was read again", self.file.display()));
+                    tracing::info!("{} was read again", self.file.display());
                 }
-                Err(problem) => self.log.line(&format!("{}; what it said before stays in force", problem.message)),
+                Err(problem) => tracing::warn!("{}; what it said before stays in force", problem.message),
             }
         }
         take(&kept)
@@ -278,7 +275,8 @@ mod tests {
     fn a_changed_file_counts_and_a_broken_one_does_not() {
         let folder = tempfile::tempdir().expect("a folder");
         let (file, log) = (folder.path().join("config.toml"), folder.path().join("log"));
-        let settings = ConfigFile::open(file.clone(), Arc::new(HomeLog::open(&log))).expect("no file is none");
+        let _log = crate::settings::log::begin_here(&log);
+        let settings = ConfigFile::open(file.clone()).expect("no file is none");
         let harness = || settings.config().defaults.harness.clone();
         assert_eq!(harness(), None);
         let write = |text: &str| {

@@ -1,44 +1,64 @@
-//! What the engine writes about itself: lines in a file, which is turned over before it grows too large.
+//! What the engine writes about itself: lines in a file, which is turned over before it grows too large. Code says it with
+//! `tracing`, with a level and with fields; this decides where it goes.
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use sluice_worker::redact::redacted;
+use tracing::Subscriber;
+use tracing::level_filters::LevelFilter;
+use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
 
 /// A log is turned over when it has so many bytes.
 const LARGEST: u64 = 5 << 20;
 /// So many old ones are kept.
 const OLD: u32 = 3;
+/// The variable that says from which level on something is written: error, warn, info, debug, trace or off.
+const LEVEL: &str = "SLUICE_LOG";
 
-/// The log. There is one for a process, or it could not be turned over.
-pub struct HomeLog {
-    path: PathBuf,
-    file: Mutex<Option<File>>,
+/// Writes everything that this process says to the file at this path, from now on. A file that cannot be written is done
+/// without: it must not keep the engine from working.
+pub fn begin(path: &Path) {
+    // A process has one log: the first that was named.
+    let _ = tracing::subscriber::set_global_default(subscriber(path));
 }
 
-impl HomeLog {
-    /// The log at this path. One that cannot be written is done without: it must not keep the engine from working.
-    pub fn open(path: &Path) -> HomeLog {
+/// Writes what this thread says to the file at this path, until the guard is dropped.
+pub fn begin_here(path: &Path) -> DefaultGuard {
+    tracing::subscriber::set_default(subscriber(path))
+}
+
+fn subscriber(path: &Path) -> impl Subscriber + Send + Sync {
+    let level = std::env::var(LEVEL).ok().and_then(|text| text.parse().ok()).unwrap_or(LevelFilter::INFO);
+    let lines = tracing_subscriber::fmt().with_ansi(false).with_target(false).with_timer(LineStart);
+    lines.with_max_level(level).with_writer(LogFile::open(path)).finish()
+}
+
+/// What a line begins with: the time, and the process.
+struct LineStart;
+
+impl FormatTime for LineStart {
+    fn format_time(&self, line: &mut Writer<'_>) -> fmt::Result {
+        write!(line, "{} {}", jiff::Timestamp::now(), std::process::id())
+    }
+}
+
+/// The file of a log.
+struct LogFile {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl LogFile {
+    fn open(path: &Path) -> Mutex<LogFile> {
         let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         let file = folder.ok().and_then(|()| append(path));
-        HomeLog { path: path.to_owned(), file: Mutex::new(file) }
-    }
-
-    /// Writes a line.
-    pub fn line(&self, text: &str) {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let full = file.as_ref().and_then(|file| file.metadata().ok()).is_some_and(|it| it.len() >= LARGEST);
-        if full {
-            *file = None;
-            self.turn_over();
-            *file = append(&self.path);
-        }
-        if let Some(file) = file.as_mut() {
-            let text = redacted(&text.replace('\n', " "));
-            let _ = writeln!(file, "{} {} {text}", jiff::Timestamp::now(), std::process::id());
-        }
+        Mutex::new(LogFile { path: path.to_owned(), file })
     }
 
     fn turn_over(&self) {
@@ -50,6 +70,26 @@ impl HomeLog {
     }
 }
 
+/// Takes one event at a time, whole.
+impl Write for LogFile {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let length = self.file.as_ref().and_then(|file| file.metadata().ok()).map(|it| it.len());
+        if length.is_some_and(|length| length >= LARGEST) {
+            self.turn_over();
+            self.file = append(&self.path);
+        }
+        if let Some(file) = self.file.as_mut() {
+            let text = String::from_utf8_lossy(event);
+            let _ = writeln!(file, "{}", redacted(&text.trim_end().replace('\n', " ")));
+        }
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 fn append(path: &Path) -> Option<File> {
     OpenOptions::new().create(true).append(true).open(path).ok()
 }
@@ -58,4 +98,15 @@ fn append(path: &Path) -> Option<File> {
 pub(crate) fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     format!("a fault of Sluice's own: {}", text.unwrap_or("it panicked"))
+}
+
+/// The log of all tests of this process, whose threads have no log of their own.
+#[cfg(test)]
+pub(crate) fn of_tests() -> &'static Path {
+    static LOG: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    LOG.get_or_init(|| {
+        let path = std::env::temp_dir().join(format!("sluice-home-tests-{}.log", std::process::id()));
+        begin(&path);
+        path
+    })
 }

@@ -183,7 +183,7 @@ fn put(all: &mut BTreeMap<String, Project>, project: Project) -> Result<Project,
     let exists = |message: String| Problem::new(ProblemStatus::Refused, "exists", message);
     if let Some(other) = all.get(&project.name) {
         let message = format!("there is a project `{}` already, at {}", shown(&project.name), other.path);
-        return Err(exists(message).hint("give it another name with --name"));
+        return Err(exists(message).hint("`name=NAME` gives it another name"));
     }
     let place = |project: &Project| Path::new(&project.path).canonicalize().unwrap_or_else(|_| (&project.path).into());
     if let Some(other) = all.values().find(|other| place(other) == place(&project)) {
@@ -202,9 +202,9 @@ fn of_import(name: &str, problem: Problem) -> Problem {
 
 /// A name that a project can be given. It is part of paths and of the names of sessions.
 fn named(name: String) -> Result<String, Problem> {
-    let wrong = |message: &str| Problem::bad_request(message).hint("give it another with --name");
+    let wrong = |message: &str| Problem::bad_request(message).hint("`name=NAME` gives it another");
     if name.trim().is_empty() {
-        return Err(Problem::bad_request("a project needs a name").hint("give it one with --name"));
+        return Err(Problem::bad_request("a project needs a name").hint("`name=NAME` gives it one"));
     }
     if name.len() > 1000 {
         return Err(wrong("that name is too long"));

@@ -29,6 +29,7 @@ use crate::perform::lists;
 use crate::read::runs::{RunSnapshot, stream};
 use crate::settings::clock::{id_from, new_id};
 use crate::settings::ids::LOCAL;
+use crate::spans;
 use crate::start::chain;
 use crate::start::repeats;
 
@@ -148,13 +149,14 @@ fn begin(
     group: &str,
 ) -> Result<RunSnapshot, Problem> {
     let id = given.id.clone();
+    let mut span = spans::run_starts(&id);
     let digest = pin(&pinned);
     let (actor, change) = RunActor::create(plan.clone(), digest.to_string(), group.into(), given, home.clock.now());
     let reporter = &home.engine;
     let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
     let answer =
         reporter.ask(|token| ReactorMessage::Create { token: Some(token), stream: stream(&id), actor, change, blobs });
-    wait(reporter, &answer, &id)?;
+    wait(reporter, &answer, &id).inspect_err(|problem| span.fail(&problem.code))?;
     home.mirrors.write(home, &id);
     home.tasks.load_run(&id)?.ok_or_else(|| Problem::fault(format!("run {id} is gone as soon as it began")))
 }
@@ -259,7 +261,7 @@ fn inputs(recipe: &Recipe, given: &[(String, serde_json::Value)]) -> Result<Vec<
             (None, Some(default)) => found.push((name.to_owned(), default.clone())),
             (None, None) if input.required => {
                 let message = format!("`{}` needs the input `{name}` ({})", recipe.name, input.kind.word());
-                return Err(Problem::bad_request(message).hint(format!("give it: --input {name}=…")));
+                return Err(Problem::bad_request(message).hint(format!("`inputs.{name}=…` gives it")));
             }
             (None, None) => {}
         }

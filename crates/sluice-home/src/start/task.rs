@@ -24,6 +24,7 @@ use crate::read::files::home_file;
 use crate::read::tasks::stream;
 use crate::settings::bounds::LONGEST_SUMMARY;
 use crate::settings::projects::{git, shown};
+use crate::spans;
 
 /// The lifecycle of a project that names none.
 const DEFAULT_WORKFLOW: &str = "default";
@@ -48,6 +49,7 @@ pub(crate) fn create_task(
     let about = about(home, &project, wanted, id)?;
     runs_must_be_startable(home, &project, &chosen.lifecycle)?;
     let claimed = claim(home, &about, id)?;
+    let mut span = spans::task_starts(id);
     let created = recorded(home, id, chosen, about, &project, wanted, living);
     match &created {
         // It is created when the store answers, and keeps what was reserved for it.
@@ -58,7 +60,7 @@ pub(crate) fn create_task(
             drop(claimed);
         }
     }
-    created
+    created.inspect_err(|problem| span.fail(&problem.code))
 }
 
 /// Reserves a worktree for a task, and records it.
@@ -123,10 +125,10 @@ pub(crate) fn project(home: &Home, name: Option<&str>, cwd: Option<&str>) -> Res
     if let Some(name) = name {
         return home.projects.get(name);
     }
-    let here = cwd.ok_or_else(|| Problem::bad_request("say which project").hint("--project NAME"))?;
+    let here = cwd.ok_or_else(|| Problem::bad_request("say which project").hint("`project=NAME` names it"))?;
     home.projects.around(Path::new(here)).ok_or_else(|| {
         Problem::not_found(format!("{here} is in no project"))
-            .hint("`sluice project add` adds the repository, --project NAME names another")
+            .hint("`sluice project add` adds the repository, `project=NAME` names another")
     })
 }
 

@@ -65,21 +65,19 @@ fn is_nobodys(home: &Home, attempt: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs::{File, create_dir_all};
-    use std::sync::Arc;
+
     use std::time::SystemTime;
 
     use super::*;
     use crate::ask::Service;
-    use crate::settings::log::HomeLog;
     use crate::settings::places::HomePaths;
 
     #[test]
     fn the_folder_of_a_task_goes_with_the_task_once_it_is_old() {
         let home = tempfile::tempdir().expect("a folder");
         let places = HomePaths::new(home.path());
-        let log = Arc::new(HomeLog::open(&places.log()));
         let program = std::env::current_exe().expect("this test");
-        let service = Service::open(places.clone(), Some("memory:".into()), program, log).expect("a home");
+        let service = Service::open(places.clone(), Some("memory:".into()), program).expect("a home");
         let long_ago = SystemTime::now() - Duration::from_secs(91 * 86_400);
         let make = |id: &str, is_old: bool| {
             let folder = places.task("coffee", id);

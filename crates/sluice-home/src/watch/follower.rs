@@ -14,12 +14,14 @@ use sluice_core::event_name::EventName;
 use sluice_core::run::{RunEvent, RunKind};
 use sluice_engine::codec::run_event;
 use sluice_store::{Cursor, LoggedEvent, StreamId};
+use sluice_telemetry::caused_by;
 
 use crate::effect::run::task;
 use crate::evidence;
 use crate::home::Home;
 use crate::read::runs;
 use crate::read::tasks;
+use crate::spans;
 use crate::undone::{PerformError, UnavailableReason, settled};
 use crate::watch::attempts;
 use crate::watch::state_runs;
@@ -96,7 +98,7 @@ impl Follower {
                 attempts::sweep(&home);
                 attempts::sweep_tasks(&home);
                 if let Err(problem) = home.registry.tidy(&home) {
-                    home.log.line(&format!("the house's ledger stays as it is: {}", problem.message));
+                    tracing::warn!("the house's ledger stays as it is: {}", problem.message);
                 }
                 crate::ask::keys::sweep(&home);
                 self.swept = Some(Instant::now());
@@ -113,12 +115,13 @@ impl Follower {
     /// Acts on a page. What cannot be done now because the engine cannot store it is done when the page is read again.
     fn read(&mut self, home: &Arc<Home>, page: &[LoggedEvent]) {
         if let Err(UnavailableReason(why)) = self.act_on(home, page) {
-            home.log.line(&format!("events after {} wait: {why}", self.after.0));
+            tracing::warn!("events after {} wait: {why}", self.after.0);
             std::thread::park_timeout(PAUSE);
         }
     }
 
     fn act_on(&mut self, home: &Arc<Home>, page: &[LoggedEvent]) -> Result<(), UnavailableReason> {
+        spans::ended(home, page);
         let mut touched = BTreeMap::new();
         let (mut ended, mut reopened) = (BTreeSet::new(), BTreeSet::new());
         let mut waiting = BTreeSet::new();
@@ -141,20 +144,20 @@ impl Follower {
         touched.retain(|id, number| !home.mirrors.has(id, *number));
         touched.keys().for_each(|id| self.mirror(home, id));
         for id in ended {
-            if let Some(seen) = noted(home, id, home.tasks.load_run(id))?.flatten() {
+            if let Some(seen) = noted(id, home.tasks.load_run(id))?.flatten() {
                 evidence::conclude(home, &seen);
                 waiting.extend(Some(seen.state.given.origin.task.clone()).filter(|task| !task.is_empty()));
             }
         }
         for id in reopened {
-            let seen = noted(home, id, home.tasks.load_run(id))?.flatten();
+            let seen = noted(id, home.tasks.load_run(id))?.flatten();
             waiting.extend(seen.map(|seen| seen.state.given.origin.task.clone()).filter(|task| !task.is_empty()));
         }
         for task in &waiting {
-            noted(home, task, state_runs::look(home, task))?;
+            noted(task, state_runs::look(home, task))?;
         }
         for moved in &moved {
-            noted(home, moved, task::look(home, moved))?;
+            noted(moved, task::look(home, moved))?;
         }
         self.triggers.refresh(home);
         for logged in page {
@@ -162,8 +165,8 @@ impl Follower {
                 Some(id) => self.kind(home, id)?,
                 None => None,
             };
-            let started = self.triggers.consider(home, logged, kind);
-            let started = noted(home, logged.stream.as_str(), started)?.unwrap_or(false);
+            let started = caused_by(spans::root_of(&logged.stream), || self.triggers.consider(home, logged, kind));
+            let started = noted(logged.stream.as_str(), started)?.unwrap_or(false);
             self.after = logged.cursor;
             if started {
                 self.save(home); // a start is written down at once
@@ -189,7 +192,7 @@ impl Follower {
         if let Some(kind) = self.kinds.get(id) {
             return Ok(Some(*kind));
         }
-        let Some(seen) = noted(home, id, home.tasks.load_run(id))?.flatten() else { return Ok(None) };
+        let Some(seen) = noted(id, home.tasks.load_run(id))?.flatten() else { return Ok(None) };
         let kind = seen.state.given.origin.kind;
         self.kinds.insert(id.to_owned(), kind);
         Ok(Some(kind))
@@ -214,11 +217,11 @@ impl Follower {
 }
 
 /// What was read, or nothing where it failed for good: that is noted, and followed by what comes next.
-fn noted<T>(home: &Home, what: &str, read: Result<T, Problem>) -> Result<Option<T>, UnavailableReason> {
+fn noted<T>(what: &str, read: Result<T, Problem>) -> Result<Option<T>, UnavailableReason> {
     match settled(read.map_err(PerformError::from))? {
         Ok(found) => Ok(Some(found)),
         Err(failed) => {
-            home.log.line(&format!("{what} is passed over: {}", failed.error));
+            tracing::warn!("{what} is passed over: {}", failed.error);
             Ok(None)
         }
     }

@@ -121,7 +121,7 @@ impl Triggers {
             let now = home.clock.now().0;
             if !self.starts.allow(&waiting.path, now) {
                 let often = format!("events started it {MOST_STARTS} times in {} minutes", WINDOW / 60_000);
-                home.log.line(&format!("`{}` was not started on {}: {often}", waiting.name, event.id));
+                tracing::warn!("`{}` was not started on {}: {often}", waiting.name, event.id);
                 continue;
             }
             if waiting.start(home, &event.id, &document, &source)? {
@@ -154,7 +154,7 @@ impl WaitingRecipe {
             Ok(_) => Ok(true),
             Err(problem) if problem.is_passing() => Err(problem),
             Err(problem) => {
-                home.log.line(&format!("`{}` was not started on {event_id}: {}", self.name, problem.message));
+                tracing::warn!("`{}` was not started on {event_id}: {}", self.name, problem.message);
                 Ok(false)
             }
         }

@@ -142,7 +142,7 @@ impl WorkerAssignment {
     pub(super) fn stop(&self, bench: &PerformContext) {
         self.is_stopped.store(true, Ordering::Relaxed);
         if let Err(why) = bench.stop(&self.order.name) {
-            bench.log.line(&format!("{} cannot be ended: {why}", self.order.name));
+            tracing::warn!("{} cannot be ended: {why}", self.order.name);
         }
     }
 
@@ -159,7 +159,7 @@ impl WorkerAssignment {
         let Ok(id) = SessionId::new(&self.order.name) else { return };
         match bench.sessions.keep(&id, until_ms.max(before)) {
             Ok(()) | Err(SessionFailure::Unknown(_)) => {}
-            Err(failure) => bench.log.line(&format!("{id} is not kept: {}", described(&failure))),
+            Err(failure) => tracing::warn!("{id} is not kept: {}", described(&failure)),
         }
     }
 
@@ -197,7 +197,7 @@ impl WorkerRuntime {
             burrow_path: Some(burrow(&job.mission)),
         };
         if let Err(problem) = self.insist(job, "/v1/runs/start", &begin) {
-            return self.bench.log.line(&format!("{} is not begun: {}", job.task, problem.message));
+            return tracing::warn!(step = job.task, "is not begun: {}", problem.message);
         }
         let trees = RemoteWorktrees::new(self, job);
         let report = self.report_of(&trees, job);
@@ -216,7 +216,7 @@ impl WorkerRuntime {
                     said = self.merged_again(&trees, run_id.clone(), &report)
                 }
                 Err(problem) => {
-                    return self.bench.log.line(&format!("{} does not count: {}", job.task, problem.message));
+                    return tracing::warn!(step = job.task, "does not count: {}", problem.message);
                 }
             }
         }
@@ -291,7 +291,7 @@ impl WorkerRuntime {
                 Err(error @ (GitError::Conflict { .. } | GitError::Unresolved { .. })) => return Err(error),
                 Err(error) if job.is_given_back() || self.is_leaving() => return Err(error),
                 Err(error) if wait > LONGEST_PAUSE && !error.is_passing() => return Err(error),
-                Err(error) => self.bench.log.line(&format!("{} is tried again: {}", job.task, described(&error))),
+                Err(error) => tracing::warn!(step = job.task, "is tried again: {}", described(&error)),
             }
             self.pause(wait.min(LONGEST_PAUSE));
             wait = wait.saturating_mul(2);
@@ -307,7 +307,7 @@ impl WorkerRuntime {
                     return Err(not_ours().into());
                 }
                 Err(PerformError::Unavailable(UnavailableReason(why))) => {
-                    self.bench.log.line(&format!("{} is tried again: {why}", job.task));
+                    tracing::warn!(step = job.task, "is tried again: {why}");
                 }
                 performed => break performed,
             }

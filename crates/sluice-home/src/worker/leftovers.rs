@@ -37,7 +37,7 @@ impl WorkerRuntime {
         kept.iter().for_each(|(_, job)| job.keep(&self.bench, sent_ms));
         self.wake();
         for (_, job) in lost {
-            self.bench.log.line(&format!("{} is not this worker's any more", job.order.name));
+            tracing::info!("{} is not this worker's any more", job.order.name);
             job.give_back(&self.bench);
             self.wake();
         }
@@ -50,14 +50,14 @@ impl WorkerRuntime {
     fn end_leftovers(&self, is_wanted: impl Fn(&str) -> bool) {
         let ids = self.bench.sessions.list().unwrap_or_default();
         for id in ids.iter().filter(|id| !is_wanted(id.as_str()) && self.bench.sessions.is_living(id)) {
-            self.bench.log.line(&format!("{id} is ended: its step is not this worker's any more"));
+            tracing::info!("{id} is ended: its step is not this worker's any more");
             self.end_session(id);
         }
     }
 
     fn end_session(&self, id: &SessionId) {
         if let Err(why) = self.bench.stop(id.as_str()) {
-            self.bench.log.line(&format!("{id} cannot be ended: {why}"));
+            tracing::warn!("{id} cannot be ended: {why}");
         }
         self.bench.performed(id.as_str());
     }
@@ -77,7 +77,7 @@ impl WorkerRuntime {
         };
         let removed =
             burrow::forget(&Git::default(), self.bench.places.home(), |folder| is_old(folder) && is_free(folder));
-        removed.iter().for_each(|folder| self.bench.log.line(&format!("{} is removed", folder.display())));
+        removed.iter().for_each(|folder| tracing::info!("{} is removed", folder.display()));
         let is_over = |id: &&SessionId| !self.bench.sessions.is_living(id);
         for id in ids.iter().filter(is_over) {
             if is_old(&self.bench.places.sessions().join("live").join(id.as_str())) {

@@ -62,7 +62,7 @@ impl<'a> RemoteWorktrees<'a> {
     pub(super) fn finish(&self) {
         let Some(BroughtWork { lent, .. }) = self.brought.take() else { return };
         if let Err(error) = lent.discard() {
-            self.worker.bench.log.line(&format!("the worktree of {} stays: {}", self.job.task, described(&error)));
+            tracing::warn!(step = self.job.task, "the worktree stays: {}", described(&error));
         }
     }
 

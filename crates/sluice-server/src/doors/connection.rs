@@ -36,7 +36,7 @@ use crate::limits::connections::ConnectionVisit;
 use crate::limits::{
     ANSWER_WITHIN, BYTES_OF_REQUEST, GREETING_WITHIN, HEAD_WITHIN, LARGEST_AT_SOCKET, LARGEST_OVER_TCP,
 };
-use crate::routes::metrics;
+use crate::routes::metrics::{self, CountedDoor};
 use crate::routes::routes;
 
 /// How long it is waited when the system gives no connection: it has run out of something.
@@ -79,7 +79,9 @@ pub(crate) async fn serve(
         Some(NetworkDoor { listener, tls, cors, .. }) => {
             let listener = TcpListener::from_std(listener)
                 .map_err(|error| Problem::unavailable(format!("the network cannot be used: {error}")))?;
-            Some((DoorContext::new(app, over_network(app, cors), &present), listener, tls.map(TlsAcceptor::from)))
+            let scheme = if tls.is_some() { "https" } else { "http" };
+            let router = over_network(app, cors, scheme);
+            Some((DoorContext::new(app, router, &present), listener, tls.map(TlsAcceptor::from)))
         }
     };
     drop(present);
@@ -100,17 +102,17 @@ fn at_socket(app: &Arc<App>) -> Router {
     routes(app.clone(), LARGEST_AT_SOCKET)
         .layer(from_fn_with_state(bounds, error_shape::answer))
         .layer(from_fn_with_state(app.clone(), access::record_refused))
-        .layer(from_fn_with_state(app.clone(), metrics::count))
+        .layer(from_fn_with_state(CountedDoor { app: app.clone(), scheme: "http" }, metrics::count))
 }
 
 /// The routes as they are over the network, behind the guard.
-fn over_network(app: &Arc<App>, origin: Option<axum::http::HeaderValue>) -> Router {
+fn over_network(app: &Arc<App>, origin: Option<axum::http::HeaderValue>, scheme: &'static str) -> Router {
     let bounds = RequestBounds { app: app.clone(), largest: LARGEST_OVER_TCP, within: Some(ANSWER_WITHIN) };
     let guarded = routes(app.clone(), LARGEST_OVER_TCP)
         .layer(from_fn_with_state(bounds, error_shape::answer))
         .layer(from_fn_with_state(app.clone(), admit))
         .layer(from_fn_with_state(app.clone(), access::guard))
-        .layer(from_fn_with_state(app.clone(), metrics::count));
+        .layer(from_fn_with_state(CountedDoor { app: app.clone(), scheme }, metrics::count));
     let guarded = match origin {
         None => guarded,
         Some(origin) => guarded.layer(from_fn_with_state(origin, cors::cors)),

@@ -176,7 +176,6 @@ mod tests {
     use axum::middleware::from_fn_with_state;
     use axum::routing::get;
     use sluice_home::ask::Service;
-    use sluice_home::settings::log::HomeLog;
     use sluice_home::settings::places::HomePaths;
     use tower_service::Service as _;
 
@@ -195,10 +194,10 @@ mod tests {
     fn a_fault_of_ours_ends_one_request_and_what_takes_for_ever_is_given_up() {
         let folder = tempfile::tempdir().expect("a folder");
         let places = HomePaths::new(folder.path());
-        let log = Arc::new(HomeLog::open(&places.log()));
+        let _log = sluice_home::settings::log::begin_here(&places.log());
         let program = std::env::current_exe().expect("this test");
-        let service = Service::open(places.clone(), Some("memory:".into()), program, log.clone()).expect("a home");
-        let app = Arc::new(App::new(service, log, None));
+        let service = Service::open(places.clone(), Some("memory:".into()), program).expect("a home");
+        let app = Arc::new(App::new(service, None));
         let within = Some(Duration::from_millis(20));
         let bounds = RequestBounds { app: app.clone(), largest: 1000, within };
         let router = Router::new()

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_home::settings::lock::HomeLock;
-use sluice_home::settings::log::HomeLog;
 use sluice_home::settings::places::HomePaths;
 use tokio::net::{UnixListener, UnixStream};
 
@@ -23,19 +22,18 @@ pub(crate) struct HomeSocket {
     id: Option<(u64, u64)>,
     /// By which the home is this engine's, and where that stands.
     lock: (Arc<HomeLock>, PathBuf),
-    log: Arc<HomeLog>,
     /// Why it could not be made again, as long as that is so: it is told once.
     failed: Option<io::ErrorKind>,
 }
 
 impl HomeSocket {
     /// Makes it. Whatever listens there is dead: the engine holds the lock.
-    pub(crate) fn bind(places: &HomePaths, lock: &Arc<HomeLock>, log: &Arc<HomeLog>) -> io::Result<HomeSocket> {
+    pub(crate) fn bind(places: &HomePaths, lock: &Arc<HomeLock>) -> io::Result<HomeSocket> {
         let path = places.socket();
         let listener = bind(&path)?;
-        log.line(&format!("listens at {}", path.display()));
+        tracing::info!("listens at {}", path.display());
         let (id, lock) = (id_of(&path), (lock.clone(), places.lock()));
-        Ok(HomeSocket { path, listener, id, lock, log: log.clone(), failed: None })
+        Ok(HomeSocket { path, listener, id, lock, failed: None })
     }
 
     /// The next who comes.
@@ -56,11 +54,11 @@ impl HomeSocket {
         }
         match bind(&self.path) {
             Ok(listener) => {
-                self.log.line(&format!("{} was removed, and is made again", self.path.display()));
+                tracing::info!("{} was removed, and is made again", self.path.display());
                 (self.listener, self.id, self.failed) = (listener, id_of(&self.path), None);
             }
             Err(error) if self.failed.replace(error.kind()) != Some(error.kind()) => {
-                self.log.line(&format!("{} cannot be made again: {error}", self.path.display()));
+                tracing::warn!("{} cannot be made again: {error}", self.path.display());
             }
             Err(_) => {}
         }

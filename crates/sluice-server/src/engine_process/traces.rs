@@ -1,23 +1,20 @@
 //! Traces of this process, for whoever a person names. A collector that cannot be used is written down and done without:
 //! it must not keep the engine from working.
 
-use std::sync::Arc;
-
 use sluice_api::client::Outside;
 use sluice_home::settings::config::HomeConfig;
-use sluice_home::settings::log::HomeLog;
 use sluice_telemetry::{SpanExportGuard, TelemetrySettings};
 
 /// Hands traces on as long as what is returned lives; `None` if nobody wants them.
-pub fn traces(config: &HomeConfig, log: &Arc<HomeLog>) -> Option<SpanExportGuard> {
-    let unusable = |why: &str| log.line(&format!("no traces are delivered: {why}"));
+pub fn traces(config: &HomeConfig) -> Option<SpanExportGuard> {
+    let unusable = |why: &str| tracing::warn!("no traces are delivered: {why}");
     let variable = |name: &str| std::env::var(name).ok();
     let settings = TelemetrySettings::read(variable, config.telemetry.endpoint.as_deref());
     let settings = settings.inspect_err(|why| unusable(why)).ok()??;
     let collector = Outside::at(&settings.endpoint, &settings.headers);
     let collector = collector.inspect_err(|problem| unusable(&problem.message)).ok()?;
-    log.line(&format!("traces go to {}", collector.host()));
-    let told = log.clone();
+    tracing::info!("traces go to {}", collector.host());
+    settings.notes.iter().for_each(|note| tracing::warn!("traces: {note}"));
     let deliver = move |body| collector.post(body).map_err(|problem| problem.message);
-    sluice_telemetry::begin(&settings.service, Box::new(deliver), move |words| told.line(words))
+    sluice_telemetry::begin(settings.resource, Box::new(deliver), move |words| tracing::warn!("{words}"))
 }

@@ -1,7 +1,8 @@
-//! `/metrics`: what is counted while requests are answered, and what is looked up when somebody wants to know. Labels are
+//! `/metrics`, and the span of every request: what is counted while requests are answered, and what is looked up when somebody wants to know. Labels are
 //! routes, statuses and doors, never ids or paths as they were asked for: those have no end.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -12,12 +13,14 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Registry, Unit};
 use sluice_api::Problem;
 use sluice_home::ask::Census;
+use sluice_telemetry::HttpRequestFacts;
 
 use crate::answer::refuse;
-use crate::app::{App, RequestLabels};
+use crate::app::request_span::answering;
+use crate::app::{App, DurationLabels, RequestLabels};
 use crate::caller::RequestCaller;
 use crate::table::{RouteTable, get};
 
@@ -27,6 +30,19 @@ const FORM: &str = "text/plain; version=0.0.4; charset=utf-8";
 const OPEN_FORM: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// The route of what leads nowhere.
 const NOWHERE: &str = "other";
+
+/// A door whose requests are counted.
+#[derive(Clone)]
+pub(crate) struct CountedDoor {
+    pub(crate) app: Arc<App>,
+    /// `http` or `https`.
+    pub(crate) scheme: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VersionLabels {
+    version: &'static str,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct KindLabels {
@@ -48,20 +64,26 @@ pub(crate) fn table() -> RouteTable {
     RouteTable::new("home").add(get("/metrics", "What is counted, for Prometheus").answers_as(FORM), metrics)
 }
 
-/// Counts a request when it has been answered.
-pub(crate) async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let route = request.extensions().get::<MatchedPath>().map_or(NOWHERE, MatchedPath::as_str).to_owned();
+/// Counts a request when the head of its answer is there, and how long that took.
+pub(crate) async fn count(State(door): State<CountedDoor>, request: Request, next: Next) -> Response {
+    let CountedDoor { app, scheme } = door;
+    let since = Instant::now();
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     // A method can be any word, and words have no end either.
     let known = ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS"];
-    let method = known.into_iter().find(|word| *word == request.method().as_str()).unwrap_or(NOWHERE).to_owned();
+    let method = known.into_iter().find(|word| *word == request.method().as_str());
     let traceparent = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
-    let mut span = sluice_telemetry::span("request").request(&method, &route, traceparent);
-    let response = next.run(request).await;
+    let facts = HttpRequestFacts { method, scheme, route: route.as_deref() };
+    let mut span = sluice_telemetry::span("request").request(&facts, traceparent);
+    let response = answering(span.context(), next.run(request)).await;
     span.set("http.response.status_code", u32::from(response.status().as_u16()));
     if response.status().is_server_error() {
-        span.fail();
+        span.fail(response.status().as_str());
     }
     drop(span);
+    let (method, route) = (method.unwrap_or(NOWHERE).to_owned(), route.unwrap_or_else(|| NOWHERE.to_owned()));
+    let labels = DurationLabels { method: method.clone(), route: route.clone() };
+    app.counts.durations.get_or_create(&labels).observe(since.elapsed().as_secs_f64());
     let answered = RequestLabels { method, route, status: response.status().as_u16() };
     app.counts.requests.get_or_create(&answered).inc();
     response
@@ -80,7 +102,17 @@ async fn metrics(State(app): State<Arc<App>>, _: RequestCaller, headers: HeaderM
 
 fn told(app: &App, census: &Census, is_open: bool) -> Response {
     let mut registry = Registry::with_prefix("sluice");
+    let build: Family<VersionLabels, Gauge> = Family::default();
+    build.get_or_create(&VersionLabels { version: env!("CARGO_PKG_VERSION") }).set(1);
+    registry.register("build_info", "The version of the engine, as a label", build);
     registry.register("http_requests", "Requests, by route and status", app.counts.requests.clone());
+    let durations = app.counts.durations.clone();
+    registry.register_with_unit(
+        "http_request_duration",
+        "How long it took until the head of an answer was there, by route",
+        Unit::Seconds,
+        durations,
+    );
     let open: Family<KindLabels, Gauge> = Family::default();
     for (kind, counted) in [("task", &census.tasks), ("run", &census.runs)] {
         for (status, count) in counted {

@@ -9,7 +9,7 @@ use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use sluice_api::project::{ImportedProject, ProjectAnswer, ProjectChange, ProjectList};
+use sluice_api::project::{ImportedProject, NewProject, ProjectAnswer, ProjectChange, ProjectList};
 use sluice_api::task::TaskAnswer;
 use sluice_api::workspace::{AdoptStray, EndStray, Restore, WorkspaceList};
 
@@ -25,7 +25,7 @@ pub(crate) fn table() -> RouteTable {
     RouteTable::new("projects")
         .add(get("/v1/projects", "All projects").answers::<ProjectList>(), list_projects)
         .add(
-            post("/v1/projects", "Add a project").takes::<ProjectChange>().answers::<ProjectAnswer>().creates(),
+            post("/v1/projects", "Add a project").takes::<NewProject>().answers::<ProjectAnswer>().creates(),
             add_project,
         )
         .add(
@@ -87,8 +87,8 @@ async fn list_projects((State(app), caller): ProjectsCall) -> Response {
 
 async fn add_project((State(app), caller): ProjectsCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
-        let wanted: ProjectChange = said(&body)?;
-        Ok(ProjectAnswer { project: service.add_project(who, wanted)? })
+        let wanted: NewProject = said(&body)?;
+        Ok(ProjectAnswer { project: service.add_project(who, wanted.into())? })
     })
     .await
 }
@@ -141,6 +141,10 @@ async fn workspaces((State(app), caller): ProjectsCall, Query(filters): Query<Pr
 /// A project, by its name or by a folder in it.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(extend(
+    "if" = { "not": { "required": ["cwd"], "properties": { "cwd": { "type": "string" } } } },
+    "then" = { "required": ["project"], "properties": { "project": { "type": "string" } } },
+))]
 struct WhichProject {
     /// Its name.
     project: Option<String>,

@@ -355,7 +355,7 @@ impl TaskWatch {
         }
     }
 
-    /// Whether the whole log adds up to what is stored, and to what was seen of it was written.
+    /// Whether the whole log adds up to what is stored, and to what was seen of it as it was written.
     pub(super) fn adds_up(
         &self,
         stored: &StoredStream,

@@ -135,11 +135,7 @@ impl World {
             }
             Instruction::StartRun { .. } => return TaskEffectOutcome::Failed("no run is started here".into()),
             Instruction::TypeToWorker { .. }
-            | Instruction::SpawnNext
-            | Instruction::PushBranch
-            | Instruction::CreatePr
-            | Instruction::DeleteRemoteBranch
-            | Instruction::Notify { .. }
+            | Instruction::Plain(_)
             | Instruction::CancelRun { .. }
             | Instruction::RunCommand { .. }
             | Instruction::WriteArtifact { .. } => {}

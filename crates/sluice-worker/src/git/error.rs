@@ -260,7 +260,7 @@ pub enum GitError {
     },
     /// Its commits, made anew one by one, are not what merging them is.
     #[error(
-        "the commits of `{branch}`, made anew one by one on `{into}`, give other content than merging them; merge with --strategy squash or merge"
+        "the commits of `{branch}`, made anew one by one on `{into}`, give other content than merging them; merge them with the strategy `squash` or `merge`"
     )]
     OtherContent {
         /// The branch to merge.
@@ -269,7 +269,7 @@ pub enum GitError {
         into: String,
     },
     /// A pull request is open, and is not bypassed.
-    #[error("the pull request {url} is open; merge or close it there, or merge here with --local")]
+    #[error("the pull request {url} is open; merge or close it there")]
     PrOpen {
         /// Its page.
         url: String,
@@ -291,7 +291,7 @@ pub enum GitError {
         folder: PathBuf,
     },
     /// There is no remote.
-    #[error("the repository has no remote; add one with `git remote add origin URL`, or merge with --local")]
+    #[error("the repository has no remote; add one with `git remote add origin URL`, or merge locally")]
     NoRemote,
     /// The remote did not take a push.
     #[error("`{remote}` did not take {what}: {said}")]
@@ -305,7 +305,7 @@ pub enum GitError {
     },
     /// The program for pull requests is not there.
     #[error(
-        "pull requests need GitHub's command line, and `gh` is not on the PATH; install it and run `gh auth login`, or merge with --local"
+        "pull requests need GitHub's command line, and `gh` is not on the PATH; install it and run `gh auth login`, or merge locally"
     )]
     NoForge,
     /// The program for pull requests said no.

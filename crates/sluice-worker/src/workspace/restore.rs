@@ -1,4 +1,4 @@
-//! Bringing back what is kept, byte for byte: commits, the index as the index, the rest as it lay on disk.
+//! Bringing back what is kept, byte for byte: commits as commits, the index as the index, the rest as it lay on disk.
 //!
 //! It never touches what is there: a folder and a branch must be new. The keep stays until it is pruned.
 
@@ -21,9 +21,9 @@ const BATCH: usize = 64;
 /// Where to bring it back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RestoreTarget {
-    /// A new worktree without a branch, with changes.
+    /// A new worktree without a branch, with changes as changes.
     Folder(PathBuf),
-    /// A new worktree on a new branch, with changes.
+    /// A new worktree on a new branch, with changes as changes.
     FolderOnBranch(PathBuf, String),
     /// A new branch, with changes as a commit on top.
     Branch(String),

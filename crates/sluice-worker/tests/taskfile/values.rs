@@ -22,7 +22,7 @@ fn a_new_file() {
         ("pr_url", "https://github.com/ada/coffee/pull/7"),
         ("created_at", "2026-11-15T10:00:00Z"),
         ("updated_at", "2026-11-15T10:00:01.250Z"),
-        ("priority", "high"),
+        ("mood", "high"),
     ]);
     all.insert("review_round".into(), FrontmatterScalar::Number(1));
     all.insert("crash_count".into(), FrontmatterScalar::Number(0));
@@ -45,7 +45,7 @@ fn a_new_file() {
     pr_url: https://github.com/ada/coffee/pull/7
     created_at: 2026-11-15T10:00:00Z
     updated_at: 2026-11-15T10:00:01.250Z
-    priority: high
+    mood: high
     ---
 
     ## Context

@@ -134,10 +134,7 @@ fn without_gh_there_is_a_remedy() {
     let fake = Fake::new();
     let empty = fake.ground.path("home");
     let error = Forge::find(empty.as_os_str(), fake.ground.git()).unwrap_err().to_string();
-    assert!(
-        error.contains("`gh` is not on the PATH; install it and run `gh auth login`, or merge with --local"),
-        "{error}"
-    );
+    assert!(error.contains("`gh` is not on the PATH; install it and run `gh auth login`, or merge locally"), "{error}");
     let forge = Forge::new(&empty.join("gh"), fake.ground.git());
     assert!(matches!(forge.pull_request(&fake.ground.repository(), "task").unwrap_err(), GitError::NoForge));
 }

@@ -9,6 +9,7 @@ use sluice_dialect::{Definition, LoadedDefinition, Sources, report};
 
 use crate::args::{CheckArgs, ReportFormat};
 use crate::output::{CliExit, CliFailure, CliOutput, print, print_coloured, print_json, say};
+use crate::pages;
 
 /// The most files that one command looks at.
 const MOST_FILES: usize = 10_000;
@@ -50,7 +51,7 @@ fn report(arguments: &CheckArgs, format: ReportFormat) -> Result<CliExit, CliFai
     match format {
         ReportFormat::Text => text(&loaded, &sources),
         ReportFormat::Json => print_json(&with_missing(report::json(&sources, &all(loaded)), &missing)),
-        ReportFormat::Sarif => print_json(&report::sarif(&sources, &all(loaded))),
+        ReportFormat::Sarif => print_json(&report::sarif(&sources, &all(loaded), &pages::description)),
     }
     if format != ReportFormat::Json {
         missing.iter().for_each(|it| CliOutput::People.tell(&it.failure()));

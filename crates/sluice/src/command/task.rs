@@ -26,6 +26,22 @@ use crate::table;
 
 const TASKS: &str = "/v1/lifecycle/tasks";
 
+/// A column of a list: its heading, and what stands in it.
+type Column = (&'static str, fn(&Task) -> String);
+
+/// What a list shows of each task.
+const COLUMNS: [Column; 6] = [
+    ("id", |it| it.id.clone()),
+    ("project", |it| it.project.clone()),
+    ("status", |it| it.status.clone()),
+    ("session", |it| it.session.to_string()),
+    ("branch", |it| it.branch.clone()),
+    ("summary", |it| match &it.attention {
+        Some(attention) => format!("! {attention} · {}", it.summary),
+        None => it.summary.clone(),
+    }),
+];
+
 /// The way out where there is no task.
 const MAKES_ONE: &str = "`sluice task create BRANCH SUMMARY` makes one";
 
@@ -79,11 +95,10 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
 
 /// Whether an event belongs to the story that a person wants to hear; the rest is how the engine goes about it.
 fn is_told(event: &EventShown) -> bool {
-    const UNTOLD: [EventName; 10] = [
+    const UNTOLD: [EventName; 9] = [
         EventName::ArtifactRead,
         EventName::EffectSettled,
         EventName::HookAsked,
-        EventName::HookDone,
         EventName::HookIdle,
         EventName::SessionAsked,
         EventName::SessionEnding,
@@ -158,21 +173,8 @@ fn list(status: Option<String>, project: Option<String>, all: bool, output: CliO
         CliOutput::People if answer.tasks.is_empty() && all => say(&table::none("such task", 0, false, MAKES_ONE)),
         CliOutput::People if answer.tasks.is_empty() => say("no such tasks; --all shows those that have ended as well"),
         CliOutput::People => {
-            let rows = answer.tasks.iter().map(|it| {
-                let summary = match &it.attention {
-                    Some(attention) => format!("! {attention} · {}", it.summary),
-                    None => it.summary.clone(),
-                };
-                vec![
-                    it.id.clone(),
-                    it.project.clone(),
-                    it.status.clone(),
-                    it.session.to_string(),
-                    it.branch.clone(),
-                    summary,
-                ]
-            });
-            table::print(&["id", "project", "status", "session", "branch", "summary"], rows);
+            let rows = answer.tasks.iter().map(|it| COLUMNS.iter().map(|(_, cell)| cell(it)).collect());
+            table::print(&COLUMNS.map(|(heading, _)| heading), rows);
         }
     }
     Ok(CliExit::Done)

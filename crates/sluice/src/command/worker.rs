@@ -1,14 +1,12 @@
 //! `sluice worker`: steps of runs and missions, on this machine, for an engine elsewhere.
 
-use std::sync::Arc;
-
 use serde_json::json;
 use sluice_api::Client;
 use sluice_api::work::project_group;
 use sluice_home::perform::PerformContext;
 use sluice_home::settings::config::ConfigFile;
 use sluice_home::settings::lock::{HomeLock, HomeLockFailure};
-use sluice_home::settings::log::HomeLog;
+use sluice_home::settings::log;
 use sluice_home::settings::places::HomePaths;
 use sluice_home::worker::{WorkerNews, WorkerOptions, WorkerRuntime};
 
@@ -51,10 +49,10 @@ pub(crate) fn run(arguments: args::WorkerArgs, output: CliOutput) -> Result<CliE
     let program = std::env::current_exe().map_err(|error| {
         CliFailure::new(CliExit::Refused, "fault", format!("cannot find the path of the running program: {error}"))
     })?;
-    let log = Arc::new(HomeLog::open(&own.log()));
-    let settings = ConfigFile::open(home.config(), log.clone())?;
-    let _traces = sluice_server::traces(&settings.config(), &log);
-    let bench = PerformContext::open(own, settings, program, log)?;
+    log::begin(&own.log());
+    let settings = ConfigFile::open(home.config())?;
+    let _traces = sluice_server::traces(&settings.config());
+    let bench = PerformContext::open(own, settings, program)?;
     let hiring = WorkerOptions { url: connect.clone(), group: colony.clone(), role: role.clone(), name: name.clone() };
     let worker = WorkerRuntime::new(bench, client, hiring)?;
     let told = worker.clone();

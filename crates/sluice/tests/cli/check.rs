@@ -143,6 +143,18 @@ fn sarif_is_a_log_of_version_2_1_0() {
     assert_eq!(run["results"].as_array().unwrap().len(), 1, "notes are not results");
 }
 
+/// Code hosts refuse rules without them. `cargo xtask sarif` asks a program that knows all of their rules.
+#[test]
+fn every_rule_of_a_sarif_log_is_described() {
+    let report = run(&["check", "examples/broken", "--format", "sarif"]).json();
+    let rules = report["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap().clone();
+    assert!(rules.len() > 50, "{}", rules.len());
+    for rule in rules {
+        let text = |key: &str| rule[key]["text"].as_str().unwrap_or_default().to_owned();
+        assert!(text("fullDescription").len() > 20 && text("fullDescription") != text("shortDescription"), "{rule:#}");
+    }
+}
+
 #[test]
 fn a_folder_is_searched_for_definitions_only() {
     let place = folder(&[

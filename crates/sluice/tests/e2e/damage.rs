@@ -196,9 +196,10 @@ fn a_home_of_a_newer_version_is_refused_with_both_versions() {
     let kept = Kept::new();
     let file = kept.home.place().join("store.json");
     let written = std::fs::read_to_string(&file).unwrap();
-    let newer = written.replace("\"format\": 3", "\"format\": 99");
-    assert_ne!(newer, written);
-    std::fs::write(&file, newer.replace(env!("CARGO_PKG_VERSION"), "99.1.0")).unwrap();
+    let mut newer: serde_json::Value = serde_json::from_str(&written).unwrap();
+    newer["format"] = 99.into();
+    newer["sluice"] = "99.1.0".into();
+    std::fs::write(&file, newer.to_string()).unwrap();
     let refused = kept.home.sluice(&["task", "list"]);
     assert!(refused.code == 6 && refused.stderr.contains("99.1.0"), "{refused:?}");
     assert!(refused.stderr.contains(env!("CARGO_PKG_VERSION")), "{refused:?}");

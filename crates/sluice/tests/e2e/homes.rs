@@ -167,6 +167,27 @@ fn a_read_only_home_is_named() {
         return println!("not run: only root can mount");
     };
     is_told(&ask(&home), &[home.place().to_str().unwrap(), "make it writable", "SLUICE_HOME"]);
+    // Its folder can be read by all, which is less.
+    let doctor = home.sluice(&["doctor"]);
+    let told = format!("broken   home           {} cannot be written", home.place().display());
+    assert!(doctor.code == 1 && doctor.stdout.contains(&told), "{doctor:?}");
+    let deeper = home.place().join("deeper");
+    let doctor = run(home.command(&["doctor"]).env("SLUICE_HOME", &deeper));
+    let told = format!("broken   home           {} is not there, and cannot be made", deeper.display());
+    assert!(doctor.code == 1 && doctor.stdout.contains(&told), "{doctor:?}");
+}
+
+/// The store of a home, or a folder in it, that another has put there.
+#[test]
+fn a_part_of_a_home_that_is_read_only_is_named() {
+    let home = Home::empty();
+    let Some(_mounted) = Mounted::new(&home.place().join("logs"), "size=1m,ro") else {
+        return println!("not run: only root can mount");
+    };
+    std::fs::set_permissions(home.place(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let doctor = home.sluice(&["doctor"]);
+    let told = format!("broken   home           {}/logs cannot be written", home.place().display());
+    assert!(doctor.code == 1 && doctor.stdout.contains(&told), "{doctor:?}");
 }
 
 /// Somebody else takes the rest of a disk.

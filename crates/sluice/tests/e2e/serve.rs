@@ -327,6 +327,9 @@ fn what_goes_on_can_be_measured() {
     for line in [
         r#"sluice_open{kind="task",status="working"} 1"#,
         r#"sluice_http_requests_total{method="GET",route="/metrics",status="401"} 1"#,
+        r#"sluice_http_request_duration_seconds_count{method="GET",route="/metrics"} 1"#,
+        "# TYPE sluice_http_request_duration_seconds histogram",
+        &format!("sluice_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")),
         r#"sluice_http_requests_total{method="GET",route="/v1/lifecycle/tasks/{id}",status="200"} 1"#,
         r#"sluice_http_requests_total{method="other",route="other",status="403"} 1"#,
         r#"sluice_followers{door="network"} 1"#,

@@ -32,7 +32,7 @@ fn what_others_have_written_rules_no_terminal() {
     until_status(&home, &id, "failed");
     let red = "red \u{1b}[31mx\u{1b}]0;owned\u{7}\u{202e}";
     let task = home.json(&["task", "create", "brew", red, "--no-spawn"])["task"]["id"].as_str().unwrap().to_owned();
-    assert_eq!(home.task(&task)["summary"], red, "programs get it is");
+    assert_eq!(home.task(&task)["summary"], red, "programs get it as it is");
     let mut shown = vec![started];
     for words in [
         &["run", "log", id.as_str()][..],

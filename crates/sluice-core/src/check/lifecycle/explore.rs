@@ -361,12 +361,8 @@ impl<'a> Explorer<'a> {
             }
             TransitionHook::SetField { value: FieldValue::Text(_), .. }
             | TransitionHook::NotifyWorker { .. }
-            | TransitionHook::SpawnNext
-            | TransitionHook::PushBranch
-            | TransitionHook::CreatePr
-            | TransitionHook::DeleteRemoteBranch
-            | TransitionHook::Notify { .. }
-            | TransitionHook::RunCommand(_) => (0, true),
+            | TransitionHook::RunCommand(_)
+            | TransitionHook::Plain(_) => (0, true),
         }
     }
 

@@ -21,8 +21,6 @@ const STATUSES: [&str; 4] = ["completed", "failed", "skipped", "cancelled"];
 const STEP_FIELDS: [&str; 4] = ["output", "result", "status", "summary"];
 /// What a command gives.
 const COMMAND_FIELDS: [&str; 6] = ["output", "result", "status", "summary", "exit_code", "stderr"];
-/// Variables with a meaning of their own, which no step and no output can be called.
-pub(super) const RESERVED: [&str; 7] = ["input", "run", "item", "index", "iteration", "history", "output"];
 
 /// Where a text stands, which decides what else it can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,9 +19,9 @@ use crate::definitions::committed::DefinitionSite;
 use crate::evidence;
 use crate::home::Home;
 use crate::perform::PerformResult;
+use crate::read::runs::maker;
 use crate::read::runs::{RunSnapshot, stream};
 use crate::read::tasks::{TaskSnapshot, unread};
-use crate::start::maker;
 use crate::undone::{PerformError, PerformFailure};
 
 /// Creates the task of a step, if that has not been done. `None`: it is open, and its end will be told.

@@ -172,7 +172,7 @@ impl LocalWorktrees<'_> {
         let folder = Path::new(self.seen.folder());
         let told = repository.merge_into(folder, &own.branch, &self.message()).map_err(unmerged)?;
         if let Some(told) = told {
-            self.home.log.line(&format!("{} of {}: {told}", label(self.seen, self.wanted), self.seen.id));
+            tracing::warn!(run = self.seen.id, step = label(self.seen, self.wanted), "{told}");
         }
         self.give_back(own);
         Ok(())
