@@ -52,7 +52,7 @@ pub(crate) fn places() -> Result<HomePaths, CliFailure> {
 
 /// The engine that runs, if one does. One that does not answer runs all the same.
 pub(crate) fn running(places: &HomePaths) -> Result<Option<Client>, CliFailure> {
-    let client = Client::new(&places.socket());
+    let client = Client::new(&places.socket())?;
     match client.health() {
         Ok(_) => Ok(Some(client)),
         Err(problem) if problem.code == SILENT => Err(problem.into()),
@@ -83,7 +83,7 @@ pub(crate) fn connect() -> Result<Client, CliFailure> {
         return Ok(client);
     }
     let places = places()?;
-    let client = Client::new(&places.socket());
+    let client = Client::new(&places.socket())?;
     match client.health() {
         Ok(health) if health.serves.is_some() => return Ok(client),
         Ok(health) if !is_newer(env!("CARGO_PKG_VERSION"), &health.version) => return Ok(client),
@@ -92,7 +92,7 @@ pub(crate) fn connect() -> Result<Client, CliFailure> {
         Err(_) => {}
     }
     start(&places)?;
-    Ok(Client::new(&places.socket()))
+    Ok(Client::new(&places.socket())?)
 }
 
 /// Asks the engine, and once more if it goes away meanwhile. Only for what may be asked twice.
@@ -135,7 +135,7 @@ pub(crate) fn wait_for_end(places: &HomePaths) {
 /// Ends an engine that runs in the background; the next command starts another. One that serves the network is not
 /// ended by the way. Whether one was ended: it has asked then who wants that.
 pub(crate) fn end_background(places: &HomePaths) -> Result<bool, CliFailure> {
-    let client = Client::new(&places.socket());
+    let client = Client::new(&places.socket())?;
     let runs = client.health().is_ok_and(|health| health.serves.is_none());
     if runs {
         match client.post::<serde_json::Value>("/v1/stop", &serde_json::json!({})) {
