@@ -3,6 +3,8 @@
 //! [`service::Service`] is what can be asked of a home; commands and servers translate to it. Deciding is the core's,
 //! going round is the engine's, git and processes are the worker's: here they are put together.
 
+pub use sluice_dialect::duration;
+
 pub mod attached;
 mod attempts;
 pub mod backup;
