@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluice_home::lock::HomeLock;
+use sluice_home::lock::FileLock;
 use sluice_home::log::HomeLog;
 use sluice_home::places::HomePaths;
 use tokio::net::{UnixListener, UnixStream};
@@ -22,7 +22,7 @@ pub(crate) struct HomeSocket {
     /// The file that has its name.
     id: Option<(u64, u64)>,
     /// By which the home is this engine's, and where that stands.
-    lock: (Arc<HomeLock>, PathBuf),
+    lock: (Arc<FileLock>, PathBuf),
     log: Arc<HomeLog>,
     /// Why it could not be made again, as long as that is so: it is told once.
     failed: Option<io::ErrorKind>,
@@ -30,7 +30,7 @@ pub(crate) struct HomeSocket {
 
 impl HomeSocket {
     /// Makes it. Whatever listens there is dead: the engine holds the lock.
-    pub(crate) fn bind(places: &HomePaths, lock: &Arc<HomeLock>, log: &Arc<HomeLog>) -> io::Result<HomeSocket> {
+    pub(crate) fn bind(places: &HomePaths, lock: &Arc<FileLock>, log: &Arc<HomeLog>) -> io::Result<HomeSocket> {
         let path = places.socket();
         let listener = bind(&path)?;
         log.line(&format!("listens at {}", path.display()));

@@ -10,7 +10,7 @@ use axum::response::Response;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sluice_api::Problem;
 use sluice_home::config::HomeConfig;
-use sluice_home::lock::{HomeLock, HomeLockFailure};
+use sluice_home::lock::{FileLock, FileLockError};
 use sluice_home::log::HomeLog;
 use sluice_home::places::HomePaths;
 use sluice_home::service::Service;
@@ -194,12 +194,12 @@ pub fn run(places: &HomePaths, engine: EngineOptions, ready: impl FnOnce()) -> R
 }
 
 fn serve(places: &HomePaths, engine: EngineOptions, log: &Arc<HomeLog>, ready: impl FnOnce()) -> Result<(), Problem> {
-    let lock = HomeLock::take(&places.lock()).map_err(|no| match no {
-        HomeLockFailure::Held { pid } => {
+    let lock = FileLock::take(&places.lock()).map_err(|no| match no {
+        FileLockError::Held { pid } => {
             let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
             Problem::unavailable(format!("another engine{who} uses this home")).hint("`sluice stop` ends it")
         }
-        HomeLockFailure::Broken(error) => {
+        FileLockError::Broken(error) => {
             let message = format!("{} cannot be used: {error}", places.lock().display());
             Problem::unavailable(message).hint("move it away, and try again")
         }
@@ -244,7 +244,7 @@ fn hung(log: Arc<HomeLog>) -> impl FnOnce() + Send {
 async fn listen(
     places: &HomePaths,
     app: &Arc<App>,
-    lock: &Arc<HomeLock>,
+    lock: &Arc<FileLock>,
     network: Option<NetworkDoor>,
     ready: impl FnOnce(),
 ) -> Result<(), Problem> {
@@ -296,7 +296,7 @@ fn want_files() {
 
 /// Waits until the engine is to end, by a signal, or because it has nothing to do, or its store is somebody else's now, or
 /// its home is not where it was; and then tells everybody.
-async fn until_the_end(app: Arc<App>, lock: Arc<HomeLock>, place: PathBuf) {
+async fn until_the_end(app: Arc<App>, lock: Arc<FileLock>, place: PathBuf) {
     // Without them a signal ends the process, and the next engine takes over all the same.
     let mut terminate = signal(SignalKind::terminate()).ok();
     let mut interrupt = signal(SignalKind::interrupt()).ok();

@@ -9,6 +9,7 @@ pub mod git;
 pub mod harness;
 pub mod leak;
 pub mod listing;
+pub mod lock;
 pub mod merge;
 pub mod passing;
 pub mod process;
