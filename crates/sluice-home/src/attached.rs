@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sluice_api::Problem;
 use sluice_store::Store;
-use sluice_worker::taskfile;
+use sluice_worker::file::{Durability, write_atomically};
 
 use crate::config::HomeConfig;
 use crate::places::HomePaths;
@@ -156,7 +156,7 @@ pub fn remember(places: &HomePaths, choice: &StoreChoice) -> Result<(), Problem>
     }
     let file = places.attached();
     let text = serde_json::to_vec_pretty(&attached).unwrap_or_default();
-    taskfile::write(&file, &text).map_err(|error| {
+    write_atomically(&file, &text, Durability::Synced).map_err(|error| {
         Problem::unavailable(format!("{} cannot be written: {error}", file.display()))
             .hint("make room on its disk, or make its folder writable, and try again")
     })

@@ -10,11 +10,11 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use serde_json::{Value, json};
 use sluice_core::run::RunConclusion;
-use sluice_worker::taskfile;
+use sluice_worker::file::{Durability, write_atomically};
 
 use crate::clock::written;
 use crate::ground::Home;
-use crate::projects::{described, open};
+use crate::projects::open;
 use crate::runs::RunSnapshot;
 use crate::view_process::process;
 use crate::view_run;
@@ -117,9 +117,7 @@ fn archived(seen: &RunSnapshot) -> Value {
 fn write(path: &Path, document: &impl Serialize) -> Result<(), String> {
     let mut text = serde_json::to_vec_pretty(document).map_err(|error| error.to_string())?;
     text.push(b'\n');
-    let draft = path.with_extension("draft");
-    let placed = std::fs::write(&draft, &text).and_then(|()| std::fs::rename(&draft, path));
-    placed.map_err(|error| format!("{}: {error}", path.display()))
+    write_atomically(path, &text, Durability::Cached).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn remove(path: &Path) -> Result<(), String> {
@@ -163,5 +161,5 @@ fn leave_out(root: &Path) -> Result<(), String> {
         text.push('\n');
     }
     text.push_str(&format!("{line}\n"));
-    taskfile::write(&path, text.as_bytes()).map_err(|error| described(&error))
+    write_atomically(&path, text.as_bytes(), Durability::Synced).map_err(failed)
 }

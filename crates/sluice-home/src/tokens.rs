@@ -3,8 +3,7 @@
 //! They stand in a file of the home that only its owner can read, beside the projects, and not in the store: a copy of
 //! the store that is given away, or a server's store that others can look into, opens no door.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use sluice_api::token::{Scope, Token};
 use sluice_core::machine::RefusalCode;
 use sluice_dialect::duration;
 use sluice_engine::loader::pin;
-use sluice_worker::taskfile;
+use sluice_worker::file::{Durability, FileDraft};
 use subtle::ConstantTimeEq;
 
 use crate::ids::only;
@@ -227,10 +226,12 @@ impl Tokens {
         let answer = change(&mut changed)?;
         let text = serde_json::to_vec_pretty(&changed).map_err(|error| Problem::fault(error.to_string()))?;
         let failed = |why: String| Problem::fault(format!("{} cannot be written: {why}", self.file.display()));
-        // A file that is replaced keeps its mode, so that it is made first with the right one.
-        let made = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.file);
-        made.map_err(|error| failed(error.to_string()))?;
-        taskfile::write(&self.file, &text).map_err(|error| failed(error.to_string()))?;
+        let write = || {
+            let draft = FileDraft::private(&self.file, Durability::Synced)?;
+            draft.write(&text)?;
+            draft.place()
+        };
+        write().map_err(|error: std::io::Error| failed(error.to_string()))?;
         *all = changed;
         Ok(answer)
     }

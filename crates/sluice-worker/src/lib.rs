@@ -4,6 +4,7 @@
 //! under the same name, and says how it went. No value ever becomes part of a shell script.
 
 pub mod burrow;
+pub mod file;
 pub mod forge;
 pub mod git;
 pub mod harness;
