@@ -3,32 +3,29 @@
 //! A connection for each question: whoever asks is a short-lived command, and a socket on the same machine costs
 //! microseconds. Answers that go on (the event log) come as lines.
 
+mod address;
 mod listen;
 mod outside;
 mod silence;
 mod trust;
-mod way;
 
+use std::error::Error;
+use std::io;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::client::conn::http1;
-use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::problem::{ACCEPTED, Problem, ProblemStatus};
+use address::HttpAddress;
 pub use listen::{Letters, letters};
 pub use outside::Outside;
 pub use silence::{SILENT, when_silent};
-use way::{Connection, Network, Way};
 
 /// Says which version of Sluice answers.
 pub const VERSION_HEADER: &str = "sluice-version";
@@ -66,13 +63,16 @@ fn note(headers: &HeaderMap) {
 /// So many lines are read before somebody takes one.
 const LINES_AHEAD: usize = 64;
 
+/// How long until a socket with too many callers is tried again.
+const CALL_AGAIN: Duration = Duration::from_millis(50);
+
 /// The code of a problem that says that there is no engine, or none any more: it is not known whether it heard.
 pub const GONE: &str = "engine_gone";
 
 /// A way to an engine.
 #[derive(Clone)]
 pub struct Client {
-    way: Way,
+    address: HttpAddress,
     /// What is shown to be let in. It is never printed.
     token: Option<HeaderValue>,
 }
@@ -93,8 +93,8 @@ pub fn named() -> Option<String> {
 
 impl Client {
     /// The engine behind this socket.
-    pub fn new(socket: &Path) -> Self {
-        Client { way: Way::Socket(socket.to_owned()), token: None }
+    pub fn new(socket: &Path) -> Result<Self, Problem> {
+        Ok(Client { address: HttpAddress::socket(socket)?, token: None })
     }
 
     /// The engine that `SLUICE_URL` names, with the token in `SLUICE_TOKEN`; `None` when it names none. `SLUICE_CA` is
@@ -106,7 +106,7 @@ impl Client {
     /// The engine at this address, with the token in `SLUICE_TOKEN`.
     pub fn at(url: &str) -> Result<Self, Problem> {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let way = Way::Network(Network::new(url, set("SLUICE_CA").as_deref())?);
+        let address = HttpAddress::engine(url, set("SLUICE_CA").as_deref())?;
         let none = || {
             let message = format!("a token is needed for {url}, and SLUICE_TOKEN is not set");
             Problem::new(ProblemStatus::Unauthorized, "no_token", message)
@@ -116,7 +116,7 @@ impl Client {
         let unfit = |_| Problem::bad_request("SLUICE_TOKEN holds something that is no token");
         let mut token = HeaderValue::from_str(&format!("Bearer {}", token.trim())).map_err(unfit)?;
         token.set_sensitive(true);
-        Ok(Client { way, token: Some(token) })
+        Ok(Client { address, token: Some(token) })
     }
 
     /// Asks for something.
@@ -147,10 +147,10 @@ impl Client {
     /// Whether an engine answers, and how it is.
     pub fn health(&self) -> Result<Health, Problem> {
         run(self.attend((&Method::GET, silence::ANSWER), async {
-            let answer = self.send(Method::GET, "/healthz", Bytes::new()).await?;
+            let answer = self.send(Method::GET, "/healthz", None).await?;
             let version = answer.headers().get(VERSION_HEADER).and_then(|value| value.to_str().ok());
             let version = version.unwrap_or_default().to_owned();
-            let bytes = answer.into_body().collect().await.map_err(broken)?.to_bytes();
+            let bytes = answer.bytes().await.map_err(|error| self.failed(&error))?;
             let said: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
             Ok(Health { version, serves: said["serves"].as_str().map(str::to_owned) })
         }))
@@ -170,11 +170,18 @@ impl Client {
         mut take: impl FnMut(&str) -> bool,
     ) -> Result<bool, Problem> {
         let until = within.and_then(|within| Instant::now().checked_add(within));
-        let connection = run(self.attend((&Method::GET, silence::ANSWER), self.reach()))?;
-        let end = connection.handle().map_err(|error| self.unreachable(&error))?;
         std::thread::scope(|scope| {
             let (sender, lines) = sync_channel::<String>(LINES_AHEAD);
-            let reading = scope.spawn(move || run(self.read_lines(connection, path, &sender)));
+            // When this end is dropped the thread that reads ends, whatever it waits for.
+            let (_end, ended) = tokio::sync::oneshot::channel::<()>();
+            let reading = scope.spawn(move || {
+                run(async {
+                    tokio::select! {
+                        read = self.read_lines(path, &sender) => read,
+                        _ = ended => Ok(()),
+                    }
+                })
+            });
             loop {
                 let line = match until {
                     None => lines.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -183,11 +190,7 @@ impl Client {
                 let in_time = line != Err(RecvTimeoutError::Timeout);
                 match line {
                     Ok(line) if take(&line) => {}
-                    Ok(_) | Err(RecvTimeoutError::Timeout) => {
-                        // The end of the connection wakes the thread that reads.
-                        end();
-                        return Ok(in_time);
-                    }
+                    Ok(_) | Err(RecvTimeoutError::Timeout) => return Ok(in_time),
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
             }
@@ -208,10 +211,10 @@ impl Client {
     ) -> Result<T, Problem> {
         let body = body.map(serde_json::to_vec).transpose().map_err(|error| Problem::fault(error.to_string()))?;
         run(self.attend((&method, silence::ANSWER), async {
-            let answer = self.send(method.clone(), path, body.unwrap_or_default().into()).await?;
+            let answer = self.send(method.clone(), path, body).await?;
             let status = answer.status();
             note(answer.headers());
-            let bytes = answer.into_body().collect().await.map_err(broken)?.to_bytes();
+            let bytes = answer.bytes().await.map_err(|error| self.failed(&error))?;
             if !status.is_success() {
                 return Err(refused(status.as_u16(), &bytes));
             }
@@ -226,68 +229,65 @@ impl Client {
         }))
     }
 
-    async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Problem> {
-        self.exchange(self.reach().await?, method, path, body).await
-    }
-
-    /// Connects. An engine that is stopped may not even take the call, and that must not keep anybody from noticing.
-    async fn reach(&self) -> Result<Connection, Problem> {
-        let (sender, connected) = tokio::sync::oneshot::channel();
-        let way = self.way.clone();
-        std::thread::spawn(move || drop(sender.send(way.connect())));
-        let connection = connected.await.unwrap_or_else(|_| Err(std::io::ErrorKind::NotConnected.into()));
-        connection.map_err(|error| self.unreachable(&error))
-    }
-
-    fn unreachable(&self, error: &std::io::Error) -> Problem {
-        let message = format!("no engine answers at {}: {error}", self.way.place());
-        let problem = Problem::new(ProblemStatus::Unavailable, GONE, message);
-        let is_certificate = error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>());
-        match is_certificate {
-            Some(rustls::Error::InvalidCertificate(_)) => {
-                problem.hint("SLUICE_CA=FILE names the certificate to trust, or that of the authority that made it")
-            }
-            _ => problem,
-        }
+    fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, Problem> {
+        let nameless = || Problem::not_found("there is nothing that is called `.` or `..`");
+        let url = self.address.url(path).ok_or_else(nameless)?;
+        let request = self.address.http.request(method, url).header(CONTENT_TYPE, "application/json");
+        Ok(match &self.token {
+            Some(token) => request.header(AUTHORIZATION, token),
+            None => request,
+        })
     }
 
     /// One question and its answer, whose body may still be on its way.
-    async fn exchange(
-        &self,
-        connection: Connection,
-        method: Method,
-        path: &str,
-        body: Bytes,
-    ) -> Result<Response<Incoming>, Problem> {
-        let stream = connection.open().await.map_err(|error| self.unreachable(&error))?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-        tokio::spawn(connection);
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", self.way.host())
-            .header("content-type", "application/json")
-            .body(Full::new(body))
-            .map_err(|error| Problem::bad_request(error.to_string()))?;
-        if let Some(token) = &self.token {
-            request.headers_mut().insert(AUTHORIZATION, token.clone());
+    async fn send(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Response, Problem> {
+        loop {
+            let request = self.request(method.clone(), path)?;
+            let request = body.iter().fold(request, |request, body| request.body(body.clone()));
+            match request.send().await {
+                // An engine that is stopped has more callers than the system keeps waiting. That must look like one that
+                // does not answer, not like one that is not there.
+                Err(error) if error.is_connect() && is_crowded(&error) => tokio::time::sleep(CALL_AGAIN).await,
+                answer => return answer.map_err(|error| self.failed(&error)),
+            }
         }
-        sender.send_request(request).await.map_err(broken)
+    }
+
+    /// Why there is no answer, or only a part of it.
+    fn failed(&self, error: &reqwest::Error) -> Problem {
+        let why = innermost(error);
+        if error.is_builder() {
+            return Problem::bad_request(why);
+        }
+        if !error.is_connect() {
+            let message = format!("the engine went away before it answered: {why}");
+            return Problem::new(ProblemStatus::Unavailable, GONE, message)
+                .hint("it may have been done: look with `sluice task list` or `sluice run list` before you ask again");
+        }
+        let message = format!("no engine answers at {}: {why}", self.address.place);
+        let problem = Problem::new(ProblemStatus::Unavailable, GONE, message);
+        let mut tls = causes(error).filter_map(|cause| cause.downcast_ref::<rustls::Error>());
+        match tls.any(|error| matches!(error, rustls::Error::InvalidCertificate(_))) {
+            true => {
+                problem.hint("SLUICE_CA=FILE names the certificate to trust, or that of the authority that made it")
+            }
+            false => problem,
+        }
     }
 
     /// Hands the lines of an answer on as they come.
-    async fn read_lines(&self, connection: Connection, path: &str, lines: &SyncSender<String>) -> Result<(), Problem> {
-        let answer = self.exchange(connection, Method::GET, path, Bytes::new());
-        let (head, mut body) = self.attend((&Method::GET, silence::ANSWER), answer).await?.into_parts();
-        note(&head.headers);
-        if !head.status.is_success() {
-            let bytes = body.collect().await.map_err(broken)?.to_bytes();
-            return Err(refused(head.status.as_u16(), &bytes));
+    async fn read_lines(&self, path: &str, lines: &SyncSender<String>) -> Result<(), Problem> {
+        let answer = self.send(Method::GET, path, None);
+        let mut answer = self.attend((&Method::GET, silence::ANSWER), answer).await?;
+        note(answer.headers());
+        let status = answer.status();
+        if !status.is_success() {
+            let bytes = answer.bytes().await.map_err(|error| self.failed(&error))?;
+            return Err(refused(status.as_u16(), &bytes));
         }
         let mut rest = Vec::new();
-        let mut next = async || body.frame().await.transpose().map_err(broken);
-        while let Some(frame) = self.attend((&Method::GET, silence::LINE), next()).await? {
-            let Ok(data) = frame.into_data() else { continue };
+        let mut next = async || answer.chunk().await.map_err(|error| self.failed(&error));
+        while let Some(data) = self.attend((&Method::GET, silence::LINE), next()).await? {
             rest.extend_from_slice(&data);
             while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = rest.drain(..=end).collect();
@@ -304,12 +304,29 @@ impl Client {
 fn run<T>(exchange: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Problem::fault(format!("no room to wait for an answer: {error}")))?;
-    runtime.block_on(exchange)
+    let answer = runtime.block_on(exchange);
+    // A name that is still looked up keeps nobody waiting.
+    runtime.shutdown_background();
+    answer
 }
 
-fn broken(error: hyper::Error) -> Problem {
-    Problem::new(ProblemStatus::Unavailable, GONE, format!("the engine went away before it answered: {error}"))
-        .hint("it may have been done: look with `sluice task list` or `sluice run list` before you ask again")
+/// An error and what caused it, outermost first. What an I/O error holds counts as its cause.
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(Some(error as &(dyn Error + 'static)), |&error| match error.downcast_ref::<io::Error>() {
+        Some(error) => error.get_ref().map(|held| held as &(dyn Error + 'static)),
+        None => error.source(),
+    })
+}
+
+/// What went wrong at the bottom of it, without the layers above, which name the address again.
+fn innermost(error: &reqwest::Error) -> String {
+    causes(error).last().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// Whether as many wait at a socket as the system lets wait.
+fn is_crowded(error: &reqwest::Error) -> bool {
+    let is_full = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+    causes(error).any(|cause| cause.downcast_ref().is_some_and(is_full))
 }
 
 /// What the engine said instead of doing it.

@@ -8,7 +8,7 @@
 
 pub mod builtin;
 pub mod catalogue;
-mod duration;
+pub mod duration;
 mod finding;
 pub mod format;
 pub mod load;

@@ -18,6 +18,8 @@
 //! - [`worker`]: the other end of the roster, on a machine of its own
 //! - [`doctor`]: what is wrong with a home, for a person
 
+pub use sluice_dialect::duration;
+
 pub mod ask;
 mod background;
 pub mod definitions;

@@ -22,6 +22,7 @@ use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{
     Envelope, FromWorker, Heartbeat, OLDEST, PROTOCOL, StepDispatch, StepOrder, StepProgress, ToWorker, works_with,
 };
+use sluice_worker::file::{Durability, write_atomically};
 use sluice_worker::process::ProcessIdentity;
 use sluice_worker::session::{SessionId, SessionKeeper, SessionStream, boot_ms};
 
@@ -122,7 +123,7 @@ impl WorkerRuntime {
             Ok(_) => return Err(Problem::fault(format!("{} is empty", file.display())).hint("remove it")),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let id = new_id().map_err(Problem::fault)?;
-                sluice_worker::taskfile::write(&file, format!("{id}\n").as_bytes())
+                write_atomically(&file, format!("{id}\n").as_bytes(), Durability::Synced)
                     .map_err(|error| unusable(error.to_string()))?;
                 id
             }
@@ -132,7 +133,7 @@ impl WorkerRuntime {
         let identity = HomeIdentity::of(bench.places.home())?;
         let own = serde_json::to_vec(&ProcessIdentity::own()).unwrap_or_default();
         let keeper = bench.places.home().join(KEEPER);
-        sluice_worker::taskfile::write(&keeper, &own)
+        write_atomically(&keeper, &own, Durability::Synced)
             .map_err(|error| Problem::fault(format!("{} cannot be written: {error}", keeper.display())))?;
         let (engine_speaks, stage, inner) = (AtomicU32::new(OLDEST), AtomicU8::new(WORKING), Mutex::default());
         let changed = Condvar::new();

@@ -13,7 +13,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sluice_api::Problem;
 use sluice_home::ask::Service;
 use sluice_home::settings::config::HomeConfig;
-use sluice_home::settings::lock::{HomeLock, HomeLockFailure};
+use sluice_home::settings::lock::{FileLock, FileLockError};
 use sluice_home::settings::log;
 use sluice_home::settings::places::HomePaths;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -69,12 +69,12 @@ pub fn run(places: &HomePaths, engine: EngineOptions, ready: impl FnOnce()) -> R
 }
 
 fn serve(places: &HomePaths, engine: EngineOptions, ready: impl FnOnce()) -> Result<(), Problem> {
-    let lock = HomeLock::take(&places.lock()).map_err(|no| match no {
-        HomeLockFailure::Held { pid } => {
+    let lock = FileLock::take(&places.lock()).map_err(|no| match no {
+        FileLockError::Held { pid } => {
             let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
             Problem::unavailable(format!("another engine{who} uses this home")).hint("`sluice stop` ends it")
         }
-        HomeLockFailure::Broken(error) => {
+        FileLockError::Broken(error) => {
             let message = format!("{} cannot be used: {error}", places.lock().display());
             Problem::unavailable(message).hint("move it away, and try again")
         }
@@ -119,7 +119,7 @@ fn hung() -> impl FnOnce() + Send {
 async fn listen(
     places: &HomePaths,
     app: &Arc<App>,
-    lock: &Arc<HomeLock>,
+    lock: &Arc<FileLock>,
     network: Option<NetworkDoor>,
     ready: impl FnOnce(),
 ) -> Result<(), Problem> {
@@ -171,7 +171,7 @@ fn want_files() {
 
 /// Waits until the engine is to end, by a signal, or because it has nothing to do, or its store is somebody else's now, or
 /// its home is not where it was; and then tells everybody.
-async fn until_the_end(app: Arc<App>, lock: Arc<HomeLock>, place: PathBuf) {
+async fn until_the_end(app: Arc<App>, lock: Arc<FileLock>, place: PathBuf) {
     // Without them a signal ends the process, and the next engine takes over all the same.
     let mut terminate = signal(SignalKind::terminate()).ok();
     let mut interrupt = signal(SignalKind::interrupt()).ok();

@@ -4,11 +4,13 @@
 //! under the same name, and says how it went. No value ever becomes part of a shell script.
 
 pub mod burrow;
+pub mod file;
 pub mod forge;
 pub mod git;
 pub mod harness;
 pub mod leak;
 pub mod listing;
+pub mod lock;
 pub mod merge;
 pub mod passing;
 pub mod process;

@@ -13,7 +13,6 @@ mod scalar;
 mod section;
 mod split;
 
-pub(crate) use disk::DRAFT;
 pub use disk::{LARGEST_FILE, TaskFileError, read, write, write_over};
 pub use scalar::FrontmatterScalar;
 pub use section::append_section;

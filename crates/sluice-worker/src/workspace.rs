@@ -5,7 +5,6 @@
 
 mod keep;
 mod listed;
-mod lock;
 mod place;
 mod release;
 mod restore;
@@ -17,10 +16,11 @@ mod sweep;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::git::{GitError, Repository, slug};
+use crate::lock::{FileLock, FileLockError};
 pub use keep::{KeepKind, KeepRef};
-pub(crate) use lock::RepositoryLock;
 pub(crate) use place::break_stale_locks;
 pub use release::BranchDeletion;
 pub(crate) use release::keep_tip;
@@ -35,6 +35,23 @@ pub use sweep::{SweptWorkspace, WorkspaceSweep};
 pub(crate) const TASK_FILE: &[u8] = b"TASK.md";
 /// The same in a project that has a file of that name.
 pub(crate) const OTHER_TASK_FILE: &[u8] = b".sluice-task.md";
+
+/// How long one waits for another's work on the same workspace.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits for the right to work on something, for a bounded time.
+pub(crate) fn lock(path: &Path, what: &str) -> Result<FileLock, GitError> {
+    lock_within(path, what, PATIENCE)
+}
+
+fn lock_within(path: &Path, what: &str, patience: Duration) -> Result<FileLock, GitError> {
+    FileLock::take_within(path, patience).map_err(|no| match no {
+        FileLockError::Held { pid } => {
+            GitError::Busy { what: what.to_owned(), pid: pid.map_or_else(String::new, |pid| pid.to_string()) }
+        }
+        FileLockError::Broken(source) => GitError::File { what: "cannot lock", path: path.to_owned(), source },
+    })
+}
 
 /// The name of a workspace in its pool: letters, digits and `-`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -254,12 +271,28 @@ impl WorkspacePool {
         Ok(origin)
     }
 
-    fn lock(&self, name: &WorkspaceName) -> Result<RepositoryLock, GitError> {
-        RepositoryLock::take(&self.root.join(format!("{name}.lock")), &format!("the workspace {name}"))
+    fn lock(&self, name: &WorkspaceName) -> Result<FileLock, GitError> {
+        lock(&self.root.join(format!("{name}.lock")), &format!("the workspace {name}"))
     }
 
     /// For what concerns the pool as a whole; always taken after a workspace's own.
-    fn lock_all(&self) -> Result<RepositoryLock, GitError> {
-        RepositoryLock::take(&self.root.join(".lock"), "the pool of workspaces")
+    fn lock_all(&self) -> Result<FileLock, GitError> {
+        lock(&self.root.join(".lock"), "the pool of workspaces")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_works_on_something_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("1.lock");
+        let _held = lock(&path, "the workspace 1").unwrap();
+        let refused = lock_within(&path, "the workspace 1", Duration::ZERO).unwrap_err();
+        let expected =
+            format!("the workspace 1 is in use by process {}; wait for it, then try again", std::process::id());
+        assert_eq!(refused.to_string(), expected);
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use sluice_api::client::{GONE, SILENT};
 use sluice_api::problem::ProblemStatus;
 use sluice_api::{Client, Problem};
-use sluice_home::settings::lock::HomeLock;
+use sluice_home::settings::lock::FileLock;
 use sluice_home::settings::places::HomePaths;
 
 use crate::output::{CliExit, CliFailure};
@@ -52,7 +52,7 @@ pub(crate) fn places() -> Result<HomePaths, CliFailure> {
 
 /// The engine that runs, if one does. One that does not answer runs all the same.
 pub(crate) fn running(places: &HomePaths) -> Result<Option<Client>, CliFailure> {
-    let client = Client::new(&places.socket());
+    let client = Client::new(&places.socket())?;
     match client.health() {
         Ok(_) => Ok(Some(client)),
         Err(problem) if problem.code == SILENT => Err(problem.into()),
@@ -63,7 +63,7 @@ pub(crate) fn running(places: &HomePaths) -> Result<Option<Client>, CliFailure> 
 /// An engine that has its home and is not found there ends, or is about to make its socket again.
 fn found_again(places: &HomePaths, client: Client) -> Result<Option<Client>, CliFailure> {
     let give_up = Instant::now() + FAREWELL;
-    while !HomeLock::wait_until_free(&places.lock(), PAUSE) {
+    while !FileLock::wait_until_free(&places.lock(), PAUSE) {
         if client.health().is_ok() {
             return Ok(Some(client));
         }
@@ -83,7 +83,7 @@ pub(crate) fn connect() -> Result<Client, CliFailure> {
         return Ok(client);
     }
     let places = places()?;
-    let client = Client::new(&places.socket());
+    let client = Client::new(&places.socket())?;
     match client.health() {
         Ok(health) if health.serves.is_some() => return Ok(client),
         Ok(health) if !is_newer(env!("CARGO_PKG_VERSION"), &health.version) => return Ok(client),
@@ -92,7 +92,7 @@ pub(crate) fn connect() -> Result<Client, CliFailure> {
         Err(_) => {}
     }
     start(&places)?;
-    Ok(Client::new(&places.socket()))
+    Ok(Client::new(&places.socket())?)
 }
 
 /// Asks the engine, and once more if it goes away meanwhile. Only for what may be asked twice.
@@ -129,13 +129,13 @@ pub(crate) fn make_home(places: &HomePaths) -> Result<(), CliFailure> {
 /// Waits until the engine has ended that was told to, or that does not answer any more. One that stays is dealt with by
 /// the next, which says who it is.
 pub(crate) fn wait_for_end(places: &HomePaths) {
-    HomeLock::wait_until_free(&places.lock(), FAREWELL);
+    FileLock::wait_until_free(&places.lock(), FAREWELL);
 }
 
 /// Ends an engine that runs in the background; the next command starts another. One that serves the network is not
 /// ended by the way. Whether one was ended: it has asked then who wants that.
 pub(crate) fn end_background(places: &HomePaths) -> Result<bool, CliFailure> {
-    let client = Client::new(&places.socket());
+    let client = Client::new(&places.socket())?;
     let runs = client.health().is_ok_and(|health| health.serves.is_none());
     if runs {
         match client.post::<serde_json::Value>("/v1/stop", &serde_json::json!({})) {
@@ -152,9 +152,9 @@ pub(crate) fn end_background(places: &HomePaths) -> Result<bool, CliFailure> {
 }
 
 /// Held while an engine is started, so that nobody else starts one meanwhile.
-pub(crate) fn starting(places: &HomePaths) -> Result<HomeLock, CliFailure> {
+pub(crate) fn starting(places: &HomePaths) -> Result<FileLock, CliFailure> {
     let lock = places.start_lock();
-    HomeLock::wait(&lock).map_err(|error| {
+    FileLock::wait(&lock).map_err(|error| {
         let message = format!("the engine cannot be started: {} cannot be used: {error}", lock.display());
         CliFailure::new(CliExit::Unavailable, "engine_unavailable", message)
             .hint("make it writable for you, and try again")

@@ -4,10 +4,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use hyper::header::AUTHORIZATION;
+use reqwest::header::{CONNECTION, HeaderMap, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
+use reqwest::{Method, StatusCode, Upgraded};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio_tungstenite::client_async;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::client::generate_key;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::{Client, GONE, refused, run};
@@ -50,13 +53,7 @@ impl Client {
         connected: impl FnOnce(),
         take: impl Fn(String),
     ) -> Result<(), Problem> {
-        let stream = self.reach().await?.open().await.map_err(|error| self.unreachable(&error))?;
-        let unfit = |error: Error| Problem::bad_request(error.to_string());
-        let mut request = format!("ws://{}{path}", self.way.host()).into_client_request().map_err(unfit)?;
-        if let Some(token) = &self.token {
-            request.headers_mut().insert(AUTHORIZATION, token.clone());
-        }
-        let (mut socket, _) = client_async(request, stream).await.map_err(not_let_in)?;
+        let mut socket = self.upgrade(path).await?;
         connected();
         let mut is_quiet = false;
         loop {
@@ -86,16 +83,31 @@ impl Client {
             sent.map_err(broken)?;
         }
     }
+
+    /// A connection that HTTP has made and no longer speaks on.
+    async fn upgrade(&self, path: &str) -> Result<WebSocketStream<Upgraded>, Problem> {
+        let key = generate_key();
+        let request = self.request(Method::GET, path)?.header(CONNECTION, "upgrade").header(UPGRADE, "websocket");
+        let request = request.header(SEC_WEBSOCKET_VERSION, "13").header(SEC_WEBSOCKET_KEY, &key);
+        let answer = request.send().await.map_err(|error| self.failed(&error))?;
+        let status = answer.status();
+        if status != StatusCode::SWITCHING_PROTOCOLS {
+            let bytes = answer.bytes().await.map_err(|error| self.failed(&error))?;
+            return Err(refused(status.as_u16(), &bytes));
+        }
+        if !accepts(answer.headers(), &key) {
+            return Err(Problem::fault("the engine answered with something that is no WebSocket"));
+        }
+        let stream = answer.upgrade().await.map_err(|error| self.failed(&error))?;
+        Ok(WebSocketStream::from_raw_socket(stream, Role::Client, None).await)
+    }
+}
+
+/// Whether the answer is to the request with this key, and not one that a cache had.
+fn accepts(headers: &HeaderMap, key: &str) -> bool {
+    headers.get(SEC_WEBSOCKET_ACCEPT).is_some_and(|accepted| accepted == derive_accept_key(key.as_bytes()).as_str())
 }
 
 fn broken(error: Error) -> Problem {
     Problem::new(ProblemStatus::Unavailable, GONE, format!("the connection broke: {error}"))
-}
-
-/// Why the connection was refused, in the words of the engine.
-fn not_let_in(error: Error) -> Problem {
-    match error {
-        Error::Http(response) => refused(response.status().as_u16(), response.body().as_deref().unwrap_or_default()),
-        other => broken(other),
-    }
 }

@@ -2,14 +2,10 @@
 
 use std::time::Duration;
 
-use http_body_util::Full;
-use hyper::Request;
-use hyper::client::conn::http1;
-use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
-use hyper_util::rt::TokioIo;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use super::run;
-use super::way::{Network, Way};
+use super::address::{HttpAddress, read};
+use super::{innermost, run};
 use crate::problem::Problem;
 
 /// So long an answer may take.
@@ -17,10 +13,10 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Somebody outside.
 pub struct Outside {
-    way: Way,
-    path: String,
+    address: HttpAddress,
+    url: String,
     /// What is sent with everything; secrets among it.
-    headers: Vec<(HeaderName, HeaderValue)>,
+    headers: HeaderMap,
 }
 
 impl Outside {
@@ -29,12 +25,10 @@ impl Outside {
         let wrong = || {
             Problem::bad_request("its address cannot be used").hint("say http://host:port/path or https://host/path")
         };
-        let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
-        let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
-        if !path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
-            return Err(wrong());
-        }
-        let way = Way::Network(Network::at(&format!("{scheme}://{authority}"), None, None, wrong)?);
+        let uri = read(url).ok_or_else(wrong)?;
+        let address = HttpAddress::at(url, &uri, None, None)?.ok_or_else(wrong)?;
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let url = address.url(path).ok_or_else(wrong)?;
         let header = |(name, value): &(String, String)| {
             let unfit = || Problem::bad_request(format!("`{}` cannot be sent as a header", name.escape_debug()));
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unfit())?;
@@ -43,33 +37,26 @@ impl Outside {
             Ok((name, value))
         };
         let headers = headers.iter().map(header).collect::<Result<_, Problem>>()?;
-        Ok(Outside { way, path: path.to_owned(), headers })
+        Ok(Outside { address, url, headers })
     }
 
     /// Who that is, for people.
     pub fn host(&self) -> &str {
-        self.way.host()
+        self.address.host()
     }
 
     /// Posts JSON, on this thread. The error says why it was not taken.
     pub fn post(&self, body: Vec<u8>) -> Result<(), Problem> {
-        let failed = |why: &dyn std::fmt::Display| Problem::unavailable(format!("{}: {why}", self.way.host()));
-        let connection = self.way.connect().map_err(|error| failed(&error))?;
-        let exchange = async {
-            let stream = connection.open().await.map_err(|error| failed(&error))?;
-            let shaken = http1::handshake(TokioIo::new(stream)).await;
-            let (mut sender, connection) = shaken.map_err(|error| failed(&error))?;
-            tokio::spawn(connection);
-            let request = Request::post(&self.path).header(HOST, self.way.host()).header(CONNECTION, "close");
-            let request = request.header(CONTENT_TYPE, "application/json").body(Full::new(bytes::Bytes::from(body)));
-            let mut request = request.map_err(|error| failed(&error))?;
-            request.headers_mut().extend(self.headers.iter().cloned());
-            let answer = sender.send_request(request).await.map_err(|error| failed(&error))?;
-            if answer.status().is_success() { Ok(()) } else { Err(failed(&format!("it answered {}", answer.status()))) }
-        };
+        let failed = |why: &dyn std::fmt::Display| Problem::unavailable(format!("{}: {why}", self.address.host()));
+        let request = self.address.http.post(&self.url).header(CONTENT_TYPE, "application/json");
+        let request = request.headers(self.headers.clone()).timeout(ANSWERED_WITHIN).body(body);
         run(async {
-            let answered = tokio::time::timeout(ANSWERED_WITHIN, exchange).await;
-            answered.unwrap_or_else(|_| Err(failed(&"it does not answer")))
+            match request.send().await {
+                Ok(answer) if answer.status().is_success() => Ok(()),
+                Ok(answer) => Err(failed(&format!("it answered {}", answer.status()))),
+                Err(error) if error.is_timeout() => Err(failed(&"it does not answer")),
+                Err(error) => Err(failed(&innermost(&error))),
+            }
         })
     }
 }
@@ -80,10 +67,10 @@ mod tests {
 
     #[test]
     fn addresses() {
-        let read = |url: &str| Outside::at(url, &[]).map(|it| format!("{} {}", it.host(), it.path)).ok();
-        assert_eq!(read("http://host:4318/v1/traces").as_deref(), Some("host:4318 /v1/traces"));
-        assert_eq!(read("http://host").as_deref(), Some("host:80 /"));
-        assert_eq!(read("https://[::1]/a?b=c").as_deref(), Some("[::1]:443 /a?b=c"));
+        let read = |url: &str| Outside::at(url, &[]).map(|it| format!("{} {}", it.host(), it.url)).ok();
+        assert_eq!(read("http://host:4318/v1/traces").as_deref(), Some("host:4318 http://host:4318/v1/traces"));
+        assert_eq!(read("http://host").as_deref(), Some("host:80 http://host:80/"));
+        assert_eq!(read("https://[::1]/a?b=c").as_deref(), Some("[::1]:443 https://[::1]:443/a?b=c"));
         for wrong in ["", "host:4317", "grpc://host", "http://", "http:///path", "http://u:p@host/", "http://h/a b"] {
             assert_eq!(read(wrong), None, "{wrong}");
         }

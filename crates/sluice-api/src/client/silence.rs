@@ -7,8 +7,7 @@ use std::pin::pin;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use bytes::Bytes;
-use hyper::Method;
+use reqwest::Method;
 use tokio::time::timeout;
 
 use super::Client;
@@ -51,20 +50,20 @@ impl Client {
             let is_there = tokio::select! {
                 biased;
                 answered = &mut answer => return answered,
-                sign = timeout(SIGN_WITHIN, self.send(Method::GET, "/healthz", Bytes::new())) => matches!(sign, Ok(Ok(_))),
+                sign = timeout(SIGN_WITHIN, self.send(Method::GET, "/healthz", None)) => matches!(sign, Ok(Ok(_))),
             };
             asked = if is_there { 0 } else { asked + 1 };
             if asked == 1
                 && let Some(tell) = TELL.get()
             {
-                tell(&format!("the engine at {} does not answer; waiting for it", self.way.place()));
+                tell(&format!("the engine at {} does not answer; waiting for it", self.address.place));
             }
         }
         Err(self.silent(method))
     }
 
     fn silent(&self, method: &Method) -> Problem {
-        let message = format!("the engine at {} is there and does not answer", self.way.place());
+        let message = format!("the engine at {} is there and does not answer", self.address.place);
         let problem = Problem::new(ProblemStatus::Unavailable, SILENT, message);
         if *method == Method::GET {
             return problem

@@ -12,8 +12,11 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// What the usual rules say of an authority that serves. They look at it after the dates and before who vouches for it.
-const IS_AUTHORITY: &str = "CaUsedAsEndEntity";
+/// Whether the usual rules refuse an authority that serves. They look at that after the dates and before who vouches for it.
+fn is_authority(error: &Error) -> bool {
+    let Error::InvalidCertificate(CertificateError::Other(why)) = error else { return false };
+    matches!(why.0.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))
+}
 
 /// The usual rules, and those certificates that are trusted themselves.
 #[derive(Debug)]
@@ -42,7 +45,7 @@ impl ServerCertVerifier for Trust {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match self.usual.verify_server_cert(shown, between, name, stapled, now) {
-            Err(Error::InvalidCertificate(CertificateError::Other(why))) if why.0.to_string() == IS_AUTHORITY => {
+            Err(error) if is_authority(&error) => {
                 if !self.own.iter().any(|own| own == shown) {
                     return Err(Error::InvalidCertificate(CertificateError::UnknownIssuer));
                 }

@@ -126,7 +126,7 @@ fn value(node: &Node, kind: &FieldKind, key: &str, findings: &mut CheckFindings)
             if let Err(reason) = duration::of(node) {
                 findings.hole(
                     Diagnosis::new(Code::BadQuantity, node.span, format!("`{key}` is not a length of time: {reason}"))
-                        .help("write `90s`, `5m`, `1h30m`, or a whole number of seconds"),
+                        .help(format!("{}, or a whole number of seconds", duration::FORMS)),
                 );
             }
         }

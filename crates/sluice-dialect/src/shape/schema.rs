@@ -84,7 +84,13 @@ fn property(key: &str, shape: &Shape) -> Value {
 }
 
 /// A length of time: parts in falling order, each at most once. That there is one of them, a second pattern says.
-const DURATION: &str = r"^\s*([0-9]+d\s*)?([0-9]+h\s*)?([0-9]+m\s*)?([0-9]+s\s*)?([0-9]+ms\s*)?$";
+const DURATION: &str = concat!(
+    r"^\s*([0-9]+([.][0-9]+)?\s*(w|wks?|weeks?)\s*)?([0-9]+([.][0-9]+)?\s*(d|days?)\s*)?",
+    r"([0-9]+([.][0-9]+)?\s*(h|hrs?|hours?)\s*)?([0-9]+([.][0-9]+)?\s*(m|mins?|minutes?)\s*)?",
+    r"([0-9]+([.][0-9]+)?\s*(s|secs?|seconds?)\s*)?([0-9]+([.][0-9]+)?\s*(ms|msecs?|millis?|milliseconds?)\s*)?",
+    r"([0-9]+([.][0-9]+)?\s*(us|µs|usecs?|micros?|microseconds?)\s*)?",
+    r"([0-9]+([.][0-9]+)?\s*(ns|nsecs?|nanos?|nanoseconds?)\s*)?$",
+);
 /// A name: `sluice_core::name::is_identifier`.
 const NAME: &str = "^[A-Za-z][A-Za-z0-9_-]*$";
 /// A name in kebab-case: `sluice_core::name::is_kebab`.
@@ -157,7 +163,7 @@ fn kind(of: &FieldKind) -> Value {
             "pattern": DURATION,
             "allOf": [{ "pattern": "[0-9]" }],
             "minimum": 0,
-            "maximum": duration::LONGEST,
+            "maximum": duration::LONGEST.as_secs(),
             "examples": ["90s", "5m", "1h30m"],
         }),
         FieldKind::Choice(words) => json!({ "enum": words }),

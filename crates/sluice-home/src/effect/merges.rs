@@ -4,8 +4,8 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::sync::{TryLockError, Weak};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use sluice_core::machine::RefusalCode;
 use sluice_core::task::state::CommitId;
 use sluice_core::task::{TaskAsker, TaskInput};
 use sluice_engine::reactor::EventRange;
+use sluice_worker::file::{Durability, write_atomically};
 use sluice_worker::forge::Forge;
 use sluice_worker::git::{Git, GitError, GitErrorFamily, Repository};
 use sluice_worker::merge::{
@@ -290,14 +291,8 @@ fn trouble(what: &str, path: &std::path::Path, error: &std::io::Error) -> Proble
 
 /// Writes down what is to be merged, durably.
 fn write(home: &Home, task: &str, intent: &MergeIntent) -> io::Result<()> {
-    let (folder, path) = (folder(home), path(home, task));
-    let new = path.with_extension("new");
-    fs::create_dir_all(&folder)?;
-    let mut file = File::create(&new)?;
-    file.write_all(&serde_json::to_vec(intent)?)?;
-    file.sync_all()?;
-    fs::rename(&new, &path)?;
-    File::open(&folder)?.sync_all()
+    fs::create_dir_all(folder(home))?;
+    write_atomically(&path(home, task), &serde_json::to_vec(intent)?, Durability::Synced)
 }
 
 fn read(home: &Home, task: &str) -> Result<Option<MergeIntent>, Problem> {

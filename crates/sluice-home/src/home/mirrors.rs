@@ -10,14 +10,14 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use sluice_api::shown::Process;
 use sluice_core::run::RunConclusion;
-use sluice_worker::taskfile;
+use sluice_worker::file::{Durability, write_atomically};
 
 use crate::home::Home;
 use crate::read::runs::RunSnapshot;
 use crate::read::view_process::process;
 use crate::read::view_run;
 use crate::settings::clock::written;
-use crate::settings::projects::{described, open};
+use crate::settings::projects::open;
 
 /// Where they stand, below the folder that a process was started in.
 const FOLDER: &str = ".work/processes";
@@ -128,9 +128,7 @@ fn archived(seen: &RunSnapshot) -> ArchivedProcess {
 fn write(path: &Path, document: &impl Serialize) -> Result<(), String> {
     let mut text = serde_json::to_vec_pretty(document).map_err(|error| error.to_string())?;
     text.push(b'\n');
-    let draft = path.with_extension("draft");
-    let placed = std::fs::write(&draft, &text).and_then(|()| std::fs::rename(&draft, path));
-    placed.map_err(|error| format!("{}: {error}", path.display()))
+    write_atomically(path, &text, Durability::Cached).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn remove(path: &Path) -> Result<(), String> {
@@ -174,5 +172,5 @@ fn leave_out(root: &Path) -> Result<(), String> {
         text.push('\n');
     }
     text.push_str(&format!("{line}\n"));
-    taskfile::write(&path, text.as_bytes()).map_err(|error| described(&error))
+    write_atomically(&path, text.as_bytes(), Durability::Synced).map_err(failed)
 }

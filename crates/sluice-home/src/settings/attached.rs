@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sluice_api::Problem;
 use sluice_engine::codec::FORMAT;
 use sluice_store::Store;
-use sluice_worker::taskfile;
+use sluice_worker::file::{Durability, write_atomically};
 
 use crate::settings::config::HomeConfig;
 use crate::settings::places::HomePaths;
@@ -151,7 +151,7 @@ pub fn remember(places: &HomePaths, choice: &StoreChoice) -> Result<(), Problem>
     }
     let file = places.attached();
     let text = serde_json::to_vec_pretty(&attached).unwrap_or_default();
-    taskfile::write(&file, &text).map_err(|error| {
+    write_atomically(&file, &text, Durability::Synced).map_err(|error| {
         Problem::unavailable(format!("{} cannot be written: {error}", file.display()))
             .hint("make room on its disk, or make its folder writable, and try again")
     })

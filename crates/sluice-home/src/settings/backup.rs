@@ -11,7 +11,7 @@ pub use sluice_store::MissingLogPolicy;
 use sluice_store::{Store, StoreError};
 
 use crate::settings::attached;
-use crate::settings::lock::{HomeLock, HomeLockFailure};
+use crate::settings::lock::{FileLock, FileLockError};
 use crate::settings::places::HomePaths;
 use crate::settings::projects::described;
 use crate::settings::store::closed;
@@ -152,13 +152,13 @@ pub struct DisplacedStore {
 
 /// Puts a copy in the place of the store. What was there before is kept beside it.
 pub fn restore(places: &HomePaths, file: &Path, log: MissingLogPolicy) -> Result<DisplacedStore, Problem> {
-    let _lock = HomeLock::take(&places.lock()).map_err(|no| match no {
-        HomeLockFailure::Held { pid } => {
+    let _lock = FileLock::take(&places.lock()).map_err(|no| match no {
+        FileLockError::Held { pid } => {
             let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
             let message = format!("an engine{who} uses this home");
             Problem::new(ProblemStatus::Refused, "engine_running", message).hint("`sluice stop` ends it")
         }
-        HomeLockFailure::Broken(error) => Problem::fault(format!("{}: {error}", places.lock().display())),
+        FileLockError::Broken(error) => Problem::fault(format!("{}: {error}", places.lock().display())),
     })?;
     let name = attached::name(places)?.unwrap_or_else(|| places.store());
     let Some(present) = name.strip_prefix("sqlite:").map(PathBuf::from) else {

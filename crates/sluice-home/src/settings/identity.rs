@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use sluice_api::Problem;
+use sluice_worker::file::{Durability, FileDraft};
 
 use crate::settings::clock::new_id;
 
@@ -101,12 +102,10 @@ fn is_copy(home: &Path, first: &Path) -> Problem {
 
 /// Written whole, with the number of the file itself in it.
 fn write(path: &Path, id: &str, boot: &str, place: &Path) -> io::Result<()> {
-    let draft = path.with_extension(format!("{}.new", std::process::id()));
-    let file = std::fs::File::create(&draft)?;
-    let inode = file.metadata()?.ino();
-    io::Write::write_all(&mut &file, format!("{id} {inode} {boot} {}\n", place.display()).as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&draft, path)
+    let draft = FileDraft::of(path, Durability::Synced)?;
+    let inode = draft.file().metadata()?.ino();
+    draft.write(format!("{id} {inode} {boot} {}\n", place.display()).as_bytes())?;
+    draft.place()
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::project::{ImportedProject, Project, ProjectChange};
+use sluice_worker::file::{Durability, write_atomically};
 use sluice_worker::git::{Git, GitError, Repository, slug};
 use sluice_worker::passing::PassingError;
-use sluice_worker::taskfile;
 use sluice_worker::workspace::WorkspacePool;
 
 /// How many worktrees a project lends unless it says otherwise.
@@ -153,7 +153,8 @@ impl Projects {
         let answer = change(&mut changed)?;
         let list: Vec<&Project> = changed.values().collect();
         let text = serde_json::to_vec_pretty(&list).map_err(|error| Problem::fault(error.to_string()))?;
-        taskfile::write(&self.file, &text).map_err(|error| Problem::fault(error.to_string()))?;
+        let unwritten = |error| Problem::fault(format!("{} cannot be written: {error}", self.file.display()));
+        write_atomically(&self.file, &text, Durability::Synced).map_err(unwritten)?;
         *all = changed;
         Ok(answer)
     }

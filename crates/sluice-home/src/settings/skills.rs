@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use sluice_api::problem::Problem;
+use sluice_worker::file::{Durability, write_atomically};
 use sluice_worker::harness::{Harness, Harnesses, SKILLS};
-use sluice_worker::taskfile;
 
 /// Installs the skills for a harness, or for all whose folder is there; gives the files that were written.
 pub fn install(user_home: &Path, harness: Option<&str>) -> Result<Vec<String>, Problem> {
@@ -19,7 +19,8 @@ pub fn install(user_home: &Path, harness: Option<&str>) -> Result<Vec<String>, P
             let Some(file) = harness.skill_path(user_home, skill) else { continue };
             let failed = |why: String| Problem::fault(format!("{} cannot be written: {why}", file.display()));
             file.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| failed(error.to_string()))?;
-            taskfile::write(&file, skill.text.as_bytes()).map_err(|error| failed(error.to_string()))?;
+            write_atomically(&file, skill.text.as_bytes(), Durability::Synced)
+                .map_err(|error| failed(error.to_string()))?;
             written.push(file.display().to_string());
         }
     }

@@ -3,8 +3,7 @@
 //! They stand in a file of the home that only its owner can read, beside the projects, and not in the store: a copy of
 //! the store that is given away, or a server's store that others can look into, opens no door.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::token::{Scope, Token};
 use sluice_core::machine::RefusalCode;
+use sluice_dialect::duration;
 use sluice_engine::loader::pin;
-use sluice_worker::taskfile;
+use sluice_worker::file::{Durability, FileDraft};
 use subtle::ConstantTimeEq;
 
 use crate::settings::ids::LOCAL;
@@ -28,7 +28,9 @@ const MOST_REVOKED: usize = 1000;
 /// What every secret begins with, so that one that got lost is recognised.
 pub(crate) const PREFIX: &str = "slu_";
 /// The longest time that a token can be good, unless it is for ever: ten years.
-const LONGEST_PERIOD: u64 = 10 * 366 * 24 * 3600;
+const LONGEST_PERIOD: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
+/// The shortest time that a token can be good.
+const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
 /// The longest name of a token.
 const LONGEST_NAME: usize = 100;
 
@@ -72,24 +74,14 @@ pub fn is_expired(token: &Token) -> bool {
     ends.is_some_and(|ends| ends <= Timestamp::now())
 }
 
-/// A length of time as people write it: `30d`, `12h`, `90m`, `45s`, `2w`.
+/// How long a token is good: a length of time of at least a second.
 pub fn period(text: &str) -> Result<Duration, Problem> {
-    let unreadable = || {
-        Problem::bad_request(format!("`{}` is no length of time", crate::settings::projects::shown(text)))
-            .hint("a number and s, m, h, d or w: 30d; at most ten years")
+    let unusable = |why: &str| {
+        let message = format!("`{}` is not a length of time: {why}", crate::settings::projects::shown(text));
+        Problem::bad_request(message).hint(duration::FORMS)
     };
-    let (number, unit) = text.split_at(text.len() - text.chars().last().map_or(0, char::len_utf8));
-    let seconds: u64 = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 24 * 3600,
-        "w" => 7 * 24 * 3600,
-        _ => return Err(unreadable()),
-    };
-    let number: u64 = number.parse().map_err(|_| unreadable())?;
-    let length = number.checked_mul(seconds).filter(|it| (1..=LONGEST_PERIOD).contains(it)).ok_or_else(unreadable)?;
-    Ok(Duration::from_secs(length))
+    let length = duration::read(text, LONGEST_PERIOD).map_err(|error| unusable(&error.to_string()))?;
+    if length < SHORTEST_PERIOD { Err(unusable("it is shorter than a second")) } else { Ok(length) }
 }
 
 impl Tokens {
@@ -234,10 +226,12 @@ impl Tokens {
         let answer = change(&mut changed)?;
         let text = serde_json::to_vec_pretty(&changed).map_err(|error| Problem::fault(error.to_string()))?;
         let failed = |why: String| Problem::fault(format!("{} cannot be written: {why}", self.file.display()));
-        // A file that is replaced keeps its mode, so that it is made first with the right one.
-        let made = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.file);
-        made.map_err(|error| failed(error.to_string()))?;
-        taskfile::write(&self.file, &text).map_err(|error| failed(error.to_string()))?;
+        let write = || {
+            let draft = FileDraft::private(&self.file, Durability::Synced)?;
+            draft.write(&text)?;
+            draft.place()
+        };
+        write().map_err(|error: std::io::Error| failed(error.to_string()))?;
         *all = changed;
         Ok(answer)
     }
@@ -308,10 +302,11 @@ mod tests {
     }
 
     #[test]
-    fn a_period_is_a_number_and_a_unit() {
+    fn a_token_is_good_for_a_second_or_ten_years() {
         assert_eq!(period("30d").expect("read"), Duration::from_secs(30 * 24 * 3600));
         assert_eq!(period("1s").expect("read"), Duration::from_secs(1));
-        for wrong in ["", "d", "0d", "-1d", "30", "3 d", "1y", "99999w", "1é"] {
+        assert_eq!(period("2w").expect("read"), Duration::from_secs(14 * 24 * 3600));
+        for wrong in ["", "d", "0d", "999ms", "-1d", "30", "1y", "99999w", "1é"] {
             assert!(period(wrong).is_err(), "{wrong}");
         }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluice_home::settings::lock::HomeLock;
+use sluice_home::settings::lock::FileLock;
 use sluice_home::settings::places::HomePaths;
 use tokio::net::{UnixListener, UnixStream};
 
@@ -21,14 +21,14 @@ pub(crate) struct HomeSocket {
     /// The file that has its name.
     id: Option<(u64, u64)>,
     /// By which the home is this engine's, and where that stands.
-    lock: (Arc<HomeLock>, PathBuf),
+    lock: (Arc<FileLock>, PathBuf),
     /// Why it could not be made again, as long as that is so: it is told once.
     failed: Option<io::ErrorKind>,
 }
 
 impl HomeSocket {
     /// Makes it. Whatever listens there is dead: the engine holds the lock.
-    pub(crate) fn bind(places: &HomePaths, lock: &Arc<HomeLock>) -> io::Result<HomeSocket> {
+    pub(crate) fn bind(places: &HomePaths, lock: &Arc<FileLock>) -> io::Result<HomeSocket> {
         let path = places.socket();
         let listener = bind(&path)?;
         tracing::info!("listens at {}", path.display());

@@ -1,12 +1,14 @@
 //! The log of everything, as lines of JSON: what there is, and with `follow` what comes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Query, State};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sluice_api::Problem;
+use sluice_home::duration;
 use sluice_store::Cursor;
 
 use crate::answer::refuse;
@@ -69,16 +71,8 @@ fn moment(text: &str) -> Result<String, Problem> {
         Problem::bad_request(format!("`{text}` is no time"))
             .hint("say 2026-11-15, 2026-11-15T12:00:00Z, or how long ago: 90s, 5m, 2h, 7d")
     };
-    let (number, unit) = text.split_at(text.len() - text.chars().last().map_or(0, char::len_utf8));
-    let number: i64 = number.parse().map_err(|_| wrong())?;
-    let seconds = match unit {
-        "s" => number,
-        "m" => number.saturating_mul(60),
-        "h" => number.saturating_mul(3600),
-        "d" => number.saturating_mul(86_400),
-        _ => return Err(wrong()),
-    };
-    let since = jiff::Timestamp::now().checked_sub(jiff::SignedDuration::from_secs(seconds)).map_err(|_| wrong())?;
+    let ago = duration::read(text, Duration::MAX).map_err(|_| wrong())?;
+    let since = jiff::Timestamp::now().checked_sub(ago).map_err(|_| wrong())?;
     Ok(format!("{since:.3}"))
 }
 
@@ -98,6 +92,12 @@ mod tests {
     #[test]
     fn times() {
         assert_eq!(moment("2026-11-15T12:00:00Z").ok().as_deref(), Some("2026-11-15T12:00:00.000Z"));
-        assert!(moment("5m").is_ok() && moment("é").is_err() && moment("").is_err() && moment("5y").is_err());
+        assert!(
+            moment("5m").is_ok()
+                && moment("1h30m").is_ok()
+                && moment("é").is_err()
+                && moment("").is_err()
+                && moment("5y").is_err()
+        );
     }
 }

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use super::note::{MergeNote, NOTE, OLDER_NOTE};
 use super::recover::{self, MergeSide};
 use crate::git::{CheckoutChanges, GitCall, GitError, Repository, path_of, shown};
+use crate::lock::FileLock;
 use crate::passing::PassingError;
-use crate::workspace::RepositoryLock;
+use crate::workspace;
 
 /// How long another git may hold the checkout's index.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,7 +32,7 @@ pub(crate) struct BranchTurn<'a> {
     pub(super) notes: PathBuf,
     /// The worktree that goes along; the default branch's, which is the user's, if none is named.
     worktree: Option<MergeCheckout>,
-    lock: RepositoryLock,
+    lock: FileLock,
 }
 
 impl<'a> BranchTurn<'a> {
@@ -62,7 +63,7 @@ impl<'a> BranchTurn<'a> {
         let notes = admin.join("sluice");
         fs::create_dir_all(&notes).map_err(GitError::file("cannot make", &notes))?;
         let what = worktree.as_ref().map_or_else(|| "the default branch".into(), |it| it.folder.display().to_string());
-        let lock = RepositoryLock::take(&notes.join("merge.lock"), &what)?;
+        let lock = workspace::lock(&notes.join("merge.lock"), &what)?;
         let turn = BranchTurn { repository, notes, worktree, lock };
         if let Some(checkout) = &turn.worktree {
             MergeNote::inherit(&turn, checkout)?;
@@ -87,7 +88,8 @@ impl<'a> BranchTurn<'a> {
 
     /// The call holds this turn too: if we die, whoever is next waits for it as well.
     fn hold(&self, call: GitCall) -> Result<GitCall, GitError> {
-        Ok(call.holding(self.lock.handle()?))
+        let held = self.lock.handle();
+        Ok(call.holding(held.map_err(|source| GitError::NoProgram { program: "git".to_owned(), source })?))
     }
 }
 

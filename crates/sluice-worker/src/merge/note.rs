@@ -1,14 +1,15 @@
 //! The note of a move of a branch that is under way: written before the first file is touched, removed after the last.
 //! Its keys stay as they are: another version of this program may find it.
 
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::advance::{BranchTurn, MergeCheckout, remove};
 use super::recover::MergeSide;
+use crate::file::{Durability, write_atomically};
 use crate::git::{GitError, Repository, path_of, quote, unquote};
 use crate::workspace::break_stale_locks;
 
@@ -132,14 +133,7 @@ impl MergeNote {
     /// Writes it, durably.
     pub(super) fn write(&self, turn: &BranchTurn<'_>) -> Result<(), GitError> {
         let path = MergeNote::path(turn);
-        let new = path.with_extension("new");
-        let write = || {
-            let mut file = File::create(&new)?;
-            file.write_all(&serde_json::to_vec(self)?)?;
-            file.sync_all()?;
-            fs::rename(&new, &path)?;
-            File::open(&turn.notes)?.sync_all()
-        };
+        let write = || write_atomically(&path, &serde_json::to_vec(self)?, Durability::Synced);
         write().map_err(GitError::file("cannot write", &path))
     }
 

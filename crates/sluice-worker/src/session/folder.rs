@@ -12,16 +12,16 @@
 //! | `control.sock` | shim | where text for the agent is taken |
 //! | `shim.log` | shim | what went wrong in the shim itself |
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::record::{ExitRecord, KeeperTerm, SessionClaim, SessionEndRequest, SessionSpec, StartRecord};
+use crate::file::{Durability, FileDraft};
 
 /// Where the shim takes text for its agent.
 pub(crate) const CONTROL: &str = "control.sock";
@@ -69,9 +69,7 @@ impl SessionFolder {
 
     /// Written whole, but not durable: with the machine the agent goes as well.
     pub(crate) fn write_kept(&self, kept: KeeperTerm) -> io::Result<()> {
-        let beside = self.beside("kept.json");
-        std::fs::write(&beside, serde_json::to_vec(&kept)?)?;
-        std::fs::rename(beside, self.0.join("kept.json"))
+        self.draft("kept.json", &kept, Durability::Cached)?.place()
     }
 
     /// Keeps what was run, but not with which environment: there may be secrets in it.
@@ -99,15 +97,7 @@ impl SessionFolder {
 
     /// Takes the one right to start the agent. Says whether it was still free.
     pub(crate) fn take_claim(&self, claim: &SessionClaim) -> io::Result<bool> {
-        let beside = self.write_beside("claim.json", claim)?;
-        // A link, unlike a rename, is refused when the name is taken: of many claims exactly one succeeds.
-        let linked = std::fs::hard_link(&beside, self.0.join("claim.json"));
-        std::fs::remove_file(&beside)?;
-        match linked {
-            Ok(()) => self.sync().map(|()| true),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(error),
-        }
+        self.draft("claim.json", claim, Durability::Synced)?.claim()
     }
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
@@ -118,29 +108,14 @@ impl SessionFolder {
         }
     }
 
-    /// Written whole, durable when this returns: the file first, then its name.
+    /// Written whole, durable when this returns.
     fn write(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
-        let beside = self.write_beside(name, value)?;
-        std::fs::rename(beside, self.0.join(name))?;
-        self.sync()
+        self.draft(name, value, Durability::Synced)?.place()
     }
 
-    fn write_beside(&self, name: &str, value: &impl Serialize) -> io::Result<PathBuf> {
-        let beside = self.beside(name);
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        file.write_all(&serde_json::to_vec_pretty(value)?)?;
-        file.sync_all()?;
-        Ok(beside)
-    }
-
-    /// A name that nobody else uses, for a file that is to be moved to its own.
-    fn beside(&self, name: &str) -> PathBuf {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        self.0.join(format!(".{name}.{}.{count}", std::process::id()))
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        File::open(&self.0)?.sync_all()
+    fn draft(&self, name: &str, value: &impl Serialize, durability: Durability) -> io::Result<FileDraft> {
+        let draft = FileDraft::private(&self.0.join(name), durability)?;
+        draft.write(&serde_json::to_vec_pretty(value)?)?;
+        Ok(draft)
     }
 }

@@ -1,15 +1,16 @@
 //! TASK.md on disk: read without following links or waiting for anybody, written whole or not at all.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Seek, Write};
+use std::io::{ErrorKind, Read, Seek};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use thiserror::Error;
+
+use crate::file::{Durability, FileDraft};
 
 /// Bytes of a TASK.md that are read.
 pub const LARGEST_FILE: u64 = 8 << 20;
@@ -18,9 +19,6 @@ const MOST_READS: usize = 3;
 
 /// How long somebody who has emptied a file may take to write it anew.
 const REWRITTEN_WITHIN: Duration = Duration::from_millis(200);
-
-/// What stands between the name of a file and a number in the name of its draft.
-pub(crate) const DRAFT: &str = ".sluice-";
 
 /// Why a TASK.md could not be read or written.
 #[derive(Debug, Error)]
@@ -159,62 +157,13 @@ fn content(mut file: &File) -> std::io::Result<Vec<u8>> {
 
 /// Writes a draft, and puts it in place if `may` says so then.
 fn put(path: &Path, bytes: &[u8], may: impl FnOnce() -> bool) -> Result<bool, TaskFileError> {
-    let unwritable = |source| TaskFileError::Unwritable { path: path.to_owned(), source };
-    let no_folder = || unwritable(std::io::Error::new(ErrorKind::InvalidInput, "it has no folder"));
-    let folder = path.parent().filter(|folder| folder.is_dir()).ok_or_else(no_folder)?;
-    let mode = match std::fs::symlink_metadata(path) {
-        Ok(there) if there.is_dir() => {
-            return Err(TaskFileError::NotAFile { path: path.to_owned(), what: "a folder" });
-        }
-        Ok(there) if there.is_file() => there.mode() & 0o777,
-        Ok(_) | Err(_) => 0o644,
+    if std::fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
+        return Err(TaskFileError::NotAFile { path: path.to_owned(), what: "a folder" });
+    }
+    let put = || {
+        let draft = FileDraft::of(path, Durability::Synced)?;
+        draft.write(bytes)?;
+        if may() { draft.place().map(|()| true) } else { Ok(false) }
     };
-    remove_stale_drafts(folder, path);
-    let draft = draft(folder, path);
-    let written = write_draft(&draft, bytes, mode).and_then(|()| match may() {
-        true => std::fs::rename(&draft, path).map(|()| true),
-        false => std::fs::remove_file(&draft).map(|()| false),
-    });
-    match written {
-        Ok(true) => File::open(folder).and_then(|folder| folder.sync_all()).map(|()| true).map_err(unwritable),
-        Ok(false) => Ok(false),
-        Err(source) => {
-            // The draft may not be there; what counts is the first error.
-            drop(std::fs::remove_file(&draft));
-            Err(unwritable(source))
-        }
-    }
-}
-
-/// Beside the file, because a file can only be put in place inside one file system.
-fn draft(folder: &Path, path: &Path) -> PathBuf {
-    static WRITTEN: AtomicU64 = AtomicU64::new(0);
-    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-    folder.join(format!("{}{}-{number}", draft_prefix(path), std::process::id()))
-}
-
-/// How the name of every draft of a file begins.
-fn draft_prefix(path: &Path) -> String {
-    let name = path.file_name().map_or_else(Default::default, |name| name.to_string_lossy().into_owned());
-    format!(".{name}{DRAFT}")
-}
-
-/// Removes what a process that was killed while it wrote has left here. Only one process at a time writes into a home,
-/// so a draft of another is nobody's.
-fn remove_stale_drafts(folder: &Path, path: &Path) {
-    let prefix = draft_prefix(path);
-    let own = format!("{prefix}{}-", std::process::id());
-    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    for name in names.filter_map(|name| name.into_string().ok()) {
-        if name.starts_with(&prefix) && !name.starts_with(&own) {
-            // Whoever cannot remove it cannot write either, and is told so.
-            drop(std::fs::remove_file(folder.join(name)));
-        }
-    }
-}
-
-fn write_draft(draft: &Path, bytes: &[u8], mode: u32) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(draft)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    put().map_err(|source| TaskFileError::Unwritable { path: path.to_owned(), source })
 }

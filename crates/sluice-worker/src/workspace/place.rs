@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime};
 use super::keep::{self, KeepRef};
 use super::site::{WorktreeSite, gone};
 use super::{OTHER_TASK_FILE, TASK_FILE, WorkspaceName, WorkspacePool};
+use crate::file::DRAFT;
 use crate::git::GitError;
-use crate::taskfile::DRAFT;
 
 /// How old a lock in a workspace must be to be a dead program's: whoever worked there has been ended before it is
 /// emptied.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{OTHER_TASK_FILE, TASK_FILE};
+use crate::file::{Durability, write_atomically};
 use crate::git::{GitCall, GitError, Repository, path_of};
 
 /// The note that TASK.md of this worktree is a file of the project.
@@ -133,9 +134,8 @@ impl WorktreeSite {
     /// Notes what the workspace is lent for.
     pub(crate) fn bind(&self, binding: &WorkspaceBinding) -> Result<(), GitError> {
         let path = self.binding_path();
-        let new = self.admin.join("sluice-binding.new");
         let text = serde_json::to_vec(binding).map_err(|error| GitError::file("cannot write", &path)(error.into()))?;
-        fs::write(&new, text).and_then(|()| fs::rename(&new, &path)).map_err(GitError::file("cannot write", &path))
+        write_atomically(&path, &text, Durability::Synced).map_err(GitError::file("cannot write", &path))
     }
 
     /// Notes that it is free.

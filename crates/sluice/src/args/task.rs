@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use sluice_dialect::duration;
 
 /// Create, watch, move and merge tasks
 #[derive(Debug, Subcommand)]
@@ -232,6 +233,5 @@ impl StrategyChoice {
 
 /// A length of time as people write it.
 fn length(text: &str) -> Result<Duration, String> {
-    let read = text.parse::<jiff::SignedDuration>().map_err(|_| "write it as 90s, 5m or 1h30m".to_owned())?;
-    Duration::try_from(read).map_err(|_| "it is negative".to_owned())
+    duration::read(text, Duration::MAX).map_err(|error| format!("{error}; {}", duration::FORMS))
 }

@@ -17,7 +17,7 @@ pub(crate) fn run(arguments: ServeArgs, output: CliOutput) -> Result<CliExit, Cl
     make_home(&places)?;
     // From here on no command starts an engine in the background.
     let starting = starting(&places)?;
-    let engine = Client::new(&places.socket());
+    let engine = Client::new(&places.socket())?;
     let runs = engine.health();
     // An engine that runs asks by itself who wants it to end.
     if runs.is_err() {

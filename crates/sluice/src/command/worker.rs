@@ -5,7 +5,7 @@ use sluice_api::Client;
 use sluice_api::work::project_group;
 use sluice_home::perform::PerformContext;
 use sluice_home::settings::config::ConfigFile;
-use sluice_home::settings::lock::{HomeLock, HomeLockFailure};
+use sluice_home::settings::lock::{FileLock, FileLockError};
 use sluice_home::settings::log;
 use sluice_home::settings::places::HomePaths;
 use sluice_home::worker::{WorkerNews, WorkerOptions, WorkerRuntime};
@@ -35,13 +35,13 @@ pub(crate) fn run(arguments: args::WorkerArgs, output: CliOutput) -> Result<CliE
     // Each worker has a place of its own in the home: its sessions, its worktrees, its name.
     let own = HomePaths::new(home.home().join("workers").join(&name));
     make_home(&own)?;
-    let _lock = HomeLock::take(&own.lock()).map_err(|no| match no {
-        HomeLockFailure::Held { pid } => {
+    let _lock = FileLock::take(&own.lock()).map_err(|no| match no {
+        FileLockError::Held { pid } => {
             let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
             CliFailure::new(CliExit::Conflict, "already_running", format!("a worker called {name} runs already{who}"))
                 .hint("give this one another name: --name")
         }
-        HomeLockFailure::Broken(error) => {
+        FileLockError::Broken(error) => {
             let message = format!("{} cannot be used: {error}", own.lock().display());
             CliFailure::new(CliExit::Unavailable, "unavailable", message).hint("move it away, and try again")
         }

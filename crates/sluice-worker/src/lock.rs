@@ -1,0 +1,154 @@
+//! A lock that one process holds at a time: a file that is locked, and says who holds it.
+//!
+//! The lock is the kernel's and ends with its process, however that ends. So there is no stale lock: what a dead process
+//! left in the file is only read while another holds it. The file stays: removing it would let two processes lock two
+//! different files of the same name.
+
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long until a lock that another process holds is tried again: the system has no wait with a limit.
+const TRY_AGAIN: Duration = Duration::from_millis(5);
+
+/// A lock that is held until this is dropped.
+#[derive(Debug)]
+pub struct FileLock {
+    file: File,
+}
+
+/// Why a lock was not taken.
+#[derive(Debug)]
+pub enum FileLockError {
+    /// Another process holds it.
+    Held {
+        /// The process, if the file says so.
+        pid: Option<u32>,
+    },
+    /// The file cannot be used.
+    Broken(io::Error),
+}
+
+impl FileLock {
+    /// Takes the lock if it is free.
+    pub fn take(path: &Path) -> Result<FileLock, FileLockError> {
+        FileLock::take_within(path, Duration::ZERO)
+    }
+
+    /// Waits for the lock no longer than this.
+    pub fn take_within(path: &Path, patience: Duration) -> Result<FileLock, FileLockError> {
+        let mut file = open(path).map_err(FileLockError::Broken)?;
+        if !is_locked_within(&file, patience).map_err(FileLockError::Broken)? {
+            let mut text = String::new();
+            drop(file.read_to_string(&mut text));
+            return Err(FileLockError::Held { pid: text.split_whitespace().next().and_then(|pid| pid.parse().ok()) });
+        }
+        FileLock::held(file).map_err(FileLockError::Broken)
+    }
+
+    /// Waits for the lock, however long that takes.
+    pub fn wait(path: &Path) -> io::Result<FileLock> {
+        let file = open(path)?;
+        file.lock()?;
+        FileLock::held(file)
+    }
+
+    /// Waits until no process holds the lock, or for so long. Whether none holds it.
+    pub fn wait_until_free(path: &Path, within: Duration) -> bool {
+        // No process holds a lock whose file is not there.
+        let Ok(file) = File::open(path) else { return true };
+        is_locked_within(&file, within).unwrap_or(false)
+    }
+
+    /// Whether the file that is locked is the one at this path: its folder may have been moved or replaced.
+    pub fn is_at(&self, path: &Path) -> bool {
+        let id = |about: Metadata| (about.dev(), about.ino());
+        path.metadata().is_ok_and(|there| self.file.metadata().is_ok_and(|own| id(own) == id(there)))
+    }
+
+    /// Another hold on the same lock, for a program that is started: the lock is free when that has ended, too.
+    pub fn handle(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Writes down that this process holds it.
+    fn held(mut file: File) -> io::Result<FileLock> {
+        file.set_len(0)?;
+        file.rewind()?;
+        file.write_all(whoami().as_bytes())?;
+        Ok(FileLock { file })
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+}
+
+/// Whether a file could be locked in this time.
+fn is_locked_within(file: &File, patience: Duration) -> io::Result<bool> {
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) if began.elapsed() < patience => std::thread::park_timeout(TRY_AGAIN),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+/// This process and when it began, so that another that is given the same number later is not taken for it.
+fn whoami() -> String {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name may hold anything, brackets and spaces too; what follows its last bracket does not.
+    let began = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19)).unwrap_or("0").to_owned();
+    format!("{} {began}\n", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_at_a_time_and_the_holder_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("engine.lock");
+        assert!(FileLock::wait_until_free(&path, Duration::ZERO), "there is no file");
+        let held = FileLock::take(&path).unwrap();
+        let own = std::process::id();
+        for patience in [Duration::ZERO, Duration::from_millis(20)] {
+            let refused = FileLock::take_within(&path, patience);
+            assert!(matches!(refused, Err(FileLockError::Held { pid: Some(pid) }) if pid == own), "{refused:?}");
+        }
+        assert!(!FileLock::wait_until_free(&path, Duration::from_millis(1)));
+        drop(held);
+        assert!(FileLock::wait_until_free(&path, Duration::ZERO));
+        FileLock::take(&path).expect("it is free again, whatever the file says");
+    }
+
+    #[test]
+    fn a_lock_outlives_its_process_with_a_program_that_has_a_handle() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("merge.lock");
+        let lock = FileLock::wait(&path).unwrap();
+        let handle = lock.handle().unwrap();
+        drop(lock);
+        assert!(matches!(FileLock::take(&path), Err(FileLockError::Held { .. })));
+        drop(handle);
+        FileLock::take(&path).unwrap();
+    }
+
+    #[test]
+    fn a_lock_whose_file_was_moved_is_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, moved) = (folder.path().join("engine.lock"), folder.path().join("moved.lock"));
+        let lock = FileLock::take(&path).unwrap();
+        assert!(lock.is_at(&path));
+        std::fs::rename(&path, &moved).unwrap();
+        assert!(lock.is_at(&moved) && !lock.is_at(&path));
+        let broken = FileLock::take(&folder.path().join("nowhere/engine.lock"));
+        assert!(matches!(broken, Err(FileLockError::Broken(_))), "{broken:?}");
+    }
+}
