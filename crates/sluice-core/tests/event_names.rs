@@ -11,15 +11,17 @@ use sluice_core::run::RunKind;
 
 /// What looks like the name of an event and is something else: variables of a recipe, spans, files, ids, and a name that
 /// a page shows as misspelt.
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 12] = [
     "mission.plan",
     "run.context",
     "run.id",
     "run.prompt",
+    "run.start",
     "run.work_order",
     "run.workspace",
     "status.change",
     "store.commit",
+    "task.create",
     "store.damaged",
     "task.effect",
 ];
