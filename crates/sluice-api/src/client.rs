@@ -110,7 +110,7 @@ impl Client {
         let none = || {
             let message = format!("a token is needed for {url}, and SLUICE_TOKEN is not set");
             Problem::new(ProblemStatus::Unauthorized, "no_token", message)
-                .hint("whoever runs that engine makes one with `sluice token create`")
+                .hint("`sluice token create` makes one where that engine runs")
         };
         let token = set("SLUICE_TOKEN").ok_or_else(none)?;
         let unfit = |_| Problem::bad_request("SLUICE_TOKEN holds something that is no token");

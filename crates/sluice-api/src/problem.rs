@@ -39,13 +39,13 @@ pub enum ProblemStatus {
     BadRequest,
     /// Nobody knows who asks.
     Unauthorized,
-    /// Whoever asks may not.
+    /// The caller may not do this.
     Forbidden,
     /// There is no such thing.
     NotFound,
     /// There is, and it cannot be asked for in this way.
     WrongMethod,
-    /// Somebody else was faster.
+    /// Another request changed it first.
     Conflict,
     /// It is larger than anything that is read.
     TooLarge,

@@ -259,11 +259,9 @@ impl Actor for TaskActor {
                 Ok(self.record(decision, None, input.asker(), now))
             }
             ActorInput::Outcome { effect, outcome } => Ok(self.ended(effect, heard(outcome), now)),
-            ActorInput::Lost { effect } => Ok(self.ended(
-                effect,
-                TaskEffectOutcome::Failed("whoever performed it went away without a word".into()),
-                now,
-            )),
+            ActorInput::Lost { effect } => {
+                Ok(self.ended(effect, TaskEffectOutcome::Failed("its worker went away without a report".into()), now))
+            }
             ActorInput::Timer(_) => Ok(None),
             ActorInput::Remark(remark) => self.remark(&remark, now),
             ActorInput::Run(_) => Err(misdirected("task", "run")),

@@ -128,8 +128,10 @@ fn uncommitted(path: PathBuf, home: &Path, committed: &CommittedCatalogue) -> Re
         let cure = format!("commit it to the default branch, or put it into {}", folder.display());
         return Err(Problem::new(ProblemStatus::Refused, "unusable_recipe", message).hint(cure));
     }
-    let told =
-        format!("{} in the checkout; it is not in {place}, so whoever writes there can change it", path.display());
+    let told = format!(
+        "{} in the checkout; it is not in {place}, so any process that writes there can change it",
+        path.display()
+    );
     let commit = committed.commit().map(str::to_owned);
     Ok(FoundDefinition { bytes: std::fs::read(&path), path, loaded, told, commit })
 }

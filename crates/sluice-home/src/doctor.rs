@@ -358,7 +358,7 @@ fn tmux() -> DoctorFinding {
         None => finding(
             "tmux",
             DoctorStatus::Warning,
-            "is not there; sessions run without it, and nobody can look into them",
+            "is not there; sessions run without it, and cannot be attached to",
             Some("install tmux"),
         ),
     }

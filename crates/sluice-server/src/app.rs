@@ -156,7 +156,7 @@ impl App {
         self.room(caller).follow(caller.token())
     }
 
-    /// A place among the crabs that listen through the same door.
+    /// A place among the workers that listen through the same door.
     pub(crate) fn crab_place(&self, caller: &RequestCaller) -> Option<ConnectionSlot> {
         self.room(caller).listen(caller.token())
     }

@@ -71,7 +71,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestCaller {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
-        let unknown = || refuse(&Problem::new(ProblemStatus::Unauthorized, "no_token", "nobody knows who asks"));
+        let unknown = || refuse(&Problem::new(ProblemStatus::Unauthorized, "no_token", "the caller is not known"));
         let mut caller = parts.extensions.get::<RequestCaller>().cloned().ok_or_else(unknown)?;
         if let (RequestCaller::Process(Some(peer)), false) = (&mut caller, only_looks(&parts.method)) {
             peer.wants = RequestAccess::Change;

@@ -20,11 +20,11 @@ pub(crate) const BYTES_OF_REQUEST: u64 = 64 << 10;
 pub(crate) const MOST_FOLLOWERS: usize = 1000;
 /// So many of them with one token.
 pub(crate) const MOST_FOLLOWERS_OF_ONE: usize = 250;
-/// So many crabs listen at once, at each door.
+/// So many workers listen at once, at each door.
 pub(crate) const MOST_CRABS: usize = 1000;
 /// So many of them with one token.
 pub(crate) const MOST_CRABS_OF_ONE: usize = 500;
-/// So many connections a door has beside those of followers and crabs. At the socket further ones wait until one ends.
+/// So many connections a door has beside those of followers and workers. At the socket further ones wait until one ends.
 pub(crate) const MOST_CONNECTIONS: usize = 512;
 /// So many connections one token has over the network, whatever they are for.
 pub(crate) const MOST_CONNECTIONS_OF_ONE: usize = 1000;

@@ -3,7 +3,6 @@
 //! Nothing here knows what a task or a run is or where it stands. Each part is told what to do, does it at most once
 //! under the same name, and says how it went. No value ever becomes part of a shell script.
 
-pub mod burrow;
 pub mod file;
 pub mod forge;
 pub mod git;
@@ -15,6 +14,7 @@ pub mod merge;
 pub mod passing;
 pub mod process;
 pub mod redact;
+pub mod remote_worktree;
 pub mod session;
 pub mod shim;
 pub mod taskfile;

@@ -23,7 +23,7 @@ pub(crate) enum CliExit {
     NotFound = 3,
     /// Not permitted.
     NotPermitted = 4,
-    /// Somebody else was faster.
+    /// Another request changed it first.
     Conflict = 5,
     /// The engine cannot be reached, or what it has stored cannot be read.
     Unavailable = 6,

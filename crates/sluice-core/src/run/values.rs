@@ -207,7 +207,7 @@ fn told(asked: &AgentQuestion) -> Option<String> {
         .collect();
     let by = match answer.by {
         Answerer::Person => "A person answered",
-        Answerer::Deadline => "Nobody answered in time, so it is",
+        Answerer::Deadline => "No answer came in time, so it is",
     };
     Some(format!("You asked: {}\n{by}: {}", asked.question.reason, said.join(". ")))
 }

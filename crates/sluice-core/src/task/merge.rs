@@ -29,7 +29,7 @@ pub(super) fn may(ledger: &TaskPending<'_>, by: TaskAsker, force: bool, evidence
     let (edge, _) = to_done(ledger, by, evidence)?;
     let standing = match &evidence.work {
         WorkEvidence::Unreadable(why) => {
-            let message = format!("Merge not allowed: the work cannot be read, so nobody can tell what it is: {why}");
+            let message = format!("Merge not allowed: the work cannot be read: {why}");
             return Err(Refusal::new(RefusalCode::NotReady, message).hint("mend the workspace, then merge again"));
         }
         WorkEvidence::Unseen => None,

@@ -205,7 +205,7 @@ fn passes(
             let old = format!("its verdict is from before the task entered `{state}`");
             match is_reviewer(ledger, by) && evidence.is_written {
                 true => refuse(
-                    &format!("{old}, or says the same, and beside a living worker nobody can tell who wrote it"),
+                    &format!("{old}, or says the same, and a living worker may have written it"),
                     format!("write `## {}` in other words, then ask again", gate.title),
                 ),
                 false => refuse(&old, again),

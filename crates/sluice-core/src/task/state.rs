@@ -472,11 +472,14 @@ impl TaskState {
         let fail = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
         fail((self.status.0 as usize) < lifecycle.states.len(), "the status is not a state of the lifecycle")?;
         let agents: Vec<_> = [&self.main, &self.beside].into_iter().filter_map(TaskSession::agent).collect();
-        fail(agents.iter().all(|agent| (1..=self.sessions_asked).contains(&agent.id.0)), "a session nobody asked for")?;
+        fail(
+            agents.iter().all(|agent| (1..=self.sessions_asked).contains(&agent.id.0)),
+            "a session that was not asked for",
+        )?;
         fail(agents.len() < 2 || agents[0].id != agents[1].id, "one session stands in two places")?;
         let numbers: Vec<u32> = self.turns.iter().map(|turn| turn.number).collect();
         fail(numbers.is_sorted_by(|a, b| a < b), "turns are out of order")?;
-        fail(numbers.last().is_none_or(|last| *last <= self.turns_taken), "a turn nobody took")?;
+        fail(numbers.last().is_none_or(|last| *last <= self.turns_taken), "a turn that was not taken")?;
         fail(self.run.as_ref().is_none_or(|run| run.turn <= self.turns_taken), "a run that no turn started")?;
         for (index, turn) in self.turns.iter().enumerate() {
             fail(turn.waiting.is_some() == (index == 0), "a job other than the first is under way, or none is")?;

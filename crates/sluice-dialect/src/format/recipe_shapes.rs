@@ -128,7 +128,7 @@ static TEMPLATE_STEP: Shape = Shape::new(
     &[
         &[
             Field::required("id", FieldKind::Text, "the step's name").form(VARIABLE).also(&["name"]),
-            Field::new("description", FieldKind::Text, "the instructions, for whoever does the step"),
+            Field::new("description", FieldKind::Text, "the instructions, for the person or agent that does the step"),
             Field::new("needs", FieldKind::List(&FieldKind::Text), "the steps that must have ended before")
                 .form(&[FieldForm::Name])
                 .also(&["depends_on", "after"]),

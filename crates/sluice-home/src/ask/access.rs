@@ -128,7 +128,7 @@ impl Service {
     /// Whoever speaks for a task speaks as its living worker. What a reviewer says is said by the reviewer's own session.
     fn agent_of(&self, task: &str) -> Result<Requester, Problem> {
         let no = |why: &str, hint: String| {
-            let message = format!("task {task} {why}, so nobody can speak for it");
+            let message = format!("task {task} {why}, so no token can speak for it");
             Problem::new(ProblemStatus::Forbidden, "no_session", message).hint(hint)
         };
         let again = || format!("`sluice task respawn {task}` starts its agent again");
@@ -274,7 +274,7 @@ fn shown(token: &Token) -> TokenChanged {
 }
 
 fn unknown() -> DeniedBearer {
-    let problem = Problem::new(ProblemStatus::Unauthorized, "unknown_token", "nobody knows this token")
+    let problem = Problem::new(ProblemStatus::Unauthorized, "unknown_token", "the engine does not know this token")
         .hint("`sluice token list` shows the tokens of a home, `sluice token create` makes one");
     DeniedBearer { problem, token: None }
 }

@@ -111,7 +111,8 @@ impl Service {
             return Err(not_yours(message).hint("check it out there, or leave it to a person"));
         }
         if is_there && !who.is_person() && name != *old && !is_its_own(repository, &name, seen)? {
-            let message = format!("Not allowed: `{name}` may be older than this task, and somebody else's");
+            let message =
+                format!("Not allowed: the branch `{name}` may be older than this task, and belong to other work");
             return Err(not_yours(message).hint("make a new branch from it, or leave it to a person"));
         }
         Ok((name, claimed))

@@ -93,7 +93,7 @@ impl Service {
         let seen = self.workflow_run(id)?;
         if seen.state.question().is_none() {
             let code = if seen.state.end.is_some() { RefusalCode::Finished } else { RefusalCode::NotReady };
-            let message = format!("workflow {} is {}, and waits for nobody", seen.id, status(seen.state.phase()));
+            let message = format!("workflow {} is {}, and waits for no answer", seen.id, status(seen.state.phase()));
             let hint = "a workflow that is `blocked` waits for an intervention";
             return Err(Problem::new(ProblemStatus::Refused, code.as_str(), message).hint(hint));
         }

@@ -46,7 +46,7 @@ fn is_known(home: &Home, id: &SessionId) -> Result<bool, Problem> {
 pub(crate) fn doubt(home: &Home, state: &WorkspaceState, task: Option<&str>) -> Option<String> {
     match (&state.binding, task) {
         (Some(binding), None) if !is_over(home, &binding.task) => Some(format!(
-            "it was lent to task {}, which cannot be read, and is lent to nobody else; look at `sluice doctor`",
+            "it was lent to task {}, which cannot be read, and is lent to no other task; see `sluice doctor`",
             binding.task
         )),
         (Some(binding), None) => Some(format!(

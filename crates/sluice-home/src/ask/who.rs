@@ -175,7 +175,7 @@ impl Requester {
             let message = format!("the engine cannot see who asks: {error}");
             return Problem::unavailable(message).hint("ask again in a moment; `sluice doctor` shows its open files");
         }
-        let message = "whoever asked is gone or cannot be looked at, and cannot be recognised";
+        let message = "the calling process is gone or cannot be looked at, so it cannot be recognised";
         Problem::new(ProblemStatus::Forbidden, "unknown_asker", message)
     }
 
@@ -184,7 +184,7 @@ impl Requester {
             Requester::Person { .. } => "a person",
             Requester::Session { .. } | Requester::Step { .. } => "a session",
             Requester::Worker { .. } => "a worker",
-            Requester::Reader { .. } => "somebody who may only read",
+            Requester::Reader { .. } => "a reader",
             Requester::Nobody => "a process that Sluice started",
         };
         let message = format!("Not allowed: {what} is for {whom}, not for {other}");

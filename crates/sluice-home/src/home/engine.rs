@@ -70,7 +70,7 @@ fn answered(answer: Option<ReactorAnswer>, id: &str) -> Result<EventRange, Probl
         }
         Some(ReactorAnswer::NotFound) => Err(Problem::not_found(format!("there is no `{id}`"))),
         Some(ReactorAnswer::Conflict) => {
-            let message = format!("{id} was changed by somebody else at the same time");
+            let message = format!("{id} was changed by another request at the same time");
             Err(Problem::new(ProblemStatus::Conflict, "conflict", message).hint("look at it, and ask again"))
         }
         Some(ReactorAnswer::Fault(why)) => Err(Problem::fault(format!("{id} has stopped: {why}"))

@@ -123,7 +123,7 @@ fn follow(
         let over = match ended.recv_timeout(READ) {
             Ok(gone) => Some(gone.map_err(PerformError::by)?),
             Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => return Err("nobody saw how it ended".into()),
+            Err(RecvTimeoutError::Disconnected) => return Err("how it ended is not known".into()),
         };
         let before = at;
         let read = read_on(bench, id, &mut reader, &mut at);

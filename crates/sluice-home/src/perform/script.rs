@@ -126,7 +126,7 @@ fn kept(
     let (over, ended) = channel();
     bench.sessions.watch(&id, move |_, gone| drop(over.send(gone))).map_err(PerformError::by)?;
     let gone =
-        ended.recv().map_err(|_| PerformFailure::because("nobody saw how it ended"))?.map_err(PerformError::by)?;
+        ended.recv().map_err(|_| PerformFailure::because("how it ended is not known"))?.map_err(PerformError::by)?;
     let lost = |error: String| PerformFailure { kind: FailureKind::Lost, error, outcome: Box::default() };
     let ending = match gone.how {
         SessionEnding::Lost { why } => return Err(lost(why).into()),

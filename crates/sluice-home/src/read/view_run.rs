@@ -130,7 +130,7 @@ fn one_step(seen: &RunSnapshot, id: StepId, state: &StepState) -> RunStep {
 
 /// What an agent used up, as far as it is known.
 pub fn usage(usage: &AgentUsage) -> StepUsage {
-    #[expect(clippy::cast_precision_loss, reason = "nobody spends so much that a millionth of a dollar matters")]
+    #[expect(clippy::cast_precision_loss, reason = "a double holds every cost below nine billion dollars exactly")]
     let dollars = |millionths: u64| millionths as f64 / 1e6;
     StepUsage {
         input_tokens: usage.input,

@@ -21,7 +21,7 @@ use crate::roster::groups;
 use crate::roster::{StepHolder, task_id};
 use crate::settings::clock::new_id;
 use crate::settings::ids::only;
-use crate::start::{EngineStart, burrow, start_as};
+use crate::start::{EngineStart, remote_folder, start_as};
 
 /// Letters of what a mission is told.
 const LONGEST_PROMPT: usize = 1 << 20;
@@ -104,7 +104,7 @@ fn idea(id: &str, entry: IdeaEntry) -> Mission {
         prompt,
         workflow_name: None,
         status: MissionStatus::Pending,
-        worktree_path: burrow(id),
+        worktree_path: remote_folder(id),
         error: None,
         created_at_ms,
         updated_at_ms: created_at_ms,
@@ -236,7 +236,7 @@ pub(crate) fn mission(seen: &RunSnapshot) -> Mission {
         prompt: seen.state.given.prompt.clone(),
         workflow_name: Some(seen.plan.recipe.name.to_string()),
         status,
-        worktree_path: burrow(&seen.id),
+        worktree_path: remote_folder(&seen.id),
         error,
         created_at_ms: seen.card.created,
         updated_at_ms: seen.card.updated,

@@ -167,7 +167,7 @@ impl HomePaths {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let owner = |path: &Path| path.symlink_metadata().map(|about| about.uid());
         if owner(&folder)? != owner(&self.home)? {
-            return Err(io::Error::other(format!("{} belongs to somebody else", folder.display())));
+            return Err(io::Error::other(format!("{} belongs to another user", folder.display())));
         }
         // The folder may have been cleared away since.
         let _ = std::fs::remove_file(&link);

@@ -88,7 +88,9 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
     let without = |folder: String| PlannedWorktree { folder, base: String::new() };
     let PlannedWorktree { folder: workspace, base } = match (mode, elsewhere, started.workspace) {
         (RunMode::ByHand, ..) => without(String::new()),
-        (RunMode::Engine, Some(_), _) => PlannedWorktree { folder: burrow(&id), base: pushed.unwrap_or_default() },
+        (RunMode::Engine, Some(_), _) => {
+            PlannedWorktree { folder: remote_folder(&id), base: pushed.unwrap_or_default() }
+        }
         (RunMode::Engine, None, Some(lent)) => without(lent),
         (RunMode::Engine, None, None) => plan_worktree(home, &root, &id, started.base.or(found.commit))?,
     };
@@ -115,7 +117,7 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
 }
 
 /// The name of a mission's worktree, wherever its workers have it.
-pub(crate) fn burrow(mission: &str) -> String {
+pub(crate) fn remote_folder(mission: &str) -> String {
     format!("burrows/mission-{mission}/")
 }
 
@@ -325,7 +327,7 @@ pub(crate) fn repeat(home: &Arc<Home>, seen: &RunSnapshot) -> Result<(), Problem
             (given.workspace, given.origin.base) = (planned.folder, planned.base);
         } else if !given.workspace.is_empty() {
             // Workers begin where the remote's default branch stands by then.
-            given.workspace = burrow(&id);
+            given.workspace = remote_folder(&id);
             given.origin.base.clear();
         }
         given.id = id;

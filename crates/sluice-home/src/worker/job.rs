@@ -25,7 +25,7 @@ use crate::perform::{LocalOrder, OrderWork, PerformContext, PerformResult, StepI
 use crate::roster::protocol::written;
 use crate::settings::projects::described;
 use crate::spans;
-use crate::start::burrow;
+use crate::start::remote_folder;
 use crate::undone::{PerformError, PerformFailure, UnavailableReason};
 
 /// A step that was assigned.
@@ -194,7 +194,7 @@ impl WorkerRuntime {
             mission_id: job.mission.clone(),
             task_id: job.task.clone(),
             crab_id: self.id.clone(),
-            burrow_path: Some(burrow(&job.mission)),
+            burrow_path: Some(remote_folder(&job.mission)),
         };
         if let Err(problem) = self.insist(job, "/v1/runs/start", &begin) {
             return tracing::warn!(step = job.task, "is not begun: {}", problem.message);

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use sluice_api::work::{HeartbeatAnswer, HeldSteps};
-use sluice_worker::burrow;
 use sluice_worker::git::Git;
+use sluice_worker::remote_worktree;
 use sluice_worker::session::{SessionId, boot_ms};
 
 use super::WorkerRuntime;
@@ -75,8 +75,9 @@ impl WorkerRuntime {
             };
             !living.iter().any(|id| is_at(id))
         };
-        let removed =
-            burrow::forget(&Git::default(), self.bench.places.home(), |folder| is_old(folder) && is_free(folder));
+        let removed = remote_worktree::forget(&Git::default(), self.bench.places.home(), |folder| {
+            is_old(folder) && is_free(folder)
+        });
         removed.iter().for_each(|folder| tracing::info!("{} is removed", folder.display()));
         let is_over = |id: &&SessionId| !self.bench.sessions.is_living(id);
         for id in ids.iter().filter(is_over) {

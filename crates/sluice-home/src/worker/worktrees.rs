@@ -10,8 +10,8 @@ use serde_json::Value;
 use sluice_api::Problem;
 use sluice_api::work::{AskMergeTurn, MERGES, MergeTurn, StepProgress};
 use sluice_core::recipe::FailureKind;
-use sluice_worker::burrow::{RemoteWorktree, RemoteWorktreeRequest};
 use sluice_worker::git::{Git, GitError};
+use sluice_worker::remote_worktree::{RemoteWorktree, RemoteWorktreeRequest};
 use sluice_worker::session::{SessionFailure, SessionId};
 
 use super::job::{WorkerAssignment, not_ours};
@@ -155,13 +155,13 @@ impl<'a> RemoteWorktrees<'a> {
         }
     }
 
-    fn commit(&self, burrow: &RemoteWorktree) -> Result<Option<String>, GitError> {
-        self.worker.patiently(self.job, || burrow.commit(&self.message()))
+    fn commit(&self, worktree: &RemoteWorktree) -> Result<Option<String>, GitError> {
+        self.worker.patiently(self.job, || worktree.commit(&self.message()))
     }
 
     /// What is not the run's is brought to a branch of its own.
-    fn put_apart(&self, burrow: &RemoteWorktree, commit: &str) -> Result<Option<String>, GitError> {
-        self.worker.patiently(self.job, || burrow.put_apart(commit))
+    fn put_apart(&self, worktree: &RemoteWorktree, commit: &str) -> Result<Option<String>, GitError> {
+        self.worker.patiently(self.job, || worktree.put_apart(commit))
     }
 }
 

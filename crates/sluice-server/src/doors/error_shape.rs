@@ -58,7 +58,7 @@ pub(crate) async fn answer(State(bounds): State<RequestBounds>, request: Request
             app.broke(words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked"))
         }
         Err(_) => refuse(
-            &Problem::unavailable("it took too long, and nobody waits for it any more")
+            &Problem::unavailable("the request timed out")
                 .hint("it may be done all the same: look before you ask again, or ask with the same `Idempotency-Key`"),
         ),
     }

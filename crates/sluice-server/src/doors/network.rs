@@ -98,7 +98,7 @@ fn certified(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Proble
     }
     let private = PrivateKeyDer::from_pem_file(key).map_err(|error| match error {
         pem::Error::NoItemsFound if is_encrypted(key) => {
-            let why = "its key is encrypted, and nobody is here to say the password";
+            let why = "its key is encrypted, and there is no terminal to ask for the password";
             unusable(key, &why).hint(format!("`openssl pkey -in {} -out FILE` decrypts it", key.display()))
         }
         pem::Error::NoItemsFound => unusable(key, &"there is no private key in it"),

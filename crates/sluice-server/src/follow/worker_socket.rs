@@ -26,13 +26,13 @@ use crate::limits::SocketPace;
 
 /// Bytes of one message.
 const LONGEST_MESSAGE: usize = 8 << 20;
-/// Closed because this connection is not the one that its crab listens on any more.
+/// Closed because this connection is not the one that its worker listens on any more.
 const NOT_THE_ONE: CloseCode = 4000;
 
 pub(crate) async fn listen(
     State(app): State<Arc<App>>,
     caller: RequestCaller,
-    Path(crab): Path<String>,
+    Path(worker): Path<String>,
     present: Option<Extension<EnginePresence>>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
@@ -42,9 +42,9 @@ pub(crate) async fn listen(
             &Problem::unavailable("too many listen already, with this token or in all").hint("try again later"),
         );
     };
-    // Its other end is dropped when the crab listens elsewhere, or is given up.
+    // Its other end is dropped when the worker listens elsewhere, or is given up.
     let (letters, messages) = unbounded_channel();
-    let (asked, id, shown) = (app.clone(), crab.clone(), caller.clone());
+    let (asked, id, shown) = (app.clone(), worker.clone(), caller.clone());
     let connected = tokio::task::spawn_blocking(move || {
         let who = caller.who(&asked.service)?;
         let post = Box::new(move |message| drop(letters.send(message)));
@@ -54,10 +54,10 @@ pub(crate) async fn listen(
         Ok(Ok((who, connection))) => {
             let upgrade = upgrade.max_message_size(LONGEST_MESSAGE);
             upgrade.on_upgrade(move |mut socket| async move {
-                let goodbye = serve(&app, &who, &shown, &crab, &mut socket, messages).await;
+                let goodbye = serve(&app, &who, &shown, &worker, &mut socket, messages).await;
                 close(&mut socket, goodbye).await;
                 drop((place, present));
-                let _ = tokio::task::spawn_blocking(move || app.service.disconnect_worker(&crab, connection)).await;
+                let _ = tokio::task::spawn_blocking(move || app.service.disconnect_worker(&worker, connection)).await;
             })
         }
         Ok(Err(problem)) => refuse(&problem),
@@ -87,7 +87,7 @@ async fn serve(
     app: &Arc<App>,
     who: &Requester,
     caller: &RequestCaller,
-    crab: &str,
+    worker: &str,
     socket: &mut WebSocket,
     mut messages: UnboundedReceiver<Value>,
 ) -> SocketGoodbye {
@@ -103,17 +103,17 @@ async fn serve(
             heard = socket.next(), if pace.quiet_until.is_none() => match heard {
                 Some(Ok(Message::Text(text))) => {
                     pace.heard(text.len(), Instant::now());
-                    let (app, who, crab) = (app.clone(), who.clone(), crab.to_owned());
+                    let (app, who, worker) = (app.clone(), who.clone(), worker.to_owned());
                     let heard = move || {
                         app.touch();
-                        hear(&app.service, &who, &crab, &text)
+                        hear(&app.service, &who, &worker, &text)
                     };
                     tokio::task::spawn_blocking(heard).await.ok().flatten()
                 }
                 Some(Ok(Message::Ping(bytes) | Message::Pong(bytes) | Message::Binary(bytes))) => {
                     pace.heard(bytes.len(), Instant::now());
-                    let (app, crab) = (app.clone(), crab.to_owned());
-                    let _ = tokio::task::spawn_blocking(move || app.service.heard_worker(&crab)).await;
+                    let (app, worker) = (app.clone(), worker.to_owned());
+                    let _ = tokio::task::spawn_blocking(move || app.service.heard_worker(&worker)).await;
                     None
                 }
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return None,

@@ -1,4 +1,4 @@
-//! Room at a door: for connections, for those who follow the log, for crabs that listen. Nobody takes all of it: each token
+//! Room at a door: for connections, for those who follow the log, for workers that listen. Nobody takes all of it: each token
 //! has its share, and whoever has shown no token yet waits in an anteroom, out of which newcomers push the oldest.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub(crate) struct DoorLimits {
     connected: TokenShares,
     followers: Arc<Semaphore>,
     following: TokenShares,
-    crabs: Arc<Semaphore>,
+    workers: Arc<Semaphore>,
     listening: TokenShares,
     anteroom: Arc<UnverifiedVisits>,
 }
@@ -36,7 +36,7 @@ impl Default for DoorLimits {
             connected: TokenShares::new(MOST_CONNECTIONS_OF_ONE),
             followers: room(MOST_FOLLOWERS),
             following: TokenShares::new(MOST_FOLLOWERS_OF_ONE),
-            crabs: room(MOST_CRABS),
+            workers: room(MOST_CRABS),
             listening: TokenShares::new(MOST_CRABS_OF_ONE),
             anteroom: Arc::default(),
         }
@@ -66,9 +66,9 @@ impl DoorLimits {
         place(&self.followers, &self.following, token)
     }
 
-    /// A place to listen as a crab.
+    /// A place to listen as a worker.
     pub(crate) fn listen(&self, token: Option<&str>) -> Option<ConnectionSlot> {
-        place(&self.crabs, &self.listening, token)
+        place(&self.workers, &self.listening, token)
     }
 
     /// Somebody comes who has shown no token yet.
@@ -93,7 +93,7 @@ impl DoorLimits {
         let taken = |most: usize, room: &Semaphore| most.saturating_sub(room.available_permits());
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let connections = taken(ALL_CONNECTIONS, &self.connections) + self.anteroom.waiting().all.len();
-        (count(connections), count(taken(MOST_FOLLOWERS, &self.followers) + taken(MOST_CRABS, &self.crabs)))
+        (count(connections), count(taken(MOST_FOLLOWERS, &self.followers) + taken(MOST_CRABS, &self.workers)))
     }
 
     /// Whether somebody follows the log.

@@ -258,11 +258,13 @@ fn error(status: ProblemStatus, problem: &Schema) -> Value {
     let described = match status {
         ProblemStatus::Accepted => "It is on its way and cannot be taken back; `id` says what it will be called.",
         ProblemStatus::BadRequest => "The request makes no sense, or is no JSON.",
-        ProblemStatus::Unauthorized => "Nobody knows who asks: no token, or one that is unknown or was revoked.",
-        ProblemStatus::Forbidden => "Whoever asks may not.",
+        ProblemStatus::Unauthorized => {
+            "The caller is not known: the request has no token, or one that is unknown or was revoked."
+        }
+        ProblemStatus::Forbidden => "The caller may not do this.",
         ProblemStatus::NotFound => "There is no such thing.",
         ProblemStatus::WrongMethod => "It cannot be asked for in this way; `allow` says how.",
-        ProblemStatus::Conflict => "Somebody else was faster.",
+        ProblemStatus::Conflict => "Another request changed it first.",
         ProblemStatus::TooLarge => "The request is too large.",
         ProblemStatus::WrongForm => "The request is not JSON.",
         ProblemStatus::Refused => "A rule says no; `code` says which.",

@@ -65,7 +65,7 @@ fn found(settings: &PostgresSettings) -> Vec<Hazard> {
     if ["off", "local"].contains(&settings.synchronous_commit.as_str()) {
         add(
             format!("synchronous_commit = {}", settings.synchronous_commit),
-            "a crash or a failover loses the last commits of whoever does not ask for more; Sluice asks for `on` on its own connections",
+            "a crash or a failover loses the last commits of clients that do not ask for more; Sluice asks for `on` on its own connections",
             "set synchronous_commit = on in postgresql.conf, and reload, if other programs count on their commits",
         );
     }

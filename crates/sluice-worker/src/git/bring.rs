@@ -38,7 +38,7 @@ impl Repository {
     /// Puts a worktree back to a commit. What was changed since then is kept on `branch`.
     pub fn put_back(&self, worktree: &Path, commit: &str, branch: &str) -> Result<(), GitError> {
         self.check_branch(branch)?;
-        self.commit_as_it_is(worktree, "changed by somebody who may not")?;
+        self.commit_as_it_is(worktree, "changed by a step that may not")?;
         let call = || self.git().at(worktree);
         call().args(["branch", "--force", "--", branch, "HEAD"]).text()?;
         call().args(["reset", "--quiet", "--hard", commit, "--"]).text().map(drop)

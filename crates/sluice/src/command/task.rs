@@ -307,8 +307,12 @@ fn confirm(yes: bool, question: &str) -> Result<(), CliFailure> {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
-        return Err(CliFailure::new(CliExit::Usage, "not_confirmed", format!("{question} Nobody is there to answer"))
-            .hint("say it with --yes"));
+        return Err(CliFailure::new(
+            CliExit::Usage,
+            "not_confirmed",
+            format!("{question} There is no terminal to answer at"),
+        )
+        .hint("say it with --yes"));
     }
     let _ = write!(anstream::stderr(), "{} [y/N] ", harmless(question));
     let mut answer = String::new();

@@ -171,7 +171,7 @@ fn whoever_is_not_let_in_is_told_why() {
     let reef = Reef::new("", None);
     let (code, said) = reef.hire_unheard("ann", "any", "slu_nobody", &reef.colony).ended();
     assert_eq!(code, Some(4), "{said}");
-    assert!(said.contains("nobody knows this token"), "{said}");
+    assert!(said.contains("the engine does not know this token"), "{said}");
     let (code, said) = reef.hire_unheard("ann", "any", &reef.worker, "nowhere").ended();
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("there is no colony `nowhere`"), "{said}");

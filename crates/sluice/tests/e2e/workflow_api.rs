@@ -178,7 +178,7 @@ fn intervention_required_event_and_it_resumes_when_intervention_is_provided() {
     assert_eq!(skipped.status, 200, "{skipped:?}");
     listening.event("workflow.completed");
     assert_eq!(door.get(&format!("/workflows/{id}"))["status"], "completed");
-    // It is there, and waits for nobody.
+    // It is there, and waits for no answer.
     assert_eq!(door.ask("POST", &path, &json!({ "option": "skip" })).short(), "422 finished");
 }
 

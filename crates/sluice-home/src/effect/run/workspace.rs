@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_core::run::{AttemptPart, Perform};
-use sluice_worker::burrow::own_branch;
 use sluice_worker::git::GitError;
 use sluice_worker::listing::FolderListing;
 use sluice_worker::passing::PassingError;
+use sluice_worker::remote_worktree::own_branch;
 use sluice_worker::session::{SessionFailure, SessionId};
 use sluice_worker::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 

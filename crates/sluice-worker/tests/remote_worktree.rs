@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sluice_worker::burrow::{RemoteWorktree, RemoteWorktreeRequest};
 use sluice_worker::git::{Git, GitError};
+use sluice_worker::remote_worktree::{RemoteWorktree, RemoteWorktreeRequest};
 
 const BRANCH: &str = "sluice/run-m1";
 
@@ -190,7 +190,7 @@ fn an_old_burrow_is_removed_only_if_the_remote_has_all_of_it() {
     let world = World::new();
     let root = world.folder.path().join("one");
     let burrow = world.open("one", None, false);
-    let forget = |is_old: bool| sluice_worker::burrow::forget(&Git::default(), &root, |_| is_old);
+    let forget = |is_old: bool| sluice_worker::remote_worktree::forget(&Git::default(), &root, |_| is_old);
     write(&burrow, "work");
     assert!(forget(true).is_empty(), "it is not committed");
     git(&burrow.folder, &["add", "."]);
@@ -218,7 +218,7 @@ fn what_git_does_not_show_of_a_lost_attempt_is_kept_too() {
         shell.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);
     }
     assert!(shell.current_dir(&one.folder).args(["-ec", hidden]).status().unwrap().success());
-    let forget = || sluice_worker::burrow::forget(&Git::default(), &world.folder.path().join("one"), |_| true);
+    let forget = || sluice_worker::remote_worktree::forget(&Git::default(), &world.folder.path().join("one"), |_| true);
     assert!(forget().is_empty());
     let anew = world.open("one", None, false);
     assert_eq!(git(&anew.folder, &["status", "--porcelain", "--ignored"]), "");

@@ -22,7 +22,7 @@ pub struct RemoteWorktree {
     shared: Option<SharedBranch>,
 }
 
-/// What a burrow shares with others, through a remote.
+/// What a worktree shares with others, through a remote.
 #[derive(Debug)]
 struct SharedBranch {
     repository: Repository,
@@ -40,7 +40,7 @@ struct SharedBranch {
 /// What is wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteWorktreeRequest<'a> {
-    /// The folder with all mirrors and burrows of this machine.
+    /// The folder with all mirrors and worktrees of this machine.
     pub root: &'a Path,
     /// The name of the run.
     pub run: &'a str,
@@ -59,7 +59,7 @@ pub struct RemoteWorktreeRequest<'a> {
 }
 
 impl RemoteWorktree {
-    /// Where a burrow is, whether or not it is there.
+    /// Where a worktree is, whether or not it is there.
     pub fn place(wanted: &RemoteWorktreeRequest<'_>) -> PathBuf {
         let name = match wanted.is_own {
             true => format!("part-{}", wanted.own),
@@ -68,7 +68,7 @@ impl RemoteWorktree {
         wanted.root.join("burrows").join(name)
     }
 
-    /// Makes a burrow ready, or finds it.
+    /// Makes a worktree ready, or finds it.
     pub fn open(git: &Git, wanted: &RemoteWorktreeRequest<'_>) -> Result<RemoteWorktree, GitError> {
         let folder = RemoteWorktree::place(wanted);
         let Some(remote) = wanted.remote else {
@@ -189,14 +189,14 @@ pub fn own_branch(own: &str) -> String {
     format!("sluice/part-{own}")
 }
 
-/// Removes the burrows that `is_old` says so of and that hold nothing which their remote does not have. Gives their folders.
+/// Removes the worktrees that `is_old` says so of and that hold nothing which their remote does not have. Gives their folders.
 pub fn forget(git: &Git, root: &Path, is_old: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root.join("burrows")).into_iter().flatten().flatten();
     let old = entries.map(|entry| entry.path()).filter(|folder| is_old(folder));
     old.filter(|folder| remove(git, folder).unwrap_or(false)).collect()
 }
 
-/// Removes a burrow whose work its remote has. Whether it did. What only its branch ignores is set aside.
+/// Removes a worktree whose work its remote has. Whether it did. What only its branch ignores is set aside.
 fn remove(git: &Git, folder: &Path) -> Result<bool, GitError> {
     if !folder.join(".git").exists() {
         return Ok(false);
