@@ -6,7 +6,7 @@
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-/// `PASS` or `FAIL`.
+/// What a review says about the work: `PASS` or `FAIL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// The work is good.
@@ -46,7 +46,7 @@ pub struct Gate {
 /// How a verdict is looked for, and which is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VerdictTest {
-    /// Which.
+    /// The verdict that the section must give for the gate to open.
     pub wanted: Verdict,
     /// Only as `Verdict: PASS`, and only on the first line that is not empty.
     pub strict: bool,

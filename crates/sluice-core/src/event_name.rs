@@ -14,7 +14,7 @@ macro_rules! names {
         }
 
         impl EventName {
-            /// All of them.
+            /// Every stored event name, in the order of the table.
             pub const ALL: &[EventName] = &[$(EventName::$name,)+];
 
             /// The name in the log.
@@ -124,7 +124,7 @@ names! {
     LedgerClosed = "ledger.closed",
 }
 
-/// A process began.
+/// `process.created`: a run of a process template started; told in place of `run.started`.
 pub const PROCESS_CREATED: &str = "process.created";
 /// A step of a process began.
 pub const PROCESS_STEP_STARTED: &str = "process.step_started";
@@ -193,7 +193,7 @@ pub fn told(stored: &str, kind: RunKind) -> String {
 }
 
 impl RunEvent {
-    /// Its name.
+    /// The name under which the event is stored in the log.
     pub fn name(&self) -> EventName {
         match self {
             RunEvent::Started { .. } => EventName::RunStarted,

@@ -49,10 +49,10 @@ impl fmt::Display for ValuePath {
 pub struct Number(i128);
 
 impl Number {
-    /// Parts of one.
+    /// The factor by which values are stored: one is a thousand million parts.
     const UNIT: i128 = 1_000_000_000;
 
-    /// A whole number.
+    /// The number that equals the integer `value`.
     pub fn whole(value: i64) -> Self {
         Number(i128::from(value) * Self::UNIT)
     }
@@ -90,11 +90,11 @@ impl fmt::Display for Number {
 /// A value that a path can have, or that an expression names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExprValue {
-    /// `2`, `0.5`
+    /// A number literal, such as `2` or `0.5`.
     Number(Number),
-    /// `'FAIL'`
+    /// A text literal in single quotes, such as `'FAIL'`.
     Text(String),
-    /// `true`
+    /// A truth value: `true` or `false`.
     Bool(bool),
 }
 
@@ -108,25 +108,25 @@ impl fmt::Display for ExprValue {
     }
 }
 
-/// A comparison.
+/// The operator of a comparison between a path and a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompareOp {
-    /// `==`
+    /// `==`: both sides have the same type and value.
     Equal,
-    /// `!=`
+    /// `!=`: the sides differ, or the path has no value.
     NotEqual,
-    /// `<`
+    /// `<`, which holds only between two numbers.
     Less,
-    /// `<=`
+    /// `<=`, which holds only between two numbers.
     AtMost,
-    /// `>`
+    /// `>`, which holds only between two numbers.
     More,
-    /// `>=`
+    /// `>=`, which holds only between two numbers.
     AtLeast,
 }
 
 impl CompareOp {
-    /// As written.
+    /// The operator as it is written in an expression.
     pub fn symbol(self) -> &'static str {
         match self {
             CompareOp::Equal => "==",
@@ -166,24 +166,24 @@ impl CompareOp {
 /// An expression, as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expr {
-    /// `path op value`
+    /// One comparison, `path op value`, or a bare path.
     Compare(Comparison),
-    /// `!a`
+    /// Negation, `!a`: holds when the inner expression does not.
     Not(Box<Expr>),
-    /// `a && b`
+    /// Conjunction, `a && b`: holds when every part holds.
     All(Vec<Expr>),
-    /// `a || b`
+    /// Disjunction, `a || b`: holds when at least one part holds.
     Any(Vec<Expr>),
 }
 
 /// One comparison of a path with a value. A bare path means `path == true`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// What is read.
+    /// The path whose value is looked up when the expression is evaluated.
     pub path: ValuePath,
-    /// How it is compared.
+    /// The operator that compares the two sides.
     pub op: CompareOp,
-    /// With what.
+    /// The literal on the right; `true` for a bare path.
     pub value: ExprValue,
     /// Where the path stands in the expression's text.
     pub at: Range<usize>,

@@ -20,12 +20,12 @@ pub struct CheckFindings {
 }
 
 impl CheckFindings {
-    /// None so far.
+    /// An empty collection, for a file that has not been checked yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Notes a finding.
+    /// Notes a finding; beyond [`MOST_FINDINGS`] it is only counted.
     pub fn add(&mut self, problem: Diagnosis) {
         let is_error = problem.severity() == Severity::Error;
         self.errors += usize::from(is_error);

@@ -16,7 +16,7 @@ use crate::expr::Expr;
 use crate::name::{DefinitionName, FieldName, PromptName, StateName};
 use crate::text::{ShellCommand, Template};
 
-/// A checked lifecycle.
+/// A checked lifecycle: states, transitions, exit rules and prompts of a kind of task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lifecycle {
     /// Its name, by which projects and tasks choose it.
@@ -39,10 +39,10 @@ pub struct Lifecycle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StateId(pub u32);
 
-/// A state.
+/// A state that a task of this lifecycle can be in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LifecycleState {
-    /// Its name.
+    /// The state's name, unique in the lifecycle and shown as the task's status.
     pub name: StateName,
     /// Whether the task ends here.
     pub terminal: bool,
@@ -67,16 +67,16 @@ pub struct StateRun {
     pub failed: Option<StateId>,
 }
 
-/// A permitted move.
+/// A permitted move of a task from one state to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LifecycleTransition {
-    /// From this state
+    /// The state that the task must be in.
     pub from: StateId,
-    /// to this one,
+    /// The state that the task is in afterwards.
     pub to: StateId,
-    /// if this holds,
+    /// A condition on the task's counters that must hold; `None` when there is none.
     pub guard: Option<Expr>,
-    /// and the task's artifact satisfies this.
+    /// What the task's artifact must satisfy; `None` when it is not read.
     pub gate: Option<Gate>,
     /// Who may take it, where the author says so.
     pub by: Option<AssignedTaker>,
@@ -94,9 +94,9 @@ impl LifecycleTransition {
 /// Whom an author gives a transition to. A person may take every transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AssignedTaker {
-    /// The task's agents too.
+    /// The task's agents may take it too.
     Agent,
-    /// Nobody else.
+    /// Only a person may take it; every agent is refused.
     Person,
 }
 
@@ -107,7 +107,7 @@ pub enum TransitionTakers {
     Agents,
     /// The reviewer: the transition is a verdict.
     Reviewer,
-    /// None.
+    /// No agent at all, for the reason given; only a person may take it.
     Persons(PersonsOnlyReason),
 }
 
@@ -152,9 +152,9 @@ pub enum TransitionHook {
     RunCommand(ShellCommand),
     /// Set a field of the task.
     SetField {
-        /// Which.
+        /// The field's name; never one that only the engine sets.
         field: FieldName,
-        /// To what.
+        /// The value that the field has afterwards.
         value: FieldValue,
     },
     /// Ask for an effect, and nothing else.
@@ -164,7 +164,7 @@ pub enum TransitionHook {
 /// A hook that only asks for an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainHook {
-    /// Which.
+    /// The plain action whose effect is asked for.
     pub action: PlainAction,
     /// What stands under each of its keys.
     pub texts: BTreeMap<&'static str, Template>,
@@ -189,7 +189,7 @@ impl TransitionHook {
         }
     }
 
-    /// What it does.
+    /// The action of this hook, without its parameters.
     pub fn action(&self) -> TaskAction {
         match self {
             TransitionHook::AcquireWorkspace => TaskAction::AcquireWorkspace,
@@ -232,7 +232,7 @@ pub enum HarnessChoice {
 /// What an agent may do without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentPermissions {
-    /// Everything.
+    /// Everything: the agent's program asks for no permission.
     Full,
     /// Read, and write its artifact.
     Reduced,
@@ -256,21 +256,21 @@ pub struct ExitMonitoring {
     pub rules: Vec<ExitRule>,
 }
 
-/// One rule.
+/// One exit rule: what follows when an agent's process ends by itself in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExitRule {
-    /// In this state,
+    /// The state that the task must be in for the rule to apply.
     pub state: StateId,
-    /// with this artifact,
+    /// What the artifact must be for the rule to apply.
     pub artifact: ArtifactTest,
-    /// this follows.
+    /// What the engine does when the rule applies.
     pub reaction: ExitReaction,
 }
 
 /// What an exit rule asks of the artifact.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArtifactTest {
-    /// Nothing.
+    /// Nothing: the rule applies whatever the artifact says.
     Any,
     /// That it is there and satisfies the gate.
     Present(Gate),
@@ -310,7 +310,7 @@ pub const WORKER_AGAIN: &str = "worker_respawn";
 pub const VARIABLES: [&str; 5] = ["summary", "project", "branch", "review_round", "status"];
 
 impl Lifecycle {
-    /// The state `id`.
+    /// The state that `id` refers to; panics when the lifecycle has no such state.
     pub fn state(&self, id: StateId) -> &LifecycleState {
         &self.states[id.0 as usize]
     }

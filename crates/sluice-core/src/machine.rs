@@ -14,7 +14,7 @@ use std::fmt;
 pub struct Moment(pub i64);
 
 impl Moment {
-    /// This long after.
+    /// The moment that lies `wait` after this one; saturates instead of overflowing.
     pub fn after(self, wait: std::time::Duration) -> Moment {
         Moment(self.0.saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)))
     }
@@ -30,7 +30,7 @@ pub struct Decision<Event, Effect> {
 }
 
 impl<Event, Effect> Decision<Event, Effect> {
-    /// Nothing happens.
+    /// A decision without events and effects: the input changes nothing.
     pub fn nothing() -> Self {
         Decision { events: Vec::new(), effects: Vec::new() }
     }
@@ -123,7 +123,7 @@ pub struct Refusal {
     pub code: RefusalCode,
     /// What was asked of what, and why not; one line, no full stop.
     pub message: String,
-    /// The way out.
+    /// How the asker can mend it, in one line; `None` when there is nothing to say.
     pub hint: Option<String>,
 }
 

@@ -14,7 +14,7 @@ macro_rules! names {
                 $name(text.into())
             }
 
-            /// As written.
+            /// The name as it is written in the file.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

@@ -202,20 +202,20 @@ impl Code {
 /// A second place that helps to see the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiagnosisLabel {
-    /// Where.
+    /// The place that the label points at.
     pub span: Span,
-    /// What stands there.
+    /// What the reader is told about that place.
     pub text: String,
 }
 
-/// One finding.
+/// One finding about a file: what is wrong, where, and how to mend it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// Its kind.
+    /// The finding's code, which decides its severity and has a page of its own.
     pub code: Code,
     /// What is wrong, naming the thing; one line, no full stop.
     pub message: String,
-    /// The offending value.
+    /// The place of the offending value in the file.
     pub span: Span,
     /// A word or two at the offending value itself; may be empty.
     pub label: String,
@@ -223,7 +223,7 @@ pub struct Diagnosis {
     pub others: Vec<DiagnosisLabel>,
     /// Facts that explain it, such as the path that shows it.
     pub notes: Vec<String>,
-    /// The way out.
+    /// How the author can mend it; `None` when there is nothing to say.
     pub help: Option<String>,
 }
 

@@ -24,14 +24,14 @@ pub enum RecipeDialect {
     Template,
 }
 
-/// A checked recipe.
+/// A checked recipe: the steps that a run carries out, in which order, and what starts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipe {
-    /// Its name.
+    /// The recipe's name, by which runs, triggers and hooks choose it.
     pub name: DefinitionName,
     /// What it is for.
     pub description: String,
-    /// Its author's version.
+    /// The author's own version, a number or text; `1` when the file does not say.
     pub version: String,
     /// The format it was written in.
     pub dialect: RecipeDialect,
@@ -62,17 +62,17 @@ pub enum Trigger {
     Manual,
     /// An event of the engine's own log.
     Event {
-        /// Its type: `status.changed`.
+        /// The type of the event that starts it, such as `status.changed`.
         event: String,
         /// A condition on its data.
         filter: Option<Expr>,
     },
 }
 
-/// A declared input.
+/// An input that the recipe declares, and that a run is given when it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecipeInput {
-    /// `${input.NAME}`
+    /// The input's name, which texts use as `${input.NAME}`.
     pub name: InputName,
     /// What it must be.
     pub kind: RecipeInputKind,
@@ -85,19 +85,19 @@ pub struct RecipeInput {
 /// What an input must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecipeInputKind {
-    /// Text.
+    /// A text of any length; `string` in files.
     Text,
-    /// A number.
+    /// A number, whole or with decimal places.
     Number,
-    /// A whole number.
+    /// A whole number that fits into 64 bits.
     Integer,
-    /// `true` or `false`.
+    /// A truth value: `true` or `false`.
     Boolean,
-    /// A list.
+    /// A list of values of any type.
     Array,
-    /// A table.
+    /// A table of names and values of any type.
     Object,
-    /// Anything.
+    /// A value of any type; the default when a file names none.
     Any,
 }
 
@@ -115,7 +115,7 @@ impl RecipeInputKind {
         }
     }
 
-    /// All of them.
+    /// Every type that an input can be declared with, in order.
     pub const ALL: [RecipeInputKind; 7] = [
         RecipeInputKind::Text,
         RecipeInputKind::Number,
@@ -143,16 +143,16 @@ impl RecipeInputKind {
 /// A value of any shape, as JSON knows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Data {
-    /// Nothing.
+    /// No value, as JSON's `null`.
     #[default]
     Null,
-    /// `true` or `false`
+    /// A truth value: `true` or `false`.
     Bool(bool),
     /// A number, as written.
     Number(String),
-    /// Text.
+    /// Text, without the quotes around it.
     Text(String),
-    /// A list.
+    /// A list of values, in the order of the file.
     List(Vec<Data>),
     /// A table, in the order of the file.
     Table(Vec<(String, Data)>),
@@ -162,10 +162,10 @@ pub enum Data {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StepId(pub u32);
 
-/// A step.
+/// One step of a recipe: what is done, when, and by whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Its name.
+    /// The step's name, unique in the recipe; conditions and variables refer to it.
     pub name: StepName,
     /// Its name for people.
     pub title: Option<String>,
@@ -175,7 +175,7 @@ pub struct Step {
     pub needs: Vec<StepId>,
     /// Whether it runs, once they have.
     pub condition: Option<Expr>,
-    /// What is done.
+    /// What the step does when it runs.
     pub work: StepWork,
     /// Where its output is stored.
     pub output: Option<VariableName>,
@@ -191,7 +191,7 @@ pub struct Step {
     pub join: Join,
     /// It runs even after a failure.
     pub always: bool,
-    /// Which agent program.
+    /// The agent program it uses; `None` means the run's own.
     pub harness: Option<String>,
     /// What the agent may do.
     pub permissions: AgentPermissions,
@@ -202,7 +202,7 @@ pub struct Step {
 /// What a step does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepWork {
-    /// One agent.
+    /// One agent works until its process ends.
     Agent {
         /// What it is told.
         prompt: StepPrompt,
@@ -220,7 +220,7 @@ pub enum StepWork {
     },
     /// An agent for each item of a list.
     ParallelAgents {
-        /// The list.
+        /// The list whose items are given to one agent each.
         items: FanOutItems,
         /// What each agent is told.
         prompt: StepPrompt,
@@ -229,7 +229,7 @@ pub enum StepWork {
         /// Whether the run goes on or asks when some have failed.
         on_failure: OnLimit,
     },
-    /// A command.
+    /// A shell command, whose failure is a failure of the step.
     Script {
         /// What the shell is given.
         command: ShellCommand,
@@ -262,13 +262,13 @@ impl StepWork {
 /// The task that a step creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskWork {
-    /// What is wanted.
+    /// What is wanted of the task, in one line.
     pub summary: Template,
-    /// On which branch.
+    /// The task's branch; `None` gives it one of its own.
     pub branch: Option<Template>,
-    /// By which lifecycle.
+    /// The name of its lifecycle; `None` means the project's default.
     pub workflow: Option<String>,
-    /// In which project.
+    /// The project it belongs to; `None` means the project of the run.
     pub project: Option<String>,
     /// What else its agent should know.
     pub context: Option<Template>,
@@ -277,13 +277,13 @@ pub struct TaskWork {
 /// What an agent is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepPrompt {
-    /// This.
+    /// A text that stands in the recipe itself.
     Text(Template),
     /// What a file said when the definition was read; `None` if it was missing then.
     File {
         /// Below the prompts' root.
         path: String,
-        /// What it said.
+        /// The text of the file; `None` if it was missing when the definition was read.
         content: Option<Template>,
     },
 }
@@ -331,7 +331,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// All of them.
+    /// Every kind of failure, those that `retry` cannot name included.
     pub const ALL: [FailureKind; 4] =
         [FailureKind::Failed, FailureKind::Timeout, FailureKind::Crashed, FailureKind::Lost];
     /// Those that `retry` can name. What is lost is started again in any case.
@@ -355,14 +355,14 @@ pub struct LoopBack {
     pub to: StepId,
     /// At most so often.
     pub max: u32,
-    /// And then.
+    /// What happens when the loop has gone round `max` times.
     pub on_exhausted: OnExhausted,
 }
 
 /// What happens when a loop has used up its turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnExhausted {
-    /// The run fails.
+    /// The step whose loop is used up fails, and so does the run.
     Fail,
     /// A person is asked.
     Hold,
@@ -402,16 +402,16 @@ pub struct Repeat {
 /// What is done at the end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunHook {
-    /// Tell a person.
+    /// Tell a person this text, by the home's notification program.
     Notify(Template),
-    /// Run a command.
+    /// Run this shell command when the run has ended.
     RunCommand(ShellCommand),
-    /// Start a recipe.
+    /// Start a run of the recipe of this name.
     Start(String),
 }
 
 impl Recipe {
-    /// The step `id`.
+    /// The step that `id` refers to; panics when the recipe has no such step.
     pub fn step(&self, id: StepId) -> &Step {
         &self.steps[id.0 as usize]
     }

@@ -14,7 +14,7 @@ pub struct FileId(pub u32);
 pub struct Span {
     /// The file it lies in.
     pub file: FileId,
-    /// First byte.
+    /// Offset of the first byte in the file.
     pub start: u32,
     /// One past the last byte.
     pub end: u32,
@@ -36,9 +36,9 @@ impl Span {
 /// A value and the place it was written at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpannedValue<T> {
-    /// What was written.
+    /// The value that was read from the file.
     pub value: T,
-    /// Where.
+    /// The place in the file where the value is written.
     pub span: Span,
 }
 
@@ -66,7 +66,7 @@ impl<T> SpannedValue<T> {
 /// whole text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceText {
-    /// What is meant.
+    /// The text that is meant, without quotes, indentation and escapes.
     pub value: String,
     /// The whole text in the file, quotes included.
     pub span: Span,
@@ -81,7 +81,7 @@ pub struct TextRun {
     pub text: u32,
     /// Offset in the file.
     pub file: u32,
-    /// Length in bytes.
+    /// Length of the run in bytes, the same in text and file.
     pub len: u32,
 }
 

@@ -58,7 +58,7 @@ pub struct Placeholder {
 /// A placeholder that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadPlaceholder {
-    /// Where.
+    /// The byte range of the unreadable placeholder in the text.
     pub at: Range<usize>,
     /// What is wrong with it.
     pub message: String,
@@ -83,7 +83,7 @@ impl Template {
         Template { parts: Arc::new([TemplatePart::Literal(text.into())]) }
     }
 
-    /// Reads `text`.
+    /// Reads the placeholders of `text`, which are written as `syntax` says.
     pub fn read(text: &str, syntax: PlaceholderSyntax) -> TextReading<Template> {
         let (mut parts, mut placeholders) = (Vec::new(), Vec::new());
         let (mut words, mut bad) = (Vec::new(), Vec::new());
@@ -171,7 +171,7 @@ fn literal(text: String) -> Option<TemplatePart> {
 enum TextToken {
     /// Text up to this offset, which only looked like a variable.
     Plain(usize),
-    /// `$${`
+    /// An escaped placeholder, `$${`, which stands for a literal `${`.
     Escape(Range<usize>),
     Variable(ValuePath, Range<usize>),
     /// Written like a variable, and none.

@@ -38,11 +38,11 @@ pub const MOST_INPUTS: usize = 1_000;
 
 /// The words that a format uses for what all recipes have.
 struct DialectWords {
-    /// The steps to wait for.
+    /// The key that lists the steps to wait for.
     needs: &'static str,
-    /// Whether to run.
+    /// The key that says whether a step runs: `condition` or `when`.
     condition: &'static str,
-    /// How prompts name a variable.
+    /// The syntax in which prompts name a variable.
     prompts: PlaceholderSyntax,
 }
 

@@ -34,7 +34,7 @@ macro_rules! actions {
         pub enum TaskAction {
             $(#[doc = $hook_word] $hook,)+
             $(#[doc = $own_word] $own,)+
-            /// A plain one.
+            /// An action that only asks for an effect.
             Plain(PlainAction),
         }
 
@@ -53,7 +53,7 @@ macro_rules! actions {
         }
 
         impl TaskAction {
-            /// Every action.
+            /// Every action, of hooks and of the engine itself.
             pub const ALL: &[TaskAction] = &[
                 $(TaskAction::$hook,)+
                 $(TaskAction::Plain(PlainAction::$plain),)+
@@ -64,7 +64,7 @@ macro_rules! actions {
                 $(TaskAction::$hook,)+
                 $(TaskAction::Plain(PlainAction::$plain),)+
             ];
-            /// Their words.
+            /// The words of [`Self::HOOKS`], as a hook's `action` names them in the file.
             pub const HOOK_WORDS: &[&str] = &[$($hook_word,)+ $($plain_word,)+];
 
             /// The word for it.
@@ -78,7 +78,7 @@ macro_rules! actions {
         }
 
         impl PlainAction {
-            /// Every plain action.
+            /// Every plain action, in the order of the table.
             pub const ALL: &[PlainAction] = &[$(PlainAction::$plain,)+];
 
             /// The word for it.

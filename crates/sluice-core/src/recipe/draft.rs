@@ -14,146 +14,146 @@ pub struct RecipeDraft {
     pub span: Span,
     /// The format, for the words of messages.
     pub dialect: RecipeDialect,
-    /// `name` or `template`
+    /// `name`, or `template` in a process template; `None` when it is missing.
     pub name: Option<SpannedValue<String>>,
-    /// `description`
+    /// `description`: what the recipe is for; may be empty.
     pub description: String,
-    /// `version`
+    /// `version`, the author's own; `1` when the file does not say.
     pub version: String,
     /// `trigger`, when it is an event.
     pub trigger: Option<TriggerDraft>,
-    /// `input`
+    /// `input` or `inputs`; `None` when the file declares none, and then anything is taken.
     pub inputs: Option<Vec<InputDraft>>,
-    /// `steps`
+    /// `steps`, in the order of the file.
     pub steps: Vec<StepDraft>,
-    /// `max_parallel`
+    /// `max_parallel`: how many steps may run at once; 1 when the file does not say.
     pub max_parallel: Option<u32>,
     /// `repeat`: how long after the end, and how many ended runs are kept.
     pub repeat: Option<(Duration, u32)>,
-    /// `timeout`
+    /// `timeout`: how long the whole run may take; `None` for no limit.
     pub timeout: Option<Duration>,
-    /// `on_complete`
+    /// `on_complete`: what is done when the run has completed.
     pub on_complete: Vec<RunHookDraft>,
-    /// `on_fail`
+    /// `on_fail`: what is done when the run has failed.
     pub on_fail: Vec<RunHookDraft>,
 }
 
-/// `trigger: {event, where}`
+/// The keys of a trigger: `trigger: {event, where}`.
 #[derive(Clone, Debug)]
 pub struct TriggerDraft {
-    /// `event`
+    /// `event`: the type of the event that starts the recipe.
     pub event: SpannedValue<String>,
-    /// `where`
+    /// `where`: a condition on the event's data, still unread.
     pub filter: Option<SourceText>,
 }
 
 /// An entry of `input`.
 #[derive(Clone, Debug)]
 pub struct InputDraft {
-    /// `name`
+    /// `name`: the name that variables use, as `${input.NAME}`.
     pub name: SpannedValue<String>,
-    /// `type`
+    /// `type`: what the value must be; any type when the file does not say.
     pub kind: RecipeInputKind,
-    /// `required`
+    /// `required`: whether it must be given; `None` means so if it has no default.
     pub required: Option<bool>,
-    /// `default`
+    /// `default`: the value when the run is given none.
     pub default: Option<SpannedValue<Data>>,
 }
 
 /// An entry of `steps`.
 #[derive(Clone, Debug)]
 pub struct StepDraft {
-    /// The whole entry.
+    /// The whole entry, for findings that have no better place.
     pub span: Span,
-    /// `name` or `id`
+    /// `name`, or `id` in formats that call it so.
     pub name: SpannedValue<String>,
-    /// `title`
+    /// `title`: the step's name for people.
     pub title: Option<String>,
-    /// `role`
+    /// `role`: what the step's worker must be; `any` when the file does not say.
     pub role: Option<SpannedValue<String>>,
-    /// `needs` or `depends_on`
+    /// `needs` or `depends_on`: the names of the steps to wait for.
     pub needs: Option<Vec<SpannedValue<String>>>,
-    /// `when` or `condition`
+    /// `when` or `condition`: whether the step runs, still unread.
     pub condition: Option<SourceText>,
     /// What it does; `None` when the file does not say it well enough, which has been reported.
     pub work: Option<StepWorkDraft>,
-    /// `output`
+    /// `output`: the name of the variable that the step's output is stored under.
     pub output: Option<SpannedValue<String>>,
-    /// `timeout`
+    /// `timeout`: how long one attempt may take; `None` for no limit.
     pub timeout: Option<Duration>,
-    /// `retry`
+    /// `retry`: how often a failed attempt is followed by another.
     pub retry: Option<RetryDraft>,
     /// `loop`, or `loop_to` with `max_retries`
     pub loop_back: Option<LoopBackDraft>,
     /// `max_retries` of a manifest, which means a loop or retries, depending on the condition.
     pub max_retries: Option<SpannedValue<u32>>,
-    /// `workspace: own`
+    /// `workspace: own`: whether the step works in a worktree of its own.
     pub own_workspace: bool,
-    /// `join`
+    /// `join`: when the needs are satisfied; `none_failed` when the file does not say.
     pub join: Option<Join>,
-    /// `always`
+    /// `always`: whether the step runs even after a failure.
     pub always: bool,
-    /// `harness`
+    /// `harness`: the agent program; `None` means the run's own.
     pub harness: Option<String>,
-    /// `permissions`
+    /// `permissions`: what the agent may do; everything when the file does not say.
     pub permissions: Option<AgentPermissions>,
-    /// `acts_as: person`
+    /// `acts_as: person`, at its place: the step's command may do what a person may.
     pub acts_as_person: Option<SpannedValue<()>>,
 }
 
 /// What a step does.
 #[derive(Clone, Debug)]
 pub enum StepWorkDraft {
-    /// `type: agent`
+    /// `type: agent`, which is also the default: one agent works.
     Agent {
         /// `prompt`, `prompt_file`, or a template's `description`
         prompt: PromptDraft,
     },
-    /// `type: agent-loop`
+    /// `type: agent-loop`: an agent works until an arbiter is content.
     AgentLoop {
-        /// `prompt`
+        /// `prompt` or `prompt_file`: what the agent is told.
         prompt: PromptDraft,
-        /// `arbiter_prompt`
+        /// `arbiter_prompt`: what the arbiter is told about the agent's work.
         arbiter: PromptDraft,
-        /// `max_iterations`
+        /// `max_iterations`: the number of turns before `on_max_iterations` applies.
         max_iterations: u32,
-        /// `on_max_iterations`
+        /// `on_max_iterations`: whether the run then goes on or a person is asked.
         on_max: OnLimit,
     },
-    /// `type: parallel-agents`
+    /// `type: parallel-agents`: an agent for each item of a list.
     ParallelAgents {
-        /// `for_each`
+        /// `for_each`: the list whose items are given to one agent each.
         items: ItemsDraft,
-        /// `prompt`
+        /// `prompt` or `prompt_file`: what each agent is told.
         prompt: PromptDraft,
-        /// `max_concurrent`
+        /// `max_concurrent`: how many of the agents may work at once.
         max_concurrent: u32,
-        /// `on_failure`
+        /// `on_failure`: whether the run goes on or asks a person when some have failed.
         on_failure: OnLimit,
     },
-    /// `type: script`
+    /// `type: script`: a shell command, whose failure is a failure of the step.
     Script {
-        /// `command`
+        /// `command`: what the shell runs, with its variables still unread.
         command: SourceText,
     },
-    /// `type: gate`
+    /// `type: gate`: a shell command that holds the run when it fails.
     Gate {
-        /// `command`
+        /// `command`: what the shell runs, with its variables still unread.
         command: SourceText,
-        /// `message`
+        /// `message`: what a person is told when the command fails.
         message: Option<SourceText>,
     },
-    /// `type: task`
+    /// `type: task`: a task with a lifecycle of its own, whose end is waited for.
     Task {
-        /// `summary`
+        /// `summary`: what is wanted of the task.
         summary: SourceText,
-        /// `branch`
+        /// `branch`: the task's branch; `None` gives it one of its own.
         branch: Option<SourceText>,
-        /// `workflow`
+        /// `workflow`: the name of the task's lifecycle; `None` means the project's default.
         workflow: Option<String>,
-        /// `project`
+        /// `project`: the task's project; `None` means the project of the run.
         project: Option<String>,
-        /// `context`
+        /// `context`: what else the task's agent should know.
         context: Option<SourceText>,
     },
 }
@@ -161,11 +161,11 @@ pub enum StepWorkDraft {
 /// What an agent is told.
 #[derive(Clone, Debug)]
 pub enum PromptDraft {
-    /// In the file.
+    /// A text that stands in the recipe itself.
     Inline(SourceText),
     /// In a file of its own.
     File {
-        /// As written.
+        /// The path as it is written, below the root of the prompts.
         path: SpannedValue<String>,
         /// What the reader found there.
         found: PromptFileDraft,
@@ -183,7 +183,7 @@ pub enum PromptFileDraft {
     Outside(String),
 }
 
-/// `for_each`
+/// What stands under `for_each`: the items of a fan-out.
 #[derive(Clone, Debug)]
 pub enum ItemsDraft {
     /// A variable, as text.
@@ -192,35 +192,35 @@ pub enum ItemsDraft {
     Listed(Vec<Data>),
 }
 
-/// `retry`
+/// What stands under `retry`: how often a failed attempt is followed by another.
 #[derive(Clone, Debug)]
 pub struct RetryDraft {
-    /// `max`
+    /// `max`: the number of further attempts after the first.
     pub max: u32,
-    /// `backoff`
+    /// `backoff`: the wait before the next attempt, doubled each time; `None` means the default.
     pub backoff: Option<Duration>,
-    /// `on`
+    /// `on`: the kinds of failure that are retried; all when empty.
     pub on: Vec<FailureKind>,
 }
 
-/// `loop` or `loop_to`
+/// What stands under `loop`, or `loop_to` with `max_retries`.
 #[derive(Clone, Debug)]
 pub struct LoopBackDraft {
-    /// `to`
+    /// `to`: the name of the step that runs again.
     pub to: SpannedValue<String>,
-    /// `max`
+    /// `max`: how often the run goes back; `None` when a manifest does not say.
     pub max: Option<u32>,
-    /// `on_exhausted`
+    /// `on_exhausted`: what happens when the loop is used up; the run fails unless given.
     pub on_exhausted: OnExhausted,
 }
 
 /// An entry of `on_complete` or `on_fail`.
 #[derive(Clone, Debug)]
 pub enum RunHookDraft {
-    /// `notify`
+    /// `notify`: the text that a person is told.
     Notify(SourceText),
-    /// `run_command`
+    /// `run_command`: the command that the shell runs.
     RunCommand(SourceText),
-    /// `start`
+    /// `start`: the name of the recipe that is started.
     Start(String),
 }

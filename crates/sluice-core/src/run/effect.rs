@@ -10,7 +10,7 @@ use crate::recipe::StepId;
 /// A part of an attempt that is carried out by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AttemptPart {
-    /// All of it.
+    /// The whole attempt, of a step that is done in one piece.
     Whole,
     /// One item of a fan-out.
     Item(u32),
@@ -27,9 +27,9 @@ pub enum RunEffect {
     Perform(Box<Perform>),
     /// End it, with everything it has started.
     Stop {
-        /// Of this step.
+        /// The step that the attempt belongs to.
         step: StepId,
-        /// Which attempt.
+        /// The number of the attempt, counted from 1.
         attempt: u32,
         /// Which part of it.
         part: AttemptPart,
@@ -38,18 +38,18 @@ pub enum RunEffect {
     SetTimer(TimerKey, Moment),
     /// It need not be said any more.
     ClearTimer(TimerKey),
-    /// Tell a person.
+    /// Tell a person this text, by the home's notification program.
     Notify(String),
     /// Run a command at the end of the run.
     RunCommand(RunScript),
-    /// Start a recipe.
+    /// Start a run of another recipe, as a hook asked.
     Start {
-        /// Which.
+        /// The recipe's name, looked up when the run starts.
         recipe: String,
     },
     /// Start this recipe again.
     Repeat {
-        /// Then.
+        /// The moment at which the next run begins.
         at: Moment,
     },
 }
@@ -57,9 +57,9 @@ pub enum RunEffect {
 /// An attempt, or a part of it, with everything that is needed to carry it out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Perform {
-    /// Of this step.
+    /// The step that the attempt belongs to.
     pub step: StepId,
-    /// Which attempt.
+    /// The number of the attempt, counted from 1.
     pub attempt: u32,
     /// Which part of it.
     pub part: AttemptPart,
@@ -80,14 +80,14 @@ pub struct Perform {
 pub enum RunJob {
     /// An agent is told this.
     Agent {
-        /// What.
+        /// The text that the agent is told, with all variables filled in.
         prompt: String,
         /// Where in it the folder of a run begins that is done elsewhere, in bytes: there it has another name.
         folder_at: Vec<usize>,
     },
     /// An arbiter is told this. It may not change the work.
     Arbiter {
-        /// What.
+        /// The text that the arbiter is told, with all variables filled in.
         prompt: String,
         /// Where in it the folder of a run begins that is done elsewhere.
         folder_at: Vec<usize>,
@@ -98,13 +98,13 @@ pub enum RunJob {
     Gate(RunScript),
     /// A task is created, and its end is waited for.
     Task {
-        /// What is wanted.
+        /// What is wanted of the task, in one line.
         summary: String,
-        /// On which branch.
+        /// The task's branch; `None` gives it one of its own.
         branch: Option<String>,
-        /// By which lifecycle.
+        /// The name of its lifecycle; `None` means the project's default.
         workflow: Option<String>,
-        /// In which project.
+        /// The project it belongs to; `None` means the project of the run.
         project: Option<String>,
         /// What else its agent should know.
         context: Option<String>,
@@ -116,7 +116,7 @@ pub enum RunJob {
 pub struct RunScript {
     /// What the shell is given.
     pub script: String,
-    /// Names and values.
+    /// Names and values of the environment variables that carry the script's variables.
     pub environment: Vec<(String, String)>,
 }
 

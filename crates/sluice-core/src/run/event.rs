@@ -6,115 +6,115 @@ use super::plan::RunPlan;
 use crate::machine::Moment;
 use crate::recipe::{Data, FailureKind, StepId, StepWork};
 
-/// What happened.
+/// What happened to a run, as its log records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunEvent {
     /// The run has started.
     Started {
-        /// With this.
+        /// The recipe's inputs and everything else the run was started with.
         given: Box<RunParameters>,
-        /// Then.
+        /// The moment at which the run started.
         at: Moment,
     },
     /// All that a step waits for has ended; it may begin when there is room.
     StepReady(StepId),
     /// An attempt has begun.
     StepStarted {
-        /// At this step.
+        /// The step that is attempted.
         step: StepId,
-        /// Which.
+        /// The number of the attempt, counted from 1 over all rounds.
         attempt: u32,
-        /// Then.
+        /// The moment at which the attempt began.
         at: Moment,
         /// The items of a fan-out, fixed from here on.
         items: Option<Vec<Data>>,
     },
     /// A part of an attempt has begun.
     PartStarted {
-        /// Of this step.
+        /// The step that the attempt belongs to.
         step: StepId,
-        /// Which.
+        /// The part that has begun: an item, a turn, or the arbiter's answer to one.
         part: AttemptPart,
     },
     /// A part of an attempt has ended.
     PartEnded {
-        /// Of this step.
+        /// The step that the attempt belongs to.
         step: StepId,
-        /// Which.
+        /// The part that has ended.
         part: AttemptPart,
-        /// With what; or why not.
+        /// What the part gave, or the error that it failed with.
         result: Result<StepOutcome, String>,
     },
     /// A part of an attempt was lost with its worker, and is done again as an attempt of its own.
     PartLost {
-        /// Of this step.
+        /// The step that the attempt belongs to.
         step: StepId,
-        /// Which.
+        /// The part that was lost.
         part: AttemptPart,
-        /// Not before; `None`: at once.
+        /// The moment before which the part does not begin again; `None`: at once.
         until: Option<Moment>,
     },
     /// A step has completed.
     StepCompleted {
-        /// Which.
+        /// The step that has completed.
         step: StepId,
-        /// With what.
+        /// What the step gave, for conditions and variables to read.
         outcome: StepOutcome,
-        /// Then.
+        /// The moment at which the step ended.
         at: Moment,
     },
     /// An attempt has failed and left something behind, such as a command's exit code and what it printed.
     AttemptFailed {
-        /// Of this step.
+        /// The step that the attempt belongs to.
         step: StepId,
-        /// What it left.
+        /// What the attempt left behind, such as an exit code.
         outcome: StepOutcome,
     },
     /// A step has failed for good.
     StepFailed {
-        /// Which.
+        /// The step that has failed.
         step: StepId,
-        /// Why.
+        /// Why the step failed, in its last attempt or without one.
         failure: StepFailure,
-        /// Then.
+        /// The moment at which the step ended.
         at: Moment,
     },
     /// An attempt has failed, and another will be made.
     StepRetried {
-        /// Of this step.
+        /// The step that is tried again.
         step: StepId,
         /// Why the last one failed.
         failure: StepFailure,
-        /// Not before.
+        /// The moment before which the next attempt does not begin.
         until: Moment,
     },
     /// A step is left out.
     StepSkipped {
-        /// Which.
+        /// The step that is left out.
         step: StepId,
-        /// Why.
+        /// Why the step is left out.
         reason: SkipReason,
-        /// Then.
+        /// The moment at which that was decided.
         at: Moment,
     },
     /// A step waits for a person.
     StepHeld {
-        /// Which.
+        /// The step that waits for an answer.
         step: StepId,
         /// What they are asked.
         question: RunQuestion,
     },
     /// A question has been answered.
     Answered {
-        /// About this step.
+        /// The step that the question is about.
         step: StepId,
-        /// Which.
+        /// The number of the question within the run.
         question: u32,
-        /// With this option,
+        /// The option that was chosen; words where the question has no options.
         option: String,
-        /// and these words.
+        /// What the answerer said besides; `None` if nothing.
         message: Option<String>,
-        /// By whom.
+        /// Whether a person answered or the deadline did.
         by: Answerer,
     },
     /// An agent asks a person, and goes on.
@@ -123,72 +123,72 @@ pub enum RunEvent {
         step: StepId,
         /// Of this part of it.
         part: AttemptPart,
-        /// What.
+        /// The question that the agent asked.
         question: RunQuestion,
     },
     /// Nobody waits for the answer to an agent's question any more.
     Withdrawn {
-        /// Of this step.
+        /// The step whose agent asked the question.
         step: StepId,
-        /// Which.
+        /// The number of the question within the run.
         question: u32,
     },
     /// An agent says how its work went. The attempt ends when its process does.
     Said {
-        /// Of this step.
+        /// The step that the agent works on.
         step: StepId,
         /// Of this part of it.
         part: AttemptPart,
-        /// How.
+        /// Success or failure, in the agent's own words.
         report: AttemptReport,
     },
     /// An attempt has taken too long, or cannot go on, and is being ended.
     StepStopping {
-        /// At this step.
+        /// The step whose attempt is being ended.
         step: StepId,
-        /// Why.
+        /// Why the attempt is being ended.
         failure: StepFailure,
     },
     /// The run goes back to an earlier step, which runs again with all that lies between.
     LoopedBack {
-        /// From this step.
+        /// The step that has completed and from which the run goes back.
         from: StepId,
-        /// To this one.
+        /// The earlier step that runs again.
         to: StepId,
     },
     /// A failed step is to be tried again, and what failed only because of it waits again.
     Reopened {
-        /// The step.
+        /// The failed step that is tried again.
         step: StepId,
         /// What the agent is told besides.
         guidance: Option<String>,
     },
     /// Nothing goes on before a person has answered: the run is held.
     Blocked {
-        /// By this step first.
+        /// The first step that has an open question.
         step: StepId,
-        /// Because of this.
+        /// The reason of that question, for people.
         reason: String,
     },
     /// The run is being ended: what is under way is stopped, and then only the steps run that always do.
     Ending {
         /// How it will have ended.
         end: super::state::RunConclusion,
-        /// Then.
+        /// The moment from which the run is being ended.
         at: Moment,
     },
     /// A step was ended because the run is.
     StepCancelled {
-        /// Which.
+        /// The step that was ended before it could complete.
         step: StepId,
-        /// Then.
+        /// The moment at which the step ended.
         at: Moment,
     },
     /// The run has ended.
     Ended {
-        /// How.
+        /// Whether the run completed, failed or was cancelled.
         end: super::state::RunConclusion,
-        /// Then.
+        /// The moment at which the run ended.
         at: Moment,
     },
 }
@@ -248,9 +248,9 @@ pub struct StepOutcome {
     pub result: Option<String>,
     /// The value that variables read.
     pub output: Data,
-    /// Of a command.
+    /// The exit code of a step's command; `None` for other steps.
     pub exit_code: Option<i32>,
-    /// Of a command.
+    /// What a step's command wrote to standard error; `None` for other steps.
     pub stderr: Option<String>,
     /// Where the work stands after it, if it was done elsewhere and what comes next starts from there.
     pub commit: Option<String>,
@@ -265,9 +265,9 @@ pub struct AgentUsage {
     pub input: Option<u64>,
     /// Those of them that came from the cache.
     pub cached: Option<u64>,
-    /// Tokens written.
+    /// Tokens that the agent has written.
     pub output: Option<u64>,
-    /// All tokens.
+    /// All tokens, read and written, as the agent program counts them.
     pub total: Option<u64>,
     /// Millionths of a US dollar.
     pub cost: Option<u64>,
@@ -276,14 +276,14 @@ pub struct AgentUsage {
 /// Why a step failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepFailure {
-    /// Its own attempt did.
+    /// Its own attempt failed, and no other follows.
     Attempt {
-        /// In which way.
+        /// The kind of failure, which decides whether another attempt follows.
         kind: FailureKind,
-        /// Why.
+        /// What went wrong, in words for people.
         error: String,
     },
-    /// Something it needs did.
+    /// The step failed because a step that it needs has failed.
     Upstream(StepId),
     /// A value it needs is not there.
     Undefined(String),
@@ -300,16 +300,16 @@ pub enum SkipReason {
     Condition,
     /// What it needs was left out.
     Join,
-    /// Somebody said so.
+    /// A person said that it is to be left out.
     Person,
 }
 
 /// Who answers a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answerer {
-    /// A person.
+    /// A person, or a program that a person trusts.
     Person,
-    /// Nobody did in time, so the default is the answer.
+    /// The deadline passed without an answer, so the default is the answer.
     Deadline,
 }
 
@@ -326,7 +326,7 @@ pub struct RunQuestion {
     pub choices: Vec<String>,
     /// What is answered when nobody has answered in time.
     pub default: Option<String>,
-    /// When that is.
+    /// The moment at which the default becomes the answer; `None`: the question waits.
     pub deadline: Option<Moment>,
 }
 

@@ -123,7 +123,7 @@ impl RunPending<'_> {
 }
 
 impl StepFailure {
-    /// In words.
+    /// The failure in words, with the names of the steps of the sketch's plan.
     pub(super) fn describe(&self, sketch: &RunPending<'_>) -> String {
         self.words(sketch.plan)
     }

@@ -12,24 +12,24 @@ use crate::task::state::WorkSnapshot;
 pub enum RunMode {
     /// The engine and its workers.
     Engine,
-    /// Whoever follows the instructions, and says so.
+    /// A person or a program that follows the instructions and reports each step.
     ByHand,
 }
 
 /// What a run is given when it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunParameters {
-    /// `${run.id}`
+    /// The run's id, which texts use as `${run.id}`.
     pub id: String,
     /// Who carries out the steps.
     pub mode: RunMode,
     /// `${input.NAME}`; defaults are filled in.
     pub inputs: Vec<(String, Data)>,
-    /// `${run.prompt}`, `{{mission_prompt}}`
+    /// What is wanted, in words: `${run.prompt}`, or `{{mission_prompt}}` in a manifest.
     pub prompt: String,
-    /// `${run.workspace}`, `{{worktree_path}}`
+    /// The path of the run's worktree: `${run.workspace}`, or `{{worktree_path}}` in a manifest.
     pub workspace: String,
-    /// `${run.work_order}`
+    /// What the run is done for, as `${run.work_order}`; may be empty.
     pub work_order: String,
     /// As what it was started, and where.
     pub origin: RunOrigin,
@@ -38,7 +38,7 @@ pub struct RunParameters {
 /// As what a run was started, and where. Nothing is decided by it: it says in whose words the run is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunOrigin {
-    /// As what.
+    /// The word under which the run was started.
     pub kind: RunKind,
     /// The repository or folder it was started in.
     pub root: String,
@@ -59,7 +59,7 @@ pub struct RunOrigin {
 /// What a run is called where it was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunKind {
-    /// A run.
+    /// A plain run, started under no other word.
     #[default]
     Run,
     /// A mission, of a manifest.
@@ -71,7 +71,7 @@ pub enum RunKind {
 }
 
 impl RunKind {
-    /// Every kind.
+    /// Every kind of run, the default first.
     pub const ALL: [RunKind; 4] = [RunKind::Run, RunKind::Mission, RunKind::Workflow, RunKind::Process];
 
     /// The word for it.
@@ -99,9 +99,9 @@ pub enum RunAsker {
 /// An agent that speaks for itself: the attempt it works on, and the part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speaker {
-    /// Of this step.
+    /// The step that the agent works on.
     pub step: StepId,
-    /// Which attempt.
+    /// The number of the attempt, counted from 1.
     pub attempt: u32,
     /// Which part of it.
     pub part: AttemptPart,
@@ -110,7 +110,7 @@ pub struct Speaker {
 /// What an agent wants to know from a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestionRequest {
-    /// What.
+    /// The question itself, in words for a person.
     pub text: String,
     /// What can be answered; none: any words.
     pub options: Vec<String>,
@@ -123,43 +123,43 @@ pub struct QuestionRequest {
 /// What can be said to a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunInput {
-    /// Somebody says this, and is asked whether they may.
+    /// An input together with its asker, so that the run decides whether they may.
     By {
-        /// Who.
+        /// The person or agent that says it, as the host found out.
         asker: RunAsker,
-        /// What.
+        /// The input that they want the run to take.
         input: Box<RunInput>,
     },
     /// An agent asks a person something about its work.
     Ask {
-        /// Which agent.
+        /// The agent that asks, by its attempt.
         by: Speaker,
-        /// What.
+        /// The question, its options and how long it waits.
         ask: QuestionRequest,
     },
     /// An agent says how its work went, before its process ends.
     Said {
-        /// Which agent.
+        /// The agent that reports, by its attempt.
         by: Speaker,
-        /// How.
+        /// Success or failure, as the agent sees it.
         report: AttemptReport,
     },
     /// An attempt, or a part of it, has ended.
     Ended {
-        /// Of this step.
+        /// The step that the attempt belongs to.
         step: StepId,
-        /// Which attempt.
+        /// The number of the attempt, counted from 1.
         attempt: u32,
         /// Which part of it.
         part: AttemptPart,
-        /// How.
+        /// Success or failure, and what the attempt left behind.
         report: AttemptReport,
     },
     /// The worker of an attempt has gone away without a word.
     Lost {
-        /// Of this step.
+        /// The step that the attempt belongs to.
         step: StepId,
-        /// Which attempt.
+        /// The number of the attempt, counted from 1.
         attempt: u32,
         /// Which part of it.
         part: AttemptPart,
@@ -168,30 +168,30 @@ pub enum RunInput {
     Timer(TimerKey),
     /// A person answers a question.
     Answer {
-        /// Which.
+        /// The number of the question within the run.
         question: u32,
-        /// What they choose.
+        /// The option they choose; may be empty when `message` answers the question.
         option: String,
-        /// What they say.
+        /// What they say besides, or in place of an option.
         message: Option<String>,
     },
     /// A person wants a failed step to be tried again; the first that failed, unless they say which.
     Retry {
-        /// Which.
+        /// The step to try again; `None` means the first that failed by itself.
         step: Option<StepId>,
         /// What the agent is told besides.
         guidance: Option<String>,
     },
     /// It is to end now.
     Cancel {
-        /// Why.
+        /// Why the run is ended, in words for people.
         reason: String,
     },
-    /// Somebody who follows the instructions reports about a step.
+    /// A report about a step of a run that is carried out by hand.
     ByHand {
-        /// Which.
+        /// The step that the report is about.
         step: StepId,
-        /// What.
+        /// What is reported about the step.
         what: ManualStepInput,
     },
     /// A run by hand is over.
@@ -204,9 +204,9 @@ pub enum RunInput {
 /// What is said about a step that is done by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManualStepInput {
-    /// It has begun.
+    /// The step has begun, and counts as running.
     Start,
-    /// It is done.
+    /// The step is done, and gave this outcome.
     Complete(StepOutcome),
     /// It cannot be done.
     Fail(String),
@@ -217,13 +217,13 @@ pub enum ManualStepInput {
 /// How an attempt, or a part of it, has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptReport {
-    /// Well.
+    /// The work was done, and gave this outcome.
     Completed(StepOutcome),
-    /// Not well.
+    /// The work was not done, or not well enough.
     Failed {
-        /// In which way.
+        /// The kind of failure, which decides whether another attempt follows.
         kind: FailureKind,
-        /// Why.
+        /// What went wrong, in words for people.
         error: String,
         /// What it left behind, such as a command's exit code and what it printed.
         outcome: StepOutcome,

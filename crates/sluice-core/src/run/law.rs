@@ -7,7 +7,7 @@
 pub enum StepStatusKind {
     /// Something it needs has not ended, or what its condition reads may still change.
     Waiting,
-    /// It may begin.
+    /// The step may begin, and waits for room.
     Ready,
     /// An attempt is under way.
     Running,
@@ -17,9 +17,9 @@ pub enum StepStatusKind {
     Retrying,
     /// A person is asked.
     Held,
-    /// It has ended well.
+    /// The step has ended well.
     Completed,
-    /// It has not.
+    /// The step has failed, by itself or because a step that it needs has.
     Failed,
     /// It was left out.
     Skipped,
@@ -28,7 +28,7 @@ pub enum StepStatusKind {
 }
 
 impl StepStatusKind {
-    /// All of them.
+    /// Every status, in the order of a step's life.
     pub const ALL: [StepStatusKind; 10] = [
         StepStatusKind::Waiting,
         StepStatusKind::Ready,
@@ -42,7 +42,7 @@ impl StepStatusKind {
         StepStatusKind::Cancelled,
     ];
 
-    /// The word outside.
+    /// The word that people and programs see; a step that is stopping still says `running`.
     pub fn word(self) -> &'static str {
         match self {
             StepStatusKind::Waiting => "waiting",
@@ -77,13 +77,13 @@ impl StepStatusKind {
 /// What can happen to a step, without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StepHappening {
-    /// It may begin.
+    /// Everything that the step waits for has ended.
     Ready,
-    /// An attempt begins.
+    /// An attempt of the step begins.
     Started,
     /// A part of the attempt begins or ends.
     Part,
-    /// It completes.
+    /// The step completes, and gives an outcome.
     Completed,
     /// It fails for good.
     Failed,
@@ -107,12 +107,12 @@ pub enum StepHappening {
     Looped,
     /// A person wants it tried again.
     Reopened,
-    /// The run ends.
+    /// The run ends before the step does.
     RunEnded,
 }
 
 impl StepHappening {
-    /// All of them.
+    /// Every happening, in the order of the law's table.
     pub const ALL: [StepHappening; 16] = [
         StepHappening::Ready,
         StepHappening::Started,

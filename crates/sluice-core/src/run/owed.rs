@@ -20,13 +20,13 @@ pub(super) struct OwedValue {
     what: OwedValueKind,
     /// As the recipe writes it.
     path: ValuePath,
-    /// Who reads it.
+    /// The step whose condition or `for_each` reads the value.
     reader: StepId,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum OwedValueKind {
-    /// The step's `result`.
+    /// The step's `result`, which conditions compare with words.
     Result,
     /// A value inside its output.
     Inside(Vec<String>),

@@ -18,7 +18,7 @@ pub enum RunPhase {
 }
 
 impl RunPhase {
-    /// All of them.
+    /// Every phase, in the order of a run's life.
     pub const ALL: [RunPhase; 5] =
         [RunPhase::Running, RunPhase::Held, RunPhase::Completed, RunPhase::Failed, RunPhase::Cancelled];
 

@@ -11,11 +11,11 @@ use crate::recipe::{Recipe, StepId};
 /// A recipe with everything at hand that a decision needs.
 #[derive(Clone, Debug)]
 pub struct RunPlan {
-    /// The recipe.
+    /// The checked recipe that the plan was made from.
     pub recipe: Recipe,
     /// For each step, those that need it.
     pub(super) followers: Vec<Vec<StepId>>,
-    /// The ways back.
+    /// Every `loop` of the recipe, in the order of the steps.
     pub(super) loops: Vec<PlanLoop>,
     /// For each step, the steps whose results its condition reads.
     pub(super) reads: Vec<Vec<StepId>>,
@@ -29,7 +29,7 @@ pub struct RunPlan {
     pub(super) results: Vec<ResultWords>,
 }
 
-/// A way back.
+/// A loop of the recipe, from the step that goes back to the one that runs again.
 #[derive(Clone, Debug)]
 pub(super) struct PlanLoop {
     pub(super) from: StepId,
@@ -40,7 +40,7 @@ pub(super) struct PlanLoop {
 }
 
 impl RunPlan {
-    /// Makes `recipe` ready.
+    /// The plan of `recipe`: its followers, loops and readers are looked up once.
     pub fn new(recipe: Recipe) -> Self {
         let ids = || (0u32..).map(StepId).take(recipe.steps.len());
         let mut followers = vec![Vec::new(); recipe.steps.len()];

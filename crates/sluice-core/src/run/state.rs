@@ -19,7 +19,7 @@ use crate::recipe::{Data, Step, StepId};
 pub struct RunState {
     /// What it was given.
     pub given: RunParameters,
-    /// When it started.
+    /// The moment at which the run started.
     pub started: Moment,
     /// How it ended, once it has.
     pub end: Option<RunConclusion>,
@@ -63,14 +63,14 @@ pub enum RunConclusion {
         /// What came of it, where somebody said so.
         summary: String,
     },
-    /// A step failed.
+    /// A step failed for good, or the run took too long.
     Failed {
-        /// Which, and why.
+        /// What failed and why, in words for people.
         error: String,
     },
-    /// Somebody ended it.
+    /// The run was cancelled before it had completed.
     Cancelled {
-        /// Why.
+        /// Why it was cancelled, in words for people.
         reason: String,
     },
 }
@@ -78,7 +78,7 @@ pub enum RunConclusion {
 /// A step of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepState {
-    /// Where it is.
+    /// How far the step has come, with the data of that status.
     pub status: StepStatus,
     /// Which turn of a loop it is in, from 0.
     pub round: u32,
@@ -108,7 +108,7 @@ pub struct StepState {
     pub said: Vec<(AttemptPart, AttemptReport)>,
     /// When its last attempt began.
     pub began: Option<Moment>,
-    /// When it ended.
+    /// When the step ended; `None` while it has not.
     pub ended: Option<Moment>,
 }
 
@@ -117,7 +117,7 @@ pub struct StepState {
 pub struct AgentQuestion {
     /// The agent of this part of its step.
     pub part: AttemptPart,
-    /// What it asked.
+    /// The question as it was asked, with its options and deadline.
     pub question: RunQuestion,
     /// The answer; none: it is open.
     pub answer: Option<QuestionAnswer>,
@@ -128,7 +128,7 @@ pub struct AgentQuestion {
 pub struct QuestionAnswer {
     /// The option, or the words where there are none to choose from.
     pub option: String,
-    /// Further words.
+    /// What the answerer said besides the option; `None` if nothing.
     pub message: Option<String>,
     /// Whose answer it is.
     pub by: Answerer,
@@ -191,7 +191,7 @@ pub enum StepStatus {
     /// Something it needs has not ended, or what its condition reads may still change.
     #[default]
     Waiting,
-    /// It may begin.
+    /// The step may begin, and waits for room.
     Ready,
     /// An attempt is under way.
     Running(AttemptProgress),
@@ -208,14 +208,14 @@ pub enum StepStatus {
     },
     /// A person is asked.
     Held {
-        /// What.
+        /// The question that must be answered before the step goes on.
         question: RunQuestion,
         /// Where the attempt stands that the question is about.
         progress: Option<AttemptProgress>,
     },
-    /// It has ended well.
+    /// The step has ended well.
     Completed,
-    /// It has not.
+    /// The step has failed for good, for this reason.
     Failed(StepFailure),
     /// It was left out.
     Skipped(SkipReason),
@@ -239,7 +239,7 @@ impl StepStatus {
         }
     }
 
-    /// Without the data.
+    /// The status without its data, as [`super::law`] knows it.
     pub fn kind(&self) -> StepStatusKind {
         match self {
             StepStatus::Waiting => StepStatusKind::Waiting,
@@ -295,9 +295,9 @@ pub struct RunTurn {
 /// An item of a fan-out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemState {
-    /// Which.
+    /// The item's value, one entry of the list that the fan-out goes over.
     pub value: Data,
-    /// Where it is.
+    /// How far the item has come.
     pub status: ItemStatus,
     /// The attempt that it is made as since it was lost; 0: as the step's.
     pub attempt: u32,
@@ -321,9 +321,9 @@ pub enum ItemStatus {
     Waiting,
     /// It is under way.
     Running,
-    /// It has ended well.
+    /// The item has ended well, and gave this outcome.
     Completed(StepOutcome),
-    /// It has not.
+    /// The item has failed, with this error.
     Failed(String),
 }
 
@@ -348,7 +348,7 @@ impl RunState {
         RunState { given, started, end, ending: None, steps, items, questions, work: None, at_hand }
     }
 
-    /// Records an event.
+    /// Changes the state as an event says, and remembers the commit that the event names.
     pub fn apply(&mut self, plan: &RunPlan, event: &RunEvent) {
         record::record(self, plan, event);
         if let Some(commit) = event.brought_to(plan) {
@@ -356,7 +356,7 @@ impl RunState {
         }
     }
 
-    /// The step `id`.
+    /// The state of step `id`; panics when the recipe has no such step.
     pub fn step(&self, id: StepId) -> &StepState {
         &self.steps[id.0 as usize]
     }

@@ -123,7 +123,7 @@ impl RunPending<'_> {
         }
     }
 
-    /// `STEP.field`
+    /// The value of a path `STEP.field`, such as `review.result`; `None` when it is not there.
     fn step_field(&self, head: &str, tail: &[String]) -> Option<Data> {
         let (field, rest) = tail.split_first()?;
         let id = *self.plan.by_name.get(head)?;
@@ -272,7 +272,7 @@ impl Data {
         }
     }
 
-    /// As JSON.
+    /// The value as JSON, without blanks between its parts.
     pub fn to_json(&self) -> String {
         let mut json = String::new();
         self.write_json(&mut json);

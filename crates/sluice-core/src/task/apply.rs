@@ -232,7 +232,7 @@ impl TaskState {
     }
 }
 
-/// The transition `id`.
+/// The transition that `id` refers to; `None` when the lifecycle has no such transition.
 pub(super) fn edge(lifecycle: &Lifecycle, id: EdgeId) -> Option<&LifecycleTransition> {
     lifecycle.transitions.get(id.0 as usize)
 }

@@ -26,7 +26,7 @@ pub struct TaskEffect {
 pub enum EffectKey {
     /// For a job of a turn.
     Job {
-        /// Which turn.
+        /// The number of the turn, counted from 1 over the task's life.
         turn: u32,
         /// Which of its jobs, from 1.
         step: u32,
@@ -35,7 +35,7 @@ pub enum EffectKey {
     },
     /// Writing TASK.md as it is after so many events.
     Write {
-        /// So many.
+        /// How many events had been applied when the write was asked for.
         events: u64,
     },
 }
@@ -106,44 +106,44 @@ impl TaskAction {
 pub enum Instruction {
     /// Bind a worktree, the reserved one if there is one, and put TASK.md into it.
     AcquireWorkspace {
-        /// Kept free for this.
+        /// The worktree that is kept free for this task; `None` when none was reserved.
         reserved: Option<WorktreePath>,
     },
-    /// Unbind the worktree.
+    /// Unbind the worktree, which goes back to the pool.
     ReleaseWorkspace {
-        /// This one.
+        /// The worktree that is unbound.
         workspace: WorktreePath,
     },
-    /// Start an agent.
+    /// Start an agent in a session of its own.
     StartSession(StartSession),
     /// End sessions, dead ones included: their windows may still be there.
     EndSession {
-        /// These.
+        /// The numbers of the sessions that are ended.
         sessions: Vec<SessionNumber>,
         /// With everything that runs beside them.
         whole: bool,
     },
     /// Type a message to the worker, and press Enter.
     TypeToWorker {
-        /// Its session.
+        /// The number of the worker's session.
         session: SessionNumber,
         /// What it is about.
         occasion: Occasion,
-        /// What is typed.
+        /// The text that is typed, before Enter is pressed.
         text: String,
     },
     /// Run a command in the workspace.
     RunCommand {
-        /// Where.
+        /// The worktree in which the command runs.
         workspace: WorktreePath,
         /// What the shell is given.
         script: String,
-        /// The values in it.
+        /// Names and values of the environment variables that carry the script's variables.
         environment: Vec<(String, String)>,
     },
     /// Start a run, of a recipe that is looked up now.
     StartRun {
-        /// Its recipe.
+        /// The recipe's name, as the state's `run` says it.
         recipe: String,
         /// What it is given.
         inputs: Vec<(String, String)>,
@@ -152,7 +152,7 @@ pub enum Instruction {
     },
     /// Cancel a run, if it has not ended.
     CancelRun {
-        /// Which.
+        /// The id of the run that is cancelled.
         run: String,
     },
     /// Write TASK.md: the engine's keys, and perhaps a person's feedback below the body.
@@ -203,7 +203,7 @@ promises! {
 pub struct StartSession {
     /// The number it is given.
     pub session: SessionNumber,
-    /// Where.
+    /// The task's own place, or the one beside it.
     pub place: TaskSessionPlace,
     /// What it is asked to be.
     pub role: SessionRole,
@@ -215,16 +215,16 @@ pub struct StartSession {
     pub harness: HarnessChoice,
     /// What it may do.
     pub permissions: AgentPermissions,
-    /// Where it works.
+    /// The worktree in which the agent works.
     pub workspace: WorktreePath,
 }
 
 /// What a message to the worker is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
-    /// A review failed.
+    /// A reviewer gave the verdict FAIL.
     ReviewFailed,
-    /// A review passed.
+    /// A reviewer gave the verdict PASS.
     ReviewPassed,
     /// A person asks for changes.
     ChangesRequested,

@@ -23,16 +23,16 @@ pub enum TaskEvent {
     Moved(TaskMove),
     /// A task that was created in another state than the usual one began there.
     Began {
-        /// The turn's number.
+        /// The number of the turn that this begins.
         turn: u32,
         /// The transition whose agent it gets; without one, the state's own prompt is used.
         edge: Option<EdgeId>,
     },
     /// The agent of the present state is to be started again.
     Respawning {
-        /// The turn's number.
+        /// The number of the turn that this begins.
         turn: u32,
-        /// Where.
+        /// The place of the agent: the task's own, or the one beside it.
         place: TaskSessionPlace,
         /// Who asked; the engine, after a crash.
         by: TaskAsker,
@@ -41,21 +41,21 @@ pub enum TaskEvent {
     Advanced {
         /// The session that ended.
         session: SessionNumber,
-        /// Where to.
+        /// The state that the task moves to.
         to: StateId,
     },
     /// A reviewer asked for a transition that gives a verdict, and is refused.
     VerdictRefused {
-        /// Its session.
+        /// The session of the reviewer that asked.
         session: SessionNumber,
         /// What it asked for, and what TASK.md said.
         asked: RefusedVerdict,
     },
     /// An agent ended without its artifact.
     Crashed {
-        /// Its session.
+        /// The session of the agent that ended.
         session: SessionNumber,
-        /// How.
+        /// How the agent's process ended.
         exit: SessionExit,
         /// The crash count after it.
         count: u32,
@@ -73,9 +73,9 @@ pub enum TaskEvent {
     Updated(TaskUpdate),
     /// A hook set a field.
     FieldSet {
-        /// Which.
+        /// The name of the field that was set.
         field: FieldName,
-        /// To what.
+        /// The value that the field has now.
         value: FieldValue,
     },
     /// A workspace is kept free for it.
@@ -86,11 +86,11 @@ pub enum TaskEvent {
     WorkspaceReleased,
     /// Something was heard of a session.
     Session {
-        /// Where it is.
+        /// The place of the session: the task's own, or the one beside it.
         place: TaskSessionPlace,
-        /// Which.
+        /// The number of the session that the change is about.
         session: SessionNumber,
-        /// What was heard.
+        /// What was heard: that it started, ended or could not.
         change: SessionChange,
         /// Whether it is one that was started again; of `Started` only.
         again: bool,
@@ -99,43 +99,43 @@ pub enum TaskEvent {
     PullRequestOpened(String),
     /// An effect was asked for, on behalf of the first job of the first turn.
     HookAsked {
-        /// The turn.
+        /// The number of the turn that the job belongs to.
         turn: u32,
-        /// The job.
+        /// The place of the job in its turn, counted from 1.
         step: u32,
-        /// What is done.
+        /// The action that the effect carries out.
         action: TaskAction,
     },
     /// The first job of the first turn is over.
     HookSettled {
-        /// The turn.
+        /// The number of the turn that the job belongs to.
         turn: u32,
-        /// The job.
+        /// The place of the job in its turn, counted from 1.
         step: u32,
         /// What was to be done.
         action: TaskAction,
-        /// How it went.
+        /// Whether it was done, idle, skipped or failed.
         settlement: Settlement,
     },
     /// Everything that the first turn had to do is over.
     TurnSettled {
-        /// The turn.
+        /// The number of the turn that is over.
         turn: u32,
     },
     /// The run of a state was started.
     RunStarted {
-        /// By this turn.
+        /// The number of the turn that started it.
         turn: u32,
-        /// Its id.
+        /// The id of the run that was started.
         run: String,
         /// The work at that time, if the run judges it.
         began: Option<WorkSnapshot>,
     },
     /// The run of the present state has ended.
     RunEnded {
-        /// Which.
+        /// The id of the run that has ended.
         run: String,
-        /// How.
+        /// Whether the run completed, failed or was cancelled.
         end: RunEnd,
         /// What it says about that.
         why: String,
@@ -144,10 +144,10 @@ pub enum TaskEvent {
     },
     /// The task has left the state of a run, which was cancelled if it had not ended.
     RunLeft {
-        /// Which.
+        /// The id of the run that the task has left.
         run: String,
     },
-    /// Writing TASK.md failed.
+    /// Writing TASK.md failed, for this reason.
     NotWritten(String),
     /// A person should look.
     AttentionSet(TaskAttention),
@@ -158,13 +158,13 @@ pub enum TaskEvent {
 /// The creation of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskCreation {
-    /// In this state.
+    /// The state that the task was created in.
     pub status: StateId,
     /// What it is about.
     pub about: TaskSubject,
-    /// Who asked.
+    /// Who asked for the task.
     pub by: TaskAsker,
-    /// When.
+    /// The moment at which the task was created.
     pub at: Moment,
     /// The sections that this state's gates and exit rules read.
     pub seen: BTreeMap<String, SectionSnapshot>,
@@ -175,17 +175,17 @@ pub struct TaskCreation {
 /// A change of status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskMove {
-    /// The turn's number.
+    /// The number of the turn that the move begins.
     pub turn: u32,
-    /// From this state
+    /// The state that the task was in.
     pub from: StateId,
-    /// to this one,
+    /// The state that the task is in now.
     pub to: StateId,
-    /// along this transition; `None` when the engine escalates where there is none.
+    /// The transition that was taken; `None` when the engine escalates where there is none.
     pub edge: Option<EdgeId>,
-    /// Who asked.
+    /// Who asked for the move.
     pub by: TaskAsker,
-    /// When.
+    /// The moment at which the status changed.
     pub at: Moment,
     /// The sections that the new state's gates and exit rules read.
     pub seen: BTreeMap<String, SectionSnapshot>,
@@ -200,7 +200,7 @@ pub struct TaskMove {
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settlement {
-    /// It was done.
+    /// The job was done, and its effect succeeded.
     Done,
     /// There was nothing to do.
     Idle,

@@ -10,7 +10,7 @@ use crate::name::StateName;
 pub enum TaskAsker {
     /// A person, or a program that a person trusts.
     Person,
-    /// The engine itself.
+    /// The engine itself, as its rules and runs demand.
     Engine,
     /// A session of this task.
     Session(SessionNumber),
@@ -37,7 +37,7 @@ pub enum WorkEvidence {
     Unseen,
     /// It could not be read, because of this. Nothing is known of it, and nothing is judged by it.
     Unreadable(String),
-    /// It was read.
+    /// The work was read, and stood like this.
     Read(WorkStanding),
 }
 
@@ -46,7 +46,7 @@ pub enum WorkEvidence {
 pub struct WorkStanding {
     /// What is checked out in the task's workspace; without one, the task's branch.
     pub head: WorkHead,
-    /// The commit there.
+    /// The commit that is checked out there.
     pub commit: CommitId,
     /// The content of that commit.
     pub tree: TreeId,
@@ -57,7 +57,7 @@ pub struct WorkStanding {
 /// What is checked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkHead {
-    /// This branch.
+    /// A branch is checked out, of this name.
     Branch(String),
     /// A commit without a branch, because this branch is being rebased.
     Rebasing(String),
@@ -79,11 +79,11 @@ impl WorkEvidence {
 /// give back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkspaceReservation {
-    /// Nobody looked.
+    /// The host has not looked whether there is one.
     Unasked,
     /// This one is kept free.
     Reserved(WorktreePath),
-    /// There is none.
+    /// Every worktree of the pool is taken.
     Full,
 }
 
@@ -94,11 +94,11 @@ pub struct NewTask {
     pub status: Option<StateName>,
     /// What it is about.
     pub about: TaskSubject,
-    /// Who asks.
+    /// Who asks for the task.
     pub by: TaskAsker,
     /// Whether its agent is started at once.
     pub spawn: bool,
-    /// What TASK.md says.
+    /// What TASK.md says when the task is created.
     pub evidence: Evidence,
     /// Whether there is a workspace.
     pub room: WorkspaceReservation,
@@ -109,9 +109,9 @@ pub struct NewTask {
 /// What is asked of a task, or told to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskInput {
-    /// Begin.
+    /// Begin: start the task's agent, by the first transition that does.
     Spawn {
-        /// Who asks.
+        /// Who asks for the start.
         by: TaskAsker,
         /// What the files say.
         evidence: Evidence,
@@ -120,9 +120,9 @@ pub enum TaskInput {
     },
     /// Go to this state.
     Move {
-        /// Who asks.
+        /// Who asks for the move.
         by: TaskAsker,
-        /// Where to.
+        /// The name of the state to move to.
         to: StateName,
         /// What the files say.
         evidence: Evidence,
@@ -132,32 +132,32 @@ pub enum TaskInput {
     /// A session is about to ask for this state. Comes before the move, with the same evidence: a refusal leaves nothing
     /// behind, and which verdict a reviewer has asked for is kept.
     Verdict {
-        /// Who asks.
+        /// Who is about to ask for the move.
         by: TaskAsker,
-        /// Where to.
+        /// The name of the state that the asker wants.
         to: StateName,
         /// What the files say.
         evidence: Evidence,
     },
-    /// Give up.
+    /// Give the task up for good.
     Cancel {
-        /// Who asks.
+        /// Who asks for the task to be given up.
         by: TaskAsker,
         /// What the files say.
         evidence: Evidence,
     },
     /// A person wants something changed.
     RequestChanges {
-        /// Who asks.
+        /// Who asks for the changes.
         by: TaskAsker,
-        /// What.
+        /// What is to be changed, for the worker to read as `## Feedback`.
         message: String,
         /// What the files say.
         evidence: Evidence,
     },
     /// May it be merged? Accepted or refused, and nothing else: the merge is a command.
     Merge {
-        /// Who asks.
+        /// Who asks for the merge.
         by: TaskAsker,
         /// Even against its verdict, or if the verdict is older than its work, or if not all of it is committed.
         force: bool,
@@ -166,7 +166,7 @@ pub enum TaskInput {
     },
     /// It has been merged.
     Merged {
-        /// Who asked.
+        /// Who asked for the merge.
         by: TaskAsker,
         /// The commit of its work that is merged.
         commit: Option<CommitId>,
@@ -179,45 +179,45 @@ pub enum TaskInput {
     },
     /// Start the agent of this state again.
     Respawn {
-        /// Who asks.
+        /// Who asks for the restart.
         by: TaskAsker,
     },
     /// Change what the task is about.
     Update {
-        /// Who asks.
+        /// Who asks for the change.
         by: TaskAsker,
-        /// What changes.
+        /// The new summary, branch or pull request.
         update: TaskUpdate,
     },
-    /// Somebody has looked.
+    /// A person has looked at the task, and its mark is removed.
     ClearAttention {
-        /// Who.
+        /// Who has looked at the task.
         by: TaskAsker,
     },
     /// A session's process ended by itself, as far as its watcher knows.
     SessionExited {
-        /// Which.
+        /// The number of the session that ended.
         session: SessionNumber,
-        /// How.
+        /// How the process ended, as far as that is known.
         exit: SessionExit,
         /// What the files say.
         evidence: Evidence,
     },
     /// A session was found alive after a restart of the engine.
     SessionAdopted {
-        /// Which.
+        /// The number of the session that was found.
         session: SessionNumber,
     },
     /// The run of the present state, which had failed, goes on.
     RunReopened {
-        /// Which.
+        /// The id of the run that goes on.
         run: String,
     },
     /// The run of the present state has ended, as far as its watcher knows.
     RunEnded {
-        /// Which.
+        /// The id of the run that has ended.
         run: String,
-        /// How.
+        /// Whether the run completed, failed or was cancelled.
         end: RunEnd,
         /// What it says about that; may be empty.
         why: String,
@@ -229,9 +229,9 @@ pub enum TaskInput {
     },
     /// An effect has come to its end.
     EffectDone {
-        /// Which.
+        /// The key under which the effect was asked for.
         key: EffectKey,
-        /// How it went.
+        /// Whether it succeeded, failed or was skipped, and what it brought back.
         outcome: TaskEffectOutcome,
     },
 }
@@ -239,7 +239,7 @@ pub enum TaskInput {
 /// A change of what the task is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskUpdate {
-    /// Its summary.
+    /// The task's summary, changed to this.
     Summary(String),
     /// Its branch, which has been renamed.
     Branch(String),
@@ -250,7 +250,7 @@ pub enum TaskUpdate {
 /// How an effect went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskEffectOutcome {
-    /// Well.
+    /// The effect was done, and brought this back.
     Ok(TaskEffectProduct),
     /// It was tried, and this went wrong.
     Failed(String),
@@ -261,7 +261,7 @@ pub enum TaskEffectOutcome {
 /// What an effect brought back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskEffectProduct {
-    /// Nothing.
+    /// Nothing that the task needs to know.
     Nothing,
     /// The workspace that is bound now.
     Workspace(WorktreePath),
@@ -269,7 +269,7 @@ pub enum TaskEffectProduct {
     PullRequest(String),
     /// The run that was started.
     Run {
-        /// Its id.
+        /// The id of the run, by which its end is recognised.
         id: String,
         /// The work at that time, where it was looked at.
         began: Option<WorkSnapshot>,
@@ -279,11 +279,11 @@ pub enum TaskEffectProduct {
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEnd {
-    /// Well.
+    /// Every step that was to be done has been.
     Completed,
     /// A step failed, and nothing could go on.
     Failed,
-    /// Somebody gave it up.
+    /// The run was cancelled before it had completed.
     Cancelled,
 }
 
@@ -310,7 +310,7 @@ macro_rules! kinds {
             /// Every kind, in order.
             pub const ALL: &[TaskInputKind] = &[$(TaskInputKind::$kind,)+];
 
-            /// In words.
+            /// The kind in words, for the tables of `docs/machines/task.md`.
             pub fn words(self) -> &'static str {
                 match self { $(TaskInputKind::$kind => $words,)+ }
             }

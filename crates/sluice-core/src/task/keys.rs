@@ -35,7 +35,7 @@ macro_rules! task_keys {
 
 /// By whom a key is set.
 enum KeySetter {
-    /// The engine alone.
+    /// The engine alone; a hook that names the key is refused by the checker.
     Engine,
     /// The engine, and hooks (`set_field`).
     Hooks,

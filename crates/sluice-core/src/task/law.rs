@@ -17,7 +17,7 @@ pub enum TaskResponse {
     Keep,
     /// Says whether it may be merged, and changes nothing.
     Check,
-    /// Moves to `done`.
+    /// Moves to `done`, because its branch was merged.
     Close,
     /// Starts the agent of its state again.
     Respawn,
@@ -39,11 +39,11 @@ pub enum TaskResponse {
     Report,
     /// Nothing: it comes too late.
     Ignore,
-    /// Says no.
+    /// Refuses the input, with this code.
     Refuse(RefusalCode),
 }
 
-/// The law.
+/// The law of tasks: what a task in `phase` does with an input of this kind.
 pub fn answer(phase: TaskPhase, input: TaskInputKind) -> TaskResponse {
     use TaskInputKind as I;
     use TaskPhase::{Closing, Finished, Settling, Standing, Waiting};

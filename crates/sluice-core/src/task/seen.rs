@@ -55,7 +55,7 @@ fn add(hasher: &mut Sha256, line: &str) {
 /// A section as it was when a status was entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionSnapshot {
-    /// Its text.
+    /// The digest of the section's text, to find out what was added since.
     pub digest: SectionDigest,
     /// A PASS got there in a status in which the section is not judged.
     pub is_planted: bool,

@@ -19,7 +19,7 @@ impl fmt::Display for SessionNumber {
 /// Where a session is: `spawn_agent` starts the task's own, `spawn_reviewer` one beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskSessionPlace {
-    /// The task's own.
+    /// The task's own place, for its worker or a reviewer that follows it.
     Main,
     /// The reviewer's, beside a worker that lives on.
     Beside,
@@ -28,7 +28,7 @@ pub enum TaskSessionPlace {
 /// What a session was asked to be. A reviewer can stand in either place: in `default` it takes the worker's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SessionRole {
-    /// Does the work.
+    /// The agent that does the work.
     Worker,
     /// Judges it: started for a state with a verdict, or beside the worker.
     Reviewer,
@@ -47,7 +47,7 @@ impl SessionRole {
 /// Who is in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionAgent {
-    /// Its number.
+    /// The session's number, unique in its task.
     pub id: SessionNumber,
     /// What it was asked to be.
     pub role: SessionRole,
@@ -56,9 +56,9 @@ pub struct SessionAgent {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionExit {
-    /// With this status.
+    /// The process ended by itself, with this exit status.
     Code(i32),
-    /// By this signal.
+    /// A signal of this number ended the process.
     Signal(i32),
     /// It is gone, and nobody wrote down how.
     Lost,
@@ -72,18 +72,18 @@ pub enum SessionExit {
 pub enum SessionDeath {
     /// It could not be started.
     NotStarted(String),
-    /// Its process ended.
+    /// Its process ended, in this way.
     Exited(SessionExit),
 }
 
-/// A session.
+/// What is in one of a task's two places for sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskSession {
-    /// There is none.
+    /// There is no session in this place.
     Absent,
-    /// It was asked for.
+    /// A session was asked for, and has not been heard of.
     Starting(SessionAgent),
-    /// It runs.
+    /// The session runs, as far as its watcher knows.
     Alive(SessionAgent),
     /// The engine is ending it, or has tried to.
     Ending(SessionAgent),
@@ -113,11 +113,11 @@ pub enum SessionChange {
 /// What becomes of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionTransition {
-    /// This.
+    /// The session is this from now on.
     Becomes(TaskSession),
     /// This, and it ended by itself: the exit rules are asked.
     Died(TaskSession),
-    /// What it was.
+    /// The session stays what it was.
     Stays,
     /// The machine never lets this happen.
     Never,

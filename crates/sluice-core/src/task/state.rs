@@ -31,7 +31,7 @@ pub struct CommitId(pub String);
 /// A task, as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskState {
-    /// Its status.
+    /// The state of the lifecycle that the task is in.
     pub status: StateId,
     /// The stay in that status.
     pub visit: StatusVisit,
@@ -78,9 +78,9 @@ pub struct TaskState {
 pub struct TaskSubject {
     /// In one line; may be empty.
     pub summary: String,
-    /// The project's name.
+    /// The name of the project that it belongs to.
     pub project: String,
-    /// The git branch.
+    /// The git branch that the work is done on.
     pub branch: String,
     /// The harness that does the work.
     pub harness: String,
@@ -93,7 +93,7 @@ pub struct TaskSubject {
 pub struct StatusVisit {
     /// The turn that led there; 0 for the status the task was created in.
     pub turn: u32,
-    /// Since when.
+    /// The moment at which the status was entered.
     pub since: Moment,
     /// Who asked for it.
     pub by: TaskAsker,
@@ -112,7 +112,7 @@ pub struct StatusVisit {
 /// A verdict that a reviewer asked for by itself, and was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefusedVerdict {
-    /// Which.
+    /// The verdict that the reviewer asked for.
     pub verdict: Verdict,
     /// The one that TASK.md gave then, if it gave any.
     pub found: Option<Verdict>,
@@ -127,14 +127,14 @@ impl StatusVisit {
     }
 }
 
-/// The task's worktree.
+/// The task's worktree, in which its agents work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskWorkspace {
-    /// None.
+    /// The task has no worktree.
     Unbound,
-    /// One is kept free for it.
+    /// A worktree is kept free for the task, and not bound yet.
     Reserved(WorktreePath),
-    /// It has one.
+    /// The task has this worktree, until it is released.
     Bound(WorktreePath),
 }
 
@@ -151,7 +151,7 @@ impl TaskWorkspace {
 /// A run that a state has started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskRun {
-    /// Its id.
+    /// The id under which the run was started.
     pub id: String,
     /// The turn that started it.
     pub turn: u32,
@@ -168,7 +168,7 @@ pub struct TaskRun {
 pub struct WorkSnapshot {
     /// The commit that was checked out, if it could be read. Verdicts of older engines have none.
     pub commit: Option<CommitId>,
-    /// Its content.
+    /// The tree of that commit, by which equal content is recognised.
     pub tree: Option<TreeId>,
     /// Whether there were changes beside it, which a verdict may have been about.
     pub dirty: bool,
@@ -189,20 +189,20 @@ impl WorkSnapshot {
 /// A verdict and what it was given for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkVerdict {
-    /// Which.
+    /// The verdict that was given, PASS or FAIL.
     pub verdict: Verdict,
-    /// For this.
+    /// The work that the verdict was given for.
     pub work: WorkSnapshot,
 }
 
 /// What became of a run that judges the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunJudgement {
-    /// Which; `None` if the task went on before it was started.
+    /// The id of the run; `None` if the task went on before it was started.
     pub run: Option<String>,
     /// How it ended; `None` if the task went on before that.
     pub end: Option<RunEnd>,
-    /// What it judged.
+    /// The work that the run judged.
     pub work: WorkSnapshot,
 }
 
@@ -219,7 +219,7 @@ impl RunJudgement {
 /// A move or a start, with what is left to be done for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskTurn {
-    /// Its number.
+    /// The turn's number, counted from 1 over the task's life.
     pub number: u32,
     /// By how much the crash count drops when it has settled: the crashes before it that no earlier turn takes away.
     pub crashes: u32,
@@ -236,9 +236,9 @@ pub struct TaskTurn {
 pub enum TaskJob {
     /// A hook of a transition.
     Hook {
-        /// Of this one,
+        /// The transition that the hook belongs to.
         edge: EdgeId,
-        /// the hook at this place.
+        /// The place of the hook among the transition's hooks, counted from 0.
         hook: u32,
     },
     /// Bind a workspace, for a task that begins elsewhere than usual.
@@ -254,11 +254,11 @@ pub enum TaskJob {
 /// An agent that no hook starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentStart {
-    /// For this state,
+    /// The state that the agent is started for.
     pub state: StateId,
-    /// with this prompt of it,
+    /// The prompt of that state that the agent is told.
     pub prompt: StatePrompt,
-    /// in this place.
+    /// The place it is started in: the task's own, or the one beside it.
     pub place: TaskSessionPlace,
     /// Whether it is started again.
     pub again: bool,
@@ -267,9 +267,9 @@ pub struct AgentStart {
 /// One of a state's prompts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatePrompt {
-    /// `enter_prompt`
+    /// `enter_prompt`, for an agent that is started when the state is entered.
     Enter,
-    /// `respawn_prompt`
+    /// `respawn_prompt`, for an agent that is started again in the state.
     Respawn,
 }
 
@@ -278,7 +278,7 @@ pub enum StatePrompt {
 pub enum TaskAttention {
     /// It waits for a workspace.
     PoolFull,
-    /// A hook failed.
+    /// A hook with this action failed, for this reason.
     HookFailed(TaskAction, String),
     /// Its agents crashed so often, and there is no state `stuck`.
     Crashed(u32),
@@ -294,7 +294,7 @@ pub enum TaskAttention {
     WorkerGone,
     /// TASK.md gives a verdict that is not the reviewer's, as far as the reviewer said it.
     Disputed {
-        /// What TASK.md gives.
+        /// The verdict that stands in TASK.md.
         found: Verdict,
         /// What the reviewer asked for.
         asked: Verdict,
@@ -305,9 +305,9 @@ pub enum TaskAttention {
     NotClosed(String),
     /// The run of its state has ended, and the task has not moved.
     RunEnded {
-        /// Which.
+        /// The id of the run that has ended.
         run: String,
-        /// How.
+        /// Whether the run completed, failed or was cancelled.
         end: RunEnd,
         /// What it says about that, or why the task has not moved; may be empty.
         why: String,
@@ -366,7 +366,7 @@ pub enum TaskPhase {
     Settling,
     /// It is in a terminal state, and its last hooks are under way.
     Closing,
-    /// It is over.
+    /// The task is in a terminal state, and everything has settled.
     Finished,
 }
 
@@ -376,14 +376,14 @@ impl TaskPhase {
         [TaskPhase::Waiting, TaskPhase::Standing, TaskPhase::Settling, TaskPhase::Closing, TaskPhase::Finished];
 }
 
-/// Whether somebody works on a task.
+/// Whether an agent works on a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskPulse {
-    /// Yes.
+    /// An agent is alive, or is being started or ended.
     Active,
-    /// Somebody did, and is gone.
+    /// The session that the status watches is dead.
     Crashed,
-    /// No.
+    /// No agent is at work, and none has died here.
     Inactive,
 }
 

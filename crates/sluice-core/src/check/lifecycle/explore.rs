@@ -41,7 +41,7 @@ pub(super) struct SituationMove {
     pub(super) by_person: bool,
 }
 
-/// All of it.
+/// Every situation that a task of a lifecycle can come to, and the moves between them.
 pub(super) struct SituationGraph {
     pub(super) situations: Vec<Situation>,
     pub(super) moves: Vec<Vec<SituationMove>>,

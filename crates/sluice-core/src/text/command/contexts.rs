@@ -12,11 +12,11 @@ const DEEPEST: usize = 200;
 pub(super) enum ShellContext {
     /// Commands: the script, or what is between `( )`, `$( )`, or `case` and `esac`.
     Commands(CommandList),
-    /// Between double quotes.
+    /// Text between double quotes, where variables may stand.
     Double,
-    /// Between single quotes.
+    /// Text between single quotes, where the shell expands nothing.
     Single,
-    /// Inside `$' '`.
+    /// Text inside `$' '`, where the shell reads backslash escapes.
     Ansi,
     /// Between backquotes; they end at the next one without a backslash, whatever is between.
     Backquotes,
@@ -27,7 +27,7 @@ pub(super) enum ShellContext {
         /// Whether it stands between double quotes or in arithmetic; shells then disagree about single quotes.
         quoted: bool,
     },
-    /// Inside `[[ ]]`.
+    /// A test of bash, inside `[[ ]]`.
     Test,
     /// The text of a here-document.
     HereDocument,
@@ -46,18 +46,18 @@ pub(super) struct CountedBrackets {
 /// What is between brackets that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Brackets {
-    /// `$(( ))`
+    /// An arithmetic expansion, inside `$(( ))`.
     Expansion,
     /// `(( ))`, a command of bash, and two subshells for others.
     Command,
     /// `$[ ]`, which bash still knows.
     Old,
-    /// `x=( )`
+    /// The values of an array assignment, inside `x=( )`.
     Array,
 }
 
 impl Brackets {
-    /// Just opened.
+    /// The context of brackets of this kind that were just opened.
     pub(super) fn open(self) -> ShellContext {
         let depth = match self {
             Brackets::Expansion | Brackets::Command => 2,
@@ -98,7 +98,7 @@ impl ShellContext {
 }
 
 impl CommandScanner<'_> {
-    /// The innermost context.
+    /// The innermost context at the place where the scanner is.
     pub(super) fn context(&self) -> &ShellContext {
         self.frames.last().map_or(&ShellContext::Lost, |frame| &frame.context)
     }

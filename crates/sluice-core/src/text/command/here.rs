@@ -5,12 +5,12 @@ use super::CommandScanner;
 use super::contexts::ShellContext;
 use super::refusals;
 
-/// An announced here-document.
+/// A here-document that was announced and whose text has not been read.
 #[derive(Debug)]
 pub(super) struct HereDocument {
     /// The line that ends it.
     end: String,
-    /// `<<-`
+    /// Whether it was announced with `<<-`, so that tabs before its lines are dropped.
     strip_tabs: bool,
     /// Whether the shell expands the text, and joins lines that end in a backslash.
     expands: bool,

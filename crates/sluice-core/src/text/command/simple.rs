@@ -56,11 +56,11 @@ pub(super) enum CasePart {
 pub(super) enum WordPosition {
     /// Where a reserved word, an assignment or the name of a command may stand.
     Start,
-    /// Behind `for`.
+    /// Behind `for` or `select`, where the name of the variable stands.
     ForName,
     /// Behind the name of `for`.
     ForIn,
-    /// Behind `function`.
+    /// Behind `function`, where the name of the function stands.
     FunctionName,
     /// Behind `command`, which runs what follows.
     Wrapped,
@@ -73,14 +73,14 @@ enum CommandClass {
     /// Nothing that is known.
     Plain,
     Refuses(&'static VariableRefusal),
-    /// Takes `name=value`.
+    /// A command that declares variables and takes `name=value`, such as `export`.
     Declares,
-    /// `test` and `[`.
+    /// A test, written as `test` or `[`.
     Tests {
         /// The next word may be the name of a variable, whose subscript bash evaluates.
         name: bool,
     },
-    /// `printf`
+    /// `printf`, whose first argument is a format.
     Prints {
         /// The format is still to come.
         format: bool,
@@ -88,7 +88,7 @@ enum CommandClass {
         variable: Option<Range<usize>>,
     },
     Shell {
-        /// `-c` was read.
+        /// Whether `-c` was read, so that the next word is a script.
         text: bool,
         /// Words to come that belong to options.
         skip: usize,
@@ -120,7 +120,7 @@ pub(super) struct CommandWord {
     pub(super) unknown: bool,
     /// Begins with `name=` without quotes.
     assigned: bool,
-    /// Begins with `name=`.
+    /// Whether the word begins with `name=`, in quotes or not.
     named: bool,
     /// The double quotes that are open began it.
     begun_by_quotes: bool,
