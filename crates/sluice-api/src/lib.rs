@@ -3,6 +3,8 @@
 //! The engine answers HTTP with JSON, over a unix socket in its home or over TCP. These are the shapes of what goes over
 //! the wire; nothing here knows how a task is kept or moved.
 
+#![warn(missing_docs)]
+
 pub mod client;
 pub mod control;
 pub mod event;

@@ -7,6 +7,8 @@
 //! Nothing here reads a file, a clock or the environment, and nothing depends on the order of a hash map. That is
 //! checked: see this crate's manifest and its `clippy.toml`.
 
+#![warn(missing_docs)]
+
 pub mod artifact;
 pub mod check;
 pub mod event_name;

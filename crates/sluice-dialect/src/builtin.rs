@@ -1,9 +1,7 @@
 //! The definitions that come with Sluice, as the bytes of their files.
 
-/// A built-in definition.
 #[derive(Debug)]
 pub struct BuiltInDefinition {
-    /// The file's name.
     pub file: &'static str,
     /// The file, ready to copy.
     pub text: &'static str,

@@ -27,11 +27,8 @@ pub const HOME_FOLDER: &str = "workflows";
 /// Where a definition comes from, the nearest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DefinitionOrigin {
-    /// The repository.
     Repository,
-    /// `$SLUICE_HOME`.
     Home,
-    /// Sluice itself.
     BuiltIn,
 }
 
@@ -94,16 +91,12 @@ impl CatalogueEntry {
     }
 }
 
-/// Where to look.
 #[derive(Clone, Debug, Default)]
 pub struct CataloguePlaces {
-    /// The repository's root.
     pub repository: Option<PathBuf>,
-    /// `$SLUICE_HOME`.
     pub home: Option<PathBuf>,
 }
 
-/// What there is.
 #[derive(Debug, Default)]
 pub struct Catalogue {
     /// The definitions, nearest first.

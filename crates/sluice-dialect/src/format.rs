@@ -16,17 +16,14 @@ use crate::tree::{Node, NodeValue};
 
 pub use recipe::lower as lower_recipe;
 
-/// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DefinitionFormat {
-    /// States and transitions.
     Lifecycle,
     /// Steps, by one of the formats for recipes.
     Recipe(RecipeDialect),
 }
 
 impl DefinitionFormat {
-    /// All of them.
     pub const ALL: [DefinitionFormat; 4] = [
         DefinitionFormat::Lifecycle,
         DefinitionFormat::Recipe(RecipeDialect::Manifest),

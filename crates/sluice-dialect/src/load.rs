@@ -52,7 +52,6 @@ pub struct LoadedDefinition {
     pub definition: Option<Definition>,
     /// The prompt files that were read, as written, each once.
     pub prompts: Vec<(String, Vec<u8>)>,
-    /// Everything found.
     pub problems: Vec<Diagnosis>,
 }
 

@@ -15,7 +15,6 @@ use crate::source::Sources;
 /// The version of the stored form. One that is not known is refused, never guessed at.
 const VERSION: u64 = 1;
 
-/// A definition, pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionPin {
     /// The name of its file, without folders: where it lay does not matter.
@@ -79,7 +78,6 @@ impl DefinitionPin {
         json!({ "version": VERSION, "name": self.name, "text": self.text, "prompts": prompts }).to_string().into_bytes()
     }
 
-    /// What [`DefinitionPin::to_bytes`] wrote.
     pub fn from_bytes(bytes: &[u8]) -> Result<DefinitionPin, PinError> {
         let Ok(Value::Object(stored)) = serde_json::from_slice(bytes) else {
             return Err(PinError::Malformed("it is not a JSON object"));

@@ -21,7 +21,6 @@ pub const MOST_BYTES_TOGETHER: usize = 16 << 20;
 /// What there is where a prompt file should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromptLookup {
-    /// A file.
     File {
         /// The path to show for it.
         shown: String,

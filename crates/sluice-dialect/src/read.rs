@@ -18,7 +18,6 @@ pub const MOST_PROBLEMS: usize = 50;
 pub enum FileSyntax {
     /// YAML 1.2 with the core schema.
     Yaml,
-    /// TOML 1.1.
     Toml,
 }
 

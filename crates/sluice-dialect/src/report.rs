@@ -17,7 +17,6 @@ const LONGEST: usize = 1000;
 /// Whether a text may carry colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportStyle {
-    /// Letters only.
     Plain,
     /// With escape sequences for a terminal.
     Colour,

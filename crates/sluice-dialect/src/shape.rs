@@ -24,7 +24,6 @@ pub struct Shape {
 /// The field that tells variants of a table apart: `type` of a step, `action` of a hook.
 #[derive(Debug)]
 pub struct Tag {
-    /// Its key.
     pub key: &'static str,
     /// Its value when it is left out.
     pub default: Option<&'static str>,
@@ -33,7 +32,6 @@ pub struct Tag {
 /// One key of a table.
 #[derive(Debug)]
 pub struct Field {
-    /// As written.
     pub key: &'static str,
     /// What it may hold.
     pub kind: FieldKind,
@@ -72,11 +70,9 @@ pub enum FieldForm {
 /// What a key may hold.
 #[derive(Debug)]
 pub enum FieldKind {
-    /// Text.
     Text,
     /// A whole number within bounds.
     Integer(i64, i64),
-    /// `true` or `false`.
     Bool,
     /// `90s`, `5m`, `1h30m`, or a number of seconds.
     Duration,
@@ -92,7 +88,6 @@ pub enum FieldKind {
     Named(&'static FieldKind),
     /// The first of these whose type fits.
     Either(&'static [FieldKind]),
-    /// Anything.
     Any,
 }
 

@@ -43,7 +43,6 @@ pub struct SourcePosition {
 }
 
 impl Sources {
-    /// No files.
     pub fn new() -> Self {
         Self::default()
     }

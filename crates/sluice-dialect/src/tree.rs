@@ -17,24 +17,19 @@ pub const MOST_NODES: usize = 1_000_000;
 pub struct Node {
     /// Where it was written.
     pub span: Span,
-    /// What was written.
     pub value: NodeValue,
 }
 
-/// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeValue {
     /// Nothing: `null`, `~` or an empty place. TOML has none.
     Null,
-    /// `true` or `false`.
     Bool(bool),
-    /// A whole number.
     Integer(i64),
     /// Any other number, as it was written, so that nobody has to agree about rounding here.
     Decimal(String),
     /// Text, quoted or not. A TOML date is text too.
     Text(SourceText),
-    /// A list.
     List(Vec<Node>),
     /// A table. Its keys are unique.
     Table(Vec<TableEntry>),
@@ -45,7 +40,6 @@ pub enum NodeValue {
 pub struct TableEntry {
     /// The key; its place includes its quotes.
     pub key: SpannedValue<String>,
-    /// The value.
     pub value: Node,
 }
 

@@ -16,7 +16,6 @@ const DEFAULTS: &str = "    graph [rankdir=TB, bgcolor=\"transparent\", fontname
     edge [color=\"#57606a\", fontcolor=\"#57606a\", fontname=\"Helvetica,Arial,sans-serif\", fontsize=10, arrowsize=0.7];
 ";
 
-/// `graph` for `dot`.
 pub fn dot(graph: &Graph) -> String {
     let mut out = format!("digraph \"{}\" {{\n{DEFAULTS}", quoted(&graph.title));
     for (index, node) in graph.nodes.iter().enumerate() {

@@ -30,9 +30,7 @@ pub use text::{TextStyle, text};
 /// The formats that a graph can be drawn in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrawFormat {
-    /// For a terminal.
     Text,
-    /// Mermaid, for markdown.
     Mermaid,
     /// The language of Graphviz.
     Dot,
@@ -41,7 +39,6 @@ pub enum DrawFormat {
 }
 
 impl DrawFormat {
-    /// All of them.
     pub const ALL: [DrawFormat; 4] = [DrawFormat::Text, DrawFormat::Mermaid, DrawFormat::Dot, DrawFormat::Svg];
 
     /// The word on the command line.

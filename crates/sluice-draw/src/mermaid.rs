@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 
 use crate::model::{Graph, GraphEdge, GraphKind, NodeBox};
 
-/// `graph` in Mermaid.
 pub fn mermaid(graph: &Graph) -> String {
     let mut out = format!("---\ntitle: \"{}\"\n---\n", yaml(&graph.title));
     match graph.kind {

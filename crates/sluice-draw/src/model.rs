@@ -18,7 +18,6 @@ const LONGEST_NOTE: usize = 1_000;
 /// What a graph was made from. It decides the words and the form of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GraphKind {
-    /// A state machine.
     Lifecycle,
     /// A graph of steps.
     Recipe,
@@ -27,7 +26,6 @@ pub enum GraphKind {
 /// A definition as boxes and arrows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
-    /// The definition's name.
     pub title: String,
     /// What else there is to say about the whole, in few words.
     pub subtitle: Vec<String>,
@@ -42,7 +40,6 @@ pub struct Graph {
 /// A state or a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeBox {
-    /// Its name.
     pub name: String,
     /// What it is: `agent · planner`. Belongs into its box.
     pub details: Vec<String>,
@@ -59,7 +56,6 @@ pub struct NodeBox {
 pub struct GraphEdge {
     /// From this node, by its place in [`Graph::nodes`],
     pub from: usize,
-    /// to this one.
     pub to: usize,
     /// What an artifact must hold: `## Review: PASS`.
     pub gate: Option<String>,

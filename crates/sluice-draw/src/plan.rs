@@ -25,17 +25,14 @@ const START_MARK: usize = 4;
 /// What a row of the grid is for. It decides how high the row is in a picture with pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GridRow {
-    /// Lines run sideways.
     Channel,
     /// A line of a label.
     Label,
-    /// Arrow heads.
     Arrow,
     /// The frame of a box.
     Border,
     /// A line of text in a box.
     Content,
-    /// Nothing.
     Blank,
 }
 
@@ -58,7 +55,6 @@ pub(crate) enum ArrowHead {
 /// How a line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WireEnd {
-    /// At a box.
     Arrow(ArrowHead),
     /// Another continues it, downwards.
     GoesOn,

@@ -45,7 +45,6 @@ text { font-family: ui-sans-serif, -apple-system, 'Segoe UI', Roboto, Helvetica,
 }
 ";
 
-/// `graph` as SVG.
 pub fn svg(graph: &Graph) -> Result<String, GraphTooLarge> {
     let Ok(plan) = GraphPlan::new(graph, true) else { return large::svg(graph) };
     let page = SvgPage::new(&plan);

@@ -19,17 +19,9 @@ pub enum ActorInput {
     /// An input of the task machine.
     Task(task::TaskInput),
     /// An effect has been performed.
-    Outcome {
-        /// Which.
-        effect: String,
-        /// With what result.
-        outcome: EffectOutcome,
-    },
+    Outcome { effect: String, outcome: EffectOutcome },
     /// Whoever performed an effect went away without a word.
-    Lost {
-        /// Which.
-        effect: String,
-    },
+    Lost { effect: String },
     /// A timer is due.
     Timer(String),
     /// Something is to be written down that moves nothing.
@@ -42,26 +34,11 @@ pub enum ActorInput {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
     /// Its file was read, and this is what agents and people had written. It is kept as it was.
-    Read {
-        /// All of it.
-        body: Vec<u8>,
-    },
+    Read { body: Vec<u8> },
     /// Its file claims something of the engine's that the engine never wrote.
-    Forged {
-        /// Which key.
-        key: String,
-        /// What it claims.
-        found: String,
-        /// What is true.
-        truth: String,
-    },
+    Forged { key: String, found: String, truth: String },
     /// The main checkout changed while an agent was at work elsewhere.
-    Leak {
-        /// What changed.
-        what: String,
-        /// The agent's session.
-        session: String,
-    },
+    Leak { what: String, session: String },
     /// A person removed it from every list.
     Deleted,
 }

@@ -35,7 +35,6 @@ use threads::{CommitThread, LoadThread, RetentionSweep, SharedWriter, append, lo
 
 /// What tells the time.
 pub trait EngineClock: Send + Sync {
-    /// Now.
     fn now(&self) -> Moment;
 }
 
@@ -78,13 +77,10 @@ const SMALL: usize = 4;
 pub struct HostParts {
     /// Where everything is kept.
     pub store: Store,
-    /// Who owns it.
     pub owner: StoreClaim,
     /// What tells the time.
     pub clock: Arc<dyn EngineClock>,
-    /// What performs effects.
     pub executor: Box<dyn Executor>,
-    /// What makes definitions.
     pub definitions: Arc<dyn Definitions>,
     /// Who wants to know of changes.
     pub observer: Box<dyn Observer>,

@@ -22,7 +22,6 @@ const VERSION: u16 = 1;
 pub struct Fact {
     /// What kind of event it is.
     pub kind: String,
-    /// Who caused it.
     pub actor: String,
     /// Its content: one JSON document.
     pub data: Vec<u8>,
@@ -37,7 +36,6 @@ struct KeyedFactRow {
     value: serde_json::Value,
 }
 
-/// A ledger.
 pub struct KeyedFacts {
     name: String,
     created: i64,

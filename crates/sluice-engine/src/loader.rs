@@ -77,7 +77,6 @@ pub struct StreamSnapshot<A> {
     pub version: u64,
     /// What lists show of it.
     pub card: Card,
-    /// What it is.
     pub actor: A,
 }
 

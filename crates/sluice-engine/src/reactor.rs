@@ -85,7 +85,6 @@ const ENGINE: &str = "engine";
 /// So many names are remembered of those who have not been answered.
 const MOST_NAMES: usize = 10_000;
 
-/// The loop.
 #[derive(Default)]
 pub struct Reactor {
     slots: BTreeMap<StreamId, ActorSlot>,
@@ -215,7 +214,6 @@ impl Reactor {
         self.slots.len()
     }
 
-    /// Whether none is.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }

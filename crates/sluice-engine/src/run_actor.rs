@@ -25,7 +25,6 @@ const NO_REPORT: &str = "it ended without a report";
 /// Who says what nobody else does.
 const ENGINE: &str = "engine";
 
-/// A run.
 pub struct RunActor {
     plan: Arc<RunPlan>,
     /// The digest of the definition.
@@ -107,7 +106,6 @@ impl RunActor {
         &self.plan
     }
 
-    /// Where it is.
     pub fn state(&self) -> &RunState {
         &self.state
     }

@@ -20,7 +20,6 @@ use crate::codec::task_state::TaskHeader;
 use crate::codec::{UnreadableData, task_effect, task_event, task_state};
 use crate::loader::pin;
 
-/// A task.
 pub struct TaskActor {
     lifecycle: Arc<Lifecycle>,
     kept: TaskHeader,
@@ -60,7 +59,6 @@ impl TaskActor {
         Ok(TaskActor { lifecycle, kept, created: stored.header.card.created })
     }
 
-    /// Where it is.
     pub fn state(&self) -> &TaskState {
         &self.kept.state
     }
@@ -70,7 +68,6 @@ impl TaskActor {
         &self.lifecycle
     }
 
-    /// Its id.
     pub fn id(&self) -> &str {
         &self.kept.id
     }

@@ -18,7 +18,6 @@ pub struct WorkerId(pub String);
 /// A worker that offers itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerOffer {
-    /// Its name.
     pub id: WorkerId,
     /// What it is; `any` does anything.
     pub role: String,

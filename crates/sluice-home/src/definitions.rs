@@ -45,9 +45,7 @@ fn made(pinned: &[u8]) -> Result<Definition, String> {
 
 /// A lifecycle that a task is about to be created with, and what is kept of it.
 pub struct ChosenLifecycle {
-    /// The lifecycle.
     pub lifecycle: Arc<Lifecycle>,
-    /// What is kept.
     pub pinned: Vec<u8>,
 }
 
@@ -56,7 +54,6 @@ const LIFECYCLE: &str = "workflow";
 
 /// A definition that was found, as it can be read now.
 pub(crate) struct FoundDefinition {
-    /// Its file.
     pub(crate) path: PathBuf,
     /// What is in it.
     pub(crate) bytes: io::Result<Vec<u8>>,

@@ -27,7 +27,6 @@ const MOST_NAMED: usize = 100;
 /// How the harness table names our own program.
 const OWN_PROGRAM: &str = "{sluice}";
 
-/// How something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DoctorStatus {
@@ -42,7 +41,6 @@ pub enum DoctorStatus {
 }
 
 impl DoctorStatus {
-    /// In a word.
     pub fn word(self) -> &'static str {
         match self {
             DoctorStatus::Ok => "ok",
@@ -53,14 +51,10 @@ impl DoctorStatus {
     }
 }
 
-/// What was found.
 #[derive(Clone, Debug, Serialize)]
 pub struct DoctorFinding {
-    /// Of what.
     pub name: String,
-    /// How it is.
     pub status: DoctorStatus,
-    /// What was seen.
     pub found: String,
     /// What to do about it.
     pub remedy: Option<String>,
@@ -73,11 +67,9 @@ fn finding(name: &str, status: DoctorStatus, found: impl Into<String>, remedy: O
 /// What is seen of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineSign {
-    /// It answers.
     Answers,
     /// It runs and does not answer.
     Silent,
-    /// None runs.
     None,
 }
 

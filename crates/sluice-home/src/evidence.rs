@@ -204,7 +204,6 @@ impl EvidenceRecord {
     }
 }
 
-/// Adds a line.
 fn append(home: &Home, run: &str, line: &impl Serialize) -> std::io::Result<()> {
     let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     write(home, run, line)

@@ -60,7 +60,6 @@ use crate::settings::projects::Projects;
 pub struct Home {
     /// Where the work is done.
     pub bench: PerformContext,
-    /// The repositories.
     pub projects: Projects,
     /// What there is to see.
     pub tasks: Arc<ReadModel>,
@@ -98,7 +97,6 @@ pub struct Home {
     keep: Option<RetentionTerm>,
     /// What is known beside tasks and runs.
     pub(crate) registry: Registry,
-    /// Workers elsewhere.
     pub roster: Roster,
 }
 

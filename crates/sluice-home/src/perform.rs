@@ -47,12 +47,9 @@ const HURRY: Duration = Duration::from_millis(500);
 
 /// A place to work at.
 pub struct PerformContext {
-    /// Where everything stands.
     pub places: HomePaths,
     settings: ConfigFile,
-    /// The agents' processes.
     pub sessions: Sessions,
-    /// Our own program.
     pub program: PathBuf,
     /// By which what is started here is recognised.
     pub within: HomeNesting,
@@ -70,25 +67,19 @@ pub struct PerformContext {
 pub struct LocalOrder {
     /// Its name, the same however often it is asked for: of its session and its notes.
     pub name: String,
-    /// Of which run.
     pub run: String,
-    /// Which step.
     pub step: String,
-    /// Which attempt.
     pub attempt: u32,
-    /// As what.
     pub role: String,
     /// With which agent program; the usual one unless given.
     pub harness: Option<String>,
     /// What the agent may do.
     pub permissions: AgentPermissions,
-    /// Where.
     pub folder: PathBuf,
     /// How it speaks for its step.
     pub voice: StepIdentity,
     /// Who must be there for it to go on; nobody unless given.
     pub keeper: Option<SessionKeeper>,
-    /// What.
     pub work: OrderWork,
 }
 
@@ -109,10 +100,8 @@ pub enum StepIdentity {
 pub enum OrderWork {
     /// An agent is told this.
     Agent {
-        /// What.
         prompt: String,
     },
-    /// A command.
     Script(RunScript),
 }
 

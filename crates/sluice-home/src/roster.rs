@@ -33,9 +33,7 @@ use crate::read::view::as_json;
 /// What a worker is to a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepHolder {
-    /// The worker.
     pub worker: String,
-    /// It has begun.
     pub has_begun: bool,
 }
 

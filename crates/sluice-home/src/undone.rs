@@ -18,7 +18,6 @@ use crate::settings::projects::described;
 #[derive(Debug)]
 pub(crate) struct UnavailableReason(pub(crate) String);
 
-/// It failed.
 #[derive(Debug)]
 pub(crate) struct PerformFailure {
     pub(crate) kind: FailureKind,
@@ -44,7 +43,6 @@ impl From<String> for PerformFailure {
 pub(crate) enum PerformError {
     /// That is its outcome.
     Failed(PerformFailure),
-    /// That is none.
     Unavailable(UnavailableReason),
 }
 

@@ -49,7 +49,6 @@ const LONGEST_PROGRESS: usize = 500;
 /// The file that names the process which keeps the agents.
 const KEEPER: &str = "keeper.json";
 
-/// It works.
 const WORKING: u8 = 0;
 /// It finishes what it is at, and takes no more.
 const FINISHING: u8 = 1;
@@ -63,13 +62,11 @@ pub struct WorkerOptions {
     pub url: String,
     /// Whose work it does.
     pub group: String,
-    /// As what.
     pub role: String,
     /// What people call it.
     pub name: String,
 }
 
-/// A worker.
 pub struct WorkerRuntime {
     bench: PerformContext,
     client: Client,

@@ -64,7 +64,7 @@ fn unreadable(error: &serde_json::Error) -> Problem {
     Problem::bad_request(format!("the request cannot be read: {error}"))
 }
 
-/// A JSON document.
+/// An answer that is one JSON document.
 pub(crate) fn json(status: StatusCode, document: &impl Serialize) -> Response {
     written(status, serde_json::to_vec(document).unwrap_or_default())
 }
@@ -82,7 +82,7 @@ pub(crate) fn written(status: StatusCode, body: Vec<u8>) -> Response {
 #[derive(Clone, Debug)]
 pub(crate) struct RefusalReason(pub(crate) String);
 
-/// A "no".
+/// The answer to a request that is refused.
 pub(crate) fn refuse(problem: &Problem) -> Response {
     let status = StatusCode::from_u16(problem.status.number()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json(status, problem);

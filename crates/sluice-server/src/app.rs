@@ -49,7 +49,7 @@ pub(crate) struct App {
     began: Instant,
     /// When somebody last asked, in milliseconds since it began.
     asked: AtomicU64,
-    /// Whether it ends.
+    /// Whether the engine is ending.
     ending: watch::Sender<bool>,
     /// Changes with everything that happens.
     pub(crate) news: watch::Sender<u64>,
@@ -86,7 +86,7 @@ impl App {
         }
     }
 
-    /// Somebody asks.
+    /// Notes that a request has just come.
     pub(crate) fn touch(&self) {
         let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.asked.store(now, Ordering::Relaxed);
@@ -173,7 +173,7 @@ impl App {
 #[derive(Debug, Default)]
 pub(crate) struct KeysInUse(pub(crate) Mutex<BTreeSet<String>>);
 
-/// What is counted.
+/// What the engine counts of its requests.
 #[derive(Debug)]
 pub(crate) struct RequestCounts {
     pub(crate) requests: Family<RequestLabels, Counter>,

@@ -58,7 +58,7 @@ pub(crate) enum FollowSource {
     },
     /// The log of one run.
     Run {
-        /// Its id.
+        /// The id of the run.
         id: String,
         /// The number of the last event that was read.
         after: u64,
@@ -82,7 +82,7 @@ pub(crate) struct FollowReader {
 }
 
 impl FollowReader {
-    /// Begins to read.
+    /// Begins to read the log for a caller.
     pub(crate) fn begin(
         app: Arc<App>,
         caller: RequestCaller,

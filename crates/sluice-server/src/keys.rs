@@ -27,7 +27,7 @@ pub(crate) const HEADER: &str = "idempotency-key";
 const REPLAYED: &str = "idempotency-replayed";
 /// Whose keys those are that the owner of the home shows at the socket.
 const AT_SOCKET: &str = "socket";
-/// The longest name.
+/// The most bytes of an `Idempotency-Key`.
 const LONGEST_KEY: usize = 255;
 
 /// What a new thing is called, for whoever makes it.

@@ -77,11 +77,11 @@ pub(crate) fn routes(app: Arc<App>, largest: usize) -> Router {
     router.fallback(nothing_here).layer(layer).with_state(app)
 }
 
-/// It answers.
+/// The answer to a health check.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Health")]
 struct HealthAnswer {
-    /// It does.
+    /// Always true: the engine answers.
     ok: bool,
     /// Where else it does; told at the socket.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,10 +103,10 @@ async fn nothing_here() -> Response {
     refuse(&Problem::not_found("there is nothing under this path"))
 }
 
-/// It ends.
+/// The answer of an engine that ends.
 #[derive(Serialize, JsonSchema)]
 struct Stopped {
-    /// It does.
+    /// Always true: the engine takes no further request.
     stopped: bool,
 }
 
@@ -147,14 +147,14 @@ async fn backup((State(app), caller): EngineCall, body: Bytes) -> Response {
 struct Fault {
     /// Whose events they are.
     stream: String,
-    /// Why.
+    /// Why the engine cannot understand it.
     why: String,
 }
 
 /// What cannot be understood.
 #[derive(Serialize, JsonSchema)]
 struct FaultList {
-    /// Each of them.
+    /// Tasks and runs that have stopped, with the reason.
     faults: Vec<Fault>,
 }
 

@@ -12,7 +12,7 @@ use sluice_home::ask::Requester;
 
 use crate::app::App;
 
-/// Describes a type.
+/// Makes the JSON Schema of a type.
 pub(crate) type DescribeType = fn(&mut SchemaGenerator) -> Schema;
 
 /// How something is asked for.
@@ -52,11 +52,11 @@ pub(crate) enum RouteAudience {
     Everybody,
     /// Everybody who has a token.
     Readers,
-    /// Workers and persons.
+    /// Callers with the scope worker or person.
     Workers,
     /// A session about its own work, and persons.
     Agents,
-    /// Persons.
+    /// Callers with the scope person.
     Persons,
 }
 
@@ -179,22 +179,22 @@ impl RouteOperation {
     }
 }
 
-/// Looks at something.
+/// A route that changes nothing.
 pub(crate) fn get(path: &'static str, summary: &'static str) -> RouteOperation {
     RouteOperation::new(RouteMethod::Get, path, summary, RouteAudience::Readers)
 }
 
-/// Does something.
+/// A route that creates or does something.
 pub(crate) fn post(path: &'static str, summary: &'static str) -> RouteOperation {
     RouteOperation::new(RouteMethod::Post, path, summary, RouteAudience::Persons)
 }
 
-/// Changes something.
+/// A route that changes what is there.
 pub(crate) fn patch(path: &'static str, summary: &'static str) -> RouteOperation {
     RouteOperation::new(RouteMethod::Patch, path, summary, RouteAudience::Persons)
 }
 
-/// Ends something.
+/// A route that ends or removes something.
 pub(crate) fn delete(path: &'static str, summary: &'static str) -> RouteOperation {
     RouteOperation::new(RouteMethod::Delete, path, summary, RouteAudience::Persons)
 }
@@ -235,7 +235,7 @@ impl RouteTable {
         &self.operations
     }
 
-    /// The router.
+    /// The router that serves these routes.
     pub(crate) fn router(self) -> Router<Arc<App>> {
         self.router
     }

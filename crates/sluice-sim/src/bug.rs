@@ -76,7 +76,6 @@ pub enum SimBug {
 }
 
 impl SimBug {
-    /// All of them.
     pub const ALL: [SimBug; 35] = [
         SimBug::AnswersBeforeDurable,
         SimBug::ForgetsEffects,

@@ -19,7 +19,6 @@ use crate::world::{CALM, SimEvent, SimLife, SimRequest};
 /// What the store says to each append of a batch.
 pub(crate) type SimAppendResults = Vec<Result<u64, Conflict>>;
 
-/// An engine.
 pub(crate) struct SimEngine {
     /// Who it says that it is.
     pub(crate) name: &'static str,

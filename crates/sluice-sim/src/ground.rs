@@ -46,7 +46,6 @@ pub(crate) struct SimTaskFile {
     pub(crate) frontmatter: BTreeMap<String, FieldValue>,
     /// The newest frontmatter could not be written.
     pub(crate) is_behind: bool,
-    /// The task's branch.
     pub(crate) branch: String,
     /// Something is wrong there that makes agents crash.
     pub(crate) is_cursed: bool,
@@ -221,7 +220,6 @@ impl SimTaskWorld {
         Ok(awake)
     }
 
-    /// They are ended.
     pub(crate) fn ends(&mut self, home: usize) {
         for process in self.processes.values_mut().filter(|it| it.home == home) {
             process.exit.get_or_insert(SessionExit::Signal(9));

@@ -46,11 +46,9 @@ pub(crate) struct SimWatch {
 /// Who stored something, and when.
 #[derive(Clone, Copy)]
 pub(crate) struct SimCommitSource {
-    /// When it was.
     pub(crate) now: i64,
     /// How far the clock of who stored it was ahead.
     pub(crate) ahead: i64,
-    /// Which engine.
     pub(crate) place: usize,
     /// Which of its processes.
     pub(crate) epoch: u64,

@@ -40,7 +40,6 @@ enum SimWorkStage {
     Over(EffectOutcome),
 }
 
-/// A performance.
 struct SimWork {
     who: u64,
     /// The effect that it was begun for.
@@ -48,7 +47,6 @@ struct SimWork {
     stage: SimWorkStage,
 }
 
-/// All of them.
 #[derive(Default)]
 pub(crate) struct SimWorks(BTreeMap<SimWorkName, SimWork>);
 
@@ -57,7 +55,6 @@ impl SimWorks {
         self.0.keys().filter(|(at, _, _)| *at == home).cloned().collect()
     }
 
-    /// What runs now.
     pub(crate) fn running(&self) -> impl Iterator<Item = (&StreamId, &str)> {
         let runs = self.0.iter().filter(|(_, work)| matches!(work.stage, SimWorkStage::Runs { .. }));
         runs.map(|((_, stream, effect), _)| (stream, effect.as_str()))
@@ -182,7 +179,6 @@ impl SimLife {
         self.ground.pauses(home);
     }
 
-    /// It goes on.
     pub(crate) fn resumes_work(&mut self, home: usize) -> Result<(), String> {
         self.note("what it has started goes on");
         for name in self.works.of_home(home) {

@@ -197,7 +197,6 @@ pub(crate) struct SimWorkerReport {
     pub(crate) outcome: EffectOutcome,
 }
 
-/// A life.
 pub struct SimLife {
     seed: u64,
     pub(crate) chance: SimChance,

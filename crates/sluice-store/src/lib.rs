@@ -10,6 +10,8 @@
 //!
 //! [`conformance`] is the one suite that all three pass (feature `testing`).
 
+#![warn(missing_docs)]
+
 mod admit;
 mod answer;
 mod codec;

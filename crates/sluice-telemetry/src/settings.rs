@@ -12,10 +12,8 @@ const PROTOCOL: &str = "http/json";
 /// What has no effect here if it is set: that is said, and traces are delivered all the same.
 const WITHOUT_EFFECT: [&str; 5] = ["COMPRESSION", "TIMEOUT", "CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"];
 
-/// Where traces go.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TelemetrySettings {
-    /// The whole address.
     pub endpoint: String,
     /// What is sent beside them. The values are secrets.
     pub headers: Vec<(String, String)>,

@@ -17,7 +17,6 @@ const MOST_LINKS: usize = 128;
 pub enum SpanValue {
     /// A text. Of a long one only its beginning is told.
     Text(String),
-    /// A number.
     Number(i64),
 }
 
@@ -42,7 +41,6 @@ impl From<usize> for SpanValue {
 /// Whose work a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpanKind {
-    /// Sluice's own.
     Internal,
     /// Somebody asked for it over HTTP.
     Server,
@@ -59,7 +57,6 @@ pub(crate) struct SpanRecord {
     pub(crate) kind: SpanKind,
     pub(crate) values: Vec<(&'static str, SpanValue)>,
     pub(crate) failed: bool,
-    /// Nanoseconds since 1970.
     pub(crate) began: u64,
     pub(crate) ended: u64,
 }
@@ -69,7 +66,6 @@ pub(crate) struct SpanRecord {
 pub struct HttpRequestFacts<'a> {
     /// Its method; `None`: one that no route has.
     pub method: Option<&'a str>,
-    /// `http` or `https`.
     pub scheme: &'a str,
     /// The route that answers it; `None`: it leads nowhere.
     pub route: Option<&'a str>,

@@ -26,20 +26,15 @@ pub struct Forge {
 /// How a pull request stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PullRequestState {
-    /// It waits.
     Open,
-    /// It is merged.
     Merged,
     /// It was closed without being merged.
     Closed,
 }
 
-/// A pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullRequest {
-    /// Its page.
     pub url: String,
-    /// How it stands.
     pub state: PullRequestState,
     /// The newest commit it has, or had when it was merged.
     pub head: String,
@@ -52,9 +47,7 @@ pub struct PullRequest {
 pub struct PullRequestProposal<'a> {
     /// Its title; the first line counts.
     pub title: &'a str,
-    /// Its text.
     pub body: &'a str,
-    /// The branch.
     pub branch: &'a str,
     /// The branch to merge into; the default branch if none is given.
     pub base: Option<&'a str>,

@@ -203,13 +203,11 @@ pub(crate) struct GitCall {
 }
 
 impl GitCall {
-    /// One more argument.
     pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> GitCall {
         self.arguments.push(argument.as_ref().to_owned());
         self
     }
 
-    /// More arguments.
     pub(crate) fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> GitCall {
         self.arguments.extend(arguments.into_iter().map(|it| it.as_ref().to_owned()));
         self
@@ -320,7 +318,6 @@ impl GitCall {
         }
     }
 
-    /// Just does it.
     pub(crate) fn run(&self) -> Result<(), GitError> {
         self.bytes().map(drop)
     }

@@ -110,26 +110,18 @@ impl HarnessWatchdogs {
 /// Why a harness cannot be used.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum HarnessError {
-    /// No such harness.
     #[error("no harness is called `{name}`; there are: {known}. Add your own as [harnesses.{name}] in config.toml")]
     Unknown {
         /// What was asked for.
         name: String,
-        /// What there is.
         known: String,
     },
     /// It has no command for this.
     #[error("the harness `{name}` has no `{key}` command; give it one under [harnesses.{name}] in config.toml")]
-    NoCommand {
-        /// Which harness.
-        name: String,
-        /// The missing key.
-        key: &'static str,
-    },
+    NoCommand { name: String, key: &'static str },
     /// `config.toml` says something about it that cannot be used.
     #[error("config.toml: [harnesses.{name}]: {problem}")]
     Config {
-        /// Which harness.
         name: String,
         /// What is wrong, and the way out.
         problem: String,

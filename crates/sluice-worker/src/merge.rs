@@ -24,7 +24,6 @@ const ATTEMPTS: usize = 3;
 /// How many moves of a branch are looked through for a commit that was made on it.
 const MOVES: &str = "--max-count=1000";
 
-/// How to merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MergeStrategy {
     /// A fast-forward where possible, else a merge commit.
@@ -40,10 +39,8 @@ pub enum MergeStrategy {
     Rebase,
 }
 
-/// What to merge.
 #[derive(Clone, Debug, Default)]
 pub struct MergeRequest<'a> {
-    /// The branch.
     pub branch: &'a str,
     /// The commit of it that is merged; its newest if none is given.
     pub commit: Option<&'a str>,
@@ -78,7 +75,6 @@ pub type MergeRecorder<'a> = &'a dyn Fn(&str) -> Result<(), GitError>;
 /// How the branch came to be merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergeMethod {
-    /// It was.
     Already,
     /// By this pull request.
     PullRequest(PullRequest),
@@ -86,7 +82,6 @@ pub enum MergeMethod {
     FastForward,
     /// By a merge commit.
     MergeCommit,
-    /// As one commit.
     Squash,
     /// Its commits were made anew.
     Rebase,
@@ -214,7 +209,6 @@ impl PreparedMerge<'_> {
         Ok(LocalMerge { how, commit: repository.default_commit()?, note })
     }
 
-    /// Merges once.
     fn attempt(&self, work: &str, keep: MergeRecorder<'_>) -> Result<LocalMerge, GitError> {
         let (repository, request, made) = (self.repository, self.request, self.made());
         let (branch, into) = (request.branch, repository.default_branch());

@@ -66,7 +66,6 @@ pub const ERRORS: &str = "err";
 /// The variable by which the processes of a script are found when its number was not noted in time.
 const MARK: &str = "SLUICE_PROCESS";
 
-/// What is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptProgram {
     /// A program with its arguments.
@@ -78,13 +77,10 @@ pub enum ScriptProgram {
 /// One program to be run, with everything it gets.
 #[derive(Debug, Clone)]
 pub struct ProcessScript {
-    /// What is run.
     pub program: ScriptProgram,
     /// Its whole environment; nothing is inherited.
     pub environment: BTreeMap<String, String>,
-    /// Where it runs.
     pub folder: PathBuf,
-    /// What it reads.
     pub input: Vec<u8>,
     /// When it is ended, if it has not ended by itself.
     pub timeout: Option<Duration>,
@@ -135,9 +131,7 @@ pub enum ProcessEnding {
 /// What came of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessOutcome {
-    /// How it ended.
     pub ending: ProcessEnding,
-    /// What it printed.
     pub stdout: CapturedOutput,
     /// What it printed as errors.
     pub stderr: CapturedOutput,
@@ -153,25 +147,17 @@ pub enum ProcessFailure {
     Start {
         /// What was to be run.
         program: String,
-        /// Where.
         folder: PathBuf,
-        /// Why not.
         source: io::Error,
     },
     /// An argument or a value is longer than the kernel takes.
     #[error("{what} is {bytes} bytes long and a program can be given {LONGEST_ARGUMENT}: pass it in a file")]
-    TooLong {
-        /// Which.
-        what: String,
-        /// Its length.
-        bytes: usize,
-    },
+    TooLong { what: String, bytes: usize },
     /// The operating system failed us after the script had begun: it is ended, and may have done a part.
     #[error("{doing}, so the script was ended after it had begun")]
     Begun {
         /// What was being done.
         doing: String,
-        /// What went wrong.
         source: io::Error,
     },
     /// The operating system failed us.
@@ -179,7 +165,6 @@ pub enum ProcessFailure {
     System {
         /// What was being done.
         doing: String,
-        /// What went wrong.
         source: io::Error,
     },
 }

@@ -28,7 +28,6 @@ const TELLING_ENDS: [&str; 3] = ["_KEY", "_PAT", "_AUTH"];
 /// What ends a private key.
 const END: &[u8] = b"-----END ";
 
-/// Takes secrets out.
 #[derive(Clone, Debug)]
 pub struct Redactor {
     /// Values that are secrets.
@@ -123,7 +122,6 @@ impl RedactionFlow {
         self.turn(bytes, false)
     }
 
-    /// The rest.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         self.turn(&[], true)
     }

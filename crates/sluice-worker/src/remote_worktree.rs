@@ -17,7 +17,6 @@ use crate::workspace::{WorkspaceName, WorkspacePool};
 /// A folder to work in.
 #[derive(Debug)]
 pub struct RemoteWorktree {
-    /// Where it is.
     pub folder: PathBuf,
     shared: Option<SharedBranch>,
 }
@@ -37,7 +36,6 @@ struct SharedBranch {
     is_own: bool,
 }
 
-/// What is wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteWorktreeRequest<'a> {
     /// The folder with all mirrors and worktrees of this machine.

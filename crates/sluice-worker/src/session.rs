@@ -65,7 +65,6 @@ pub enum SessionFailure {
     /// The shim did not come up.
     #[error("session {id} could not be started: {why}")]
     Start {
-        /// Which session.
         id: SessionId,
         /// What is known about it.
         why: String,
@@ -73,7 +72,6 @@ pub enum SessionFailure {
     /// The shim has come, and has not started the agent yet.
     #[error("session {id} has not started its agent within {} seconds; the machine is busy", limit.as_secs())]
     Late {
-        /// Which session.
         id: SessionId,
         /// How long it was waited for.
         limit: Duration,
@@ -81,7 +79,6 @@ pub enum SessionFailure {
     /// Processes are left that cannot be ended.
     #[error("session {id} is not over: process {pid} would not end")]
     Stubborn {
-        /// Which session.
         id: SessionId,
         /// One of the processes.
         pid: i32,
@@ -94,7 +91,6 @@ pub enum SessionFailure {
     System {
         /// What was being done.
         doing: String,
-        /// What went wrong.
         source: io::Error,
     },
 }

@@ -66,11 +66,8 @@ pub struct HealedTaskFile {
 /// A value of the engine's that somebody else has written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrontmatterForgery {
-    /// Which key.
     pub key: String,
-    /// What stood there.
     pub found: String,
-    /// What is true.
     pub truth: String,
 }
 

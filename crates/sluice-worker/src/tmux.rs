@@ -50,17 +50,13 @@ pub struct Tmux {
 pub struct TmuxPane {
     /// The tmux session, `$1`.
     pub session: String,
-    /// The window, `@1`.
     pub window: String,
-    /// The pane, `%1`.
     pub pane: String,
     /// The process in it: a shim.
     pub pid: i32,
-    /// The server.
     pub server: i32,
     /// The key that the tmux session was opened with.
     pub key: String,
-    /// The window's name.
     pub name: String,
     /// What people see as the tmux session's name.
     pub session_name: String,
@@ -72,12 +68,10 @@ pub enum TmuxFailure {
     /// It is not there.
     #[error("tmux cannot be started")]
     Start(#[source] io::Error),
-    /// It said no.
     #[error("tmux could not {doing}: {said}")]
     Said {
         /// What it was told.
         doing: String,
-        /// What it answered.
         said: String,
     },
     /// It did not answer.
@@ -115,7 +109,6 @@ impl Tmux {
         self
     }
 
-    /// Its socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }

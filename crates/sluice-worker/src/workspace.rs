@@ -107,7 +107,6 @@ pub enum WorkspaceOrigin {
 /// A workspace that is lent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcquiredWorkspace {
-    /// Where it is.
     pub folder: PathBuf,
     /// How it got its branch.
     pub origin: WorkspaceOrigin,
@@ -141,7 +140,6 @@ impl WorkspacePool {
         Ok(WorkspacePool { repository, root })
     }
 
-    /// The repository.
     pub fn repository(&self) -> &Repository {
         &self.repository
     }

@@ -27,7 +27,6 @@ const TAKERS: [(&str, AssignedTaker); 2] = [("agent", AssignedTaker::Agent), ("p
 const SETTABLE: &[FieldForm] = &[FieldForm::Name, FieldForm::Settable];
 const SPAWNS: &[&str] = &["spawn_agent", "spawn_reviewer"];
 
-/// A whole file.
 pub static LIFECYCLE: Shape = Shape::new(
     "a lifecycle",
     &[&[

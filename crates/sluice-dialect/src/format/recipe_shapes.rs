@@ -15,7 +15,6 @@ const AGENTS: &[&str] = &["agent", "agent-loop", "parallel-agents"];
 const VARIABLE: &[FieldForm] = &[FieldForm::Name, FieldForm::Not(&RESERVED)];
 const COMMANDS: &[&str] = &["script", "gate"];
 
-/// A workflow manifest.
 pub(super) static MANIFEST: Shape = Shape::new(
     "a manifest",
     &[
@@ -103,7 +102,6 @@ static GRIMOIRE_STEP: Shape = Shape::new(
 )
 .tagged("type", Some("agent"));
 
-/// A process template.
 pub(super) static TEMPLATE: Shape = Shape::new(
     "a template",
     &[

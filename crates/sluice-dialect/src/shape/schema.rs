@@ -91,7 +91,6 @@ const DURATION: &str = concat!(
     r"([0-9]+([.][0-9]+)?\s*(us|µs|usecs?|micros?|microseconds?)\s*)?",
     r"([0-9]+([.][0-9]+)?\s*(ns|nsecs?|nanos?|nanoseconds?)\s*)?$",
 );
-/// A name: `sluice_core::name::is_identifier`.
 const NAME: &str = "^[A-Za-z][A-Za-z0-9_-]*$";
 /// A name in kebab-case: `sluice_core::name::is_kebab`.
 const KEBAB: &str = "^[a-z0-9]+(-[a-z0-9]+)*$";

@@ -17,7 +17,6 @@ const APART: usize = 2;
 /// Which back edges there are, and through where they go.
 #[derive(Debug)]
 pub(super) struct BackEdges {
-    /// The back edges.
     edges: Vec<usize>,
     /// The layer of each node.
     layer: Vec<usize>,

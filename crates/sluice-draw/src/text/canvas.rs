@@ -33,7 +33,6 @@ enum CanvasCell {
     Covered,
 }
 
-/// The grid.
 #[derive(Debug)]
 pub(super) struct Canvas {
     cells: Vec<Vec<CanvasCell>>,

@@ -14,16 +14,13 @@ pub const VERSION: u16 = 1;
 pub enum OutboxNote {
     /// It was settled, and nothing else followed.
     Settled {
-        /// Which.
         effect: String,
         /// Why it could not be done, if it could not.
         error: Option<String>,
     },
     /// A worker holds it.
     Leased {
-        /// Which.
         effect: String,
-        /// Who.
         worker: String,
         /// Until when that is believed, in milliseconds since 1970.
         until: i64,

@@ -28,11 +28,9 @@ pub const VERSION: u16 = 1;
 /// What the header of a task keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskHeader {
-    /// Its name.
     pub id: String,
     /// The digest of its lifecycle.
     pub definition: String,
-    /// Where it stands.
     pub state: TaskState,
     /// The ids of the effects that are not settled, in the order in which they were asked for. The outbox does not
     /// know that order: it is sorted by id.

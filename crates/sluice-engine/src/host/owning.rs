@@ -115,7 +115,6 @@ impl StoreClaim {
     }
 }
 
-/// The thread.
 pub(super) struct OwnershipThread {
     pub(super) writer: SharedWriter,
     pub(super) claim: StoreClaim,

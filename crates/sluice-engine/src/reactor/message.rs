@@ -12,50 +12,27 @@ pub struct ReactorToken(pub u64);
 
 /// What the reactor is told.
 pub enum ReactorMessage {
-    /// Something new begins.
     Create {
-        /// Who asked.
         token: Option<ReactorToken>,
-        /// Its stream.
         stream: StreamId,
-        /// What it is.
         actor: Box<dyn Actor>,
-        /// How it begins.
         change: ActorChange,
         /// Its definition, by digest.
         blobs: Vec<(sluice_store::Digest, Vec<u8>)>,
     },
     /// Whatever is asked with this token, a person of this name asks.
     Named {
-        /// The token.
         token: ReactorToken,
         /// What the person is called.
         name: String,
     },
     /// Something is said to a task or run.
-    Say {
-        /// Who said it.
-        token: Option<ReactorToken>,
-        /// To whom.
-        stream: StreamId,
-        /// What.
-        said: ActorInput,
-    },
+    Say { token: Option<ReactorToken>, stream: StreamId, said: ActorInput },
     /// A stream that was asked for, or found at the start.
-    Loaded {
-        /// Which.
-        stream: StreamId,
-        /// What was there.
-        found: Option<LoadedStream>,
-    },
+    Loaded { stream: StreamId, found: Option<LoadedStream> },
     /// A stream that was asked for is there and cannot be understood. Only that one stops; what is stored stays as it
     /// is, for whoever looks into it.
-    Unreadable {
-        /// Which.
-        stream: StreamId,
-        /// Why.
-        why: String,
-    },
+    Unreadable { stream: StreamId, why: String },
     /// These streams are open in the store; those that are not in memory are taken up.
     Open(Vec<StreamId>),
     /// The store has answered the last batch.
@@ -64,22 +41,17 @@ pub enum ReactorMessage {
     Ended {
         /// Who waits to hear whether it counts: one that was given up comes too late, and is refused.
         token: Option<ReactorToken>,
-        /// Whose.
         stream: StreamId,
-        /// Which.
         effect: String,
         /// Which handing-out of it.
         dispatch: u64,
-        /// How.
         outcome: EffectOutcome,
     },
     /// A lasting worker begins with what it was handed, and calls it so: after a restart it is still known by that name.
     Begun {
         /// Who waits to hear that it is known.
         token: Option<ReactorToken>,
-        /// Whose.
         stream: StreamId,
-        /// Which.
         effect: String,
         /// Which handing-out of it.
         dispatch: u64,
@@ -91,7 +63,6 @@ pub enum ReactorMessage {
     /// A worker is still there, and is at these handings-out. One that it does not name is not renewed: it may never
     /// have heard of it.
     Heard {
-        /// Which worker.
         worker: WorkerId,
         /// What it is at.
         at: Vec<u64>,
@@ -104,7 +75,6 @@ pub enum ReactorMessage {
 
 /// A stream as it was found in the store.
 pub struct LoadedStream {
-    /// What it is.
     pub actor: Box<dyn Actor>,
     /// How many events it has.
     pub version: u64,
@@ -127,23 +97,18 @@ pub enum ReactorAction {
     Held(Assignment, Option<String>),
     /// What a lasting worker was handed is not its any more: it is done, lost, or not wanted.
     Withdrawn {
-        /// Which worker.
         worker: WorkerId,
-        /// Which handing-out.
         dispatch: u64,
         /// Its lease ran out, or it left.
         is_lost: bool,
     },
-    /// Answer somebody.
     Reply(ReactorToken, ReactorAnswer),
 }
 
 /// An effect that is handed out.
 #[derive(Clone, Debug)]
 pub struct Assignment {
-    /// Whose.
     pub stream: StreamId,
-    /// What.
     pub effect: Effect,
     /// Which handing-out of it: an answer to an older one is refused.
     pub dispatch: u64,
@@ -156,7 +121,6 @@ pub struct Assignment {
 pub enum ReactorAnswer {
     /// It is done and durable.
     Done(EventRange),
-    /// It is refused.
     Refused(Refusal),
     /// There is no such task or run.
     NotFound,

@@ -27,7 +27,6 @@ const STORED_WITHIN: Duration = Duration::from_secs(2);
 /// Somebody who showed a token.
 #[derive(Clone, Debug)]
 pub struct Bearer {
-    /// Who that is.
     pub who: Requester,
     /// By what the token is known: its id, or the name of the session. Never its secret.
     pub token: String,
@@ -51,11 +50,9 @@ pub struct DeniedRequest {
     pub token: Option<String>,
     /// Who that is, if it is known.
     pub who: Option<String>,
-    /// What was asked.
     pub method: String,
     /// Where, without what follows the question mark.
     pub path: String,
-    /// From where.
     pub peer: String,
     /// How many before it were not written down, because there were too many.
     pub unrecorded: u64,
@@ -152,7 +149,7 @@ impl Service {
             let message = "only a worker's token belongs to a colony and a role";
             return Err(Problem::bad_request(message).hint("`scope=worker`, or no colony and no role"));
         }
-        let colony = match &wanted.colony {
+        let group = match &wanted.colony {
             None => None,
             Some(id) if id == LOCAL => {
                 let message = format!("the work of the colony `{LOCAL}` is done by the engine's own machine alone");
@@ -173,7 +170,7 @@ impl Service {
             }
         };
         let (scope, name, role) = (wanted.scope, wanted.name, wanted.role);
-        let token = self.tokens.create(TokenRequest { scope, name, task, colony, role, expires })?;
+        let token = self.tokens.create(TokenRequest { scope, name, task, colony: group, role, expires })?;
         self.access_changed(EventName::TokenCreated, &who.label(), &token.id, &shown(&token));
         Ok(TokenAnswer { token })
     }
@@ -213,7 +210,6 @@ impl Service {
         Ok(TokenList { tokens: self.tokens.list() })
     }
 
-    /// Ends a token.
     pub fn revoke_token(&self, who: &Requester, id: &str) -> Result<TokenAnswer, Problem> {
         who.must_be_person("revoking a token")?;
         let token = self.tokens.revoke(id)?;

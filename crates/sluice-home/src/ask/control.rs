@@ -22,7 +22,6 @@ use crate::roster::{MessageSubject, WorkerConnection, WorkerSink};
 /// The groups of which somebody sees what is done there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ControlView {
-    /// All.
     All,
     /// This one, or none.
     Of(Option<String>),
@@ -38,7 +37,6 @@ impl ControlView {
 }
 
 impl Service {
-    /// Founds a group.
     pub fn found_group(&self, who: &Requester, chosen: &KeyedId, wanted: &NewColony) -> Result<Colony, Problem> {
         who.must_be_person("founding a colony")?;
         groups::found(&self.home, "person", wanted, chosen.id.as_deref())
@@ -56,7 +54,6 @@ impl Service {
         }
     }
 
-    /// The groups.
     pub fn groups(&self, who: &Requester) -> Vec<Colony> {
         let view = self.view(who);
         let mut all = groups::list(&self.home);
@@ -64,7 +61,6 @@ impl Service {
         all
     }
 
-    /// A worker comes.
     pub fn register_worker(&self, who: &Requester, chosen: &KeyedId, wanted: &Register) -> Result<Crab, Problem> {
         let keeper = who.keeper("registering a crab")?;
         self.may_register(who, wanted)?;
@@ -72,14 +68,12 @@ impl Service {
         self.home.roster.register(&self.home, keeper, &Register { crab_id, ..wanted.clone() })
     }
 
-    /// A worker goes.
     pub fn unregister_worker(&self, who: &Requester, id: &str) -> Result<Crab, Problem> {
         let keeper = who.keeper("sending a crab away")?;
         self.home.roster.must_see(keeper, id)?;
         self.home.roster.unregister(&self.home, keeper, id)
     }
 
-    /// The workers.
     pub fn workers(&self, who: &Requester) -> Vec<Crab> {
         let view = self.view(who);
         let mut all = self.home.roster.list();
@@ -87,7 +81,6 @@ impl Service {
         all
     }
 
-    /// A worker listens.
     pub fn connect_worker(&self, who: &Requester, id: &str, post: WorkerSink) -> Result<WorkerConnection, Problem> {
         let keeper = who.keeper("listening as a crab")?;
         self.home.roster.must_see(keeper, id)?;
@@ -139,7 +132,6 @@ impl Service {
         self.home.roster.complete(&self.home, who.keeper("work on a mission")?, wanted)
     }
 
-    /// Begins a mission.
     pub fn create_mission(&self, who: &Requester, chosen: &KeyedId, wanted: &NewMission) -> Result<Mission, Problem> {
         who.must_be_person("beginning a mission")?;
         if let Some(seen) = self.started_before(chosen)? {
@@ -148,7 +140,6 @@ impl Service {
         missions::create(&self.home, "person", wanted, chosen.id.as_deref())
     }
 
-    /// Missions, oldest first.
     pub fn missions(&self, who: &Requester) -> Result<Vec<Mission>, Problem> {
         let view = self.view(who);
         let mut all = missions::list(&self.home, &self.newest_first(true)?);

@@ -47,7 +47,6 @@ impl Service {
         }
     }
 
-    /// Starts a grimoire.
     pub fn start_grimoire(
         &self,
         who: &Requester,
@@ -77,7 +76,6 @@ impl Service {
         Ok(runs.iter().map(workflow).collect())
     }
 
-    /// One workflow.
     pub fn workflow(&self, id: &str) -> Result<Workflow, Problem> {
         self.workflow_run(id).map(|seen| workflow(&seen))
     }

@@ -59,7 +59,6 @@ impl KeyedId {
 /// What is known of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyStatus {
-    /// Nothing.
     New,
     /// It was used for something else.
     Other,
@@ -68,11 +67,8 @@ pub enum KeyStatus {
         /// What it is called.
         id: String,
     },
-    /// This was answered.
     Answered {
-        /// The status.
         status: u16,
-        /// The document.
         body: String,
     },
 }

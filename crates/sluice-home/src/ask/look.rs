@@ -36,7 +36,6 @@ const AT_ONCE: usize = 32;
 const LAST_LINES: usize = 20;
 const LAST_BYTES: usize = 8 << 10;
 
-/// Which tasks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaskFilter<'a> {
     /// Only those with this status.
@@ -56,7 +55,6 @@ pub struct Census {
     pub runs: BTreeMap<String, i64>,
     /// Effects of tasks that are not settled.
     pub effects: i64,
-    /// Streams that stopped.
     pub faults: i64,
 }
 
@@ -134,7 +132,6 @@ impl Service {
         Ok(census)
     }
 
-    /// One task.
     pub fn show(&self, id: &str) -> Result<TaskAnswer, Problem> {
         let seen = self.home.tasks.find(id)?;
         if seen.card.status == TaskActor::DELETED {

@@ -39,7 +39,6 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(60);
 const LONGEST_LOG: usize = 1 << 20;
 
 impl Service {
-    /// Starts a recipe.
     pub fn start(&self, who: &Requester, chosen: &KeyedId, wanted: &StartRun) -> Result<RunSnapshot, Problem> {
         who.must_be_person("starting a run")?;
         match self.started_before(chosen)? {

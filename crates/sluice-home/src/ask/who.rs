@@ -24,7 +24,6 @@ use crate::home::session_of;
 const NOBODY_HINT: &str = "ask from a shell that Sluice did not start; a script or gate that is to act for a person says \
                            `acts_as: person` in its recipe";
 
-/// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requester {
     /// A person, or a program that a person trusts.
@@ -33,15 +32,9 @@ pub enum Requester {
         name: String,
     },
     /// A session of a task.
-    Session {
-        /// Of this task.
-        task: String,
-        /// Its number there.
-        number: SessionNumber,
-    },
+    Session { task: String, number: SessionNumber },
     /// The agent or script of a step.
     Step {
-        /// Of this run.
         run: String,
         /// Which attempt, and which part of it.
         speaker: Speaker,

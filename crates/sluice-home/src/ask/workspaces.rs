@@ -163,7 +163,6 @@ impl Service {
         Ok(restored.folder.unwrap_or_else(|| PathBuf::from(&wanted.into)))
     }
 
-    /// Adds a project.
     pub fn add_project(&self, who: &Requester, wanted: ProjectChange) -> Result<Project, Problem> {
         who.must_be_person("adding a project")?;
         let project = self.home.projects.add(wanted)?;

@@ -62,7 +62,6 @@ impl LaneState {
     }
 }
 
-/// The places.
 #[derive(Clone)]
 pub(crate) struct Lane {
     state: Arc<Mutex<LaneState>>,

@@ -27,7 +27,6 @@ struct TimerShared {
     clock: Arc<dyn EngineClock>,
 }
 
-/// Does things later.
 #[derive(Clone)]
 pub(crate) struct HomeTimer(Arc<TimerShared>);
 

@@ -28,7 +28,6 @@ struct ThreadPoolState {
     is_short: bool,
 }
 
-/// The threads.
 #[derive(Clone)]
 pub(crate) struct ThreadPool {
     shared: Arc<(Mutex<ThreadPoolState>, Condvar)>,
@@ -37,7 +36,6 @@ pub(crate) struct ThreadPool {
 }
 
 impl ThreadPool {
-    /// No thread yet.
     pub(crate) fn new(later: HomeTimer) -> ThreadPool {
         let start = |work| std::thread::Builder::new().name("hands".into()).spawn(work).map(drop);
         ThreadPool { shared: Arc::default(), later, start }

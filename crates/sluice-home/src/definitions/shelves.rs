@@ -79,7 +79,6 @@ impl RecipeShelves {
         has_changed
     }
 
-    /// All of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = &ShelvedRecipe> {
         self.home.iter().chain(self.projects.values()).flat_map(|shelf| &shelf.recipes)
     }

@@ -23,7 +23,6 @@ pub(crate) enum ErrandPlace {
     Hands,
     /// Where git works: it waits for its turn, and for nobody who waits there too.
     Git {
-        /// In which repository.
         repository: String,
         /// Who asks for it.
         asker: String,

@@ -15,7 +15,6 @@ use crate::undone::UnavailableReason;
 
 /// The shortest time between two comparisons, whatever a lifecycle says.
 const SOONEST: Duration = Duration::from_secs(1);
-/// The longest.
 const LATEST: Duration = Duration::from_secs(30);
 
 /// A session is over: the task hears of it, with what its files say now.

@@ -21,7 +21,6 @@ use crate::read::tasks::had;
 /// For whom a worktree is promised.
 #[derive(Debug, PartialEq, Eq)]
 enum ReservationOwner {
-    /// For this task.
     Task(String),
     /// For nobody: it is being removed.
     Removal,

@@ -16,7 +16,6 @@ use crate::read::runs::performance;
 /// Takes a message to a worker that listens. It must not block.
 pub type WorkerSink = Box<dyn Fn(Value) + Send>;
 
-/// All workers.
 #[derive(Default)]
 pub struct Roster {
     pub(crate) inner: Mutex<RosterState>,

@@ -23,7 +23,6 @@ impl PerformContext {
 }
 
 impl HomeRedactor {
-    /// Knows no secret.
     #[cfg(test)]
     pub(crate) fn of_nothing() -> HomeRedactor {
         HomeRedactor(Redactor::of([]))

@@ -34,7 +34,6 @@ pub(crate) struct HomeFence {
     home: String,
     state: Mutex<FenceState>,
     changed: Condvar,
-    /// Scripts that run.
     running: AtomicUsize,
     /// Sessions that live, as far as is known: asked when the engine ends.
     sessions: Mutex<Option<Box<dyn Fn() -> bool + Send>>>,

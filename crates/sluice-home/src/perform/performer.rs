@@ -46,7 +46,6 @@ pub(crate) trait StepWorktrees {
     /// The worktree for a step. Asked for again after a crash it is found.
     fn open(&self, access: WorktreeAccess) -> Result<Self::Lent, PerformError>;
 
-    /// Its folder.
     fn folder<'a>(&self, lent: &'a Self::Lent) -> &'a Path;
 
     /// Brings what was done there into the work of the run. The commit at which that stands then, where it is known. What

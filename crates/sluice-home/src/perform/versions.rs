@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use sluice_worker::harness::{Harness, read_version};
 
-/// The file.
 const FILE: &str = "harness.json";
 
 /// What programs have said.

@@ -21,7 +21,6 @@ use crate::settings::clock::written;
 use crate::settings::places::HomePaths;
 use crate::settings::projects::described;
 
-/// Its name.
 pub const TASK_FILE: &str = "TASK.md";
 
 /// What was found in a TASK.md.

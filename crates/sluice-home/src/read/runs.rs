@@ -39,13 +39,11 @@ pub fn id_of(stream: &StreamId) -> Option<&str> {
 /// A run as it stood when it was read.
 #[derive(Clone)]
 pub struct RunSnapshot {
-    /// Its id.
     pub id: String,
     /// How many events it has.
     pub version: u64,
     /// What lists show of it.
     pub card: Card,
-    /// Where it stands.
     pub state: Arc<RunState>,
     /// What it carries out.
     pub plan: Arc<RunPlan>,
@@ -90,7 +88,6 @@ impl RunSnapshot {
 /// What never changes of a run. Whoever needs no more is spared reading where all of its steps stand.
 #[derive(Clone)]
 pub struct RunFacts {
-    /// Its id.
     pub id: String,
     /// What it carries out.
     pub plan: Arc<RunPlan>,

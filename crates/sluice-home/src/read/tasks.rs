@@ -42,13 +42,11 @@ pub fn id_of(stream: &StreamId) -> Option<&str> {
 /// A task as it stood when it was read.
 #[derive(Clone)]
 pub struct TaskSnapshot {
-    /// Its id.
     pub id: String,
     /// How many events it has.
     pub version: u64,
     /// What lists show of it.
     pub card: Card,
-    /// Where it stands.
     pub state: TaskState,
     /// What it goes through.
     pub lifecycle: Arc<Lifecycle>,

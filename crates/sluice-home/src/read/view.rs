@@ -89,7 +89,6 @@ fn needs_person(seen: &TaskSnapshot) -> bool {
 /// What an event is about, if it is known: it gives the numbers names.
 #[derive(Clone, Copy)]
 pub enum EventSubject<'a> {
-    /// A task.
     Task(&'a TaskSnapshot),
     /// A run, and where it stands if the event is its end.
     Run(&'a RunFacts, Option<&'a RunSnapshot>),

@@ -36,7 +36,6 @@ impl RegistryEntry for GroupEntry {
     const PREFIX: &'static str = "colony/";
 }
 
-/// Founds a group.
 pub(crate) fn found(home: &Arc<Home>, by: &str, wanted: &NewColony, chosen: Option<&str>) -> Result<Colony, Problem> {
     must_be_a_name("name", &wanted.name)?;
     for (what, text) in [("description", &wanted.description), ("repo", &wanted.repo)] {

@@ -41,7 +41,6 @@ impl RegistryEntry for IdeaEntry {
     const PREFIX: &'static str = "mission/";
 }
 
-/// Begins a mission.
 pub(crate) fn create(
     home: &Arc<Home>,
     by: &str,
@@ -211,7 +210,6 @@ pub(crate) fn show_of(home: &Home, id: &str, group: &str) -> Result<MissionShown
     Ok(MissionShown { mission: mission(&seen), tasks: tasks(home, &seen) })
 }
 
-/// Missions, oldest first.
 pub(crate) fn list(home: &Home, runs: &[RunSnapshot]) -> Vec<Mission> {
     let of_runs = runs.iter().filter(|seen| seen.state.given.origin.kind == RunKind::Mission).map(mission);
     let ideas = home.registry.all::<IdeaEntry>().into_iter().map(|(id, entry)| idea(&id, entry));

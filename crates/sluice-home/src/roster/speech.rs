@@ -17,9 +17,7 @@ use crate::read::view::as_json;
 /// What a message of a worker is about, as its envelope or its payload says.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MessageSubject<'a> {
-    /// The attempt.
     pub run: Option<&'a str>,
-    /// The task.
     pub task: Option<&'a str>,
 }
 

@@ -150,7 +150,6 @@ impl Roster {
         held.into_iter().for_each(|dispatch| drop(self.tell(home, dispatch)));
     }
 
-    /// A worker begins.
     pub fn start(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &StepStart) -> Result<AttemptStarted, Problem> {
         self.must_see(keeper, &wanted.crab_id)?;
         self.must_keep(keeper, &wanted.crab_id)?;

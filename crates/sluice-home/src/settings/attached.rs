@@ -36,7 +36,6 @@ struct StoreAttachment {
 /// A store that may be opened for this home.
 #[derive(Debug, PartialEq, Eq)]
 pub struct StoreChoice {
-    /// Its address.
     pub address: String,
     /// What it is called in messages: never with a password.
     pub name: String,

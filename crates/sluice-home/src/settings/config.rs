@@ -25,7 +25,6 @@ const KEPT_DAYS: u32 = 90;
 pub struct HomeConfig {
     /// What a task uses unless it says otherwise.
     pub defaults: DefaultsConfig,
-    /// What sessions inherit.
     pub env: EnvConfig,
     /// Where everything is kept.
     pub store: StoreConfig,
@@ -227,7 +226,6 @@ impl ConfigFile {
         Ok(ConfigFile { file, kept })
     }
 
-    /// The settings.
     pub fn config(&self) -> Arc<HomeConfig> {
         self.now(|kept| kept.config.clone())
     }

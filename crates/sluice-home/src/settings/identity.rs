@@ -20,7 +20,6 @@ const FILE: &str = "home.id";
 /// A home on a start of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HomeIdentity {
-    /// The home.
     pub(crate) home: String,
     /// The start of the machine.
     pub(crate) boot: String,

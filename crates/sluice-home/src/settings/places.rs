@@ -39,7 +39,6 @@ impl HomePaths {
         self.prompts.as_deref()
     }
 
-    /// `$SLUICE_HOME`, else `~/.sluice`.
     pub fn of_environment() -> Option<Self> {
         let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = set("SLUICE_HOME").or_else(|| set("HOME").map(|home| home.join(".sluice")))?;
@@ -47,7 +46,6 @@ impl HomePaths {
         Some(HomePaths::new(std::path::absolute(&home).unwrap_or(home)))
     }
 
-    /// The home itself.
     pub fn home(&self) -> &Path {
         &self.home
     }
@@ -72,7 +70,6 @@ impl HomePaths {
         self.short("engine.sock")
     }
 
-    /// Where tmux listens.
     pub fn tmux_socket(&self) -> PathBuf {
         self.short("tmux.sock")
     }
@@ -82,17 +79,14 @@ impl HomePaths {
         self.home.join("logs/engine.log")
     }
 
-    /// The settings.
     pub fn config(&self) -> PathBuf {
         self.home.join("config.toml")
     }
 
-    /// The projects.
     pub fn projects(&self) -> PathBuf {
         self.home.join("projects.json")
     }
 
-    /// The tokens.
     pub fn tokens(&self) -> PathBuf {
         self.home.join("tokens.json")
     }

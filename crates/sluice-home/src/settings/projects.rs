@@ -18,7 +18,6 @@ const POOL_SIZE: usize = 2;
 /// More than this is a mistake of typing.
 const LARGEST_POOL: usize = 1000;
 
-/// All projects.
 #[derive(Debug)]
 pub struct Projects {
     file: PathBuf,
@@ -47,7 +46,6 @@ impl Projects {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// By name.
     pub fn list(&self) -> Vec<Project> {
         self.all().values().cloned().collect()
     }
@@ -81,13 +79,11 @@ impl Projects {
         WorkspacePool::new(repository, &self.home, &project.name).map_err(|error| git(&error))
     }
 
-    /// Adds a project.
     pub fn add(&self, wanted: ProjectChange) -> Result<Project, Problem> {
         let project = found(wanted)?;
         self.change(|all| put(all, project))
     }
 
-    /// Changes a project.
     pub fn update(&self, name: &str, wanted: ProjectChange) -> Result<Project, Problem> {
         let mut project = self.get(name)?;
         if let Some(path) = wanted.path {
@@ -108,7 +104,6 @@ impl Projects {
         })
     }
 
-    /// Forgets a project.
     pub fn remove(&self, name: &str) -> Result<Project, Problem> {
         let project = self.get(name)?;
         self.change(|all| {

@@ -34,7 +34,6 @@ const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
 /// The longest name of a token.
 const LONGEST_NAME: usize = 100;
 
-/// All tokens.
 #[derive(Debug)]
 pub struct Tokens {
     file: PathBuf,

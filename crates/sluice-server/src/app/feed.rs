@@ -13,7 +13,7 @@ use sluice_store::Cursor;
 
 /// Events that are kept ready.
 const MOST_READY: usize = 10_000;
-/// Bytes of them.
+/// The most bytes of events that are kept ready.
 const MOST_READY_BYTES: usize = 8 << 20;
 /// Events that are read at once. The store reads fewer where they are large.
 pub(crate) const PAGE: usize = 500;

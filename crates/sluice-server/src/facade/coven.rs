@@ -51,7 +51,7 @@ pub(crate) fn table() -> RouteTable {
         )
 }
 
-/// Of which project.
+/// The project whose grimoires are wanted.
 #[derive(Deserialize, JsonSchema)]
 struct WorkflowsQuery {
     /// Its name; where the engine was started unless given.

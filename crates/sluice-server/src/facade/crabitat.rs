@@ -163,7 +163,7 @@ async fn cancel_mission((State(app), caller): ControlCall, Path(id): Path<String
     .await
 }
 
-/// Of which mission.
+/// The mission whose tasks are wanted.
 #[derive(Deserialize, JsonSchema)]
 struct ControlQuery {
     /// Its id; all that have not ended unless given.

@@ -5,7 +5,7 @@ use sluice_api::Problem;
 /// The longest pattern, in bytes.
 pub(crate) const LONGEST_PATTERN: usize = 200;
 
-/// A pattern.
+/// A pattern for the types of events.
 #[derive(Clone, Debug)]
 pub(crate) struct Glob {
     /// What the text begins with; all of it when nothing else is there.
@@ -15,7 +15,7 @@ pub(crate) struct Glob {
 }
 
 impl Glob {
-    /// Reads a pattern.
+    /// Reads a pattern, in which `*` stands for anything.
     pub(crate) fn read(pattern: &str) -> Result<Glob, Problem> {
         if pattern.len() > LONGEST_PATTERN {
             let message = format!("a pattern has at most {LONGEST_PATTERN} bytes, and this one has {}", pattern.len());

@@ -44,7 +44,7 @@ const LONGEST_UNHEARD: usize = 4096;
 /// The header in which somebody says how far they had come.
 const LAST_EVENT: &str = "last-event-id";
 
-/// What somebody follows.
+/// Which events a follower wants, and from where on.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct FollowQuery {

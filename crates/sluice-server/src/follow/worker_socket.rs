@@ -68,7 +68,7 @@ pub(crate) async fn listen(
 /// Why a connection is closed; none when the other end has closed it.
 pub(crate) type SocketGoodbye = Option<(CloseCode, &'static str)>;
 
-/// The engine ends.
+/// The goodbye of an engine that ends.
 pub(crate) const ENDS: SocketGoodbye = Some((close_code::AWAY, "the engine ends"));
 
 /// Whoever listens is not let in any more.

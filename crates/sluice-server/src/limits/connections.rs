@@ -18,7 +18,7 @@ const ALL_CONNECTIONS: usize = MOST_CONNECTIONS + MOST_FOLLOWERS + MOST_CRABS;
 /// Room at a door.
 #[derive(Debug)]
 pub(crate) struct DoorLimits {
-    /// For connections.
+    /// Places for connections through this door.
     pub(crate) connections: Arc<Semaphore>,
     connected: TokenShares,
     followers: Arc<Semaphore>,

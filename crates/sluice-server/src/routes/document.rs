@@ -108,7 +108,7 @@ fn one_of_words(fields: &mut Map<String, Value>) {
     fields.remove("oneOf");
 }
 
-/// The whole document.
+/// The whole OpenAPI document, as JSON.
 pub(crate) fn document() -> Value {
     let table = table();
     let mut types = SchemaTypes::new();

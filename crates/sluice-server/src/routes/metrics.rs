@@ -35,7 +35,7 @@ const NOWHERE: &str = "other";
 #[derive(Clone)]
 pub(crate) struct CountedDoor {
     pub(crate) app: Arc<App>,
-    /// `http` or `https`.
+    /// The scheme of its URLs: `http` or `https`.
     pub(crate) scheme: &'static str,
 }
 

@@ -126,7 +126,7 @@ async fn remove_project((State(app), caller): ProjectsCall, Path(name): Path<Str
     ask(app, caller, move |service, who| Ok(ProjectAnswer { project: service.remove_project(who, &name)? })).await
 }
 
-/// Of which project.
+/// The project whose worktrees are wanted.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ProjectQuery {
@@ -146,7 +146,7 @@ async fn workspaces((State(app), caller): ProjectsCall, Query(filters): Query<Pr
     "then" = { "required": ["project"], "properties": { "project": { "type": "string" } } },
 ))]
 struct WhichProject {
-    /// Its name.
+    /// The name of the project.
     project: Option<String>,
     /// A folder in it.
     cwd: Option<String>,

@@ -160,7 +160,7 @@ async fn start((State(app), caller): RunsCall, RequestKeyedId(chosen): RequestKe
     .await
 }
 
-/// Which runs.
+/// Which runs a list shows.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RunsQuery {
@@ -192,7 +192,7 @@ async fn show((State(app), caller): RunsCall, Path(id): Path<String>) -> Respons
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct Cancelled {
-    /// In words.
+    /// Why the run is cancelled, in words.
     reason: Option<String>,
 }
 
@@ -230,7 +230,7 @@ async fn retry((State(app), caller): RunsCall, Path(id): Path<String>, body: Byt
     .await
 }
 
-/// Of which step.
+/// The step whose output is wanted.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StepQuery {
@@ -264,9 +264,9 @@ async fn inbox((State(app), caller): RunsCall) -> Response {
 struct Answered {
     /// The question's id, or the run's if it has one question.
     id: String,
-    /// What is chosen.
+    /// The option to choose, as the question lists it.
     option: String,
-    /// And said.
+    /// A comment to go with the answer.
     #[serde(default)]
     message: Option<String>,
 }
@@ -279,7 +279,7 @@ async fn answer((State(app), caller): RunsCall, body: Bytes) -> Response {
     .await
 }
 
-/// How many.
+/// How many ended processes a list shows.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ProcessesQuery {

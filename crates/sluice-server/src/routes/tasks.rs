@@ -79,7 +79,7 @@ pub(crate) fn table() -> RouteTable {
         )
 }
 
-/// Which tasks.
+/// Which tasks a list shows.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TasksQuery {
@@ -113,7 +113,7 @@ async fn create_task((State(app), caller): TasksCall, RequestKeyedId(chosen): Re
     .await
 }
 
-/// A folder.
+/// The folder in which a task is looked for.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FolderQuery {
@@ -154,7 +154,7 @@ async fn history((State(app), caller): TasksCall, Path(id): Path<String>) -> Res
     ask(app, caller, move |service, _| service.history(&id)).await
 }
 
-/// Which version.
+/// Which version of TASK.md is wanted.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FileVersionQuery {

@@ -40,7 +40,6 @@ impl DemoAgent {
         }
     }
 
-    /// Moves the task.
     pub(super) fn update(&self, status: &str) -> Result<(), DemoStop> {
         self.sluice(&["task", "update", "--status", status].map(str::to_owned))
     }

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-/// A prompt.
 pub(super) struct DemoPrompt {
     pub(super) text: String,
 }
@@ -10,13 +9,11 @@ pub(super) struct DemoPrompt {
 /// What kind of work is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DemoPromptKind {
-    /// Judge.
     Review,
     /// Ask, wait for a person, then work.
     Clarify,
     /// Go on where others got stuck.
     Stuck,
-    /// Work.
     Work,
 }
 

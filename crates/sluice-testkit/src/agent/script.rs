@@ -23,7 +23,6 @@ struct DemoSection {
     steps: Vec<DemoStep>,
 }
 
-/// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DemoStep {
     pub(super) verb: DemoVerb,
@@ -41,7 +40,6 @@ pub(super) enum DemoExpectation {
     Refused,
 }
 
-/// What is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DemoVerb {
     Work,

@@ -4,10 +4,8 @@ use std::path::Path;
 
 use super::DemoStop;
 
-/// A TASK.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TaskText {
-    /// With its fences.
     pub(super) frontmatter: String,
     pub(super) body: String,
 }

@@ -25,7 +25,6 @@ pub enum GitError {
     /// A program that is needed is not there, or cannot be started at the moment.
     #[error("`{program}` cannot be started; {}", start_again(source))]
     NoProgram {
-        /// Which program.
         program: String,
         /// What the system said.
         source: std::io::Error,
@@ -33,23 +32,16 @@ pub enum GitError {
     /// A program did not end in time.
     #[error("{what} did not end within {} s and was ended; look at the network and at the repository, then try again", limit.as_secs())]
     Late {
-        /// What was run.
         what: String,
         /// How long it was given.
         limit: Duration,
     },
     /// A program said no.
     #[error("{what} failed: {said}")]
-    Failed {
-        /// What was run.
-        what: String,
-        /// What it said.
-        said: String,
-    },
+    Failed { what: String, said: String },
     /// A program's answer cannot be read.
     #[error("{what} gave an answer that cannot be understood: {said}")]
     Answer {
-        /// What was run.
         what: String,
         /// The answer, or what is wrong with it.
         said: String,
@@ -57,9 +49,7 @@ pub enum GitError {
     /// A file or folder could not be read or written.
     #[error("{what} {}", path.display())]
     File {
-        /// What was tried.
         what: &'static str,
-        /// Where.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
@@ -69,7 +59,6 @@ pub enum GitError {
     NoRepository {
         /// Where one was looked for.
         path: PathBuf,
-        /// What git said.
         said: String,
     },
     /// The repository has no commit to start from.
@@ -82,48 +71,31 @@ pub enum GitError {
     },
     /// Not a name for a branch.
     #[error("{name:?} cannot be the name of a branch; use letters, digits, `-`, `_` and `/`, without a `-` in front")]
-    BranchName {
-        /// The name.
-        name: String,
-    },
+    BranchName { name: String },
     /// Not a name for a workspace.
     #[error("{name:?} cannot be the name of a workspace; use letters, digits and `-`, 64 at most")]
-    WorkspaceName {
-        /// The name.
-        name: String,
-    },
+    WorkspaceName { name: String },
     /// There is no such branch.
     #[error("there is no branch `{branch}`; look at `git branch --all`")]
-    NoBranch {
-        /// Which branch.
-        branch: String,
-    },
+    NoBranch { branch: String },
     /// A branch of this name is already there.
     #[error("there is a branch `{branch}` already; choose another name")]
-    BranchThere {
-        /// Which branch.
-        branch: String,
-    },
+    BranchThere { branch: String },
     /// The branch is checked out in another place.
     #[error(
         "the branch `{branch}` is checked out in {}; switch that checkout to another branch (`git switch --detach`), or, if the folder is gone, run `git worktree prune`", folder.display()
     )]
     BranchElsewhere {
-        /// Which branch.
         branch: String,
         /// Where it is checked out.
         folder: PathBuf,
     },
     /// The default branch is not deleted.
     #[error("`{branch}` is the default branch and is not deleted; name the branch of a task")]
-    DefaultBranch {
-        /// Which branch.
-        branch: String,
-    },
+    DefaultBranch { branch: String },
     /// The workspace belongs to other work.
     #[error("the workspace {workspace} is bound to `{branch}` of {task}; release it first")]
     Bound {
-        /// Which workspace.
         workspace: String,
         /// Which branch it is bound to.
         branch: String,
@@ -132,10 +104,7 @@ pub enum GitError {
     },
     /// There is no such workspace.
     #[error("there is no workspace {workspace}; `sluice workspace list` shows those there are")]
-    NoWorkspace {
-        /// Which workspace.
-        workspace: String,
-    },
+    NoWorkspace { workspace: String },
     /// Another process works on it.
     #[error("{what} is in use by process {pid}; wait for it, then try again")]
     Busy {
@@ -163,7 +132,6 @@ pub enum GitError {
     Unresolved {
         /// The folder of the worktree.
         folder: PathBuf,
-        /// The files.
         files: Vec<String>,
     },
     /// What was stored for a keep is not what lies on disk.
@@ -173,27 +141,17 @@ pub enum GitError {
         reference: String,
         /// The folder of the workspace.
         folder: PathBuf,
-        /// What differs.
         detail: String,
     },
     /// There is no such keep.
     #[error("nothing is kept as {task}/{number}; `sluice workspace list` shows what is kept")]
-    NoKeep {
-        /// The task.
-        task: String,
-        /// The number.
-        number: u32,
-    },
+    NoKeep { task: String, number: u32 },
     /// A folder that should be new is there.
     #[error("{} is there already; name a folder that does not exist", folder.display())]
-    FolderThere {
-        /// Which folder.
-        folder: PathBuf,
-    },
+    FolderThere { folder: PathBuf },
     /// The checkout of the default branch has changes.
     #[error("`{branch}` is checked out in {} with changes ({files}); {cure}, then merge again", folder.display())]
     Dirty {
-        /// The default branch.
         branch: String,
         /// Where it is checked out.
         folder: PathBuf,
@@ -226,10 +184,7 @@ pub enum GitError {
     },
     /// A branch moved while it was being worked with.
     #[error("`{branch}` was moved by something else at the same time; try again")]
-    Moved {
-        /// Which branch.
-        branch: String,
-    },
+    Moved { branch: String },
     /// The branch has nothing of its own.
     #[error("`{branch}` has no commit of its own: everything on it was in `{into}` before")]
     NothingToMerge {
@@ -240,24 +195,13 @@ pub enum GitError {
     },
     /// A file that git reads would keep it waiting without end.
     #[error("{} is a pipe or a device, and git would wait for it without end; remove it", path.display())]
-    Pipe {
-        /// Which file.
-        path: PathBuf,
-    },
+    Pipe { path: PathBuf },
     /// A folder cannot be looked into: what is in it may be work.
     #[error("git cannot read every folder of the worktree, and what is in there may be work: {said}; make it readable")]
-    Unlisted {
-        /// What git said.
-        said: String,
-    },
+    Unlisted { said: String },
     /// Something of a commit is missing or damaged.
     #[error("git cannot read all of {commit}: {said}")]
-    Incomplete {
-        /// Which commit.
-        commit: String,
-        /// What git said.
-        said: String,
-    },
+    Incomplete { commit: String, said: String },
     /// Its commits, made anew one by one, are not what merging them is.
     #[error(
         "the commits of `{branch}`, made anew one by one on `{into}`, give other content than merging them; merge them with the strategy `squash` or `merge`"
@@ -270,39 +214,23 @@ pub enum GitError {
     },
     /// A pull request is open, and is not bypassed.
     #[error("the pull request {url} is open; merge or close it there")]
-    PrOpen {
-        /// Its page.
-        url: String,
-    },
+    PrOpen { url: String },
     /// A pull request has not brought this work into the default branch.
     #[error("the pull request {url} {why}")]
     PrElsewhere {
-        /// Its page.
         url: String,
         /// What became of it.
         why: String,
     },
     /// Another git holds the checkout of the default branch.
     #[error("another git is at work in {}, or was killed there and has left {}; wait for it, or remove that file, then merge again", folder.display(), lock.display())]
-    Locked {
-        /// The lock.
-        lock: PathBuf,
-        /// The checkout.
-        folder: PathBuf,
-    },
+    Locked { lock: PathBuf, folder: PathBuf },
     /// There is no remote.
     #[error("the repository has no remote; add one with `git remote add origin URL`, or merge locally")]
     NoRemote,
     /// The remote did not take a push.
     #[error("`{remote}` did not take {what}: {said}")]
-    Push {
-        /// Which remote.
-        remote: String,
-        /// What was pushed.
-        what: String,
-        /// What it said.
-        said: String,
-    },
+    Push { remote: String, what: String, said: String },
     /// The program for pull requests is not there.
     #[error(
         "pull requests need GitHub's command line, and `gh` is not on the PATH; install it and run `gh auth login`, or merge locally"
@@ -313,7 +241,6 @@ pub enum GitError {
     Forge {
         /// What it was to do.
         what: &'static str,
-        /// What it said.
         said: String,
     },
 }

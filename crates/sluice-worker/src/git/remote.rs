@@ -10,15 +10,12 @@ use crate::workspace::keep_tip;
 /// What became of a branch on the remote that was to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteBranchDeletion {
-    /// There was none.
     NotThere,
     /// It is gone; its commits are merged.
     Deleted,
     /// It stays: its newest commit is not merged.
     Stays {
-        /// The remote.
         remote: String,
-        /// That commit.
         tip: String,
     },
 }

@@ -29,9 +29,7 @@ pub(crate) struct UnmergedEntry {
     pub(crate) stage: u8,
     /// git's mode, in octal digits.
     pub(crate) mode: String,
-    /// The blob.
     pub(crate) id: String,
-    /// The path.
     pub(crate) path: Vec<u8>,
 }
 
@@ -44,7 +42,6 @@ pub(crate) struct CheckoutChanges {
     pub(crate) branch: Option<String>,
     /// Files that git knows, by path.
     pub(crate) tracked: Vec<(Vec<u8>, CheckoutChange)>,
-    /// Files in conflict.
     pub(crate) unmerged: Vec<UnmergedEntry>,
     /// Files that git does not know and does not ignore.
     pub(crate) untracked: BTreeSet<Vec<u8>>,
@@ -76,7 +73,6 @@ impl CheckoutChanges {
         parse(&ended.stdout).ok_or_else(|| call.odd(String::from_utf8_lossy(&ended.stdout)))
     }
 
-    /// Whether nothing differs.
     pub(crate) fn is_empty(&self) -> bool {
         self.tracked.is_empty() && self.unmerged.is_empty() && self.untracked.is_empty() && self.nested.is_empty()
     }
@@ -90,7 +86,6 @@ impl CheckoutChanges {
         paths.into_iter().map(|path| shown(path)).collect()
     }
 
-    /// Forgets a path.
     pub(crate) fn forget(&mut self, path: &[u8]) {
         self.tracked.retain(|(it, _)| it != path);
         self.unmerged.retain(|it| it.path != path);

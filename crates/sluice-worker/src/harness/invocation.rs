@@ -33,22 +33,18 @@ pub struct HarnessRequest<'a> {
     pub permissions: HarnessPermissions,
     /// What it is told.
     pub prompt: &'a str,
-    /// Where it works.
     pub workspace: &'a Path,
     /// A folder of this attempt alone, outside the workspace, for the files that the agent needs.
     pub private: &'a Path,
-    /// Our own program.
     pub sluice: &'a Path,
     /// The environment that the session would inherit.
     pub environment: &'a dyn Fn(&str) -> Option<OsString>,
 }
 
-/// What to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HarnessInvocation {
     /// The program and its words.
     pub argv: Vec<OsString>,
-    /// Variables to set.
     pub env_set: Vec<(String, OsString)>,
     /// Variables to take away.
     pub env_unset: Vec<String>,
@@ -69,16 +65,13 @@ pub struct HarnessInvocation {
 /// A file that holds the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HarnessPromptFile {
-    /// Where.
     pub path: PathBuf,
-    /// What.
     pub content: Vec<u8>,
 }
 
 /// A link in the attempt's own folder to a file that it shares with the person's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HarnessLink {
-    /// What is shared.
     pub target: PathBuf,
     /// Where the agent looks for it.
     pub path: PathBuf,

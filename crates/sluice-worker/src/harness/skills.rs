@@ -9,11 +9,9 @@ use super::Harness;
 pub struct HarnessSkill {
     /// Its name, and that of its folder.
     pub name: &'static str,
-    /// Its SKILL.md.
     pub text: &'static str,
 }
 
-/// All of them.
 pub const SKILLS: [HarnessSkill; 2] = [
     HarnessSkill { name: "sluice-agent", text: include_str!("../../../../skills/sluice-agent/SKILL.md") },
     HarnessSkill { name: "sluice-orchestrator", text: include_str!("../../../../skills/sluice-orchestrator/SKILL.md") },

@@ -35,7 +35,6 @@ macro_rules! outputs {
         }
 
         impl HarnessFormat {
-            /// Every one.
             pub const ALL: &[HarnessFormat] = &[$(HarnessFormat::$name,)+];
 
             /// The word for it.
@@ -72,7 +71,6 @@ impl HarnessFormat {
 /// A sign of life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HarnessProgress {
-    /// It says something.
     Text(String),
     /// It uses a tool.
     Tool(String),
@@ -87,9 +85,7 @@ pub struct HarnessUsage {
     pub input: Option<u64>,
     /// Those of them that came from the cache.
     pub cached: Option<u64>,
-    /// Tokens written.
     pub output: Option<u64>,
-    /// All tokens.
     pub total: Option<u64>,
     /// Millionths of a US dollar.
     pub cost: Option<u64>,
@@ -105,7 +101,6 @@ pub struct RateLimit {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HarnessExit {
-    /// By itself.
     Code(i32),
     /// By a signal, ours or another's.
     Signal(i32),
@@ -114,7 +109,6 @@ pub enum HarnessExit {
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HarnessEnd {
-    /// Its last message.
     pub text: String,
     /// What the program calls the conversation, to resume it.
     pub session: Option<String>,

@@ -13,7 +13,6 @@ use crate::file::{Durability, write_atomically};
 use crate::git::{GitError, Repository, path_of, quote, unquote};
 use crate::workspace::break_stale_locks;
 
-/// Its file.
 pub(super) const NOTE: &str = "merge.json";
 /// What an earlier version left in a worktree: the commit that it stood at and the one that it was to stand at.
 pub(super) const OLDER_NOTE: &str = "sluice-bringing";
@@ -28,7 +27,6 @@ pub(super) struct MergeNote {
     pub(super) old: Option<String>,
     /// The commit that the files are from: the old one, or the empty tree.
     pub(super) from: String,
-    /// Where it goes.
     pub(super) new: String,
     /// The checkout that goes along, and what git keeps for it, as quoted paths.
     checkout: Option<(String, String)>,
@@ -130,7 +128,6 @@ impl MergeNote {
         remove(&path)
     }
 
-    /// Writes it, durably.
     pub(super) fn write(&self, turn: &BranchTurn<'_>) -> Result<(), GitError> {
         let path = MergeNote::path(turn);
         let write = || write_atomically(&path, &serde_json::to_vec(self)?, Durability::Synced);

@@ -42,7 +42,6 @@ pub(super) struct OutputCapture {
 
 /// The file beside what is kept in memory.
 enum CaptureFile {
-    /// None is wanted.
     None,
     /// Nothing has been left out so far.
     Unneeded(PathBuf),

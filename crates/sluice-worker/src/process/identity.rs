@@ -16,7 +16,6 @@ use crate::passing::PassingError;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessIdentity {
-    /// Its number.
     pub pid: i32,
     /// When it started, in clock ticks since the machine did.
     pub start: u64,
@@ -42,9 +41,7 @@ pub(crate) struct ProcessStat {
 /// Whether a process can do something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessRest {
-    /// It can.
     None,
-    /// It is stopped.
     Stopped,
     /// The kernel does something for it, and looks at its signals before it goes on.
     Deaf,

@@ -23,7 +23,6 @@ const UNMARKED: u64 = 1 << 60;
 pub(crate) struct NestingMark(u64);
 
 impl NestingMark {
-    /// Of this process.
     pub(crate) fn own() -> NestingMark {
         NestingMark(getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX))
     }

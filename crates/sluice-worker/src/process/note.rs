@@ -23,7 +23,6 @@ const LENGTH: usize = 512;
 /// So many files are kept for use.
 const MOST_ASIDE: usize = 256;
 
-/// Who runs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ScriptRecord {
     /// The assignment in the environment of everyone who belongs to it.

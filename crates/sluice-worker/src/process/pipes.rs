@@ -23,7 +23,6 @@ pub(super) enum PipeEvent {
     Exited,
     /// The time is over.
     Late,
-    /// Somebody cancelled.
     Cancelled,
     /// A pipe was served.
     Pipe,

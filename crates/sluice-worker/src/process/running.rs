@@ -28,7 +28,6 @@ impl RunningScript {
         Self(mark.to_owned())
     }
 
-    /// It has started.
     pub(super) fn started(&self, leader: &ProcessIdentity) {
         if let Some(entry) = all().iter_mut().find(|entry| entry.mark == self.0) {
             entry.leader = Some(leader.clone());

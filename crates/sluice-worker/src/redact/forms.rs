@@ -74,12 +74,17 @@ const FORMS: [SecretForm; 26] = [
 /// What is at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SecretMatch {
-    /// No secret.
     Nothing,
     /// A secret of so many bytes, of which the first are shown.
-    Secret { length: usize, shown: usize },
+    Secret {
+        length: usize,
+        shown: usize,
+    },
     /// The same, which goes on for as long as its letters do.
-    Letters { length: usize, shown: usize },
+    Letters {
+        length: usize,
+        shown: usize,
+    },
     /// The beginning of a private key, of so many bytes.
     Key(usize),
     /// Perhaps a secret; more must come to tell.

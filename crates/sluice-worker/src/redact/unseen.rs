@@ -173,11 +173,9 @@ pub(super) struct WordBoundary {
 #[derive(Clone, Copy, Debug)]
 enum EscapeState {
     Text,
-    /// Behind an escape.
     Escape,
     /// In a control sequence.
     Sequence,
-    /// Behind a backslash.
     Backslash,
     /// In a letter that JSON writes by its number: how many digits are to come, and what they are so far.
     Number(u8, u32),

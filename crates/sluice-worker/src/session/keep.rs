@@ -58,7 +58,6 @@ impl LeaseFolder {
         OwnershipLease { folder: self.path().to_owned(), epoch }
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         self.0.path()
     }

@@ -36,7 +36,6 @@ impl SessionStream {
 pub struct SessionChunk {
     /// Where it begins. Later than what was asked for if bytes are missing there.
     pub start: u64,
-    /// The bytes.
     pub bytes: Vec<u8>,
 }
 

@@ -73,7 +73,6 @@ pub struct SessionSpec {
     /// What is typed into its terminal first, by the shim: nobody has to wait until the agent reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typed: Option<TypedText>,
-    /// Bounds.
     pub limits: SessionLimits,
     /// Who must be there for it to go on; nobody unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -172,10 +171,7 @@ impl Default for SessionLimits {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum SessionClaim {
     /// This shim starts it.
-    Shim {
-        /// The shim.
-        shim: ProcessIdentity,
-    },
+    Shim { shim: ProcessIdentity },
     /// Nobody starts it any more: it was given up before a shim came.
     Nobody,
 }
@@ -195,7 +191,6 @@ pub(crate) struct StartRecord {
 /// A place in a tmux server, by the server's own names, which nobody chooses and nothing alters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionPane {
-    /// The session, `$1`.
     pub session: String,
     /// The pane, `%1`. It also names its window.
     pub pane: String,
@@ -208,9 +203,7 @@ pub struct SessionPane {
 pub struct ExitRecord {
     /// The version of this form.
     pub version: u32,
-    /// How it ended.
     pub end: AgentEnd,
-    /// Why.
     pub cause: AgentEndCause,
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
@@ -224,9 +217,7 @@ pub struct ExitRecord {
 pub enum AgentEnd {
     /// With this exit code.
     Code(i32),
-    /// By this signal.
     Signal(i32),
-    /// It never ran.
     NotStarted(String),
 }
 
@@ -249,7 +240,6 @@ pub enum AgentEndCause {
 /// Until when a session is kept, or all of a home.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeeperTerm {
-    /// By [`boot_ms`].
     pub until_ms: u64,
     /// Of a home: the first ownership since which the store has had no other owner. What was started before ends.
     #[serde(default)]
@@ -266,7 +256,6 @@ pub struct SessionEndRequest {
     pub at_ms: u64,
     /// How long the agent may take before it is killed, in milliseconds.
     pub grace_ms: u64,
-    /// What for.
     pub why: String,
 }
 

@@ -73,10 +73,7 @@ pub enum SayDelivery {
         answered: bool,
     },
     /// The agent has not read all of it. What it has not read was taken back, and Enter was not pressed after it.
-    NotDelivered {
-        /// Why not.
-        reason: String,
-    },
+    NotDelivered { reason: String },
 }
 
 /// The first line of what is sent to the shim; the text follows.

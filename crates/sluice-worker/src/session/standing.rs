@@ -19,7 +19,6 @@ const ORPHAN_GRACE: Duration = Duration::from_millis(500);
 /// How a session stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionStanding {
-    /// Its shim runs.
     Living(LivingSession),
     /// It is over, and no process of it is left.
     Gone(EndedSession),
@@ -30,7 +29,6 @@ pub enum SessionStanding {
 pub struct LivingSession {
     /// Our process around the agent.
     pub shim: ProcessIdentity,
-    /// The agent.
     pub agent: ProcessIdentity,
     /// When it started, in milliseconds since 1970.
     pub started_at_ms: u64,
@@ -41,7 +39,6 @@ pub struct LivingSession {
 /// A session that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedSession {
-    /// How it ended.
     pub how: SessionEnding,
     /// That we wanted it to end, if we did.
     pub asked: Option<SessionEndRequest>,

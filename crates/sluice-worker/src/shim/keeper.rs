@@ -42,9 +42,7 @@ pub(super) struct KeeperWatch {
     comes_until: Instant,
     /// Until when the agent may go on.
     until_ms: u64,
-    /// Rings then.
     alarm: OwnedFd,
-    /// It has rung.
     has_lapsed: bool,
     /// Can be read when something was said.
     said: OwnedFd,

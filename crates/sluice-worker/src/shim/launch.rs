@@ -44,9 +44,14 @@ pub(super) struct RunningAgent {
 /// Our ends of what the agent reads and writes.
 pub(super) enum AgentChannels {
     /// Its terminal, and the side the agent sees, to ask how much of its input it has read.
-    Terminal { ours: OwnedFd, agents: OwnedFd },
-    /// Its two outputs.
-    Headless { output: OwnedFd, errors: OwnedFd },
+    Terminal {
+        ours: OwnedFd,
+        agents: OwnedFd,
+    },
+    Headless {
+        output: OwnedFd,
+        errors: OwnedFd,
+    },
 }
 
 /// What came of a start.

@@ -50,7 +50,6 @@ impl ShimLog {
         self.keep(&clean)
     }
 
-    /// Nothing more comes.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         let rest = self.flow.finish();
         self.keep(&rest)

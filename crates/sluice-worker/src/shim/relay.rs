@@ -44,7 +44,6 @@ const MOST_TEXTS: usize = 16;
 /// How often and how long a full disk is tried again, in seconds, before the exit record is given up.
 const RECORD_TRIES: u32 = 60;
 
-/// Where things stand.
 enum RelayPhase {
     Running,
     /// The agent was told to end.

@@ -8,7 +8,6 @@ const LONGEST_SEQUENCE: usize = 64;
 /// What a program asks its terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TerminalQuestion {
-    /// Are you there?
     Status,
     /// Where is the cursor?
     Cursor,
@@ -35,7 +34,6 @@ enum TerminalScannerState {
     Sequence(Vec<u8>),
 }
 
-/// Reads along.
 #[derive(Debug, Default)]
 pub(super) struct TerminalScanner {
     state: TerminalScannerState,

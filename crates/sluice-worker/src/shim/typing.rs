@@ -53,7 +53,6 @@ pub(super) enum TypingNext {
     Writable(Instant),
     /// Again at that time.
     At(Instant),
-    /// It is done.
     Done(SayDelivery),
 }
 

@@ -31,40 +31,19 @@ pub enum TaskFileError {
     },
     /// It is a link.
     #[error("{} is a symbolic link, and TASK.md must be a file of its own. Put a copy in its place", path.display())]
-    Link {
-        /// Where.
-        path: PathBuf,
-    },
+    Link { path: PathBuf },
     /// It is a folder, or something else that is no file.
     #[error("{} is {what}, not a file. Move it away", path.display())]
-    NotAFile {
-        /// Where.
-        path: PathBuf,
-        /// What it is.
-        what: &'static str,
-    },
+    NotAFile { path: PathBuf, what: &'static str },
     /// It is too large.
     #[error("{} is larger than {} MiB. Shorten it: move what is long into a file of the repository", path.display(), LARGEST_FILE >> 20)]
-    TooLarge {
-        /// Where.
-        path: PathBuf,
-    },
+    TooLarge { path: PathBuf },
     /// The system refused to read it.
     #[error("{} cannot be read: {source}. See that it and its folder belong to you", path.display())]
-    Unreadable {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Unreadable { path: PathBuf, source: std::io::Error },
     /// The system refused to write it.
     #[error("{} cannot be written: {source}. See that its folder is there, belongs to you and has space", path.display())]
-    Unwritable {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Unwritable { path: PathBuf, source: std::io::Error },
 }
 
 /// The bytes of the file at `path`.

@@ -1,13 +1,9 @@
 //! Values of the frontmatter: written so that every YAML reader understands them, read as far as they are plain.
 
-/// One value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FrontmatterScalar {
-    /// Nothing.
     Null,
-    /// A whole number.
     Number(i64),
-    /// Words.
     Text(String),
 }
 

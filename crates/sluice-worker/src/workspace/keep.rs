@@ -15,7 +15,6 @@ use super::site::WorktreeSite;
 use crate::git::{GitError, Repository, quote, slug};
 use crate::passing::PassingError;
 
-/// Where keeps stand.
 pub(crate) const KEEPS: &str = "refs/sluice/keep";
 /// What git says of a file that it may not read: it does not go away by itself.
 const UNREADABLE: &str = "Permission denied";
@@ -32,7 +31,6 @@ pub enum KeepKind {
     Unstaged,
     /// Files that git did not know.
     Untracked,
-    /// Files in conflict.
     Conflict,
     /// Commits that no branch, remote or tag reached.
     Commits,
@@ -63,7 +61,6 @@ pub struct KeepRef {
     pub branch: Option<String>,
     /// The commit that was checked out.
     pub head: Option<String>,
-    /// What it holds.
     pub what: Vec<KeepKind>,
 }
 

@@ -25,7 +25,6 @@ pub(crate) struct IndexListing {
 }
 
 impl IndexListing {
-    /// Asks git.
     pub(crate) fn of(site: &WorktreeSite) -> Result<IndexListing, GitError> {
         let call = site.call().looking().args(["ls-files", "-v", "--stage", "-z"]);
         let (mut listed, mut absent) = (IndexListing::default(), Vec::new());

@@ -21,7 +21,6 @@ use crate::merge::BranchTurn;
 /// What became of a branch that was to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BranchDeletion {
-    /// There was none.
     NotThere,
     /// It is gone; its commits are reachable from elsewhere.
     Deleted,

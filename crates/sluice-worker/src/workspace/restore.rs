@@ -32,11 +32,8 @@ pub enum RestoreTarget {
 /// What was brought back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredKeep {
-    /// What was kept.
     pub kept: KeepRef,
-    /// The new worktree.
     pub folder: Option<PathBuf>,
-    /// The new branch.
     pub branch: Option<String>,
     /// The commit that is checked out, or that the branch is at; none before the first one.
     pub commit: Option<String>,

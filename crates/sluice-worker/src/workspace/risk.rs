@@ -336,7 +336,6 @@ pub(crate) struct ScratchIndex {
 }
 
 impl ScratchIndex {
-    /// An empty one.
     pub(crate) fn new(site: &WorktreeSite) -> ScratchIndex {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -25,7 +25,6 @@ pub enum WorkspaceHead {
 /// How many commits lie between two branches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchDistance {
-    /// The other branch.
     pub from: String,
     /// Commits that only this one has.
     pub ahead: u64,
@@ -36,9 +35,7 @@ pub struct BranchDistance {
 /// How a workspace stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceState {
-    /// Its name.
     pub name: WorkspaceName,
-    /// Where it is.
     pub folder: PathBuf,
     /// What it is lent for.
     pub binding: Option<WorkspaceBinding>,
@@ -61,7 +58,6 @@ pub struct WorkspaceState {
 pub struct WorkspaceTree {
     /// The tree of the commit that is checked out.
     pub id: String,
-    /// That commit.
     pub commit: String,
     /// What is checked out.
     pub head: WorkspaceHead,

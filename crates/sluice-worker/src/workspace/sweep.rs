@@ -13,7 +13,6 @@ use crate::git::GitError;
 /// What became of one workspace.
 #[derive(Debug)]
 pub struct SweptWorkspace {
-    /// Which one.
     pub name: WorkspaceName,
     /// What was kept of it; or why it is still there.
     pub outcome: Result<Option<KeepRef>, GitError>,

@@ -66,7 +66,6 @@ fn tokens(line: &str) -> Option<HarnessUsage> {
     Some(HarnessUsage { input, cached: None, output, total: sum([input, output]), cost })
 }
 
-/// `950`, `2.3k`, `1.2M`.
 fn number(word: &str) -> Option<u64> {
     let (digits, times) = match (word.strip_suffix('k'), word.strip_suffix('M')) {
         (Some(digits), _) => (digits, 1e3),

@@ -69,7 +69,6 @@ impl HarnessStreamState {
         !self.parts.is_empty()
     }
 
-    /// A whole message.
     pub(super) fn message(&mut self, words: &str) {
         self.new_message();
         self.say(words);
