@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 use super::trust::Trust;
 use crate::problem::Problem;
 
-/// How long somebody on the network may take to take the call.
+/// How long a server on the network may take to accept a connection.
 const REACHED_WITHIN: Duration = Duration::from_secs(20);
 /// The port of an address that names none.
 const PORT: u16 = 7433;
@@ -26,7 +26,7 @@ const PORT: u16 = 7433;
 pub(super) enum Way {
     /// At the socket of its home.
     Socket(PathBuf),
-    /// Over the network.
+    /// At an HTTP or HTTPS address.
     Network(Network),
 }
 
@@ -50,7 +50,7 @@ impl Network {
         Network::at(url, authorities, Some(PORT), wrong)
     }
 
-    /// Anybody at this address, which has nothing behind the port. Without a usual port it is that of the scheme.
+    /// The server at this address, which has no path. The port is `usual`, else that of the scheme, unless given.
     pub(super) fn at(
         url: &str,
         authorities: Option<&str>,
@@ -107,9 +107,9 @@ fn trusting(authorities: Option<&str>) -> Result<ClientConfig, Problem> {
 
 /// A connection, before anything was said.
 pub(super) enum Connection {
-    /// At a socket.
+    /// A connection to the unix socket of a home.
     Socket(UnixStream),
-    /// Over the network.
+    /// A TCP connection, and the address behind it, which says whether TLS follows.
     Network(TcpStream, Network),
 }
 
