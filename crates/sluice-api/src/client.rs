@@ -60,7 +60,7 @@ fn note(headers: &HeaderMap) {
     }
 }
 
-/// So many lines are read before somebody takes one.
+/// How many lines the reading thread buffers ahead of `take`.
 const LINES_AHEAD: usize = 64;
 
 /// How long until a socket with too many callers is tried again.
@@ -80,7 +80,7 @@ pub struct Client {
 /// How an engine is, as it says itself.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
-    /// Its version.
+    /// The version of Sluice that the engine runs; empty when it does not send the header `sluice-version`.
     pub version: String,
     /// Where it listens over the network, if it does and may say so.
     pub serves: Option<String>,
@@ -119,27 +119,27 @@ impl Client {
         Ok(Client { address, token: Some(token) })
     }
 
-    /// Asks for something.
+    /// Sends a GET request, and reads the JSON answer as `T`.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Problem> {
         self.ask(Method::GET, path, None::<&()>)
     }
 
-    /// Asks for something to be done.
+    /// Sends a POST request with a JSON body, and reads the JSON answer as `T`.
     pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Problem> {
         self.ask(Method::POST, path, Some(body))
     }
 
-    /// Asks for something to be changed.
+    /// Sends a PATCH request with a JSON body, and reads the JSON answer as `T`.
     pub fn patch<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Problem> {
         self.ask(Method::PATCH, path, Some(body))
     }
 
-    /// Asks for something to be removed.
+    /// Sends a DELETE request, and reads the JSON answer as `T`.
     pub fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, Problem> {
         self.ask(Method::DELETE, path, None::<&()>)
     }
 
-    /// Asks for something to be removed, with words about it.
+    /// Sends a DELETE request with a JSON body, and reads the JSON answer as `T`.
     pub fn delete_with<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Problem> {
         self.ask(Method::DELETE, path, Some(body))
     }

@@ -10,7 +10,7 @@ use crate::words::words;
 /// A colony: a group of workers with the missions they work on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Colony {
-    /// Its id.
+    /// The id of the colony, chosen by the engine; crabs and missions name it.
     pub colony_id: String,
     /// What people call it.
     pub name: String,
@@ -18,7 +18,7 @@ pub struct Colony {
     pub description: Option<String>,
     /// Where its repository is, as git understands it.
     pub repo: Option<String>,
-    /// When it was founded.
+    /// When the colony was created, in milliseconds since 1970.
     pub created_at_ms: i64,
 }
 
@@ -38,11 +38,11 @@ pub struct NewColony {
 words! {
     /// Whether a crab can be given work.
     CrabState {
-        /// It can.
+        /// The crab is connected and has no task.
         Idle = "idle",
-        /// It has some.
+        /// The crab is connected and has a task.
         Busy = "busy",
-        /// It is not there.
+        /// The crab is not connected.
         Offline = "offline",
     }
 }
@@ -50,38 +50,38 @@ words! {
 /// A crab: a worker of a colony.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Crab {
-    /// Its id.
+    /// The id of the crab: the one that it registered with, else one that the engine chose.
     pub crab_id: String,
-    /// Whose work it does.
+    /// The id of the colony whose missions the crab works on.
     pub colony_id: String,
     /// What people call it.
     pub name: String,
-    /// What it is; `any` does anything.
+    /// The role of the crab: it gets steps of this role; with `any`, of every role.
     pub role: String,
     /// Whether it can be given work.
     pub state: CrabState,
-    /// What it works on.
+    /// The attempt that the crab works on; null while it has none.
     pub current_run_id: Option<String>,
-    /// When it came.
+    /// When the crab registered, in milliseconds since 1970.
     pub registered_at_ms: i64,
     /// The version of the work protocol that the engine speaks.
     #[serde(default)]
     pub protocol: Option<u32>,
 }
 
-/// A crab that comes.
+/// A crab that registers, or registers again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Register {
-    /// Its id, if it has one.
+    /// The id of a crab that was registered before; the engine chooses one unless given.
     #[serde(default)]
     pub crab_id: Option<String>,
-    /// Whose work it does.
+    /// The id of the colony whose missions the crab works on.
     pub colony_id: String,
     /// What people call it.
     pub name: String,
-    /// What it is; `any` does anything.
+    /// The role of the crab: it gets steps of this role; with `any`, of every role.
     pub role: String,
-    /// Which of those that have this id: while one is there, another is refused.
+    /// The process that registers: while one instance of a crab is connected, the engine refuses another.
     #[serde(default)]
     pub instance: Option<String>,
     /// The version of the work protocol that it speaks; 1 unless given.
@@ -92,15 +92,15 @@ pub struct Register {
 words! {
     /// How far a mission is.
     MissionStatus {
-        /// Nobody works on it: it has no workflow.
+        /// The mission has no workflow, so no crab works on it.
         Pending = "pending",
         /// It is worked on.
         Running = "running",
-        /// It is done.
+        /// All its steps are done.
         Completed = "completed",
-        /// It cannot be done.
+        /// A step failed for good.
         Failed = "failed",
-        /// It is not wanted any more.
+        /// A person cancelled the mission.
         Cancelled = "cancelled",
     }
 }
@@ -108,9 +108,9 @@ words! {
 /// A mission that is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NewMission {
-    /// Whose it is.
+    /// The id of the colony whose crabs do the work.
     pub colony_id: String,
-    /// What is wanted.
+    /// What the crabs are to do, in plain text.
     pub prompt: String,
     /// By which workflow; without one it is only written down.
     #[serde(default)]
@@ -120,19 +120,19 @@ pub struct NewMission {
 /// A mission: a run that the crabs of a colony work on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Mission {
-    /// Its id.
+    /// The id of the mission, chosen by the engine.
     pub mission_id: String,
-    /// Whose it is.
+    /// The id of the colony whose crabs do the work.
     pub colony_id: String,
-    /// What is wanted.
+    /// What the crabs are to do, in plain text.
     pub prompt: String,
     /// By which workflow; without one it is only written down.
     pub workflow_name: Option<String>,
     /// How far it is.
     pub status: MissionStatus,
-    /// Where crabs work on it.
+    /// The name of the worktree in which each crab works, as prompts contain it.
     pub worktree_path: String,
-    /// Why it failed.
+    /// Why the mission failed or was cancelled; null otherwise.
     #[serde(default)]
     pub error: Option<String>,
     /// When it was created.
@@ -144,10 +144,10 @@ pub struct Mission {
 /// A mission with its tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissionShown {
-    /// The mission.
+    /// The mission itself; its fields stand beside `tasks`.
     #[serde(flatten)]
     pub mission: Mission,
-    /// Its steps.
+    /// The tasks of the mission, in the order of the steps of its workflow.
     pub tasks: Vec<MissionTask>,
 }
 
@@ -162,9 +162,9 @@ words! {
         Assigned = "assigned",
         /// A crab has begun.
         Running = "running",
-        /// It is done.
+        /// A crab has completed the task.
         Completed = "completed",
-        /// It cannot be done.
+        /// All attempts or a task before it failed, or the mission was cancelled meanwhile.
         Failed = "failed",
         /// It need not be done.
         Skipped = "skipped",
@@ -174,19 +174,19 @@ words! {
 /// A task of a mission: a step of its workflow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissionTask {
-    /// Its id.
+    /// The id of the task, made of mission and step: `MISSION.STEP`.
     pub task_id: String,
-    /// Of which mission.
+    /// The id of the mission that the task belongs to.
     pub mission_id: String,
     /// What people call it.
     pub title: String,
     /// The step of the workflow.
     pub step_id: String,
-    /// Who can do it.
+    /// The role that a crab needs for the task.
     pub role: String,
     /// How far it is.
     pub status: MissionTaskStatus,
-    /// Who has it, or did it.
+    /// The id of the crab that has the task or has done it.
     pub assigned_crab_id: Option<String>,
     /// The tasks that come before it.
     pub depends_on: Vec<String>,
@@ -223,38 +223,38 @@ words! {
 pub struct AttemptStarted {
     /// What the attempt is called.
     pub run_id: String,
-    /// Which task.
+    /// The id of the task that the crab works on.
     pub task_id: String,
-    /// Of which mission.
+    /// The id of the mission that the task belongs to.
     pub mission_id: String,
-    /// Which crab.
+    /// The id of the crab that makes the attempt.
     pub crab_id: String,
-    /// `running`.
+    /// Always `running` in this answer.
     pub status: AttemptStatus,
 }
 
 /// A crab has said how it is going.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AttemptUpdated {
-    /// Which attempt.
+    /// The id of the attempt, as its start was answered.
     pub run_id: String,
-    /// Which task.
+    /// The id of the task that the crab works on.
     pub task_id: String,
-    /// `running`.
+    /// Always `running` in this answer.
     pub status: AttemptStatus,
 }
 
 /// A crab has said how it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AttemptEnded {
-    /// Which attempt.
+    /// The id of the attempt, as its start was answered.
     pub run_id: String,
-    /// Which task; not when it had been said before.
+    /// The id of the task; absent when the same report had been accepted before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// `completed` or `failed`.
+    /// How the attempt ended: `completed` or `failed`.
     pub status: AttemptStatus,
-    /// It counts.
+    /// Always true: the report is accepted.
     pub ok: bool,
 }
 
@@ -262,41 +262,41 @@ pub struct AttemptEnded {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum AttemptAnswer {
-    /// It has begun.
+    /// The answer to the start of an attempt.
     Started(AttemptStarted),
-    /// It is under way.
+    /// The answer to a report of progress.
     Updated(AttemptUpdated),
-    /// It has ended.
+    /// The answer to the report that ends an attempt.
     Ended(AttemptEnded),
 }
 
 /// The scheduler has gone round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ticked {
-    /// It has.
+    /// Always true: the scheduler has handled all changes so far.
     pub ok: bool,
-    /// How many tasks were assigned since somebody last asked.
+    /// How many tasks the scheduler assigned since the request before this one.
     pub assigned: usize,
 }
 
-/// What stands where.
+/// The status of all colonies, crabs, missions and open tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ControlStatus {
-    /// When this was so.
+    /// When the engine made this answer, in milliseconds since 1970.
     pub generated_at_ms: i64,
-    /// In numbers.
+    /// The number of crabs, missions and tasks, by status.
     pub summary: Summary,
-    /// All colonies.
+    /// The colonies that the caller may see.
     pub colonies: Vec<Colony>,
-    /// All crabs.
+    /// The crabs that the caller may see.
     pub crabs: Vec<Crab>,
-    /// All missions.
+    /// The missions that the caller may see, oldest first; those that have ended too.
     pub missions: Vec<Mission>,
     /// The tasks of missions that have not ended.
     pub tasks: Vec<MissionTask>,
 }
 
-/// What stands where, in numbers.
+/// How many crabs, missions and tasks there are, by status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// How many crabs there are.

@@ -23,12 +23,12 @@ pub struct EventShown {
     pub seq: u64,
     /// The stream that it belongs to and its number there.
     pub id: String,
-    /// Its name.
+    /// The name of the event, such as `task.created`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// When it happened.
+    /// When the event was recorded, in RFC 3339 (UTC).
     pub time: String,
-    /// Who caused it.
+    /// Who caused the event, such as `person`, `engine`, `session s2`, `step build`, or the id of a crab.
     pub actor: String,
     /// The task, run or token that it belongs to.
     pub correlation_id: String,
@@ -43,7 +43,7 @@ pub struct EventShown {
 pub struct TokenChanged {
     /// The id of the token.
     pub token: String,
-    /// What it allows.
+    /// What the token allows its bearer to do.
     pub scope: Scope,
     /// What people call it.
     pub name: Option<String>,
@@ -53,7 +53,7 @@ pub struct TokenChanged {
     pub colony: Option<String>,
     /// The only role that it can register as.
     pub role: Option<String>,
-    /// When it expires.
+    /// When the token expires, in RFC 3339; null if it never does.
     pub expires_at: Option<String>,
 }
 
@@ -66,11 +66,11 @@ pub struct AccessDenied {
     pub token: Option<String>,
     /// Who that is, if it is known.
     pub who: Option<String>,
-    /// What was asked.
+    /// The HTTP method of the request.
     pub method: String,
-    /// Where, without secrets.
+    /// The path of the request, with secrets removed.
     pub path: String,
-    /// From where.
+    /// The network address of the caller; at the socket, its process.
     pub peer: String,
     /// How many before it were not written down.
     #[serde(skip_serializing_if = "is_zero")]
@@ -84,16 +84,16 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A crab came.
+/// A crab registered with the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CrabRegistered {
     /// The id of the crab.
     pub crab_id: String,
-    /// Its colony.
+    /// The id of the colony that the crab belongs to.
     pub colony_id: String,
     /// What people call it.
     pub name: String,
-    /// What it can do.
+    /// The role of the crab: it gets steps of this role; with `any`, of every role.
     pub role: String,
 }
 
@@ -102,7 +102,7 @@ pub struct CrabRegistered {
 pub struct CrabChanged {
     /// The id of the crab.
     pub crab_id: String,
-    /// Its colony.
+    /// The id of the colony that the crab belongs to.
     pub colony_id: String,
     /// What people call it.
     pub name: String,
@@ -113,11 +113,11 @@ pub struct CrabChanged {
 pub struct AttemptBegan {
     /// The name of the attempt.
     pub run_id: String,
-    /// The crab.
+    /// The id of the crab that makes the attempt.
     pub crab_id: String,
-    /// The mission.
+    /// The id of the mission that the task belongs to.
     pub mission_id: String,
-    /// The task.
+    /// The id of the task that the crab works on.
     pub task_id: String,
     /// Where the crab works.
     pub burrow_path: Option<String>,
@@ -128,11 +128,11 @@ pub struct AttemptBegan {
 pub struct AttemptProgressed {
     /// The name of the attempt.
     pub run_id: String,
-    /// The mission.
+    /// The id of the mission that the task belongs to.
     pub mission_id: String,
-    /// The task.
+    /// The id of the task that the crab works on.
     pub task_id: String,
-    /// In words.
+    /// A line from the crab about its progress; null if it sent none.
     pub progress_message: Option<String>,
     /// What the model used so far.
     pub token_usage: Option<TokenUsage>,
@@ -143,11 +143,11 @@ pub struct AttemptProgressed {
 pub struct AttemptFinished {
     /// The name of the attempt.
     pub run_id: String,
-    /// The mission.
+    /// The id of the mission that the task belongs to.
     pub mission_id: String,
-    /// The task.
+    /// The id of the task that the crab works on.
     pub task_id: String,
-    /// How it ended.
+    /// What the crab reported: `completed` or `failed`.
     pub status: AttemptStatus,
     /// What the model used.
     pub token_usage: Option<TokenUsage>,

@@ -7,15 +7,15 @@ use serde_json::{Map, Value};
 use crate::shown::{Question, RunStep};
 use crate::words::words;
 
-/// A workflow that is wanted.
+/// The workflow to start, and its inputs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StartGrimoire {
-    /// By which grimoire.
+    /// The name of the grimoire to start.
     pub grimoire: String,
     /// What it is given, by name.
     #[serde(default)]
     pub input: Map<String, Value>,
-    /// In which project; where the engine was started unless given.
+    /// The project to work in; the folder in which the engine was started unless given.
     #[serde(default)]
     pub project: Option<String>,
 }
@@ -23,9 +23,9 @@ pub struct StartGrimoire {
 /// What a person decides about a workflow that is blocked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Intervention {
-    /// One of the options.
+    /// The option to choose: one of `available_actions` but `cancel`.
     pub option: String,
-    /// And what is said with it.
+    /// A comment to go with the option.
     #[serde(default)]
     pub message: Option<String>,
 }
@@ -33,9 +33,9 @@ pub struct Intervention {
 words! {
     /// What starts a grimoire.
     GrimoireTrigger {
-        /// A person.
+        /// A person or a program starts it by a request.
         Manual = "manual",
-        /// Something that happens.
+        /// An event of the log starts it.
         Event = "event",
     }
 }
@@ -43,48 +43,48 @@ words! {
 /// A grimoire that can be started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Grimoire {
-    /// Its name.
+    /// The name by which the grimoire is started.
     pub name: String,
     /// What it is for.
     pub description: String,
     /// Where it comes from: a repository, the home, or Sluice itself.
     pub origin: String,
-    /// What starts it.
+    /// Whether a request or an event starts the grimoire.
     pub trigger: GrimoireTrigger,
-    /// What it is given.
+    /// The inputs that the grimoire declares.
     pub input: Vec<GrimoireInput>,
-    /// What is done.
+    /// The steps of the grimoire, in the order of its file.
     pub steps: Vec<GrimoireStep>,
 }
 
-/// Something that a grimoire is given.
+/// An input that a grimoire declares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GrimoireInput {
-    /// Its name.
+    /// The name of the input, as `input` has it when the grimoire is started.
     pub name: String,
-    /// What it must be.
+    /// The type that a value must have.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it must be there.
+    /// Whether a start without this input is refused.
     pub required: bool,
-    /// What it is unless it is given.
+    /// The value of the input unless one is given; null if there is none.
     pub default: Value,
 }
 
 /// A step of a grimoire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GrimoireStep {
-    /// Its name.
+    /// The name of the step, unique in its grimoire.
     pub name: String,
     /// What kind of work it is.
     #[serde(rename = "type")]
     pub kind: String,
 }
 
-/// All grimoires.
+/// All grimoires that can be started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GrimoireList {
-    /// By name.
+    /// The grimoires, in the order of their names.
     pub grimoires: Vec<Grimoire>,
 }
 
@@ -95,11 +95,11 @@ words! {
         Running = "running",
         /// It needs a person.
         Blocked = "blocked",
-        /// It is done.
+        /// All its steps are done.
         Completed = "completed",
-        /// It cannot be done.
+        /// A step failed for good.
         Failed = "failed",
-        /// It is not wanted any more.
+        /// A person cancelled the workflow.
         Cancelled = "cancelled",
     }
 }
@@ -107,53 +107,53 @@ words! {
 /// A workflow that has begun.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkflowStarted {
-    /// Its id.
+    /// The id of the workflow, chosen by the engine.
     pub workflow_id: String,
-    /// By which grimoire.
+    /// The name of the grimoire that the workflow runs.
     pub grimoire: String,
     /// How far it is.
     pub status: WorkflowStatus,
 }
 
-/// Something that went wrong.
+/// An error of a workflow or of one of its steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkflowError {
-    /// In which step; none when it was the whole.
+    /// The step that failed; null when the workflow failed as a whole.
     pub step: Option<String>,
-    /// What it was.
+    /// The error message, in plain text.
     pub error: String,
 }
 
 /// A workflow: a run of a grimoire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Workflow {
-    /// Its id.
+    /// The id of the workflow, chosen by the engine.
     pub workflow_id: String,
-    /// By which grimoire.
+    /// The name of the grimoire that the workflow runs.
     pub grimoire: String,
     /// How far it is.
     pub status: WorkflowStatus,
     /// What is under way, else what comes next.
     pub current_step: Option<String>,
-    /// What variables read.
+    /// The values that `${…}` can read: the inputs, and the named outputs of steps.
     pub variables: Map<String, Value>,
-    /// Its steps.
+    /// The steps of the workflow, in the order of its grimoire.
     pub steps: Vec<RunStep>,
-    /// What went wrong.
+    /// The errors of its steps; that of the whole workflow if no step has one.
     pub errors: Vec<WorkflowError>,
-    /// What a person can do about it.
+    /// The options of the open question, and `cancel`; empty once the workflow has ended.
     pub available_actions: Vec<String>,
-    /// What waits for a person.
+    /// The question that waits for a person; null if there is none.
     pub question: Option<Question>,
-    /// When it began.
+    /// When the workflow was started, in RFC 3339 (UTC).
     pub created_at: String,
     /// When it last changed.
     pub updated_at: String,
 }
 
-/// All workflows.
+/// All workflows, those that have ended too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkflowList {
-    /// Newest first.
+    /// The workflows, newest first.
     pub workflows: Vec<Workflow>,
 }

@@ -5,60 +5,60 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A "no" of the engine, or of the way to it.
+/// An error: the engine refused or failed, or cannot be reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
-    /// Always false, for those who look at nothing else.
+    /// Always false: the request was not carried out.
     #[serde(default)]
     pub ok: bool,
     /// What happened, to what.
     #[serde(rename = "error")]
     pub message: String,
-    /// For programs.
+    /// The kind of the error, as a word that programs can rely on.
     pub code: String,
-    /// The way out.
+    /// What to do about the error; absent where there is no advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// What it will be called, where it is not done yet and cannot be taken back.
+    /// The id that the task or run will have, where the request is queued (`accepted`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Box<str>>,
-    /// The status of the answer.
+    /// The status of the HTTP answer.
     #[serde(skip, default)]
     pub status: ProblemStatus,
 }
 
-/// The code of what is on its way.
+/// The code of an answer that says that the request is queued, and not carried out yet.
 pub const ACCEPTED: &str = "accepted";
 
-/// What kind of "no" it is. The numbers are HTTP's.
+/// The kind of an error, each with a status code of HTTP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProblemStatus {
-    /// Not yet: it is on its way and cannot be taken back.
+    /// The request is queued: it is not carried out yet, and cannot be taken back.
     Accepted,
-    /// The question makes no sense.
+    /// The request cannot be understood.
     BadRequest,
-    /// Nobody knows who asks.
+    /// The request has no valid token.
     Unauthorized,
     /// The caller may not do this.
     Forbidden,
-    /// There is no such thing.
+    /// What the request names does not exist.
     NotFound,
-    /// There is, and it cannot be asked for in this way.
+    /// The route exists, and does not have this method.
     WrongMethod,
-    /// Another request changed it first.
+    /// Another request has changed the same thing first.
     Conflict,
-    /// It is larger than anything that is read.
+    /// The body is larger than the engine reads.
     TooLarge,
-    /// It is written in a form that is not read.
+    /// The body has a content type that the engine does not read.
     WrongForm,
-    /// A rule says no.
+    /// A rule of the task, the run or the definition forbids it.
     Refused,
-    /// Too much is asked at once.
+    /// The caller has sent too many requests.
     TooMany,
-    /// A fault of ours.
+    /// An internal error of the engine.
     #[default]
     Fault,
-    /// Not now.
+    /// The engine or its store cannot be reached at the moment; the same request may succeed later.
     Unavailable,
 }
 
@@ -79,7 +79,7 @@ impl ProblemStatus {
         ProblemStatus::Unavailable,
     ];
 
-    /// As HTTP says it.
+    /// The status code of HTTP.
     pub fn number(self) -> u16 {
         match self {
             ProblemStatus::Accepted => 202,
@@ -98,7 +98,7 @@ impl ProblemStatus {
         }
     }
 
-    /// The kind with this number; what nobody knows is a fault.
+    /// The kind with this status code; a code of none of them is a fault.
     pub fn of(number: u16) -> ProblemStatus {
         ProblemStatus::ALL.into_iter().find(|status| status.number() == number).unwrap_or_default()
     }
@@ -108,12 +108,12 @@ impl Problem {
     /// The code of what is stored and cannot be read as it was written.
     pub const DAMAGED: &'static str = "damaged";
 
-    /// A problem without a way out to tell.
+    /// A problem without a hint.
     pub fn new(status: ProblemStatus, code: impl Into<String>, message: impl Into<String>) -> Self {
         Problem { ok: false, message: message.into(), code: code.into(), hint: None, id: None, status }
     }
 
-    /// With the way out.
+    /// Adds what to do about it.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -140,7 +140,7 @@ impl Problem {
         self.status == ProblemStatus::Accepted
     }
 
-    /// Whether it is over by itself: whoever must, asks again, for the same thing.
+    /// Whether the problem passes by itself, so that the same request may succeed later.
     pub fn is_passing(&self) -> bool {
         matches!(self.status, ProblemStatus::Unavailable | ProblemStatus::Accepted)
     }

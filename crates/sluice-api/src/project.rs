@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A project, as it is kept and shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Project {
-    /// Its name.
+    /// The name of the project, unique in the home.
     pub name: String,
     /// The root of its main checkout.
     pub path: String,
@@ -14,27 +14,27 @@ pub struct Project {
     pub default_branch: String,
     /// How many worktrees there are at most.
     pub pool_size: usize,
-    /// The lifecycle of its tasks.
+    /// The lifecycle of tasks that name none; absent where that is `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
 }
 
-/// A project that is added. What is missing is found out.
+/// A project to add. What is missing is read from its repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewProject {
-    /// Where it is.
+    /// The folder of the main checkout, on the engine's machine.
     pub path: String,
     /// Its name; the folder's unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its default branch.
+    /// The branch that work starts from and is merged into; found in the repository unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_branch: Option<String>,
-    /// The size of its pool.
+    /// How many worktrees the project has at most; 2 unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool_size: Option<usize>,
-    /// Its lifecycle.
+    /// The lifecycle of tasks that name none; `default` unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
 }
@@ -50,19 +50,19 @@ impl From<NewProject> for ProjectChange {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectChange {
-    /// Its name.
+    /// The new name of the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Where it is.
+    /// The new folder of the main checkout, on the engine's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Its default branch.
+    /// The new branch that work starts from and is merged into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_branch: Option<String>,
-    /// The size of its pool.
+    /// How many worktrees the project has at most from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool_size: Option<usize>,
-    /// Its lifecycle.
+    /// The new lifecycle of tasks that name none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
 }
@@ -70,28 +70,28 @@ pub struct ProjectChange {
 /// A project in a projects.json, of this program or another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportedProject {
-    /// Its name.
+    /// The name of the project; one that exists already is left as it is.
     pub name: String,
-    /// Where it is.
+    /// The folder of the main checkout, on the engine's machine.
     pub path: String,
-    /// Its default branch.
+    /// The branch that work starts from and is merged into; found in the repository unless given.
     pub default_branch: Option<String>,
-    /// The size of its pool.
+    /// How many worktrees the project has at most; 2 unless given.
     pub pool_size: Option<usize>,
-    /// Its lifecycle.
+    /// The lifecycle of tasks that name none; `default` unless given.
     pub workflow: Option<String>,
 }
 
-/// One project.
+/// The answer with one project.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ProjectAnswer {
-    /// It.
+    /// The project, as it is now.
     pub project: Project,
 }
 
-/// All projects.
+/// The answer with several projects.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ProjectList {
-    /// By name.
+    /// The projects; where all are listed, ordered by name.
     pub projects: Vec<Project>,
 }

@@ -3,28 +3,28 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A run that is asked for.
+/// The recipe to start, and what the run is given.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartRun {
     /// The recipe's name, or its file.
     pub recipe: String,
-    /// Where the command was called.
+    /// The folder to start in: the recipe is looked for there and works on its repository.
     #[serde(default)]
     pub cwd: String,
-    /// What it is given, by name.
+    /// The inputs of the recipe, each a name and a value.
     #[serde(default)]
     pub inputs: Vec<(String, serde_json::Value)>,
     /// What is wanted, in words.
     #[serde(default)]
     pub prompt: Option<String>,
-    /// What it is done for.
+    /// The work order that the run is done for, as `${run.work_order}` reads it.
     #[serde(default)]
     pub work_order: Option<String>,
     /// The agent program of steps that name none.
     #[serde(default)]
     pub harness: Option<String>,
-    /// Whether whoever follows the instructions does the steps.
+    /// Whether the caller does the steps and reports each one, as for a process.
     #[serde(default)]
     pub by_hand: bool,
     /// Whether the workers of the project do the steps, and not the engine's machine.
@@ -35,9 +35,9 @@ pub struct StartRun {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerQuestion {
-    /// What is chosen.
+    /// The option to choose, one of those that the question lists.
     pub option: String,
-    /// And said.
+    /// A comment to go with the option.
     #[serde(default)]
     pub message: Option<String>,
 }
@@ -46,10 +46,10 @@ pub struct AnswerQuestion {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StepSays {
-    /// What it says.
+    /// Whether the step is complete, has failed, or asks a person.
     #[schemars(extend("enum" = ["complete", "fail", "ask"]))]
     pub verb: String,
-    /// In a few words.
+    /// What came of the step, in a few words.
     #[serde(default)]
     pub summary: Option<String>,
     /// The word that conditions read.
@@ -58,21 +58,21 @@ pub struct StepSays {
     /// The value that variables read.
     #[serde(default)]
     pub output: Option<serde_json::Value>,
-    /// What is asked.
+    /// The question to ask, with `ask`.
     #[serde(default)]
     pub text: Option<String>,
-    /// What can be answered.
+    /// The options of the question; any text can be answered unless given.
     #[serde(default)]
     pub options: Vec<String>,
 }
 
-/// What came of what a session said about its step.
+/// The engine's answer to what a session says about its step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum StepHeard {
     /// A person has answered.
     Answered {
-        /// True.
+        /// Always true: a person has answered.
         answered: bool,
         /// The option that was chosen.
         option: String,
@@ -81,12 +81,12 @@ pub enum StepHeard {
     },
     /// A person is asked, and has not answered yet: ask again in the same words.
     Unanswered {
-        /// False.
+        /// Always false: no person has answered yet.
         answered: bool,
     },
-    /// It is written down.
+    /// The report is recorded, and counts when the process of the step ends.
     Said {
-        /// True.
+        /// Always true: the report is recorded.
         said: bool,
     },
 }
@@ -95,7 +95,7 @@ pub enum StepHeard {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProcessStepReport {
-    /// In a few words.
+    /// What came of the step, in a few words.
     pub summary: Option<String>,
     /// The word that conditions read.
     pub result: Option<String>,

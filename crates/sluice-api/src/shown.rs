@@ -13,7 +13,7 @@ words! {
         Run = "run",
         /// For the workers of a colony.
         Mission = "mission",
-        /// By a grimoire.
+        /// By a grimoire, through the routes for workflows.
         Workflow = "workflow",
         /// By a template, whose steps are done by hand.
         Process = "process",
@@ -51,9 +51,9 @@ words! {
         Held = "held",
         /// The same, of a workflow.
         Blocked = "blocked",
-        /// It is done.
+        /// The step is done, and its output can be read.
         Completed = "completed",
-        /// Its attempts failed.
+        /// All attempts failed, or a step before it did.
         Failed = "failed",
         /// It need not be done.
         Skipped = "skipped",
@@ -69,9 +69,9 @@ words! {
         Waiting = "waiting",
         /// It is being done.
         Running = "running",
-        /// It is done.
+        /// The item is done.
         Completed = "completed",
-        /// It failed.
+        /// All attempts of the item failed.
         Failed = "failed",
     }
 }
@@ -97,11 +97,11 @@ words! {
 /// A run of a recipe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
-    /// Its id.
+    /// The id of the run, chosen by the engine.
     pub id: String,
     /// How often it has changed.
     pub version: u64,
-    /// The recipe's name.
+    /// The name of the recipe that the run was started from.
     pub recipe: String,
     /// As what it was started.
     pub kind: RunForm,
@@ -109,11 +109,11 @@ pub struct Run {
     pub status: RunStatus,
     /// What is under way, else what comes next.
     pub current_step: Option<String>,
-    /// Where it is worked on.
+    /// The folder that the run works in, on the engine's machine.
     pub workspace: Option<String>,
     /// What is wanted, in words.
     pub prompt: String,
-    /// What it is done for.
+    /// The work order that the run is done for.
     pub work_order: Option<String>,
     /// The task whose state has started it.
     pub task: Option<String>,
@@ -121,17 +121,17 @@ pub struct Run {
     pub cause: Option<Vec<String>>,
     /// Where its definition was read, if the engine started it by itself from a repository.
     pub definition: Option<String>,
-    /// What variables read.
+    /// The values that `${…}` can read: the inputs, and the named outputs of steps.
     pub variables: Map<String, Value>,
-    /// Its steps.
+    /// The steps of the run, in the order of its recipe.
     pub steps: Vec<RunStep>,
-    /// What waits for a person.
+    /// The question that waits for a person; null if there is none.
     pub question: Option<Question>,
     /// Why it failed, or was cancelled.
     pub error: Option<String>,
     /// When the next turn of a patrol begins that rests.
     pub next_turn_at: Option<String>,
-    /// When it began.
+    /// When the run was started, in RFC 3339 (UTC).
     pub created_at: String,
     /// When it last changed.
     pub updated_at: String,
@@ -140,14 +140,14 @@ pub struct Run {
 /// A step of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunStep {
-    /// Its name.
+    /// The name of the step, unique in its recipe.
     pub id: String,
     /// What people call it.
     pub title: Option<String>,
     /// What kind of work it is.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Who can do it.
+    /// The role that a worker needs for the step.
     pub role: String,
     /// The steps that come before it.
     pub needs: Vec<String>,
@@ -163,7 +163,7 @@ pub struct RunStep {
     pub result: Option<String>,
     /// The value that variables read; of a step that failed, what its last attempt printed.
     pub output: Value,
-    /// The exit code of a command: 128 and the signal's number if one ended it, -1 if nobody saw it end.
+    /// The exit code of a command: 128 plus the signal's number if one ended it, -1 if its end was not seen.
     pub exit_code: Option<i32>,
     /// What a command printed as errors.
     pub stderr: Option<String>,
@@ -173,22 +173,22 @@ pub struct RunStep {
     pub error: Option<String>,
     /// The items of a fan-out.
     pub items: Option<Vec<RunItem>>,
-    /// When it began.
+    /// When the last attempt of the step began, in RFC 3339 (UTC); null before the first.
     pub started_at: Option<String>,
-    /// When it ended.
+    /// When the step ended, in RFC 3339 (UTC); null before that.
     pub finished_at: Option<String>,
 }
 
 /// What an agent used up, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepUsage {
-    /// Tokens in.
+    /// Tokens that the model read, from its cache or not.
     pub input_tokens: Option<u64>,
-    /// Of these, what the model had kept.
+    /// Those of the input tokens that came from the cache.
     pub cached_tokens: Option<u64>,
-    /// Tokens out.
+    /// Tokens that the model wrote.
     pub output_tokens: Option<u64>,
-    /// Both.
+    /// Input and output tokens together, as the agent program reports them.
     pub total_tokens: Option<u64>,
     /// What it cost, in US dollars.
     pub cost_usd: Option<f64>,
@@ -199,30 +199,30 @@ pub struct StepUsage {
 pub struct RunItem {
     /// Its number, from 0.
     pub index: u32,
-    /// It.
+    /// The item itself, as the list of the fan-out has it.
     pub item: Value,
     /// How far it is.
     pub status: RunItemStatus,
     /// What came of it.
     pub summary: Option<String>,
-    /// Why it failed.
+    /// Why the item failed; null otherwise.
     pub error: Option<String>,
 }
 
 /// A question that waits for a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Question {
-    /// Its id.
+    /// The id by which the question is answered: `RUN/NUMBER`.
     pub id: String,
     /// Why it is asked.
     pub kind: QuestionCause,
-    /// In which run.
+    /// The id of the run that asks.
     pub run: String,
-    /// Of which recipe.
+    /// The name of the recipe of that run.
     pub recipe: String,
-    /// In which step.
+    /// The name of the step that asks.
     pub step: String,
-    /// What is asked.
+    /// The question, in plain text.
     pub reason: String,
     /// The exit code of the command that it is about.
     pub exit_code: Option<i32>,
@@ -232,18 +232,18 @@ pub struct Question {
     pub options: Vec<String>,
     /// What is taken for the answer at the deadline.
     pub default: Option<String>,
-    /// Until when.
+    /// When `default` becomes the answer, in RFC 3339 (UTC); null if the question waits without end.
     pub deadline: Option<String>,
 }
 
-/// One run.
+/// The answer with one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunAnswer {
-    /// It.
+    /// The run, as it is now.
     pub run: Run,
 }
 
-/// Many runs.
+/// A page of the list of runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunList {
     /// Those that are open and then those that have ended, each newest first.
@@ -256,21 +256,21 @@ pub struct RunList {
 /// What steps have printed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunLog {
-    /// The text.
+    /// The text that the steps printed, in the order of the steps.
     pub log: String,
 }
 
 /// What the agent of a step is told about the steps before it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunContext {
-    /// The text.
+    /// The text that the agent's prompt contains about the steps before it.
     pub context: String,
 }
 
-/// All questions.
+/// All questions that wait for a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Inbox {
-    /// Oldest first.
+    /// The questions, those of the oldest run first.
     pub questions: Vec<Question>,
 }
 
@@ -279,7 +279,7 @@ words! {
     ProcessStatus {
         /// It is under way, or a step of it failed.
         Active = "active",
-        /// It is done.
+        /// Every step was completed or skipped, and the process was closed.
         Completed = "completed",
         /// A person ended it.
         Cancelled = "cancelled",
@@ -295,9 +295,9 @@ words! {
         Ready = "ready",
         /// It is being done.
         InProgress = "in_progress",
-        /// It is done.
+        /// The step is reported as complete.
         Completed = "completed",
-        /// It failed.
+        /// The step is reported as failed.
         Failed = "failed",
         /// It need not be done.
         Skipped = "skipped",
@@ -309,11 +309,11 @@ words! {
 /// A process: a run in the words of its document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
-    /// Its id.
+    /// The id of the process, chosen by the engine.
     pub id: String,
-    /// The template's name.
+    /// The name of the template that the process was started from.
     pub template: String,
-    /// What it is done for.
+    /// The work order that the process is done for.
     pub wo_id: Option<String>,
     /// How far it is.
     pub status: ProcessStatus,
@@ -321,18 +321,18 @@ pub struct Process {
     pub summary: Option<String>,
     /// Why it cannot go on.
     pub error: Option<String>,
-    /// When it began.
+    /// When the process was started, in RFC 3339 (UTC).
     pub created_at: String,
     /// When it last changed.
     pub updated_at: String,
-    /// Its steps.
+    /// The steps of the process, in the order of its template.
     pub steps: Vec<ProcessStep>,
 }
 
 /// A step of a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessStep {
-    /// Its name.
+    /// The name of the step, unique in its template.
     pub id: String,
     /// What people call it.
     pub title: String,
@@ -340,32 +340,32 @@ pub struct ProcessStep {
     pub status: ProcessStepStatus,
     /// The steps that come before it.
     pub needs: Vec<String>,
-    /// What is still open of them.
+    /// Those of `needs` that are not done yet.
     pub waits_for: Vec<String>,
     /// What came of it.
     pub summary: Option<String>,
     /// The word that conditions read.
     pub result: Option<String>,
-    /// Why it failed.
+    /// Why the step failed; null otherwise.
     pub error: Option<String>,
-    /// When it began.
+    /// When the last attempt of the step began, in RFC 3339 (UTC); null before the first.
     pub started_at: Option<String>,
-    /// When it ended.
+    /// When the step ended, in RFC 3339 (UTC); null before that.
     pub completed_at: Option<String>,
     /// How long it took.
     pub duration_seconds: Option<f64>,
 }
 
-/// One process.
+/// The answer with one process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessAnswer {
-    /// It.
+    /// The process, as it is now.
     pub process: Process,
 }
 
-/// Many processes.
+/// The answer with several processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessList {
-    /// Oldest first.
+    /// The processes, oldest first; cancelled ones are never listed.
     pub processes: Vec<Process>,
 }

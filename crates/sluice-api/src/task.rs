@@ -9,11 +9,11 @@ use crate::words::words;
 words! {
     /// How the session of a task is.
     SessionPulse {
-        /// Its agent lives.
+        /// The agent of the task is running.
         Active = "active",
         /// Its agent has died.
         Crashed = "crashed",
-        /// It has none.
+        /// No agent is running, and none has died.
         Inactive = "inactive",
     }
 }
@@ -21,7 +21,7 @@ words! {
 words! {
     /// What became of a hook.
     EffectStatus {
-        /// It was done.
+        /// The hook did its work.
         Done = "done",
         /// There was nothing to do.
         Idle = "idle",
@@ -31,7 +31,7 @@ words! {
         Failed = "failed",
         /// It is under way.
         Running = "running",
-        /// It waits.
+        /// The hook has not begun yet.
         Waiting = "waiting",
     }
 }
@@ -39,27 +39,27 @@ words! {
 /// A task as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
-    /// Its id.
+    /// The id of the task, chosen by the engine; requests may shorten it.
     pub id: String,
-    /// Its project's name.
+    /// The name of the project that the task belongs to.
     pub project: String,
-    /// The git branch.
+    /// The git branch that holds the work of the task.
     pub branch: String,
-    /// The lifecycle's name.
+    /// The name of the lifecycle that the task follows.
     pub workflow: String,
     /// The harness that does the work.
     pub harness: String,
     /// The harness that reviews it.
     pub review_harness: String,
-    /// Its status.
+    /// The status of the task: one of `statuses`.
     pub status: String,
     /// How often a review was begun.
     pub review_round: i64,
     /// How often an agent ended without its artifact.
     pub crash_count: u32,
-    /// In one line.
+    /// What is to be done, in one line; empty while the task needs to be clarified.
     pub summary: String,
-    /// Where it is worked on.
+    /// The name of the worktree that the task has; null while it has none.
     pub workspace: Option<String>,
     /// The name of its tmux session.
     pub tmux_session: Option<String>,
@@ -95,7 +95,7 @@ pub struct Task {
 /// What was done about a task, and where it stands now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskAnswer {
-    /// The task.
+    /// The task, as it is after the request.
     pub task: Task,
     /// The change of status, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,9 +111,9 @@ pub struct TaskAnswer {
 /// A change of status and what was done for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Transition {
-    /// From here
+    /// The status before the change.
     pub from: String,
-    /// to there.
+    /// The status after the change.
     pub to: String,
     /// What its hooks did.
     pub effects: Vec<EffectReport>,
@@ -122,7 +122,7 @@ pub struct Transition {
 /// What became of a hook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EffectReport {
-    /// Its id.
+    /// The turn, the step and the action of the hook, such as `turn-2/1 push_branch`.
     pub id: String,
     /// What was to be done.
     pub action: String,
@@ -132,7 +132,7 @@ pub struct EffectReport {
     pub error: Option<String>,
 }
 
-/// Many tasks.
+/// A page of the list of tasks.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TaskList {
     /// The tasks, oldest first.
@@ -154,16 +154,16 @@ pub struct CreateTask {
     /// Its project; the one around `cwd` unless given.
     #[serde(default)]
     pub project: Option<String>,
-    /// Where the command was called.
+    /// The folder of the caller, by which the project is found unless it is given.
     #[serde(default)]
     pub cwd: Option<String>,
     /// Its branch; one of its own unless given.
     #[serde(default)]
     pub branch: Option<String>,
-    /// In one line; empty: it needs to be clarified.
+    /// What is to be done, in one line; if it is empty, the task needs to be clarified.
     #[serde(default)]
     pub summary: String,
-    /// The lifecycle's name.
+    /// The lifecycle that the task follows; that of its project, else `default`, unless given.
     #[serde(default)]
     pub workflow: Option<String>,
     /// The harness that does the work.
@@ -187,13 +187,13 @@ pub struct CreateTask {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateTask {
-    /// Move it there.
+    /// The status to move the task to.
     #[serde(default)]
     pub status: Option<String>,
-    /// It has another branch.
+    /// The branch that holds the work of the task from now on.
     #[serde(default)]
     pub branch: Option<Branch>,
-    /// It has another summary.
+    /// The new summary, in one line.
     #[serde(default)]
     pub summary: Option<String>,
 }
@@ -204,7 +204,7 @@ pub struct UpdateTask {
 pub enum Branch {
     /// The one that is checked out in its workspace.
     Current,
-    /// This one.
+    /// The branch of this name.
     Named(String),
 }
 
@@ -212,32 +212,32 @@ pub enum Branch {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MergeTask {
-    /// Here, whatever a pull request says.
+    /// Merge in the repository of the project, even if the task has a pull request.
     #[serde(default)]
     pub local: bool,
     /// `ff`, `merge`, `squash` or `rebase`; a fast-forward if possible, else a merge commit, unless given.
     #[serde(default)]
     pub strategy: Option<String>,
-    /// Even against its verdict, or if that is older than its work, or without what is not committed.
+    /// Merge even if the verdict is FAIL or older than the work, and without uncommitted changes.
     #[serde(default)]
     pub force: bool,
-    /// Commit what lies in its workspace first.
+    /// Commit the uncommitted changes in its workspace first.
     #[serde(default)]
     pub commit: bool,
 }
 
-/// A text for somebody: feedback, or words for an agent.
+/// A text to pass on: feedback, or a message for an agent.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
-    /// The text.
+    /// The text to pass on.
     pub message: String,
 }
 
 /// What happened to a task, a line for each.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct History {
-    /// Oldest first.
+    /// The events of the task, oldest first.
     pub events: Vec<EventShown>,
 }
 
@@ -246,7 +246,7 @@ pub struct History {
 pub struct TaskFile {
     /// Which of the versions this is; `None` when it has not been kept yet.
     pub version: Option<usize>,
-    /// The text.
+    /// The text below the frontmatter, in this version.
     pub text: String,
     /// Every version that was kept, oldest first.
     pub versions: Vec<FileVersion>,
@@ -259,7 +259,7 @@ pub struct FileVersion {
     pub version: usize,
     /// When it was read.
     pub time: String,
-    /// How long it is.
+    /// The length of the text, in bytes.
     pub bytes: u64,
     /// The digest of its bytes.
     pub digest: String,

@@ -13,12 +13,12 @@ pub enum Scope {
     Worker,
     /// What the worker of one task may do.
     Agent,
-    /// Reading.
+    /// Reading only: no request that changes something.
     Read,
 }
 
 impl Scope {
-    /// Its word.
+    /// The word of the scope, as requests and answers have it.
     pub fn word(self) -> &'static str {
         match self {
             Scope::Person => "person",
@@ -29,7 +29,7 @@ impl Scope {
     }
 }
 
-/// A token that is wanted.
+/// The token to make.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateToken {
@@ -60,7 +60,7 @@ pub struct Token {
     /// The secret: only in the answer that tells of its making.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// What it allows.
+    /// What the token allows its bearer to do.
     pub scope: Scope,
     /// What people call it.
     pub name: Option<String>,
@@ -81,16 +81,16 @@ pub struct Token {
     pub revoked_at: Option<String>,
 }
 
-/// One token.
+/// The answer with one token.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TokenAnswer {
-    /// It.
+    /// The token; right after it was made, with its secret.
     pub token: Token,
 }
 
-/// All tokens.
+/// The answer with all tokens.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TokenList {
-    /// Oldest first.
+    /// The tokens, oldest first; the latest of those that were revoked or have expired too.
     pub tokens: Vec<Token>,
 }

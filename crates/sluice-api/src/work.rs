@@ -77,7 +77,7 @@ pub struct Envelope<Kind> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "payload")]
 pub enum ToWorker {
-    /// Do this step.
+    /// The worker is to perform this step.
     #[serde(rename = "task_assigned")]
     Assigned(Box<StepOrder>),
     /// The run wants this step ended: end it, and report.
@@ -113,10 +113,10 @@ pub enum FromWorker {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", content = "payload")]
 pub enum WorkerReply {
-    /// It counts.
+    /// The engine has accepted the message.
     #[serde(rename = "ack")]
     Ack(AttemptAnswer),
-    /// It is refused.
+    /// The engine has refused the message, and why.
     #[serde(rename = "error")]
     Error(Problem),
 }
@@ -124,7 +124,7 @@ pub enum WorkerReply {
 /// An answer in its envelope.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReplyEnvelope {
-    /// The answer.
+    /// The answer and its envelope, whose fields stand beside `reply_to`.
     #[serde(flatten)]
     pub envelope: Envelope<WorkerReply>,
     /// The `message_id` of the message that is answered, whatever that is.
@@ -141,7 +141,7 @@ pub struct StepOrder {
     pub dispatch: u64,
     /// The task of the mission.
     pub task_id: String,
-    /// The mission.
+    /// The id of the mission that the task belongs to.
     pub mission_id: String,
     /// The step of the workflow.
     pub step_id: String,
@@ -223,24 +223,24 @@ pub enum StepPermissions {
     /// What its harness allows.
     #[default]
     Full,
-    /// Less.
+    /// Only what a reviewer needs: a reviewer writes its artifact, an arbiter nothing.
     Reduced,
 }
 
 /// A hand-out that a message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepDispatch {
-    /// Its number.
+    /// The number of the hand-out, as [`StepOrder::dispatch`] has it.
     pub dispatch: u64,
 }
 
 /// Every step that a worker holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldSteps {
-    /// Their hand-outs.
+    /// The numbers of their hand-outs, as [`StepOrder::dispatch`] has them.
     #[serde(default)]
     pub dispatches: Vec<u64>,
-    /// Their names.
+    /// The names of the parts of attempts, as [`StepOrder::performance`] has them.
     #[serde(default)]
     pub performances: Vec<String>,
     /// The heartbeat that this answers. `None`: an engine that heard everything, just now.
@@ -279,13 +279,13 @@ pub struct StepStart {
     /// The name of this attempt; the engine chooses one unless given.
     #[serde(default)]
     pub run_id: Option<String>,
-    /// The mission.
+    /// The id of the mission that the task belongs to.
     pub mission_id: String,
-    /// The task.
+    /// The id of the task that was assigned to the worker.
     pub task_id: String,
-    /// The worker.
+    /// The id that the worker registered with.
     pub crab_id: String,
-    /// Where the worker works.
+    /// The folder of the worktree on the worker's machine.
     #[serde(default)]
     pub burrow_path: Option<String>,
 }
@@ -293,9 +293,9 @@ pub struct StepStart {
 /// A worker says how a step is going.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepProgress {
-    /// The attempt.
+    /// The id of the attempt, as the answer to its start has it.
     pub run_id: String,
-    /// In words.
+    /// A line about the progress, for people; absent if only the usage is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress_message: Option<String>,
     /// What the model used so far.
@@ -307,16 +307,16 @@ pub struct StepProgress {
 /// it has reported, and those of a fan-out in the order of their items.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AskMergeTurn {
-    /// The attempt.
+    /// The id of the attempt, as the answer to its start has it.
     pub run_id: String,
 }
 
 /// Whether it is a worker's turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MergeTurn {
-    /// The attempt.
+    /// The id of the attempt that asked.
     pub run_id: String,
-    /// It is; otherwise ask again in a moment.
+    /// Whether it is the worker's turn; if not, ask again in a moment.
     pub ready: bool,
     /// The commit at which the work of the run stands now, to be merged with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -341,13 +341,13 @@ pub struct TokenUsage {
     /// Those of them that came from the cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_tokens: Option<u64>,
-    /// Tokens out.
+    /// Tokens that the model wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_tokens: Option<u64>,
-    /// All tokens.
+    /// Input and output tokens together, as the agent program reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
-    /// US dollars.
+    /// What the model cost, in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
 }
@@ -358,12 +358,12 @@ pub struct StepReport {
     /// The version that the worker speaks; from 2 on each field means just what it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<u32>,
-    /// The attempt.
+    /// The id of the attempt, as the answer to its start has it.
     pub run_id: String,
-    /// How it ended.
+    /// Whether the step is done (`completed`) or not (`failed`).
     #[schemars(extend("enum" = ["completed", "failed"]))]
     pub status: String,
-    /// In words.
+    /// What came of the step, in a few words.
     #[serde(default)]
     pub summary: Option<String>,
     /// The word that conditions read.

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 /// A worktree of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Workspace {
-    /// Its name.
+    /// The name of the worktree, unique in the home.
     pub name: String,
     /// Whose pool it belongs to.
     pub project: String,
-    /// Where it is.
+    /// The folder of the worktree, on the engine's machine.
     pub path: String,
     /// The task that has it.
     pub task: Option<String>,
@@ -20,7 +20,7 @@ pub struct Workspace {
     pub dirty: bool,
     /// Whether it has been made yet.
     pub exists: bool,
-    /// What is wrong with it, if something is: it cannot be looked at, or nobody who is known has it.
+    /// What is wrong with the worktree, if anything: it cannot be read, or no known task has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
 }
@@ -28,7 +28,7 @@ pub struct Workspace {
 /// A living session that no open task and no run knows: the store was lost, or is older than the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stray {
-    /// Its name.
+    /// The name of the session, such as `k3f9.2`.
     pub session: String,
     /// The folder that it works in.
     pub path: String,
@@ -38,7 +38,7 @@ pub struct Stray {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EndStray {
-    /// Its name.
+    /// The name of the session to end, as the list of workspaces shows it.
     pub session: String,
 }
 
@@ -46,7 +46,7 @@ pub struct EndStray {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdoptStray {
-    /// Its name.
+    /// The name of the session to adopt, as the list of workspaces shows it.
     pub session: String,
     /// The workflow of the task; that of its project unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,28 +59,28 @@ pub struct AdoptStray {
 /// Work that was put away before something was cleared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Kept {
-    /// Whose project it was.
+    /// The name of the project that the work belongs to.
     pub project: String,
-    /// Whose work it was.
+    /// The id of the task that the work belongs to.
     pub task: String,
-    /// The number of the keeping.
+    /// The number of this copy among those of the task.
     pub number: u32,
     /// The ref that holds it.
     pub reference: String,
-    /// What it was.
+    /// What the copy holds, such as `staged changes, new files`.
     pub what: String,
     /// When it was kept.
     pub at: String,
 }
 
-/// All of them.
+/// The worktrees of a home, and the work and sessions left over from others.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct WorkspaceList {
-    /// The worktrees.
+    /// The worktrees of all pools, or of one project.
     pub workspaces: Vec<Workspace>,
-    /// What was put away.
+    /// The work that was saved before a worktree was cleared.
     pub kept: Vec<Kept>,
-    /// Living sessions that nobody knows. The worktrees in which they live are lent to nobody.
+    /// Living sessions that belong to no known task. Their worktrees are not lent meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strays: Vec<Stray>,
 }
@@ -89,9 +89,9 @@ pub struct WorkspaceList {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Restore {
-    /// Whose work.
+    /// The id of the task whose work to restore.
     pub task: String,
-    /// Which keeping; the newest unless given.
+    /// The number of the copy to restore; the newest unless given.
     #[serde(default)]
     pub number: Option<u32>,
     /// The folder to put it into.

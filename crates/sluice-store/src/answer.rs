@@ -9,11 +9,11 @@ use crate::{Card, Event, StreamId};
 /// What a writer gets when it owns the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ownership {
-    /// Grows with every change of owner.
+    /// A number that grows with every change of owner.
     pub epoch: u64,
-    /// For how long nobody else can take it, counted from the call.
+    /// For how long no other writer can take the store over, counted from the call.
     pub ttl: Duration,
-    /// Who owned it last, this time or before; nobody if it never had an owner.
+    /// The owner before this call, which may be the same writer; `None` if the store never had one.
     pub before: Option<String>,
 }
 
@@ -26,11 +26,11 @@ pub struct Cursor(pub u64);
 pub struct LoggedEvent {
     /// Where it stands in the log.
     pub cursor: Cursor,
-    /// Whose it is.
+    /// The stream that the event belongs to.
     pub stream: StreamId,
     /// Its number in that stream, from 1.
     pub number: u64,
-    /// What happened.
+    /// The event as it was appended.
     pub event: Event,
 }
 
@@ -45,7 +45,7 @@ pub struct Query {
     pub group: Option<String>,
     /// Only open ones, or only ended ones.
     pub open: Option<bool>,
-    /// In which order.
+    /// The order of the list, by creation time and name.
     pub order: Order,
     /// Where the page before ended.
     pub after: Option<PageKey>,
@@ -62,9 +62,9 @@ impl Default for Query {
 /// In which order to list; by when a stream was created, then by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The latest first.
+    /// The stream that was created last comes first.
     Newest,
-    /// The earliest first.
+    /// The stream that was created first comes first.
     Oldest,
 }
 
@@ -73,7 +73,7 @@ pub enum Order {
 pub struct PageKey {
     /// When the last stream of the page was created.
     pub created: i64,
-    /// Its name.
+    /// The name of that stream, for streams created at the same time.
     pub stream: StreamId,
 }
 
@@ -103,16 +103,16 @@ impl LoggedEvent {
 /// Something that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// What it hits; `None`: the store itself, or nobody knows.
+    /// The damaged stream; `None`: the store itself, or the stream is not known.
     pub stream: Option<StreamId>,
-    /// What was found.
+    /// What is wrong, as the backend or the codec describes it.
     pub why: String,
 }
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// What matched.
+    /// The streams that match the query, in its order.
     pub items: Vec<StreamSummary>,
     /// What stands there as well and cannot be read.
     pub damaged: Vec<Damage>,
@@ -132,10 +132,10 @@ impl Page {
 /// A stream in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamSummary {
-    /// Which stream.
+    /// The name of the listed stream.
     pub stream: StreamId,
     /// How many events it has.
     pub version: u64,
-    /// What it shows.
+    /// The card of the stream, as its last append left it.
     pub card: Card,
 }

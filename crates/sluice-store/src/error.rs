@@ -13,7 +13,7 @@ pub enum StoreError {
     /// The server cannot be used at the moment. The same writer or reader goes on when it can be again.
     #[error("the store {place} {why}; it is asked again in {} ms", retry_after.as_millis())]
     Unavailable {
-        /// Which store.
+        /// The path or address of the store, without its password.
         place: String,
         /// What is the matter with it: `cannot be reached`.
         why: &'static str,
@@ -25,25 +25,25 @@ pub enum StoreError {
     /// Another process keeps the store locked for longer than one waits for a commit.
     #[error("the store {place} is locked by another process; end that one, or try again")]
     Busy {
-        /// Which store.
+        /// The path of the store's file.
         place: String,
     },
     /// There is no room left.
     #[error("no room left to write the store {place}; free some space on its disk, then try again")]
     Full {
-        /// Which store.
+        /// The path or address of the store.
         place: String,
     },
     /// The store may be read but not written.
     #[error("the store {place} is read-only; make the file and its folder writable for this user")]
     ReadOnly {
-        /// Which store.
+        /// The path or address of the store.
         place: String,
     },
     /// There is no store and none can be made.
     #[error("the store {place} cannot be opened; its folder must exist and this user must be allowed to use it")]
     CannotOpen {
-        /// Which store.
+        /// The path or address of the store.
         place: String,
         /// What the driver said.
         source: StoreErrorCause,
@@ -51,9 +51,9 @@ pub enum StoreError {
     /// What was read is not what was written.
     #[error("the store {place} is damaged ({detail}); stop the engine, keep a copy, restore the last backup")]
     Corrupt {
-        /// Which store.
+        /// The path or address of the store.
         place: String,
-        /// What was found.
+        /// What was read, and where it stands in the store.
         detail: String,
     },
     /// The file was removed, moved or replaced while it was used. What was asked for last may be stored in it.
@@ -62,9 +62,9 @@ pub enum StoreError {
          the engine ends: put the file back, or restore what was saved or a backup (`sluice restore FILE`)"
     )]
     Gone {
-        /// Which store.
+        /// The path of the store's file.
         place: String,
-        /// What became of what was stored.
+        /// Where a copy of the store was saved, or why none could be.
         saved: String,
     },
     /// The engine that used it did not give it up, and the log beside it is not there.
@@ -75,21 +75,21 @@ pub enum StoreError {
          log into the file and nothing is missing"
     )]
     NoLog {
-        /// Which store.
+        /// The path of the store's file.
         place: String,
     },
     /// There is something, and it is not a store of Sluice.
     #[error("{place} is not a store of Sluice ({detail}); give another place, or move that file away")]
     NotAStore {
-        /// What was opened.
+        /// The path or address that was opened.
         place: String,
-        /// What was found.
+        /// What stands there in place of a store.
         detail: String,
     },
     /// A newer Sluice wrote it.
     #[error("the store {place} has schema {found}, and this Sluice knows up to {known}; use a newer Sluice")]
     TooNew {
-        /// Which store.
+        /// The path or address of the store.
         place: String,
         /// The schema it has.
         found: u32,
@@ -99,9 +99,9 @@ pub enum StoreError {
     /// Another writer owns the store.
     #[error("the store is owned by {by} for another {} ms; stop that engine, or wait", remaining.as_millis())]
     Owned {
-        /// Who.
+        /// The name of the writer that owns the store.
         by: String,
-        /// For how long, if it does not ask for more.
+        /// When its ownership expires, unless that writer renews it.
         remaining: Duration,
     },
     /// This writer does not own the store, or another took it over. Nothing was written.
@@ -116,14 +116,14 @@ pub enum StoreError {
     /// The driver failed in a way that has no name here.
     #[error("the store {place} failed")]
     Failed {
-        /// Which store.
+        /// The path or address of the store.
         place: String,
         /// What the driver said.
         source: StoreErrorCause,
     },
 }
 
-/// What an error means to whoever asked. There is nothing else that it can mean, so every caller matches it.
+/// What an error means to the caller. There is nothing else that it can mean, so every caller matches it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// Ask again, after so long. It tells nothing about what was asked for, so nothing is ever concluded from it.
@@ -137,7 +137,7 @@ pub enum Meaning {
 }
 
 impl StoreError {
-    /// What it means to whoever asked.
+    /// What the error means to the caller.
     pub fn meaning(&self) -> Meaning {
         match self {
             StoreError::Unavailable { retry_after, .. } => Meaning::Unavailable(*retry_after),

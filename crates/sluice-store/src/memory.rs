@@ -32,7 +32,7 @@ pub struct Memory {
 }
 
 struct MemoryDisk {
-    /// What readers see.
+    /// The state that readers see, with changes that are not durable yet.
     now: MemoryState,
     /// What a crash leaves, and what has been done since; `None` if nothing is ever lost.
     cache: Option<MemoryCache>,
@@ -113,7 +113,7 @@ impl Memory {
         MemoryWriter { memory: self.clone(), epoch: None }
     }
 
-    /// A reader.
+    /// A reader of the state that was written last.
     pub fn reader(&self) -> MemoryReader {
         MemoryReader { memory: self.clone() }
     }

@@ -158,7 +158,7 @@ impl Store {
         }
     }
 
-    /// A reader.
+    /// A reader with a connection of its own, which needs no ownership.
     pub fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
         Ok(match &self.0 {
             StoreBackend::Memory(store) => Box::new(store.reader()),

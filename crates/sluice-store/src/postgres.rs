@@ -57,7 +57,7 @@ impl Postgres {
         Ok(PostgresWriter::new(self.link()?))
     }
 
-    /// A reader.
+    /// A reader with a connection of its own, which needs no ownership.
     pub fn reader(&self) -> Result<PostgresReader, StoreError> {
         Ok(PostgresReader::new(self.link()?))
     }

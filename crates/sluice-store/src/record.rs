@@ -38,7 +38,7 @@ impl fmt::Display for StreamId {
 /// the only thing an append can fail on, and it is looked at first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Append {
-    /// Which stream.
+    /// The stream to append to, or to create.
     pub stream: StreamId,
     /// How many events the stream has now; 0: it must not exist yet.
     pub expected: u64,
@@ -52,7 +52,7 @@ pub struct Append {
     pub effects: Vec<Effect>,
     /// Ids of effects that leave the outbox.
     pub settled: Vec<String>,
-    /// Effects that are now held by someone or, with `None`, by nobody.
+    /// Leases to set on effects, by their ids, or with `None` to free.
     pub leases: Vec<(String, Option<Lease>)>,
     /// Timers to set, in milliseconds since 1970, or to clear.
     pub timers: Vec<(String, Option<i64>)>,
@@ -93,13 +93,13 @@ pub struct Event {
     pub version: u16,
     /// When, in milliseconds since 1970.
     pub time: i64,
-    /// Who caused it.
+    /// Who caused the event: `person`, `engine`, `session s2`.
     pub actor: String,
     /// What it belongs to, across streams.
     pub correlation: String,
     /// The event or command that led to it.
     pub caused_by: Option<String>,
-    /// Its content.
+    /// The content of the event, encoded by the stream's codec.
     pub data: Vec<u8>,
 }
 
@@ -142,16 +142,16 @@ pub struct Effect {
     pub id: String,
     /// What is to be done.
     pub kind: String,
-    /// With what.
+    /// What the performer needs, encoded by the stream's codec.
     pub data: Vec<u8>,
 }
 
 /// Who performs an effect, and until when that is believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The worker.
+    /// The performer of the effect, in the engine's notation; opaque to the store.
     pub holder: String,
-    /// In milliseconds since 1970.
+    /// When the lease expires, in milliseconds since 1970.
     pub until: i64,
 }
 
@@ -175,9 +175,9 @@ impl fmt::Debug for Digest {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("stream {stream} has {found} events, not {expected}")]
 pub struct Conflict {
-    /// Which stream.
+    /// The stream that the append was for.
     pub stream: StreamId,
-    /// How many events the asker believed it had.
+    /// How many events the append expected the stream to have.
     pub expected: u64,
     /// How many it has.
     pub found: u64,
@@ -190,7 +190,7 @@ pub struct StoredStream {
     pub version: u64,
     /// What they add up to.
     pub header: Header,
-    /// By key.
+    /// The rows of the stream, ordered by key.
     pub rows: Vec<(RowKey, Vec<u8>)>,
     /// The outbox, by id.
     pub effects: Vec<OpenEffect>,

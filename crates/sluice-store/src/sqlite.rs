@@ -73,7 +73,7 @@ impl Sqlite {
         Ok(SqliteWriter::new(self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?, self.file.clone()))
     }
 
-    /// A reader.
+    /// A reader with a read-only connection of its own, which needs no ownership.
     pub fn reader(&self) -> Result<SqliteReader, StoreError> {
         Ok(SqliteReader::new(self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?, self.file.clone()))
     }

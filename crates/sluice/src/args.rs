@@ -77,11 +77,11 @@ pub(crate) enum CliCommand {
     Inner(InnerCommand),
 }
 
-/// Find every problem of workflow files
+/// Check workflow files, and report every problem in them
 ///
-/// Reads lifecycles and recipes (YAML or TOML), and reports everything that is wrong with them, with the place and
-/// the way out. Folders are searched for definitions. Exits with 1 if there is an error, else with 3 if a path is
-/// missing, else with 0: warnings are no failure.
+/// Reads lifecycles and recipes (YAML or TOML). Each problem has its place in the file and what to do about it. Folders
+/// are searched for definitions. Exits with 1 if there is an error, else with 3 if a path is missing, else with 0:
+/// warnings alone are no failure.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  sluice check .sluice/workflows/review.yml\n  sluice check . --format sarif > sluice.sarif\n\n\
@@ -92,22 +92,22 @@ pub(crate) struct CheckArgs {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// How to report
+    /// The format of the report
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub(crate) format: ReportFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
-    /// For people, with the lines in question
+    /// Text for people, with the source lines
     Text,
-    /// One JSON document
+    /// One JSON document with all problems
     Json,
     /// SARIF 2.1.0, for code scanners
     Sarif,
 }
 
-/// Draw a lifecycle or a recipe
+/// Draw a lifecycle or a recipe as a graph
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  sluice graph default\n  sluice graph .sluice/grimoires/release.yml --format svg > release.svg"
@@ -117,26 +117,26 @@ pub(crate) struct GraphArgs {
     #[arg(value_name = "PATH|NAME")]
     pub(crate) target: String,
 
-    /// What to draw it as
+    /// The format of the drawing
     #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
     pub(crate) format: GraphFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GraphFormat {
-    /// In the terminal
+    /// Text with lines of Unicode characters, for the terminal
     Text,
-    /// The same with frames, lines and arrows of ASCII characters
+    /// The same text with ASCII characters only
     Ascii,
-    /// For Markdown pages
+    /// A Mermaid diagram, for Markdown pages
     Mermaid,
-    /// For Graphviz
+    /// A DOT file, for Graphviz
     Dot,
-    /// A picture
+    /// An SVG image, for browsers
     Svg,
 }
 
-/// Show what definitions there are, and what problem codes mean
+/// List and print workflow definitions, and explain problem codes
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice workflow show default > .sluice/workflows/mine.yml")]
 pub(crate) enum WorkflowCommand {
@@ -145,26 +145,26 @@ pub(crate) enum WorkflowCommand {
         after_help = "Example:\n  sluice workflow list\n\nNearest wins: the repository's, then the home's, then the built-in ones."
     )]
     List {
-        /// Also those that a nearer one of the same name hides
+        /// Also list definitions that a nearer one of the same name hides
         #[arg(long)]
         all: bool,
     },
     /// Print a definition's file as it is, ready to copy
     #[command(after_help = "Example:\n  sluice workflow show dev-task > .sluice/workflows/dev-task.toml")]
     Show {
-        /// The definition
+        /// The name of the definition
         name: String,
     },
-    /// Tell what the code of a problem or a refusal means, why it matters, and the way out
+    /// Explain the code of a problem or a refusal: what it means, why it matters, and what to do
     #[command(after_help = "Examples:\n  sluice workflow explain S0107\n  sluice workflow explain no_transition")]
     Explain {
-        /// The code
+        /// The code, such as `S0107` or `no_transition`
         code: String,
     },
-    /// Print a file format's JSON Schema, so that editors complete
+    /// Print the JSON Schema of a file format, for completion in editors
     #[command(after_help = "Example:\n  sluice workflow schema lifecycle > lifecycle.schema.json")]
     Schema {
-        /// lifecycle, manifest, recipe or template
+        /// The file format: lifecycle, manifest, recipe or template
         format: String,
     },
 }
@@ -213,7 +213,7 @@ fn answer(error: &clap::Error) -> ExitCode {
             CliExit::Usage.into()
         }
         _ => {
-            // It repeats what it was given, which somebody else may have written: then it has no colours at all.
+            // It repeats what it was given, which another program may have written: then it has no colours at all.
             let is_plain = |word: std::ffi::OsString| word.to_str().is_some_and(|word| harmless(word) == word);
             match std::env::args_os().all(is_plain) {
                 true => drop(error.print()),

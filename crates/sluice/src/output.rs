@@ -13,17 +13,17 @@ use sluice_core::machine::RefusalCode;
 /// What the exit code says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CliExit {
-    /// Done.
+    /// The command did what was asked.
     Done = 0,
-    /// Refused or failed.
+    /// The engine refused the request, or it failed.
     Refused = 1,
-    /// Wrong arguments.
+    /// The arguments of the command are wrong.
     Usage = 2,
-    /// Not found.
+    /// What the command names does not exist.
     NotFound = 3,
-    /// Not permitted.
+    /// The caller may not do this.
     NotPermitted = 4,
-    /// Another request changed it first.
+    /// Another request has changed the same thing first.
     Conflict = 5,
     /// The engine cannot be reached, or what it has stored cannot be read.
     Unavailable = 6,
@@ -45,7 +45,7 @@ pub(crate) struct CliFailure {
     pub(crate) code: String,
     /// What happened, to what.
     pub(crate) message: String,
-    /// The way out.
+    /// What to do about the failure; absent where there is no advice.
     pub(crate) hint: Option<String>,
 }
 
@@ -110,7 +110,7 @@ fn in_flags(hint: &str) -> String {
 pub(crate) enum CliOutput {
     /// Words, with colour where the terminal has it.
     People,
-    /// One JSON document.
+    /// One JSON document, for programs.
     Json,
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use sluice_dialect::catalogue::CataloguePlaces;
 
-/// `$SLUICE_HOME`, else `~/.sluice`.
+/// The home of this command: `$SLUICE_HOME`, else `~/.sluice`.
 pub(crate) fn home() -> Option<PathBuf> {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("SLUICE_HOME").or_else(|| set("HOME").map(|home| home.join(".sluice")))

@@ -76,7 +76,7 @@ impl HttpAddress {
         Ok(Some(HttpAddress { http, place: url.to_owned(), base }))
     }
 
-    /// `host:port`, for people.
+    /// The host and port of the engine, for messages.
     pub(super) fn host(&self) -> &str {
         self.base.split_once("://").map_or(&self.base, |(_, host)| host)
     }

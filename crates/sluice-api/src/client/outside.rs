@@ -8,10 +8,10 @@ use super::address::{HttpAddress, read};
 use super::{innermost, run};
 use crate::problem::Problem;
 
-/// So long an answer may take.
+/// How long the server may take to answer.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Somebody outside.
+/// A server that is no engine, such as the receiver of a webhook, and the headers for it.
 pub struct Outside {
     address: HttpAddress,
     url: String,
@@ -20,7 +20,7 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// Whoever is at this address, and what is sent along. Problems repeat no value of a header.
+    /// The server at this address, with the headers of each request. Problems repeat no value of a header.
     pub fn at(url: &str, headers: &[(String, String)]) -> Result<Outside, Problem> {
         let wrong = || {
             Problem::bad_request("its address cannot be used").hint("say http://host:port/path or https://host/path")

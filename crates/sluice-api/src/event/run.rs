@@ -13,7 +13,7 @@ pub struct RunEventShown {
     /// What a process is known by as well.
     #[serde(flatten)]
     pub process: Option<ProcessSubject>,
-    /// The step.
+    /// The step that the event is about; absent if it is about the run as a whole.
     #[serde(flatten)]
     pub step: Option<StepSubject>,
     /// What else it says.
@@ -24,16 +24,16 @@ pub struct RunEventShown {
 /// The run that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum RunSubject {
-    /// A run.
+    /// The id of a run that was started by a recipe alone.
     #[serde(rename = "run_id")]
     Run(String),
-    /// A mission.
+    /// The id of a mission of a colony.
     #[serde(rename = "mission_id")]
     Mission(String),
-    /// A workflow.
+    /// The id of a workflow that was started by a grimoire.
     #[serde(rename = "workflow_id")]
     Workflow(String),
-    /// A process.
+    /// The id of a process that was started by a template.
     #[serde(rename = "process_id")]
     Process(String),
 }
@@ -52,7 +52,7 @@ pub struct ProcessSubject {
 pub struct StepSubject {
     /// The name of the step.
     pub step_id: String,
-    /// The same.
+    /// The same value as `step_id`.
     pub step_name: String,
     /// What kind of work it is.
     pub step_type: String,
@@ -62,11 +62,11 @@ pub struct StepSubject {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum RunEventData {
-    /// A step began.
+    /// An attempt of a step began.
     StepStarted(StepStarted),
     /// A step is done.
     StepCompleted(StepCompleted),
-    /// An attempt failed.
+    /// An attempt of a step failed; the step may be tried again.
     AttemptFailed {
         /// The exit code of a command.
         exit_code: Option<i32>,
@@ -75,7 +75,7 @@ pub enum RunEventData {
     },
     /// A step or a run has this status now.
     Status {
-        /// The status.
+        /// The status of the step or run after the event.
         status: &'static str,
     },
     /// A run begins to end.
@@ -85,30 +85,30 @@ pub enum RunEventData {
     },
     /// A step or a run has this status now, because of this error.
     Failed {
-        /// The status.
+        /// The status of the step or run after the event: `failed` or `blocked`.
         status: &'static str,
-        /// The error.
+        /// Why the step or run failed, in plain text.
         error: String,
     },
     /// An attempt is repeated or stopped.
     Error {
-        /// Why.
+        /// What was wrong with the attempt, in plain text.
         error: String,
     },
     /// A person is asked.
     Asked {
         /// The id of the question.
         question: String,
-        /// What is asked.
+        /// The question, in plain text.
         reason: String,
         /// What can be answered.
         options: Vec<String>,
     },
     /// A run waits for a person, or was cancelled.
     Stopped {
-        /// The status.
+        /// The status of the run after the event: `held`, `blocked` or `cancelled`.
         status: &'static str,
-        /// Why.
+        /// Why the run waits or was cancelled, in plain text.
         reason: String,
     },
     /// A question was answered.
@@ -120,28 +120,28 @@ pub enum RunEventData {
     },
     /// A part of a step has ended.
     PartEnded {
-        /// The part.
+        /// The part that has ended: `whole`, `item-N`, `turn-N` or `arbiter-N`.
         part: String,
-        /// Why it failed.
+        /// Why the part failed; null if it is done.
         error: Option<String>,
         /// What came of it.
         output_summary: Option<String>,
     },
     /// Something about a part of a step.
     Part {
-        /// The part.
+        /// The part that the event is about: `whole`, `item-N`, `turn-N` or `arbiter-N`.
         part: String,
     },
     /// A step was gone back to.
     LoopedBack {
-        /// From this step.
+        /// The name of the step after which the run went back.
         from: String,
-        /// To this step.
+        /// The name of the step that is done again.
         to: String,
     },
     /// A run is done.
     Completed {
-        /// `completed`.
+        /// Always `completed` in this event.
         status: &'static str,
         /// What came of it.
         summary: String,
@@ -150,7 +150,7 @@ pub enum RunEventData {
     Nothing {},
 }
 
-/// A step began.
+/// What the event says when an attempt of a step begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepStarted {
     /// Which attempt, from 1.
@@ -162,11 +162,11 @@ pub struct StepStarted {
 /// A step is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepCompleted {
-    /// `completed`.
+    /// Always `completed` in this event.
     pub status: String,
     /// What came of it.
     pub output_summary: String,
-    /// The same.
+    /// The same value as `output_summary`.
     pub summary: String,
     /// The word that conditions read.
     pub result: Option<String>,

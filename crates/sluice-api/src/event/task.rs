@@ -6,10 +6,10 @@ use serde_json::Value;
 /// What an event of a task says, and of which task.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TaskEventShown {
-    /// What it says.
+    /// What the kind of event says; its fields stand beside `task_id`.
     #[serde(flatten)]
     pub data: TaskEventData,
-    /// The task.
+    /// The id of the task that the event is about.
     pub task_id: String,
     /// The project of the task.
     pub project: String,
@@ -21,22 +21,22 @@ pub struct TaskEventShown {
 pub enum TaskEventData {
     /// A task was created.
     Created {
-        /// The first status.
+        /// The status that the task starts in.
         status: String,
         /// The task in one line.
         summary: String,
-        /// The git branch.
+        /// The git branch that holds the work of the task.
         branch: String,
         /// The harness that does the work.
         harness: String,
         /// The harness that reviews it.
         review_harness: String,
     },
-    /// The status changed.
+    /// The status of the task changed.
     Moved {
-        /// The status before.
+        /// The status before the change.
         from: String,
-        /// The status now.
+        /// The status after the change.
         to: String,
         /// The verdict that led to it.
         verdict: Option<&'static str>,
@@ -50,19 +50,19 @@ pub enum TaskEventData {
     },
     /// An agent is started again.
     Place {
-        /// `main` or `beside`.
+        /// The place of the session: `main`, or `beside` for a reviewer next to a living worker.
         place: &'static str,
     },
     /// A session moved the task by what it left.
     Advanced {
-        /// The session.
+        /// The number of the session that moved the task, such as `s2`.
         session: String,
-        /// The status now.
+        /// The status after the move.
         to: String,
     },
     /// A reviewer asked for a verdict that its artifact does not have.
     VerdictRefused {
-        /// The session.
+        /// The number of the reviewer's session, such as `s2`.
         session: String,
         /// The verdict that was asked for.
         asked: &'static str,
@@ -71,35 +71,35 @@ pub enum TaskEventData {
     },
     /// An agent ended without its artifact.
     Crashed {
-        /// The session.
+        /// The number of the session that ended, such as `s2`.
         session: String,
-        /// How it ended.
+        /// How the agent ended, such as `exit code 1` or `signal 9`.
         exit: String,
         /// How often that has happened.
         crash_count: u32,
     },
     /// The work was merged.
     Merged {
-        /// The commit.
+        /// The last commit of the branch that was merged; null in events of older engines.
         commit: Option<String>,
         /// Whether it was forced.
         forced: bool,
     },
     /// The name of the event says all there is.
     Nothing {},
-    /// The summary changed.
+    /// The summary of the task changed.
     Summary {
         /// The task in one line.
         summary: String,
     },
-    /// The branch changed.
+    /// The branch of the task changed.
     Branch {
-        /// The git branch.
+        /// The git branch that holds the work from now on.
         branch: String,
     },
     /// The task has a pull request.
     PullRequest {
-        /// Where it is.
+        /// The address of the pull request.
         pr_url: String,
     },
     /// A field was set.
@@ -114,11 +114,11 @@ pub enum TaskEventData {
         /// The name of the workspace.
         workspace: String,
     },
-    /// A session changed.
+    /// A session was started or ended, or could not be.
     Session {
-        /// `main` or `beside`.
+        /// The place of the session: `main`, or `beside` for a reviewer next to a living worker.
         place: &'static str,
-        /// The session.
+        /// The number of the session that changed, such as `s2`.
         session: String,
         /// How it ended, or why it was not started.
         how: Option<String>,
@@ -132,23 +132,23 @@ pub enum TaskEventData {
     HookSettled {
         /// The turn, the step and the action.
         hook: String,
-        /// The action.
+        /// The action of the hook, as lifecycles name it.
         action: &'static str,
         /// Why it was not done.
         error: Option<String>,
     },
     /// A state has started a run, or was left before that had ended.
     Run {
-        /// The run.
+        /// The id of the run that the state started.
         run_id: String,
     },
     /// The run of a state has ended.
     RunEnded {
-        /// The run.
+        /// The id of the run that ended.
         run_id: String,
-        /// How it ended.
+        /// How the run ended: `completed`, `failed` or `cancelled`.
         run_status: &'static str,
-        /// Why.
+        /// Why the run ended in that way, in plain text.
         reason: String,
         /// What that is taken for.
         verdict: Option<&'static str>,
@@ -157,14 +157,14 @@ pub enum TaskEventData {
     },
     /// TASK.md could not be written.
     NotWritten {
-        /// The action.
+        /// Always the action that writes TASK.md.
         action: &'static str,
-        /// Why.
+        /// Why the file could not be written.
         error: String,
     },
     /// A person should look.
     Attention {
-        /// Why.
+        /// What the person should look at, in plain text.
         attention: String,
     },
 }

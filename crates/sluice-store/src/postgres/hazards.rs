@@ -10,7 +10,7 @@ use crate::StoreError;
 pub struct Hazard {
     /// The setting and what it is: `fsync = off`.
     pub setting: String,
-    /// What can happen.
+    /// What the store can lose with this setting.
     pub means: &'static str,
     /// What to do about it.
     pub remedy: &'static str,
@@ -20,13 +20,13 @@ pub struct Hazard {
 struct PostgresSettings {
     fsync: String,
     full_page_writes: String,
-    /// As it is for whoever does not ask for more.
+    /// The default of a session that does not set it.
     synchronous_commit: String,
     synchronous_standby_names: String,
     standbys: i64,
 }
 
-/// Asks a server.
+/// Reads the settings of the server, and names those that can lose commits.
 pub(super) fn hazards(link: &mut PostgresLink) -> Result<Vec<Hazard>, StoreError> {
     let sql = "SELECT current_setting('fsync'), current_setting('full_page_writes'),
         (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),

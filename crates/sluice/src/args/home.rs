@@ -4,29 +4,29 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Show what happened, a line for each event
+/// Show the event log, one line for each event
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  sluice events --follow\n  sluice events --type 'task.*' --since 1h --json")]
 pub(crate) struct EventsArgs {
-    /// Go on when there are no more, until interrupted
+    /// Wait for new events, until interrupted
     #[arg(long)]
     pub(crate) follow: bool,
-    /// Only of this type; `*` stands for anything
+    /// Show only events of this type; `*` matches anything
     #[arg(long = "type", value_name = "GLOB")]
     pub(crate) kind: Option<String>,
-    /// Only after this: a time (2026-11-15T12:00:00Z) or how long ago (90s, 5m, 2h, 7d)
+    /// Show only events after this time (2026-11-15T12:00:00Z), or of the last 90s, 5m, 2h or 7d
     #[arg(long, value_name = "T")]
     pub(crate) since: Option<String>,
-    /// Only of this task or run
+    /// Show only events of this task or run
     #[arg(long, value_name = "ID")]
     pub(crate) correlation: Option<String>,
 }
 
-/// Look whether everything that Sluice needs is there, and say what to do where it is not
+/// Check that everything Sluice needs is there, and say what to do where it is not
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice doctor --deep")]
 pub(crate) struct DoctorArgs {
-    /// Read everything in the store and compare it with its sums; it takes longer the more there is
+    /// Also read the whole store and verify its checksums; slow for a large store
     #[arg(long)]
     pub(crate) deep: bool,
 }
@@ -35,27 +35,26 @@ pub(crate) struct DoctorArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice backup ~/sluice-backup.db")]
 pub(crate) struct BackupArgs {
-    /// The file, which must not exist
+    /// The file to write, which must not exist
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 }
 
-/// Put a copy of the store back; the present one is kept beside it
+/// Replace the store with a backup; the present store is kept beside it
 ///
-/// An engine in the background makes way, and the next command starts another; one that serves the network has to be
-/// ended first.
+/// Stops an engine that runs in the background; the next command starts another. Stop `sluice serve` yourself first.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice restore ~/sluice-backup.db")]
 pub(crate) struct RestoreArgs {
-    /// The copy
+    /// The backup to restore, as `sluice backup` wrote it
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Take a store.db whose log (store.db-wal) is lost as it is: what stood only in the log is lost with it
+    /// Accept a store.db whose log (store.db-wal) is lost; changes that were only in the log are lost
     #[arg(long)]
     pub(crate) without_log: bool,
 }
 
-/// End the engine; sessions go on, and the next command takes them up again
+/// Stop the engine; sessions keep running, and the next command that starts an engine finds them
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice stop")]
 pub(crate) struct StopArgs {}
@@ -64,7 +63,7 @@ pub(crate) struct StopArgs {}
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice completions bash > ~/.local/share/bash-completion/completions/sluice")]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// The shell to print completions for
     #[arg(value_name = "SHELL", value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }
@@ -76,7 +75,7 @@ pub(crate) enum SkillCommand {
     /// Put the skills where an agent program looks for them
     #[command(after_help = "Example:\n  sluice skill install --harness claude")]
     Install {
-        /// For this agent program; for all that are installed unless given
+        /// The agent program to install for; all that are found unless given
         #[arg(long, value_name = "H")]
         harness: Option<String>,
     },
@@ -85,20 +84,20 @@ pub(crate) enum SkillCommand {
 /// What Sluice calls itself with.
 #[derive(Debug, Subcommand)]
 pub(crate) enum InnerCommand {
-    /// The engine, in the background
+    /// Run the engine in the background
     #[command(hide = true)]
     Engine,
-    /// The process around an agent
+    /// Run an agent or a script, and record how it ends
     #[command(hide = true)]
     Shim {
-        /// The folder of its session
+        /// The folder of the session, and further arguments
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<std::ffi::OsString>,
     },
-    /// The scripted agent
+    /// Run the built-in scripted agent
     #[command(hide = true)]
     DemoAgent {
-        /// Whatever it is given
+        /// The arguments that an agent program is given
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<std::ffi::OsString>,
     },

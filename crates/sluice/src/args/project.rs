@@ -8,45 +8,45 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  cd ~/code/coffee && sluice project add --pool-size 4")]
 pub(crate) enum ProjectCommand {
-    /// Add a repository
+    /// Add a repository as a project
     #[command(after_help = "Example:\n  sluice project add ~/code/coffee --name coffee --workflow persistent")]
     Add {
-        /// Its main checkout; the repository around the current folder unless given
+        /// The main checkout; the repository around the current folder unless given
         #[arg(value_name = "PATH")]
         path: Option<PathBuf>,
-        /// What to call it; the folder's name unless given
+        /// The name of the project; the folder's name unless given
         #[arg(long)]
         name: Option<String>,
         #[command(flatten)]
         flags: ProjectArgs,
     },
-    /// Change a project
+    /// Change the settings of a project
     #[command(after_help = "Example:\n  sluice project update coffee --pool-size 6")]
     Update {
-        /// The project
+        /// The name of the project
         name: String,
-        /// Another place of its main checkout
+        /// The new folder of its main checkout
         #[arg(long, value_name = "PATH")]
         path: Option<PathBuf>,
-        /// Another name
+        /// The new name of the project
         #[arg(long = "name", value_name = "N")]
         new_name: Option<String>,
         #[command(flatten)]
         flags: ProjectArgs,
     },
-    /// List the projects
+    /// List the projects of this home
     #[command(after_help = "Example:\n  sluice project list --json")]
     List,
-    /// Forget a project; its repository stays as it is
+    /// Remove a project from Sluice; its repository stays as it is
     #[command(after_help = "Example:\n  sluice project remove coffee")]
     Remove {
-        /// The project
+        /// The name of the project
         name: String,
     },
-    /// Take over the projects of a projects.json
+    /// Add the projects of a projects.json file
     #[command(after_help = "Example:\n  sluice project import ~/orange/projects.json")]
     Import {
-        /// The file
+        /// The projects.json file to read
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
@@ -55,10 +55,10 @@ pub(crate) enum ProjectCommand {
 /// What can be set of a project.
 #[derive(Debug, Args)]
 pub(crate) struct ProjectArgs {
-    /// How many worktrees there are at most, and so how many tasks at once
+    /// How many worktrees the project has at most, and so how many tasks work at once
     #[arg(long, value_name = "K")]
     pub(crate) pool_size: Option<usize>,
-    /// The lifecycle of its tasks
+    /// The lifecycle of tasks that name none
     #[arg(long, value_name = "W")]
     pub(crate) workflow: Option<String>,
     /// The branch that work starts from and is merged into

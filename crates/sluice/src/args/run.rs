@@ -2,9 +2,9 @@
 
 use clap::{Args, Subcommand};
 
-/// Start a recipe and follow it to its end
+/// Start a run of a recipe, and follow it to its end
 ///
-/// Exits with 0 when it completed, 1 when it failed, 10 when it waits for a person (`sluice inbox`).
+/// Exits with 0 when the run completed, 1 when it failed, 10 when it waits for a person (`sluice inbox`).
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  sluice start release --input version=1.2.0\n  sluice start .sluice/grimoires/fix.yml --prompt \"Fix issue 6\" --detach"
@@ -13,104 +13,104 @@ pub(crate) struct StartArgs {
     /// The recipe's name, or its file
     #[arg(value_name = "RECIPE|PATH")]
     pub(crate) recipe: String,
-    /// An input; several can be given
+    /// An input of the recipe; can be repeated
     #[arg(long = "input", value_name = "K=V")]
     pub(crate) inputs: Vec<String>,
-    /// What is wanted, in words; `-` reads them from stdin
+    /// What the run is to do, in plain text; `-` reads it from stdin
     #[arg(long, value_name = "TEXT|-", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
-    /// Start it in this project instead of here
+    /// Start the run in this project instead of the current folder
     #[arg(long, value_name = "P")]
     pub(crate) project: Option<String>,
-    /// What it is done for
+    /// The work order that the run is done for
     #[arg(long, value_name = "ID")]
     pub(crate) work_order: Option<String>,
-    /// The agent program of steps that name none
+    /// The agent program for steps that name none
     #[arg(long, value_name = "H")]
     pub(crate) harness: Option<String>,
-    /// Let the project's workers do the steps (`sluice worker --project`), and not this machine
+    /// Let the project's workers (`sluice worker --project`) perform the steps, and not this machine
     #[arg(long)]
     pub(crate) workers: bool,
-    /// Do not follow it; print its id
+    /// Do not follow the run; print its id and exit
     #[arg(long)]
     pub(crate) detach: bool,
 }
 
-/// Look at runs, end them, try again
+/// Show, follow, cancel and retry runs
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice run list --all")]
 pub(crate) enum RunCommand {
     /// List runs, newest first
     #[command(after_help = "Example:\n  sluice run list --status held")]
     List {
-        /// Only in this status: running, held, completed, failed, cancelled
+        /// List only runs in this status: running, held, completed, failed, cancelled
         #[arg(long, value_name = "S")]
         status: Option<String>,
-        /// Those that have ended as well
+        /// Also list runs that have ended
         #[arg(long)]
         all: bool,
     },
-    /// Show one run
+    /// Show one run and its steps
     #[command(after_help = "Example:\n  sluice run show k3f9 --json")]
     Show {
-        /// The run, or the beginning of its id
+        /// The id of the run, or its beginning
         id: String,
     },
     /// Show the steps of a run
     #[command(after_help = "Example:\n  sluice run steps k3f9")]
     Steps {
-        /// The run
+        /// The id of the run, or its beginning
         id: String,
     },
-    /// Show what steps have printed
+    /// Show what the steps of a run printed
     #[command(after_help = "Example:\n  sluice run log k3f9 review")]
     Log {
-        /// The run
+        /// The id of the run, or its beginning
         id: String,
-        /// Only this step
+        /// Show only the output of this step
         step: Option<String>,
     },
     /// Follow a run to its end
     #[command(after_help = "Example:\n  sluice run follow k3f9")]
     Follow {
-        /// The run
+        /// The id of the run, or its beginning
         id: String,
     },
-    /// End a run and everything it has started
+    /// Cancel a run, and end every process that it has started
     #[command(after_help = "Example:\n  sluice run cancel k3f9 --reason \"not needed any more\"")]
     Cancel {
-        /// The run
+        /// The id of the run, or its beginning
         id: String,
-        /// Why
+        /// The reason, for the history of the run
         #[arg(long, value_name = "R", allow_hyphen_values = true)]
         reason: Option<String>,
     },
-    /// Try a failed step again; the first that failed unless one is named
+    /// Retry a failed step
     #[command(after_help = "Example:\n  sluice run retry k3f9 implement --message \"Use the new API\"")]
     Retry {
-        /// The run
+        /// The id of the run, or its beginning
         id: String,
-        /// The step
+        /// The step to retry; the first that failed unless given
         step: Option<String>,
-        /// What its agent is told besides
+        /// A message to add to the prompt of its agent
         #[arg(long, value_name = "M", allow_hyphen_values = true)]
         message: Option<String>,
     },
-    /// Show what the agent of a step is told about the steps before it
+    /// Show what the prompt of a step contains about the steps before it
     #[command(after_help = "Example:\n  sluice run context k3f9 review")]
     Context {
-        /// The run
+        /// The id of the run, or its beginning
         id: String,
-        /// The step
+        /// The name of the step
         step: String,
     },
 }
 
-/// Processes: templates whose steps are done by whoever follows them
+/// Start processes: templates whose steps you do and report yourself
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice process start worker-execute --work-order wo-7")]
 pub(crate) enum ProcessCommand {
-    /// Check a template and show what would be started
+    /// Check a template, and show the process that it would start
     #[command(after_help = "Example:\n  sluice process compile worker-execute")]
     Compile {
         /// The template's name, or its file
@@ -121,97 +121,97 @@ pub(crate) enum ProcessCommand {
     Start {
         /// The template's name, or its file
         template: String,
-        /// What it is done for
+        /// The work order that the process is done for
         #[arg(long, value_name = "ID")]
         work_order: Option<String>,
     },
-    /// List active processes
+    /// List active processes, oldest first
     #[command(after_help = "Example:\n  sluice process list")]
     List {
-        /// Those that were completed as well
+        /// Also list processes that are complete
         #[arg(long)]
         all: bool,
     },
-    /// Show one process
+    /// Show one process and its steps
     #[command(after_help = "Example:\n  sluice process show k3f9")]
     Show {
-        /// The process, or the beginning of its id
+        /// The id of the process, or its beginning
         id: String,
     },
     /// Show the steps of a process, and why each of them waits
     #[command(after_help = "Example:\n  sluice process steps k3f9")]
     Steps {
-        /// The process
+        /// The id of the process, or its beginning
         id: String,
     },
     /// Complete a process and archive it; refused while a step is open
     #[command(after_help = "Example:\n  sluice process complete k3f9 --summary \"done and merged\"")]
     Complete {
-        /// The process
+        /// The id of the process, or its beginning
         id: String,
-        /// What came of it
+        /// What came of the process, in a few words
         #[arg(long, value_name = "S", allow_hyphen_values = true)]
         summary: Option<String>,
     },
-    /// Discard a process; it leaves every list
+    /// Cancel a process, and remove it from every list
     #[command(after_help = "Example:\n  sluice process cancel k3f9 --reason \"not needed\"")]
     Cancel {
-        /// The process
+        /// The id of the process, or its beginning
         id: String,
-        /// Why
+        /// The reason, for the history of the process
         #[arg(long, value_name = "R", allow_hyphen_values = true)]
         reason: Option<String>,
     },
-    /// Report about a step: start, complete, fail or skip
+    /// Report that a step has started, is complete, has failed or is skipped
     #[command(after_help = "Example:\n  sluice process step k3f9 implement complete --summary \"written\"")]
     Step {
-        /// The process
+        /// The id of the process, or its beginning
         id: String,
-        /// The step
+        /// The name of the step
         step: String,
-        /// start, complete, fail or skip
+        /// What to report: start, complete, fail or skip
         #[arg(value_parser = ["start", "complete", "fail", "skip"])]
         verb: String,
-        /// What came of it
+        /// What came of the step, in a few words
         #[arg(long, value_name = "S", allow_hyphen_values = true)]
         summary: Option<String>,
-        /// The word that conditions read
+        /// The word that conditions of later steps read, such as PASS
         #[arg(long, value_name = "R", allow_hyphen_values = true)]
         result: Option<String>,
     },
 }
 
-/// What the agent of a step says about its own step
+/// Report on the step that you perform (for agents)
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice step complete --summary \"all tests pass\" --result PASS")]
 pub(crate) enum StepCommand {
-    /// The work is done
+    /// Report that the step is complete
     #[command(after_help = "Example:\n  sluice step complete --result PASS --output '{\"files\": 3}'")]
     Complete(StepOutcomeArgs),
-    /// The work cannot be done
+    /// Report that the step has failed
     #[command(after_help = "Example:\n  sluice step fail --summary \"the build is broken\"")]
     Fail(StepOutcomeArgs),
     /// Ask a person, and wait for the answer
     #[command(after_help = "Example:\n  sluice step ask \"Which database?\" --option postgres --option sqlite")]
     Ask {
-        /// What
+        /// The question to ask
         text: String,
-        /// What can be answered; any words unless given
+        /// An option to offer; can be repeated; any text is accepted unless given
         #[arg(long = "option", value_name = "O", allow_hyphen_values = true)]
         options: Vec<String>,
     },
 }
 
-/// How the work went.
+/// The outcome of a step, as its agent reports it.
 #[derive(Debug, Args)]
 pub(crate) struct StepOutcomeArgs {
-    /// In a few words
+    /// What came of the step, in a few words
     #[arg(long, value_name = "S", allow_hyphen_values = true)]
     pub(crate) summary: Option<String>,
-    /// The word that conditions read
+    /// The word that conditions of later steps read, such as PASS
     #[arg(long, value_name = "R", allow_hyphen_values = true)]
     pub(crate) result: Option<String>,
-    /// The value that variables read
+    /// The value that variables of later steps read
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     pub(crate) output: Option<String>,
 }
@@ -221,15 +221,15 @@ pub(crate) struct StepOutcomeArgs {
 #[command(after_help = "Example:\n  sluice inbox")]
 pub(crate) struct InboxArgs {}
 
-/// Answer a question
+/// Answer a question that waits for a person
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice answer k3f9/1 retry --message \"try with the new key\"")]
 pub(crate) struct AnswerArgs {
-    /// The question, or its run
+    /// The id of the question, or of its run
     pub(crate) id: String,
-    /// What is chosen
+    /// The option to choose
     pub(crate) option: String,
-    /// And said
+    /// A comment to go with it
     #[arg(long, value_name = "M", allow_hyphen_values = true)]
     pub(crate) message: Option<String>,
 }

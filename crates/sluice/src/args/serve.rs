@@ -5,38 +5,38 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use sluice_api::token::Scope;
 
-/// Run the engine in the foreground, and let others ask it over the network
+/// Run the engine in the foreground, and serve its API over the network
 ///
-/// Listens at the home's socket, as an engine in the background does, and at an address of the network. Whoever asks
-/// there shows a token. An engine that runs in the background makes way; living sessions go on. It ends with Ctrl-C,
-/// SIGTERM or `sluice stop`.
+/// Listens on the home's socket, as an engine in the background does, and on a network address. Requests over the
+/// network need a token. Replaces an engine that runs in the background; running sessions go on. Ctrl-C, SIGTERM or
+/// `sluice stop` ends it.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  sluice serve\n  sluice serve --listen 0.0.0.0:7433 --tls-cert chain.pem --tls-key key.pem\n\n\
     Then, from elsewhere:\n  SLUICE_URL=https://host:7433 SLUICE_TOKEN=… sluice task list"
 )]
 pub(crate) struct ServeArgs {
-    /// Where to listen; the port 0 takes any that is free
+    /// The address to listen on; port 0 takes any free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7433")]
     pub(crate) listen: String,
-    /// The store: sqlite:PATH or postgres://…; the home's own unless given (also SLUICE_STORE)
+    /// The store: sqlite:PATH or postgres://…; that of the home unless given (also SLUICE_STORE)
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
-    /// A folder with `workflows/*.toml`, and the files that their prompts are in
+    /// A folder with the workflows of missions (`workflows/*.toml`) and their prompt files
     #[arg(long, value_name = "DIR")]
     pub(crate) prompts: Option<PathBuf>,
-    /// A certificate chain in PEM: then everything is encrypted
+    /// The certificate chain in PEM; turns on TLS
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// The certificate's private key in PEM
+    /// The private key of the certificate in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// The origin of pages that may ask from a browser, or `*`; none unless given
+    /// The origin of web pages that may send requests from a browser, or `*`; none unless given
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) cors: Option<String>,
 }
 
-/// Work for an engine elsewhere
+/// Perform steps for an engine on another machine
 ///
 /// Registers with the engine at this address as a worker of a project or a colony, performs the steps that the engine
 /// assigns to it, and reports. The token comes from SLUICE_TOKEN (scope worker). Each step works in a worktree made from the
@@ -47,74 +47,74 @@ pub(crate) struct ServeArgs {
     after_help = "Examples:\n  SLUICE_TOKEN=… sluice worker --connect https://host:7433 --project shop --role any\n  SLUICE_TOKEN=… sluice worker --connect https://host:7433 --colony qk3vm8rtw2 --role reviewer"
 )]
 pub(crate) struct WorkerArgs {
-    /// Where the engine is
+    /// The address of the engine
     #[arg(long, value_name = "URL")]
     pub(crate) connect: String,
-    /// The project whose runs it works on: those that `sluice start --workers` starts
+    /// The project whose runs to work on: those that `sluice start --workers` starts
     #[arg(long, value_name = "P", required_unless_present = "colony", conflicts_with = "colony")]
     pub(crate) project: Option<String>,
-    /// The id of the colony whose missions it works on
+    /// The id of the colony whose missions to work on
     #[arg(long, value_name = "C")]
     pub(crate) colony: Option<String>,
-    /// What it is; `any` does anything
+    /// The role of the worker, which gets steps of this role; `any` gets every step
     #[arg(long, value_name = "R")]
     pub(crate) role: String,
-    /// What you call it: a worker of the same name in this home is the same worker
+    /// The name of the worker; one of the same name in this home is the same worker
     #[arg(long, value_name = "N")]
     pub(crate) name: Option<String>,
 }
 
-/// Make, list and revoke the tokens of those who ask over the network
+/// Create, list and revoke tokens for access over the network
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice token create --scope read --name dashboard")]
 pub(crate) enum TokenCommand {
-    /// Make a token; its secret is shown this once
+    /// Create a token; its secret is shown only this once
     #[command(
         after_help = "Examples:\n  sluice token create --scope person --name laptop --expires 30d\n  sluice token create --scope worker --colony qk3vm8rtw2 --role reviewer\n  sluice token create --scope agent --task 7f3k --json"
     )]
     Create {
-        /// What it allows; it must be said
+        /// What the token allows; required
         #[arg(long, value_enum)]
         scope: Option<ScopeChoice>,
-        /// What you call it
+        /// A name for the token, for lists and events
         #[arg(long, value_name = "N")]
         name: Option<String>,
-        /// The task that an agent's token speaks for
+        /// The task that a token of scope agent speaks for
         #[arg(long, value_name = "ID")]
         task: Option<String>,
-        /// The colony that a worker's token is bound to; unless given, the one that it first registers with
+        /// The colony of a token of scope worker; the one that it first registers with unless given
         #[arg(long, value_name = "C")]
         colony: Option<String>,
-        /// The project that a worker's token is bound to, in place of a colony
+        /// The project of a token of scope worker, in place of a colony
         #[arg(long, value_name = "P", conflicts_with = "colony")]
         project: Option<String>,
-        /// The only role that a worker's token can register as
+        /// The only role that a token of scope worker can register as; any unless given
         #[arg(long, value_name = "R")]
         role: Option<String>,
-        /// How long it is good: 30d, 12h, 90m; for ever unless given
+        /// How long the token is valid: 30d, 12h, 90m; without end unless given
         #[arg(long, value_name = "D")]
         expires: Option<String>,
     },
     /// List the tokens, without their secrets
     #[command(after_help = "Example:\n  sluice token list")]
     List,
-    /// End a token at once
+    /// Revoke a token, with immediate effect
     #[command(after_help = "Example:\n  sluice token revoke qk3vm8rtw2")]
     Revoke {
-        /// Its id, as `sluice token list` shows it
+        /// The id of the token, as `sluice token list` shows it
         id: String,
     },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ScopeChoice {
-    /// Everything, as you
+    /// Everything that you may do yourself
     Person,
-    /// What a worker of one colony needs
+    /// What a worker of one colony or project needs
     Worker,
-    /// What the worker of one task may do
+    /// What the agent of one task may do
     Agent,
-    /// Reading
+    /// Reading, and nothing else
     Read,
 }
 

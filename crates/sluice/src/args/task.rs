@@ -13,118 +13,118 @@ pub(crate) enum TaskCommand {
     /// List tasks, oldest first
     #[command(after_help = "Example:\n  sluice task list --status reviewing")]
     List {
-        /// Only in this status
+        /// List only tasks in this status
         #[arg(long, value_name = "S")]
         status: Option<String>,
-        /// Only of this project
+        /// List only tasks of this project
         #[arg(long, value_name = "P")]
         project: Option<String>,
-        /// Those that have ended as well
+        /// Also list tasks that have ended
         #[arg(long)]
         all: bool,
     },
-    /// Show one task
+    /// Show everything about one task
     #[command(after_help = "Example:\n  sluice task show k3f9")]
     Show {
-        /// The task, or the beginning of its id
+        /// The id of the task, or its beginning
         id: String,
     },
-    /// Show everything that happened to a task
+    /// Show the events of a task, oldest first
     #[command(after_help = "Example:\n  sluice task history k3f9")]
     History {
-        /// The task
+        /// The id of the task, or its beginning
         id: String,
     },
-    /// Print what stands below the frontmatter of a task's TASK.md, now or earlier
+    /// Print the text of a task's TASK.md below its frontmatter, now or at an earlier version
     #[command(
         after_help = "Examples:\n  sluice task file k3f9\n  sluice task file k3f9 --list\n  sluice task file k3f9 --at 3 > before.md"
     )]
     File {
-        /// The task
+        /// The id of the task, or its beginning
         id: String,
-        /// An earlier version, by its number
+        /// Print this earlier version, by its number in --list
         #[arg(long, value_name = "N", conflicts_with = "list")]
         at: Option<usize>,
-        /// Show which versions there are
+        /// List the versions that were kept
         #[arg(long)]
         list: bool,
     },
     Update(TaskUpdateArgs),
-    /// Wait until a task is in one of these statuses, has ended, or needs a person
+    /// Wait until a task reaches a status, has ended, or needs a person
     ///
-    /// The exit code is 0 if it is where it is wanted, 10 if a person has to do something first, 1 if it ended elsewhere, and
-    /// 6 if the time is over.
+    /// Exits with 0 if the task reached the status, 10 if a person has to do something first, 1 if the task ended in
+    /// another status, and 6 if the time is over.
     #[command(
         after_help = "Example:\n  sluice task wait k3f9 --status reviewing --timeout 2h && sluice task merge k3f9"
     )]
     Wait {
-        /// The task
+        /// The id of the task, or its beginning
         id: String,
-        /// A status to wait for; several can be given. Without it: until it has ended
+        /// A status to wait for; can be repeated; waits for the end of the task unless given
         #[arg(long = "status", value_name = "S")]
         statuses: Vec<String>,
-        /// How long, as in 90s, 5m or 1h30m; without end unless given
+        /// How long to wait, such as 90s, 5m or 1h30m; without end unless given
         #[arg(long, value_name = "D", value_parser = length)]
         timeout: Option<Duration>,
     },
-    /// Start a task that waits
+    /// Start the agent of a task that waits
     #[command(after_help = "Example:\n  sluice task spawn k3f9")]
     Spawn {
-        /// The task
+        /// The id of the task, or its beginning
         id: String,
     },
-    /// Start the agent of a task's state again
+    /// Start the agent of a task again, in its present status
     #[command(after_help = "Example:\n  sluice task respawn k3f9")]
     Respawn {
-        /// The task
+        /// The id of the task, or its beginning
         id: String,
     },
-    /// Look into a task's session, and type there
+    /// Attach this terminal to a task's session
     #[command(after_help = "Example:\n  sluice task attach k3f9    (leave it with Ctrl-b d)")]
     Attach {
-        /// The task
+        /// The id of the task, or its beginning
         id: String,
     },
     /// Push a task's branch and open a pull request
     #[command(after_help = "Example:\n  sluice task create-pr k3f9")]
     CreatePr {
-        /// The task
+        /// The id of the task, or its beginning
         id: String,
     },
-    /// Give a task up; what is not committed is kept
+    /// Cancel a task; uncommitted work is saved
     #[command(after_help = "Example:\n  sluice task cancel k3f9 --yes")]
     Cancel {
-        /// The task
+        /// The id of the task, or its beginning
         id: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// Cancel a task if it is open, and remove it from every list; what is not merged is kept
+    /// Delete a task: cancel it if open, and hide it from lists; unmerged work is saved
     #[command(after_help = "Example:\n  sluice task delete k3f9 --yes")]
     Delete {
-        /// The task
+        /// The id of the task, or its beginning
         id: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
     Merge(TaskMergeArgs),
-    /// Ask the worker for changes; the message goes to TASK.md
+    /// Send a task back to its worker; the message is added to TASK.md
     #[command(after_help = "Example:\n  sluice task request-changes k3f9 --message \"Keep the old flag working\"")]
     RequestChanges {
-        /// The task
+        /// The id of the task, or its beginning
         id: String,
-        /// What is to be changed
+        /// What the worker is to change
         #[arg(long, value_name = "M", allow_hyphen_values = true)]
         message: String,
     },
-    /// Type a text into a task's session
+    /// Type a text into the session of a task's agent
     #[command(after_help = "Example:\n  sluice task nudge k3f9 \"Are you still there?\"")]
     Nudge {
-        /// The task
+        /// The id of the task, or its beginning
         id: String,
-        /// The text
+        /// The text to type into the session
         #[arg(required = true)]
         text: Vec<String>,
     },
@@ -132,14 +132,14 @@ pub(crate) enum TaskCommand {
 
 /// Create a task and start its agent
 ///
-/// Without a summary the task needs to be clarified first. When all worktrees of the project are in use the task waits,
-/// and is next in line.
+/// Without a summary, the agent first asks what to do. If all worktrees of the project are in use, the task waits for
+/// a free one.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  sluice task create fix-login \"Fix the login\"\n  sluice task create docs Write the manual --workflow persistent --context - < notes.md"
 )]
 pub(crate) struct TaskCreateArgs {
-    /// The branch to work on; one of its own unless given
+    /// The branch to work on; a new one unless given
     #[arg(value_name = "BRANCH")]
     pub(crate) branch: Option<String>,
     /// What is to be done, in one line
@@ -148,7 +148,7 @@ pub(crate) struct TaskCreateArgs {
     /// The project; the one around the current folder unless given
     #[arg(long, value_name = "P")]
     pub(crate) project: Option<String>,
-    /// The lifecycle; the project's unless given
+    /// The lifecycle that the task follows; that of the project unless given
     #[arg(long, value_name = "W")]
     pub(crate) workflow: Option<String>,
     /// The agent program that does the work
@@ -157,33 +157,33 @@ pub(crate) struct TaskCreateArgs {
     /// The agent program that reviews it
     #[arg(long, value_name = "H")]
     pub(crate) review_harness: Option<String>,
-    /// What TASK.md says from the start; `-` reads it from standard input
+    /// A text for TASK.md to start with; `-` reads it from stdin
     #[arg(long, value_name = "TEXT|-", allow_hyphen_values = true)]
     pub(crate) context: Option<String>,
-    /// Start in this status instead: pending, clarification, agent-review or reviewing
+    /// The status to start in: pending, clarification, agent-review or reviewing
     #[arg(long, value_name = "S")]
     pub(crate) status: Option<String>,
-    /// Do not start its agent
+    /// Do not start the agent of the task
     #[arg(long)]
     pub(crate) no_spawn: bool,
 }
 
-/// Move a task, or change what it is about
+/// Change the status, branch or summary of a task
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  sluice task update --status agent-review       (inside a workspace)\n  sluice task update k3f9 --summary \"Fix the login page\""
 )]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
 pub(crate) struct TaskUpdateArgs {
-    /// The task; inside a workspace the one that has it
+    /// The id of the task, or its beginning; inside a workspace, the task that has it unless given
     pub(crate) id: Option<String>,
-    /// Move it there
+    /// The status to move the task to
     #[arg(long, value_name = "S", group = "change")]
     pub(crate) status: Option<String>,
-    /// It has another branch: this, or the one that is checked out in its workspace
+    /// The new branch of the task; without a name, the one that is checked out in its workspace
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", group = "change")]
     pub(crate) branch: Option<String>,
-    /// It has another summary
+    /// The new summary, in one line
     #[arg(long, value_name = "TEXT", group = "change", allow_hyphen_values = true)]
     pub(crate) summary: Option<String>,
 }
@@ -192,31 +192,31 @@ pub(crate) struct TaskUpdateArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice task merge k3f9 --local")]
 pub(crate) struct TaskMergeArgs {
-    /// The task
+    /// The id of the task, or its beginning
     pub(crate) id: String,
-    /// Merge here, whatever a pull request says
+    /// Merge in the local repository, even if the task has a pull request
     #[arg(long)]
     pub(crate) local: bool,
-    /// How; a fast-forward if possible, else a merge commit, unless given
+    /// How to merge; a fast-forward if possible, else a merge commit, unless given
     #[arg(long, value_enum)]
     pub(crate) strategy: Option<StrategyChoice>,
-    /// Even against the verdict, or if the work changed after it, or without what is not committed
+    /// Merge even if the verdict is FAIL or older than the work, and without uncommitted changes
     #[arg(long)]
     pub(crate) force: bool,
-    /// Commit what lies in the workspace first
+    /// Commit the uncommitted changes in the workspace first
     #[arg(long)]
     pub(crate) commit: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StrategyChoice {
-    /// Only if nothing else was merged meanwhile
+    /// Fast-forward only; fails if the default branch has new commits
     Ff,
-    /// With a merge commit
+    /// Merge with a merge commit
     Merge,
-    /// As one commit with all of it
+    /// Squash all changes into one commit
     Squash,
-    /// Commit by commit, made anew on the default branch
+    /// Rebase the commits onto the default branch
     Rebase,
 }
 

@@ -4,65 +4,65 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-/// Look after the worktrees that tasks are lent
+/// Manage the worktrees that tasks work in
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice workspace list")]
 pub(crate) enum WorkspaceCommand {
-    /// Make all worktrees of a project now; they are made when they are needed otherwise
+    /// Create all worktrees of a project now instead of when they are needed
     #[command(after_help = "Example:\n  sluice workspace init --project coffee")]
     Init {
         /// The project; the one around the current folder unless given
         #[arg(long, value_name = "P")]
         project: Option<String>,
     },
-    /// List worktrees, and work that was put away before something was cleared
+    /// List worktrees, and work that was saved before a worktree was cleared
     #[command(after_help = "Example:\n  sluice workspace list --json")]
     List {
-        /// Only of this project
+        /// List only worktrees of this project
         #[arg(long, value_name = "P")]
         project: Option<String>,
     },
-    /// Remove worktrees that no task has; what is in them is kept first
+    /// Remove worktrees that no task has; uncommitted work is saved first
     #[command(after_help = "Example:\n  sluice workspace gc")]
     Gc {
-        /// Only of this project
+        /// Remove only worktrees of this project
         #[arg(long, value_name = "P")]
         project: Option<String>,
     },
-    /// End a living session that no task knows, as `sluice workspace list` and `sluice doctor` show it
+    /// End a running session that belongs to no task
     ///
-    /// Such a session is left over when the store was lost or an older backup was restored. Its worktree is lent to
-    /// nobody while it lives.
+    /// Such a session is left over when the store was lost or an older backup was restored. Its worktree is not lent to
+    /// a task while the session runs.
     #[command(after_help = "Example:\n  sluice workspace end k3f9.2")]
     End {
-        /// Its name
+        /// The name of the session, as `sluice workspace list` shows it
         session: String,
     },
-    /// Give a living session that no task knows its task back, as its TASK.md and its worktree say it was
+    /// Recreate the task of a running session that belongs to no task, from its TASK.md and worktree
     ///
-    /// The agent goes on, and is watched as any other. The task is in the status in which its agent works; how often it
-    /// was reviewed is not known any more. What judges the work is not taken from TASK.md, which the agent can change:
-    /// the workflow is the project's, as the default branch has it committed, and the review harness is the home's.
+    /// The agent keeps running. The task gets the status in which its agent works; how often it was reviewed is lost.
+    /// The agent can change TASK.md, so what judges the work is not taken from there: the lifecycle is that of the
+    /// project, as committed in the default branch, and the review harness is that of config.toml.
     #[command(after_help = "Example:\n  sluice workspace adopt k3f9.2 --workflow careful")]
     Adopt {
-        /// Its name
+        /// The name of the session, as `sluice workspace list` shows it
         session: String,
-        /// The workflow of the task; the project's unless given
+        /// The lifecycle of the task; that of the project unless given
         #[arg(long, value_name = "NAME")]
         workflow: Option<String>,
-        /// The harness that reviews it; the home's unless given
+        /// The agent program that reviews the task; that of config.toml unless given
         #[arg(long, value_name = "NAME")]
         review_harness: Option<String>,
     },
-    /// Bring back work that was put away
+    /// Restore work that was saved before a worktree was cleared
     #[command(after_help = "Example:\n  sluice workspace restore k3f9 --into ../rescued")]
     Restore {
-        /// The task whose work it was
+        /// The task that the work belongs to
         task: String,
-        /// Which keeping; the newest unless given
+        /// The number of the saved work, as `sluice workspace list` shows it; the newest unless given
         #[arg(long, value_name = "N")]
         number: Option<u32>,
-        /// The folder to put it into, which must not exist
+        /// The folder to restore into, which must not exist
         #[arg(long, value_name = "FOLDER")]
         into: PathBuf,
     },

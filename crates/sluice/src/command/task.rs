@@ -323,7 +323,7 @@ fn confirm(yes: bool, question: &str) -> Result<(), CliFailure> {
     }
 }
 
-/// What was done, for whoever asked.
+/// Prints what was done about a task, as text or JSON.
 pub(super) fn answered(answer: &TaskAnswer, output: CliOutput) -> Result<CliExit, CliFailure> {
     match output {
         CliOutput::Json => {

@@ -29,7 +29,7 @@ pub(super) struct WriterKnowledge {
 /// The end of the log.
 #[derive(Clone, Copy)]
 struct LogEnd {
-    /// The last place.
+    /// The place of the last event in the log, forgotten ones included.
     last: u64,
     /// How many rows the index does not know.
     behind: u64,
