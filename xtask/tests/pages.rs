@@ -207,3 +207,23 @@ fn text_files_have_no_nul() {
     }
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
+
+#[test]
+fn the_exit_codes_of_the_readme_are_those_of_the_program() {
+    let code = read("crates/sluice/src/output.rs");
+    let of_code: Vec<&str> = code
+        .lines()
+        .skip_while(|line| !line.starts_with("pub(crate) enum CliExit"))
+        .take_while(|line| *line != "}")
+        .filter_map(|line| line.trim_end_matches(',').split_once(" = ").map(|(_, number)| number))
+        .collect();
+    let page = read("README.md");
+    let rows =
+        page.lines().skip_while(|line| *line != "## Exit codes").skip(1).take_while(|line| !line.starts_with("## "));
+    let of_page: Vec<&str> = rows
+        .filter_map(|line| line.strip_prefix("| ")?.split(" |").next())
+        .filter(|cell| cell.parse::<u8>().is_ok())
+        .collect();
+    assert_eq!(of_page, of_code, "README.md, section Exit codes");
+    assert!(of_code.len() > 5, "{of_code:?}");
+}

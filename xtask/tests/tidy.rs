@@ -79,9 +79,9 @@ fn functions(text: &str) -> Vec<(usize, usize)> {
         if words.ends_with(';') {
             return false; // a trait says that there is such a function
         }
-        ["fn ", "pub fn ", "pub(crate) fn ", "pub(super) fn ", "const fn ", "pub const fn "]
-            .iter()
-            .any(|start| words.starts_with(start))
+        let words =
+            ["pub ", "pub(crate) ", "pub(super) "].iter().find_map(|start| words.strip_prefix(start)).unwrap_or(words);
+        ["fn ", "const fn ", "async fn "].iter().any(|start| words.starts_with(start))
     };
     let mut found = Vec::new();
     for (start, line) in lines.iter().enumerate().filter(|(_, line)| is_start(line)) {
