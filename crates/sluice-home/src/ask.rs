@@ -63,7 +63,7 @@ impl Service {
 
     /// Since when agents and scripts are paused because the store does not answer, if they are.
     pub fn paused(&self) -> Option<String> {
-        self.home.fence.as_ref().and_then(|fence| fence.paused())
+        self.home.context.fence.as_ref().and_then(|fence| fence.paused())
     }
 
     /// Whether the engine has ended by itself.
@@ -91,8 +91,8 @@ impl Service {
     pub fn close(&self) -> Result<(), Problem> {
         let host = self.host.lock().unwrap_or_else(PoisonError::into_inner).take();
         let stopped = host.map_or(Ok(()), Host::stop).map_err(|error| closed(&error));
-        if self.home.fence.as_ref().is_some_and(|fence| fence.is_lost()) {
-            self.home.end_everything();
+        if self.home.context.fence.as_ref().is_some_and(|fence| fence.is_lost()) {
+            self.home.context.end_everything();
         }
         stopped
     }

@@ -73,7 +73,7 @@ pub(crate) fn find(
     root: &Path,
     reading: DefinitionSite,
 ) -> Result<FoundDefinition, Problem> {
-    let folder = home.places.home();
+    let folder = home.context.places.home();
     let places = CataloguePlaces { repository: Some(root.to_owned()), home: Some(folder.to_owned()) };
     let none = |catalogue: &Catalogue, place: &str| {
         let is_such = |entry: &&CatalogueEntry| match entry.load(&mut Sources::new()).definition {

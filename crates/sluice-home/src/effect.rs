@@ -56,7 +56,7 @@ pub(crate) struct LocalExecutor {
 impl LocalExecutor {
     /// Hands of an engine that has just got its home.
     pub(crate) fn new(home: Arc<Home>) -> LocalExecutor {
-        process::tidy_notes(&home.commands());
+        process::tidy_notes(&home.context.commands());
         LocalExecutor { home }
     }
 
@@ -78,7 +78,7 @@ impl Executor for LocalExecutor {
         let began = Instant::now();
         Errand::run(&home.clone(), name, move |home, place| {
             // It was decided while the store was ours. Before anything is done it must be so again, or still.
-            if !home.until_it_may_act() {
+            if !home.context.until_it_may_act() {
                 return Ok(());
             }
             let outcome = outcome_of(home, &assignment, place);
@@ -136,7 +136,7 @@ fn carried_out(
     effect: &Effect,
     place: &ErrandPlace,
 ) -> Result<EffectOutcome, ErrandPending> {
-    let failed = |failed: PerformFailure| TaskEffectOutcome::Failed(home.clean().text(&failed.error));
+    let failed = |failed: PerformFailure| TaskEffectOutcome::Failed(home.context.clean().text(&failed.error));
     let (seen, instruction) = match settled(wanted(home, id, effect))? {
         Ok(wanted) => wanted,
         Err(gone) => return Ok(EffectOutcome::Task(failed(gone))),
@@ -206,7 +206,7 @@ fn carry_out(
         Instruction::WriteArtifact { feedback, .. } => {
             // What is true now, not what was true when it was asked for: a later writing has been asked for then.
             let truth = files::truth(seen, home.tmux_session(seen).as_deref());
-            let body = files::write(&home.places, seen, &truth, feedback.as_deref())?;
+            let body = files::write(&home.context.places, seen, &truth, feedback.as_deref())?;
             home.keep_body(seen, &body);
             Ok(TaskEffectProduct::Nothing)
         }
@@ -230,7 +230,7 @@ fn carry_out_plain(
         PlainEffect::DeleteRemoteBranch {} => return git::delete_remote_branch(home, seen),
         PlainEffect::CreatePr {} => Ok(TaskEffectProduct::PullRequest(git::create_pr(home, seen)?)),
         PlainEffect::Notify { message } => {
-            let notes = home.places.task(&seen.state.about.project, &seen.id);
+            let notes = home.context.places.task(&seen.state.about.project, &seen.id);
             notify(home, &seen.id, effect, &notes, message)
         }
     };
@@ -241,8 +241,8 @@ fn end(home: &Home, seen: &TaskSnapshot, sessions: &[SessionNumber], whole: bool
     for number in sessions {
         let id = session_id(&seen.id, *number)?;
         let ended = match home.asker(&id) {
-            Some(process) => home.sessions.end_when_gone(&id, &process, GRACE, "the engine moved on"),
-            None => home.sessions.end(&id, GRACE, "the engine moved on"),
+            Some(process) => home.context.sessions.end_when_gone(&id, &process, GRACE, "the engine moved on"),
+            None => home.context.sessions.end(&id, GRACE, "the engine moved on"),
         };
         match ended {
             Ok(_) | Err(SessionFailure::Unknown(_)) => {}
@@ -250,7 +250,7 @@ fn end(home: &Home, seen: &TaskSnapshot, sessions: &[SessionNumber], whole: bool
         }
         home.look_for_leaks(&id, seen);
     }
-    if let (true, Some(tmux)) = (whole, home.sessions.tmux()) {
+    if let (true, Some(tmux)) = (whole, home.context.sessions.tmux()) {
         // Windows that a person opened beside them go too: the session is the task's.
         // A server that hangs keeps nobody: the agents have ended, and their windows go when it goes on.
         match tmux.kill_key(&seen.id) {
@@ -270,7 +270,7 @@ fn tell_worker(home: &Home, seen: &TaskSnapshot, session: SessionNumber, effect:
     };
     // One that has just been started may not have read its prompt yet.
     let say = SayRequest { turn_within: HarnessWatchdogs::STREAMING.start_up, ..SayRequest::new(text).once(effect) };
-    match home.sessions.say(&id, &say).map_err(PerformError::by)? {
+    match home.context.sessions.say(&id, &say).map_err(PerformError::by)? {
         SayDelivery::Delivered { .. } => Ok(TaskEffectProduct::Nothing),
         SayDelivery::NotDelivered { reason } => Err(reason.into()),
     }
@@ -279,20 +279,20 @@ fn tell_worker(home: &Home, seen: &TaskSnapshot, session: SessionNumber, effect:
 /// Tells a person, once: a note in the folder `notes` says that the program which tells has ended well. An engine that is
 /// killed between that end and the note tells again, which is better than never; nothing can be asked of the program.
 fn notify(home: &Home, about: &str, effect: &str, notes: &Path, message: &str) -> EffectResult {
-    let record = home.record(about, effect);
+    let record = home.context.record(about, effect);
     let note = notes.join(format!("told-{}", effect.replace(|it: char| !it.is_ascii_alphanumeric(), "-")));
     if note.exists() {
         return Ok(TaskEffectProduct::Nothing);
     }
     // An engine that died may have left it running.
     kill_leftover(&record).map_err(PerformError::by)?;
-    let config = home.config();
+    let config = home.context.config();
     let Some((program, arguments)) = config.notify.command.split_first() else { return Ok(TaskEffectProduct::Nothing) };
     let words = std::iter::once(program).chain(arguments).cloned().collect();
     let script = ProcessScript {
         program: ScriptProgram::Arguments(words),
-        environment: inherited(home),
-        folder: home.places.home().to_owned(),
+        environment: inherited(&home.context),
+        folder: home.context.places.home().to_owned(),
         input: message.as_bytes().to_vec(),
         timeout: Some(Duration::from_secs(30)),
         grace: GRACE,
@@ -320,10 +320,10 @@ fn command(
     text: &str,
     values: &[(String, String)],
 ) -> EffectResult {
-    let record = home.record(&seen.id, effect);
+    let record = home.context.record(&seen.id, effect);
     // An engine that died may have left it running.
     kill_leftover(&record).map_err(PerformError::by)?;
-    let mut environment = inherited(home);
+    let mut environment = inherited(&home.context);
     environment.extend(start::about(home, seen));
     environment.extend(values.iter().cloned());
     let script = ProcessScript {
@@ -344,7 +344,7 @@ fn command(
 
 fn run_to_end(home: &Home, script: &ProcessScript) -> EffectResult {
     let cancel = ScriptCancel::new().map_err(PerformError::by)?;
-    let outcome = home.run_script(script, &cancel).map_err(PerformError::by)?;
+    let outcome = home.context.run_script(script, &cancel).map_err(PerformError::by)?;
     match outcome.ending {
         ProcessEnding::Code(0) => Ok(TaskEffectProduct::Nothing),
         ProcessEnding::Code(code) => Err(with_last_words(format!("it ended with exit code {code}"), &outcome).into()),

@@ -41,7 +41,7 @@ static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// The file of a run.
 fn file(home: &Home, run: &str) -> PathBuf {
-    home.places.evidence().join(format!("{run}{ENDING}"))
+    home.context.places.evidence().join(format!("{run}{ENDING}"))
 }
 
 /// What every line about a performance says.
@@ -192,7 +192,7 @@ impl EvidenceRecord {
             output: plain(&outcome.output),
             stderr: cut(outcome.stderr.as_deref().unwrap_or_default()),
             exit_code: outcome.exit_code,
-            harness: home.program_of(&name),
+            harness: home.context.program_of(&name),
             usage: outcome.usage.as_deref().map(view_run::usage),
             error,
             started_at: written(self.began.0),
@@ -211,14 +211,14 @@ fn append(home: &Home, run: &str, line: &impl Serialize) -> std::io::Result<()> 
 
 /// Adds a line, for whoever writes. What an engine that died left of one stays a line by itself.
 fn write(home: &Home, run: &str, line: &impl Serialize) -> std::io::Result<()> {
-    std::fs::create_dir_all(home.places.evidence())?;
+    std::fs::create_dir_all(home.context.places.evidence())?;
     let mut file = OpenOptions::new().create(true).read(true).append(true).open(file(home, run))?;
     let mut last = [b'\n'];
     if file.seek(SeekFrom::End(-1)).is_ok() {
         file.read_exact(&mut last)?;
     }
     let broken = if last == [b'\n'] { "" } else { "\n" };
-    let line = home.clean().value(&serde_json::to_value(line)?);
+    let line = home.context.clean().value(&serde_json::to_value(line)?);
     file.write_all(format!("{broken}{line}\n").as_bytes())
 }
 
@@ -301,8 +301,8 @@ fn commit(seen: &RunSnapshot) -> Option<String> {
 pub(crate) fn forget(home: &Home, run: &str) {
     let _ = std::fs::remove_file(file(home, run));
     // As earlier versions wrote it.
-    let _ = std::fs::remove_dir_all(home.places.evidence().join(run));
-    let printed = home.places.printed();
+    let _ = std::fs::remove_dir_all(home.context.places.evidence().join(run));
+    let printed = home.context.places.printed();
     for name in names(&printed).filter(|name| run_of(name) == Some(run)) {
         let _ = std::fs::remove_file(printed.join(name));
     }
@@ -311,8 +311,8 @@ pub(crate) fn forget(home: &Home, run: &str) {
 /// Removes the evidence of runs that the store does not know any more.
 pub(crate) fn sweep(home: &Home) {
     let printed: BTreeSet<String> =
-        names(&home.places.printed()).filter_map(|name| run_of(&name).map(str::to_owned)).collect();
-    let kept = names(&home.places.evidence()).map(|name| name.strip_suffix(ENDING).unwrap_or(&name).to_owned());
+        names(&home.context.places.printed()).filter_map(|name| run_of(&name).map(str::to_owned)).collect();
+    let kept = names(&home.context.places.evidence()).map(|name| name.strip_suffix(ENDING).unwrap_or(&name).to_owned());
     for run in kept.collect::<BTreeSet<String>>().union(&printed) {
         if matches!(home.tasks.load_run(run), Ok(None)) {
             forget(home, run);

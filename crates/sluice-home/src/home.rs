@@ -16,7 +16,6 @@ pub(crate) mod workers;
 pub(crate) mod worktrees;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -59,7 +58,7 @@ use crate::settings::projects::Projects;
 /// One home, as those see it who carry something out in it.
 pub struct Home {
     /// Where the work is done.
-    pub bench: PerformContext,
+    pub context: PerformContext,
     pub projects: Projects,
     /// What there is to see.
     pub tasks: Arc<ReadModel>,
@@ -111,18 +110,10 @@ pub fn session_of(id: &SessionId) -> Option<(String, SessionNumber)> {
     Some((task.to_owned(), SessionNumber(number.parse().ok()?)))
 }
 
-impl Deref for Home {
-    type Target = PerformContext;
-
-    fn deref(&self) -> &PerformContext {
-        &self.bench
-    }
-}
-
 impl Home {
     /// A home that nothing has happened in yet.
     pub(crate) fn new(
-        bench: PerformContext,
+        context: PerformContext,
         projects: Projects,
         tasks: Arc<ReadModel>,
         clock: Arc<WallClock>,
@@ -136,7 +127,7 @@ impl Home {
             threads: threads(),
             lane: Lane::new(threads()),
             waits: EffectWaits::default(),
-            bench,
+            context,
             projects,
             tasks,
             reservations: Reservations::default(),
@@ -159,7 +150,7 @@ impl Home {
 
     /// For how long what is over is kept now; `None`: nothing is forgotten.
     pub(crate) fn term(&self) -> Option<Duration> {
-        self.config().retention.keep().filter(|_| self.keep.is_some_and(|keep| keep.term().is_some()))
+        self.context.config().retention.keep().filter(|_| self.keep.is_some_and(|keep| keep.term().is_some()))
     }
 
     /// The project of a task and its worktrees.
@@ -187,7 +178,7 @@ impl Home {
     /// Reads TASK.md. What it says is kept if it is new, and a forged frontmatter is recorded: neither moves anything.
     pub fn read_file(&self, seen: &TaskSnapshot) -> Result<TaskFileContent, Problem> {
         let truth = files::truth(seen, self.tmux_session(seen).as_deref());
-        let read = files::read(&self.places, seen, &truth)?;
+        let read = files::read(&self.context.places, seen, &truth)?;
         self.keep_body(seen, &read.body);
         for forgery in self.really_forged(seen, &read.forged) {
             let FrontmatterForgery { key, found, truth } = forgery;
@@ -234,13 +225,13 @@ impl Home {
     /// What a task's files say now.
     pub fn evidence(&self, seen: &TaskSnapshot) -> Result<Evidence, Problem> {
         let body = self.read_file(seen)?.text();
-        let is_written = files::is_written(&self.places, seen);
+        let is_written = files::is_written(&self.context.places, seen);
         Ok(Evidence { body, is_written, work: crate::home::work::of(self, seen)? })
     }
 
     /// The name of a task's tmux session, if it has one.
     pub fn tmux_session(&self, seen: &TaskSnapshot) -> Option<String> {
-        self.sessions.tmux()?;
+        self.context.sessions.tmux()?;
         let agents = [seen.state.main.agent(), seen.state.beside.agent()];
         agents.iter().any(Option::is_some).then(|| tmux_name(seen))
     }
@@ -248,7 +239,7 @@ impl Home {
     /// Gives the tmux session of a task that has another branch now the name that it is shown with. It is known to us
     /// by its key, so that one which keeps its old name is still found.
     pub fn rename_session(&self, seen: &TaskSnapshot) {
-        if let Some(tmux) = self.sessions.tmux() {
+        if let Some(tmux) = self.context.sessions.tmux() {
             let _ = tmux.rename_key(&seen.id, &tmux_name(seen));
         }
     }
@@ -257,7 +248,7 @@ impl Home {
     pub fn shown(&self, seen: &TaskSnapshot) -> Task {
         let alive = [&seen.state.main, &seen.state.beside].into_iter().filter(|session| session.is_living());
         let ids = alive.filter_map(|session| session_id(&seen.id, session.agent()?.id).ok());
-        let idle_seconds = ids.filter_map(|id| self.sessions.idle_seconds(&id).ok()).min();
+        let idle_seconds = ids.filter_map(|id| self.context.sessions.idle_seconds(&id).ok()).min();
         let (tmux_session, is_gone, waits) = (self.tmux_session(seen), self.is_gone(seen), self.waits.of(&seen.id));
         let mut shown = view::task(seen, TaskExtras { tmux_session, idle_seconds, is_gone, waits });
         if let Some(TaskAttention::NotPushed(why)) = &seen.state.attention
@@ -275,7 +266,9 @@ impl Home {
     pub(crate) fn is_gone(&self, seen: &TaskSnapshot) -> bool {
         let sessions = [&seen.state.main, &seen.state.beside];
         let is_there = |session: &TaskSession| match session {
-            TaskSession::Alive(agent) => session_id(&seen.id, agent.id).is_ok_and(|id| self.sessions.is_living(&id)),
+            TaskSession::Alive(agent) => {
+                session_id(&seen.id, agent.id).is_ok_and(|id| self.context.sessions.is_living(&id))
+            }
             TaskSession::Starting(_) | TaskSession::Ending(_) => true,
             TaskSession::Absent | TaskSession::Dead(..) => false,
         };
@@ -307,7 +300,7 @@ impl Home {
             return;
         }
         let (home, owner) = (self.clone(), task.to_owned());
-        let watched = self.sessions.watch(&id, move |id, gone| {
+        let watched = self.context.sessions.watch(&id, move |id, gone| {
             home.leaves(&id);
             // One that cannot be ended is looked at again by the next comparison.
             if let Ok(gone) = gone {

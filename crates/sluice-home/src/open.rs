@@ -63,7 +63,7 @@ impl Service {
         let strays = StrayProcesses::adopt().unwrap_or_default();
         if let Some(fence) = fence {
             let weak = Arc::downgrade(&home);
-            fence.asks(move || weak.upgrade().is_some_and(|home| !home.sessions.living().is_empty()));
+            fence.asks(move || weak.upgrade().is_some_and(|home| !home.context.sessions.living().is_empty()));
         }
         let host = Host::start_at(
             inbox,

@@ -67,7 +67,7 @@ impl App {
         App {
             rates: TokenRates::new({
                 let home = service.home().clone();
-                move || home.config().serve.clone()
+                move || home.context.config().serve.clone()
             }),
             service,
             records: DenialRecords::default(),

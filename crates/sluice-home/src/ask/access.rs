@@ -102,12 +102,12 @@ impl Service {
     /// secret nothing.
     fn session_bearer(&self, session: &str, secret: &str) -> Result<Bearer, DeniedBearer> {
         let id = SessionId::new(session).map_err(|_| unknown())?;
-        if !is_secret_of(&self.home.places.attempt(id.as_str()), secret) {
+        if !is_secret_of(&self.home.context.places.attempt(id.as_str()), secret) {
             return Err(unknown());
         }
         let denied = |problem| DeniedBearer { problem, token: Some(id.to_string()) };
         if !self.home.roster.is_at(id.as_str()) {
-            return Err(denied(match self.home.sessions.is_living(&id) {
+            return Err(denied(match self.home.context.sessions.is_living(&id) {
                 true => Problem::new(
                     ProblemStatus::Forbidden,
                     "wrong_door",
@@ -221,7 +221,7 @@ impl Service {
     /// long: the next engine tells of those that are not stored then, once.
     pub fn turned_away_meanwhile(&self) {
         let deadline = Instant::now() + STORED_WITHIN;
-        while let Some(meanwhile) = DeniedBacklog::take(&self.home.places) {
+        while let Some(meanwhile) = DeniedBacklog::take(&self.home.context.places) {
             let noted = meanwhile
                 .turned
                 .iter()

@@ -150,7 +150,7 @@ impl Service {
         let recorded = ask(&self.home, &seen.id, TaskInput::Cancel { by: who.to(&seen.id), evidence })?;
         // Its agents are ended: nobody waits any longer until one has read what it was told.
         for agent in [&seen.state.main, &seen.state.beside].into_iter().filter_map(|session| session.agent()) {
-            session_id(&seen.id, agent.id).iter().for_each(|id| self.home.sessions.cut_short(id));
+            session_id(&seen.id, agent.id).iter().for_each(|id| self.home.context.sessions.cut_short(id));
         }
         self.settled(who, &seen.id, recorded)
     }
@@ -232,7 +232,13 @@ impl Service {
             Problem::new(ProblemStatus::Refused, "not_delivered", message)
                 .hint(format!("`sluice task attach {}` shows what it is doing", seen.id))
         };
-        match self.home.sessions.say(&session, &SayRequest::new(text)).map_err(|failure| failed(described(&failure)))? {
+        match self
+            .home
+            .context
+            .sessions
+            .say(&session, &SayRequest::new(text))
+            .map_err(|failure| failed(described(&failure)))?
+        {
             SayDelivery::Delivered { .. } => self.settled(who, &seen.id, EventRange::default()),
             SayDelivery::NotDelivered { reason } => Err(failed(reason)),
         }

@@ -25,7 +25,7 @@ use crate::start::{EngineStart, start_as};
 impl Service {
     /// The grimoires that can be started, by name.
     pub fn grimoires(&self, project: Option<&str>) -> Result<Vec<Grimoire>, Problem> {
-        let home = Some(self.home.places.home().to_owned());
+        let home = Some(self.home.context.places.home().to_owned());
         let catalogue = Catalogue::gather(&CataloguePlaces { repository: Some(self.root_of(project)?), home });
         let mut found: Vec<Grimoire> = Vec::new();
         for entry in &catalogue.entries {

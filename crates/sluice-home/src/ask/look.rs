@@ -94,7 +94,7 @@ impl Service {
 
     /// Whether some lifecycle has a state of this name: one of an open task, or one that a task here could have.
     fn must_be_a_status(&self, status: &str) -> Result<(), Problem> {
-        let home = self.home.places.home();
+        let home = self.home.context.places.home();
         let mut known: BTreeSet<String> = BTreeSet::new();
         let mut learn =
             |lifecycle: &Lifecycle| known.extend(lifecycle.states.iter().map(|state| state.name.to_string()));
@@ -149,7 +149,8 @@ impl Service {
             TaskSession::Absent | TaskSession::Starting(_) | TaskSession::Alive(_) | TaskSession::Ending(_) => None,
         });
         let Some(session) = dead.and_then(|number| session_id(&seen.id, number).ok()) else { return Vec::new() };
-        let tail = |stream| self.home.sessions.output_tail(&session, stream, LAST_BYTES).map(|chunk| chunk.bytes);
+        let tail =
+            |stream| self.home.context.sessions.output_tail(&session, stream, LAST_BYTES).map(|chunk| chunk.bytes);
         let mut printed = tail(SessionStream::Output).unwrap_or_default();
         printed.extend(tail(SessionStream::Errors).unwrap_or_default());
         let printed = shown_of(&printed);
@@ -192,8 +193,8 @@ impl Service {
             return Err(self.no_session(&seen));
         };
         let session = session_id(&seen.id, agent.id).map_err(Problem::fault)?;
-        let (socket, target) = self.home.sessions.pane(&session).map_err(|failure| {
-            no(described(&failure)).hint(match self.home.sessions.tmux() {
+        let (socket, target) = self.home.context.sessions.pane(&session).map_err(|failure| {
+            no(described(&failure)).hint(match self.home.context.sessions.tmux() {
                 Some(_) => "it has just ended, or its window is gone: look again with `sluice task show`",
                 None => "without tmux there is no window to look into; `sluice doctor` tells more",
             })

@@ -175,10 +175,10 @@ impl Service {
     /// What a step has printed: its agents' own streams, else what the run keeps of it.
     fn printed(&self, seen: &RunSnapshot, step: StepId, state: &StepState) -> String {
         let begins = format!("{}.{}.", seen.id, step.0);
-        let sessions = self.home.sessions.list().unwrap_or_default();
+        let sessions = self.home.context.sessions.list().unwrap_or_default();
         let mut text = String::new();
         for session in sessions.iter().filter(|id| id.as_str().starts_with(&begins)) {
-            if let Ok(chunk) = self.home.sessions.output_tail(session, SessionStream::Output, LONGEST_LOG) {
+            if let Ok(chunk) = self.home.context.sessions.output_tail(session, SessionStream::Output, LONGEST_LOG) {
                 text.push_str(&String::from_utf8_lossy(&chunk.bytes));
             }
         }
@@ -197,7 +197,7 @@ impl Service {
 
     /// The files with what scripts printed beyond what a run keeps, oldest attempt first.
     fn printed_files(&self, begins: &str) -> Vec<PathBuf> {
-        let folder = std::fs::read_dir(self.home.places.printed());
+        let folder = std::fs::read_dir(self.home.context.places.printed());
         let all = folder.into_iter().flatten().flatten().map(|entry| entry.path());
         let is_meant = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(begins));
         let mut found: Vec<PathBuf> = all.filter(is_meant).collect();
@@ -214,7 +214,7 @@ impl Service {
         };
         let StepSays { verb, summary, result, output, text, options } = said;
         // A secret that is cut is not known any more.
-        let summary = summary.map(|summary| cut(&self.home.clean().text(&summary), LONGEST_SUMMARY));
+        let summary = summary.map(|summary| cut(&self.home.context.clean().text(&summary), LONGEST_SUMMARY));
         let outcome = StepOutcome {
             summary: summary.clone().unwrap_or_default(),
             result,
@@ -249,7 +249,7 @@ impl Service {
     /// for the same answer.
     fn asks(&self, run: &str, by: Speaker, ask: QuestionRequest) -> Result<StepHeard, Problem> {
         // As it is stored: by its words it is found again.
-        let ask = self.home.clean().ask(ask);
+        let ask = self.home.context.clean().ask(ask);
         say(&self.home, run, RunInput::Ask { by, ask: ask.clone() })?;
         let answered = self.home.tasks.wait(ANSWER_WITHIN, || {
             let seen = self.home.tasks.load_run(run).ok().flatten()?;

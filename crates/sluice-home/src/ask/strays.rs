@@ -24,7 +24,7 @@ use crate::start::{create_task, usual_reviewer};
 /// The living sessions that no open task and no run knows.
 pub(crate) fn find(home: &Home) -> Result<Vec<Stray>, Problem> {
     let mut found = Vec::new();
-    for (id, folder) in home.sessions.at_work() {
+    for (id, folder) in home.context.sessions.at_work() {
         if !is_known(home, &id)? {
             found.push(Stray { session: id.to_string(), path: folder.display().to_string() });
         }
@@ -76,7 +76,7 @@ pub(crate) fn adopt(home: &Home, asked: &AdoptStray) -> Result<(String, EventRan
     if home.tasks.load(&task)?.is_some() {
         return refused(format!("there is a task {task}, and `{session}` is no session that it knows"));
     }
-    let folder = home.sessions.at_work().into_iter().find(|(it, _)| *it == id).map(|(_, folder)| folder);
+    let folder = home.context.sessions.at_work().into_iter().find(|(it, _)| *it == id).map(|(_, folder)| folder);
     let Some((project, pool, folder)) = folder.and_then(|folder| lent(home, folder)) else {
         return refused(format!("the session `{session}` works in no worktree of a project"));
     };
@@ -114,7 +114,8 @@ fn lent(home: &Home, folder: PathBuf) -> Option<(Project, WorkspacePool, PathBuf
 /// Ends one of them.
 pub(crate) fn end(home: &Home, session: &str) -> Result<(), Problem> {
     let id = living(home, session)?;
-    home.sessions
+    home.context
+        .sessions
         .end(&id, GRACE, "a person ended it: no task knows it")
         .map_err(|failure| Problem::unavailable(described(&failure)).hint("end its process, and look again"))?;
     Ok(())
@@ -127,7 +128,7 @@ fn living(home: &Home, session: &str) -> Result<SessionId, Problem> {
             .hint("`sluice workspace list` shows those that no task knows")
     };
     let id = SessionId::new(session).map_err(|_| none())?;
-    if !home.sessions.is_living(&id) {
+    if !home.context.sessions.is_living(&id) {
         return Err(none());
     }
     if is_known(home, &id)? {

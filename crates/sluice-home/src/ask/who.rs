@@ -190,10 +190,10 @@ impl Service {
     /// Who a process on this machine is, of the user with this number. One that cannot be looked at any more is not taken
     /// for a person. Sessions inherit from a person who asks for a change.
     pub fn who(&self, process: &ProcessIdentity, user: u32, wants: RequestAccess) -> Result<Requester, Problem> {
-        match self.home.sessions.asker(process, &self.home.within) {
+        match self.home.context.sessions.asker(process, &self.home.context.within) {
             ProcessAsker::Outside => {
                 if wants == RequestAccess::Change {
-                    self.home.surroundings.follow(process, &self.home.config().env);
+                    self.home.context.surroundings.follow(process, &self.home.context.config().env);
                 }
                 Ok(Requester::Person { name: user_name(user) })
             }
@@ -213,7 +213,7 @@ impl Service {
 
     /// A person gave this engine an environment of its own: what it was started with stays for its sessions.
     pub fn keep_environment(&self) {
-        self.home.surroundings.stay(&self.home.config().env);
+        self.home.context.surroundings.stay(&self.home.context.config().env);
     }
 
     /// A step that acts for a person does so under its own name. Anybody else is who they are.

@@ -44,14 +44,14 @@ impl CommittedCatalogue {
     /// Those for a checkout of this repository, or for a folder in none. `also` may be the path of one more file.
     pub(crate) fn seen_from(home: &Home, root: &Path, also: &str) -> Result<CommittedCatalogue, Problem> {
         let none = |place: String| CommittedCatalogue {
-            catalogue: Catalogue::of_held(Vec::new(), home.places.home()),
+            catalogue: Catalogue::of_held(Vec::new(), home.context.places.home()),
             place,
             from: None,
         };
         let Some(repository) = repository(home, root)? else {
             return Ok(none("the home: this is no git repository".to_owned()));
         };
-        CommittedCatalogue::of(repository, home.places.home(), also).map_err(|error| git(&error))
+        CommittedCatalogue::of(repository, home.context.places.home(), also).map_err(|error| git(&error))
     }
 
     /// Those of a repository.

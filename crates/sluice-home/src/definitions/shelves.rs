@@ -52,7 +52,7 @@ pub(crate) struct RecipeShelves {
 impl RecipeShelves {
     /// Reads again what has changed. Whether something has.
     pub(crate) fn refresh(&mut self, home: &Home) -> bool {
-        let looks = listed(&home.places.home().join(HOME_FOLDER));
+        let looks = listed(&home.context.places.home().join(HOME_FOLDER));
         let mut has_changed = self.home.as_ref().is_none_or(|shelf| shelf.looks != looks);
         if has_changed {
             let recipes = looks.iter().filter_map(|(path, _)| of_home(path)).collect();
@@ -114,7 +114,7 @@ fn of_project(home: &Home, root: &Path, branch: &str) -> Option<RecipeShelf> {
     let signs = signs(&repository);
     // Seen before it is read: what changes meanwhile is read again.
     let looks = seen(root, &signs);
-    let committed = CommittedCatalogue::of(repository, home.places.home(), "").ok()?;
+    let committed = CommittedCatalogue::of(repository, home.context.places.home(), "").ok()?;
     let mut recipes = Vec::new();
     for entry in committed.catalogue.entries.iter().filter(|entry| entry.origin == DefinitionOrigin::Repository) {
         let loaded = committed.load(entry, &mut Sources::new()).ok()?;
@@ -148,7 +148,7 @@ fn uncommitted(home: &Home, root: &Path, folder: &str, committed: &CommittedCata
                 "{} waits for events in vain: it is not so in {}; commit it to the default branch, or put it into {}",
                 entry.path.display(),
                 committed.place,
-                home.places.home().join(HOME_FOLDER).display()
+                home.context.places.home().join(HOME_FOLDER).display()
             ),
             None | Some(_) => {}
         }

@@ -38,7 +38,7 @@ pub(super) fn acquire(home: &Arc<Home>, seen: &TaskSnapshot, reserved: Option<&W
         tracing::warn!(task = seen.id, "what stood at {was} and git did not know is in {}", aside.display());
     }
     let there = task_file(&acquired.folder);
-    let file = files::home_file(&home.places, &seen.state.about.project, &seen.id);
+    let file = files::home_file(&home.context.places, &seen.state.about.project, &seen.id);
     if !there.exists() && file.exists() {
         let bytes = taskfile::read(&file).map_err(PerformError::by)?;
         taskfile::write(&there, &bytes).map_err(PerformError::by)?;
@@ -54,7 +54,7 @@ pub(super) fn release(home: &Arc<Home>, seen: &TaskSnapshot, workspace: &str) ->
     match taskfile::read(&there) {
         Ok(_) if !files::is_in_folder(&there) => {} // it is another's
         Ok(bytes) => {
-            let file = files::home_file(&home.places, &seen.state.about.project, &seen.id);
+            let file = files::home_file(&home.context.places, &seen.state.about.project, &seen.id);
             let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
             made.map_err(PerformError::at("cannot make the folder of", &file))?;
             taskfile::write(&file, &bytes).map_err(PerformError::by)?;

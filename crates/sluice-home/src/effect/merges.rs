@@ -263,7 +263,7 @@ fn said(error: &GitError, seen: &TaskSnapshot) -> Problem {
 }
 
 fn folder(home: &Home) -> PathBuf {
-    home.places.home().join("merging")
+    home.context.places.home().join("merging")
 }
 
 fn path(home: &Home, task: &str) -> PathBuf {

@@ -78,7 +78,7 @@ fn begin_if_room(home: &Home, seen: &TaskSnapshot) -> Result<bool, Problem> {
 pub(crate) fn begin_next(home: &Arc<Home>, seen: &TaskSnapshot, effect: &str) -> Result<(), Problem> {
     let project = &seen.state.about.project;
     let name = effect.replace(|it: char| !it.is_ascii_alphanumeric(), "-");
-    let note = home.places.task(project, &seen.id).join(format!("next-{name}"));
+    let note = home.context.places.task(project, &seen.id).join(format!("next-{name}"));
     let unwritable = |error: std::io::Error| Problem::fault(format!("{} cannot be written: {error}", note.display()));
     let of_project = |it: &Arc<TaskSnapshot>| it.state.about.project == *project && it.id != seen.id;
     let pending = |it: &Arc<TaskSnapshot>| of_project(it) && it.lifecycle.initial.first() == Some(&it.state.status);

@@ -52,7 +52,7 @@ pub(super) fn carry_out(
     };
     Ok(match settled(done)? {
         Ok(()) => EffectOutcome::Done,
-        Err(failed) => EffectOutcome::Failed(home.clean().text(&failed.error)),
+        Err(failed) => EffectOutcome::Failed(home.context.clean().text(&failed.error)),
     })
 }
 
@@ -119,7 +119,7 @@ fn recorded(
     }
     let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
     let made = match place {
-        ErrandPlace::Git { .. } if !home.was_stopped(&name) => prepared(home, setting, wanted),
+        ErrandPlace::Git { .. } if !home.context.was_stopped(&name) => prepared(home, setting, wanted),
         ErrandPlace::Git { .. } | ErrandPlace::Hands => Ok(()),
     };
     if made.is_ok() && place_of(home, setting, wanted) != *place {
@@ -133,9 +133,9 @@ fn recorded(
         Err(why) => Err(why),
     };
     let performed = in_task(home, setting, performed);
-    let report = reported(home, performed)?;
+    let report = reported(&home.context, performed)?;
     spans::step_ended(span, &report);
-    home.performed(&name);
+    home.context.performed(&name);
     record.end(home, setting, wanted, &report);
     Ok(report)
 }
@@ -172,14 +172,15 @@ fn prepared(home: &Home, setting: &RunFacts, wanted: &Perform) -> Result<(), Per
 ///
 /// A script needs to know nothing of where the run stands: reading that would cost more the longer the run is.
 fn perform(home: &Arc<Home>, setting: &RunFacts, wanted: &Perform, name: &str) -> Option<PerformResult> {
-    if home.was_stopped(name) {
+    if home.context.was_stopped(name) {
         return Some(Err("it was ended before it began".into()));
     }
     let seen = || present(home.tasks.load_run(&setting.id));
     Some(match &wanted.job {
         RunJob::Script(script) | RunJob::Gate(script) => {
             let folder = PathBuf::from(setting.folder());
-            let performed = home.perform(&order(setting, wanted, name, folder, OrderWork::Script(script.clone())));
+            let performed =
+                home.context.perform(&order(setting, wanted, name, folder, OrderWork::Script(script.clone())));
             performed.map(|outcome| listed(setting, wanted, outcome))
         }
         RunJob::Agent { prompt, .. } | RunJob::Arbiter { prompt, .. } => {
@@ -204,7 +205,7 @@ fn agent(home: &Arc<Home>, seen: &RunSnapshot, wanted: &Perform, name: &str, pro
         };
         let order = order(&seen.setting(), wanted, name, folder.to_owned(), OrderWork::Agent { prompt });
         let permissions = if access == WorktreeAccess::Looks { AgentPermissions::Reduced } else { order.permissions };
-        home.perform(&LocalOrder { permissions, ..order })
+        home.context.perform(&LocalOrder { permissions, ..order })
     })
 }
 
@@ -234,14 +235,14 @@ fn beside(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, wanted: &RunEffect
             home.roster.stop(home, &name);
             let stopped = match &seen.plan.recipe.step(*step).work {
                 StepWork::Task(_) => {
-                    home.stop_performance(&name); // it may not have begun
+                    home.context.stop_performance(&name); // it may not have begun
                     task::stop(home, &seen.id, &key(*step, *attempt, *part)).map_err(PerformError::from)
                 }
                 StepWork::Agent { .. }
                 | StepWork::AgentLoop { .. }
                 | StepWork::ParallelAgents { .. }
                 | StepWork::Script { .. }
-                | StepWork::Gate { .. } => home.stop(&name),
+                | StepWork::Gate { .. } => home.context.stop(&name),
             };
             if seen.state.end.is_some() {
                 sweep(&seen.id).map_err(PerformError::by)?;
@@ -249,7 +250,7 @@ fn beside(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, wanted: &RunEffect
             stopped
         }
         RunEffect::Notify(message) => {
-            let notes = home.places.evidence().join(&seen.id);
+            let notes = home.context.places.evidence().join(&seen.id);
             super::notify(home, &seen.id, effect, &notes, message).map(drop)
         }
         RunEffect::RunCommand(script) => script::hook(home, seen, effect, script),

@@ -36,12 +36,12 @@ pub(super) fn session(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSessi
         HarnessChoice::Task => &seen.state.about.harness,
         HarnessChoice::Review => &seen.state.about.review_harness,
     };
-    let harnesses = home.harnesses();
+    let harnesses = home.context.harnesses();
     let harness = harnesses.get(name).map_err(|error| error.to_string())?;
     let workspace = PathBuf::from(&wanted.workspace.0);
     must_be_its_worktree(home, seen, &workspace)?;
-    let private = home.places.attempt(id.as_str());
-    let mut environment = inherited(home);
+    let private = home.context.places.attempt(id.as_str());
+    let mut environment = inherited(&home.context);
     environment.extend(about(home, seen));
     environment.insert("SLUICE_ROLE".into(), wanted.role.word().into());
     environment.insert("SLUICE_ATTEMPT".into(), wanted.session.0.to_string());
@@ -57,7 +57,7 @@ pub(super) fn session(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSessi
             prompt: &files::told(&workspace, &wanted.prompt),
             workspace: &workspace,
             private: &private,
-            sluice: &home.program,
+            sluice: &home.context.program,
             environment: &lookup,
         })
         .map_err(|error| error.to_string())?;
@@ -80,7 +80,7 @@ pub(super) fn session(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSessi
         }),
         limits: SessionLimits::default(),
         keeper: None,
-        lease: home.lease(),
+        lease: home.context.lease(),
         may_leave: false,
     };
     must_be_startable(&spec, &seen.id)?;
@@ -89,8 +89,8 @@ pub(super) fn session(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSessi
         std::thread::park_timeout((BACKOFF * (1 << doublings)).saturating_sub(since.elapsed()));
     }
     home.remember_checkout(&id, seen);
-    home.note_program(harness, &private);
-    let started = home.start_session(&spec).map_err(PerformError::by)?;
+    home.context.note_program(harness, &private);
+    let started = home.context.start_session(&spec).map_err(PerformError::by)?;
     if let SessionStanding::Gone(gone) = &started.standing
         && let SessionEnding::Exited(record) = &gone.how
         && let AgentEnd::NotStarted(why) = &record.end
@@ -148,7 +148,7 @@ pub(super) fn about(home: &Home, seen: &TaskSnapshot) -> BTreeMap<String, String
     [
         ("SLUICE_TASK", seen.id.clone()),
         ("SLUICE_PROJECT_PATH", project.map(|it| it.path).unwrap_or_default()),
-        ("SLUICE_BIN", home.program.display().to_string()),
+        ("SLUICE_BIN", home.context.program.display().to_string()),
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Says something to a task and waits until it is durable.
 pub(crate) fn ask(home: &Home, task: &str, input: TaskInput) -> Result<EventRange, Problem> {
     let reporter = &home.engine;
-    let said = ActorInput::Task(home.clean().task_input(input));
+    let said = ActorInput::Task(home.context.clean().task_input(input));
     let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(task), said });
     wait(reporter, &answer, task)
 }
@@ -111,7 +111,7 @@ pub(crate) fn room(home: &Home, seen: &TaskSnapshot) -> Result<WorkspaceReservat
 /// Says something to a run and waits until it is durable. No secret in it is stored.
 pub(crate) fn say(home: &Home, run: &str, input: RunInput) -> Result<EventRange, Problem> {
     let reporter = &home.engine;
-    let said = ActorInput::Run(home.clean().input(input));
+    let said = ActorInput::Run(home.context.clean().input(input));
     let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream: runs::stream(run), said });
     wait(reporter, &answer, run)
 }

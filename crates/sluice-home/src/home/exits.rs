@@ -24,7 +24,7 @@ pub(crate) fn over(home: &Arc<Home>, task: &str, number: SessionNumber, id: &Ses
         return; // we ended it, and whoever asked for that says so
     }
     let exit = match &gone.how {
-        _ if is_given_up || home.sessions.was_uprooted(id, gone) => {
+        _ if is_given_up || home.context.sessions.was_uprooted(id, gone) => {
             home.uproot(task);
             SessionExit::Uprooted
         }

@@ -141,7 +141,8 @@ impl Reservations {
         promised.retain(|_, promise| promise.askers > 0 || waits(promise));
         let name = folder.display().to_string();
         let is_had = open.iter().any(|seen| had(&seen.state.workspace) == Some(&name));
-        if is_had || promised.contains_key(&name) || has_other_agents(&home.sessions.at_work(), folder, &whose) {
+        if is_had || promised.contains_key(&name) || has_other_agents(&home.context.sessions.at_work(), folder, &whose)
+        {
             return None;
         }
         promised.insert(name.clone(), Reservation { whose, askers: 1, is_doubtful: true, is_queued: false });

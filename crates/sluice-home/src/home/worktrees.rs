@@ -107,5 +107,5 @@ pub(crate) fn pool_of(home: &Home, given: &RunParameters) -> Result<WorkspacePoo
 }
 
 fn folder(home: &Home) -> PathBuf {
-    home.places.home().join("runs")
+    home.context.places.home().join("runs")
 }

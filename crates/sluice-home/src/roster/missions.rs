@@ -87,7 +87,7 @@ fn write_down(home: &Arc<Home>, by: &str, wanted: &NewMission, chosen: Option<&s
     if let Some(there) = home.registry.get::<IdeaEntry>(&id) {
         return Ok(idea(&id, there));
     }
-    let prompt = home.clean().text(&wanted.prompt);
+    let prompt = home.context.clean().text(&wanted.prompt);
     let entry = IdeaEntry { colony_id: wanted.colony_id.clone(), prompt, created_at_ms: home.clock.now().0 };
     let shown = idea(&id, entry.clone());
     let happened = RegistryChange::new(EventName::MissionCreated, by, &shown).put(&id, &entry);
@@ -120,16 +120,18 @@ fn recipe(home: &Home, name: &str) -> Result<PathBuf, Problem> {
         })
     };
     match catalogue(home).find(name) {
-        Some(entry) if home.places.prompts().is_some() => Ok(entry.path.clone()),
+        Some(entry) if home.context.places.prompts().is_some() => Ok(entry.path.clone()),
         Some(entry) => Ok(PathBuf::from(entry.name())),
         None => Err(none()),
     }
 }
 
 fn catalogue(home: &Home) -> Catalogue {
-    match home.places.prompts() {
+    match home.context.places.prompts() {
         Some(prompts) => Catalogue::of_folder(&prompts.join("workflows")),
-        None => Catalogue::gather(&CataloguePlaces { repository: None, home: Some(home.places.home().to_owned()) }),
+        None => {
+            Catalogue::gather(&CataloguePlaces { repository: None, home: Some(home.context.places.home().to_owned()) })
+        }
     }
 }
 

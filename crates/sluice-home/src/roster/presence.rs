@@ -220,11 +220,11 @@ impl Roster {
     fn leave_unless_back(&self, home: &Arc<Home>, id: &str) {
         let (weak, id) = (Arc::downgrade(home), id.to_owned());
         let Some(comings) = self.inner().workers.get(&id).map(|worker| worker.comings) else { return };
-        let moment = home.clock.now().0.saturating_add(home.config().workers.reconnect());
+        let moment = home.clock.now().0.saturating_add(home.context.config().workers.reconnect());
         home.later.at(moment, move || {
             let Some(home) = weak.upgrade() else { return };
             // An engine that was stopped meanwhile has heard nobody: it waits once more.
-            if home.clock.now().0.saturating_sub(moment) > home.config().workers.reconnect() / 3 {
+            if home.clock.now().0.saturating_sub(moment) > home.context.config().workers.reconnect() / 3 {
                 return home.roster.leave_unless_back(&home, &id);
             }
             let came = |worker: &RemoteWorker| worker.is_present || worker.comings != comings;
@@ -239,7 +239,7 @@ impl Roster {
 
     /// A worker gave a sign of life: what it holds is its own for another lease.
     pub fn heard(&self, home: &Home, id: &str) {
-        if !home.may_act() {
+        if !home.context.may_act() {
             return; // nobody knows whose it is
         }
         let at = self.inner().held_by(id);
@@ -252,7 +252,7 @@ impl Roster {
     /// While the store may be another engine's nothing is said: that one may have given the worker's work away, and the worker
     /// pauses what nobody says is its own.
     pub fn signed(&self, home: &Home, id: &str, sign: &Heartbeat) {
-        if !home.may_act() {
+        if !home.context.may_act() {
             return;
         }
         if let (true, Some(worker)) = (sign.finishing, self.inner().workers.get_mut(id)) {
@@ -332,7 +332,7 @@ pub(super) fn unknown(id: &str) -> Problem {
 /// id may come.
 fn await_listening(home: &Arc<Home>, id: &str, comings: u64) {
     let (weak, id) = (Arc::downgrade(home), id.to_owned());
-    let moment = home.clock.now().0.saturating_add(home.config().workers.reconnect());
+    let moment = home.clock.now().0.saturating_add(home.context.config().workers.reconnect());
     home.later.at(moment, move || {
         let Some(home) = weak.upgrade() else { return };
         let mut inner = home.roster.inner();
@@ -398,7 +398,7 @@ fn offer(home: &Home, id: &str, worker: &RemoteWorker, capacity: usize) {
         role: worker.role.clone(),
         group: worker.group.clone(),
         capacity,
-        lease: Some(home.config().workers.lease()),
+        lease: Some(home.context.config().workers.lease()),
     };
     home.engine.send(ReactorMessage::Joined(offer));
 }

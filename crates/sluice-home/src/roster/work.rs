@@ -103,10 +103,11 @@ impl Roster {
             return Ok(());
         };
         let performance = SessionId::new(job.performance());
-        let secret =
-            performance.map_err(PerformError::from).and_then(|id| token(&id, &home.places.attempt(id.as_str())));
+        let secret = performance
+            .map_err(PerformError::from)
+            .and_then(|id| token(&id, &home.context.places.attempt(id.as_str())));
         let agent_token = settled(secret)?.ok();
-        let workers = home.config().workers.clone();
+        let workers = home.context.config().workers.clone();
         let (lease_ms, away_ms) = (workers.lease().unsigned_abs(), workers.reconnect().unsigned_abs());
         job.started_from.get_or_insert_with(|| tip(&seen).map(str::to_owned));
         let order = order(&seen, &job.wanted, StepHandOut { dispatch, repository, lease_ms, away_ms, agent_token });
@@ -275,7 +276,7 @@ impl Roster {
         };
         let attempt = found.ok_or_else(none)?;
         self.must_keep(keeper, &attempt.worker)?;
-        if !home.may_act() {
+        if !home.context.may_act() {
             let message = "the engine does not reach its store, and does not know whether this is still yours";
             return Err(Problem::unavailable(message).hint("ask again in a moment"));
         }
@@ -295,7 +296,7 @@ impl Roster {
         let (mission, task) = self.about(home, dispatch)?;
         if wanted.progress_message.is_some() || wanted.token_usage.is_some() {
             let message =
-                wanted.progress_message.as_deref().map(|text| cut(&home.clean().text(text), LONGEST_PROGRESS));
+                wanted.progress_message.as_deref().map(|text| cut(&home.context.clean().text(text), LONGEST_PROGRESS));
             let progressed = AttemptProgressed {
                 run_id: wanted.run_id.clone(),
                 mission_id: mission.clone(),
@@ -352,7 +353,7 @@ impl Roster {
         keeper: Option<&str>,
         wanted: &StepReport,
     ) -> Result<AttemptEnded, Problem> {
-        let report = read(&home.clean(), wanted)?;
+        let report = read(&home.context.clean(), wanted)?;
         let status = match report {
             AttemptReport::Completed(_) => AttemptStatus::Completed,
             AttemptReport::Failed { .. } => AttemptStatus::Failed,

@@ -80,10 +80,10 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
     let mode = if wanted.by_hand { RunMode::ByHand } else { RunMode::Engine };
     let harness = wanted.harness.clone().unwrap_or_default();
     if !harness.is_empty() && elsewhere.is_none() {
-        home.harnesses().get(&harness).map_err(|error| Problem::bad_request(error.to_string()))?;
+        home.context.harnesses().get(&harness).map_err(|error| Problem::bad_request(error.to_string()))?;
     }
     for named in recipe.steps.iter().filter_map(|step| step.harness.as_ref()).filter(|_| elsewhere.is_none()) {
-        home.harnesses().get(named).map_err(|error| unusable(&wanted.recipe, &error.to_string()))?;
+        home.context.harnesses().get(named).map_err(|error| unusable(&wanted.recipe, &error.to_string()))?;
     }
     let without = |folder: String| PlannedWorktree { folder, base: String::new() };
     let PlannedWorktree { folder: workspace, base } = match (mode, elsewhere, started.workspace) {
@@ -99,7 +99,7 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
         id: id.clone(),
         mode,
         inputs,
-        prompt: home.clean().text(wanted.prompt.as_deref().unwrap_or_default()),
+        prompt: home.context.clean().text(wanted.prompt.as_deref().unwrap_or_default()),
         workspace,
         work_order: wanted.work_order.clone().unwrap_or_default(),
         origin: RunOrigin {

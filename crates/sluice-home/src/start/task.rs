@@ -102,7 +102,7 @@ fn recorded(
 /// Writes the body, then records the task. The body is there before anybody can want it.
 fn record(home: &Home, id: &str, chosen: ChosenLifecycle, create: &NewTask, body: &str) -> Result<EventRange, Problem> {
     let ChosenLifecycle { lifecycle, pinned } = chosen;
-    let file = home_file(&home.places, &create.about.project, id);
+    let file = home_file(&home.context.places, &create.about.project, id);
     let digest = pin(&pinned);
     let now = home.clock.next();
     let (actor, change) = TaskActor::create(lifecycle, digest.to_string(), id.to_owned(), create, now)
@@ -134,14 +134,14 @@ pub(crate) fn project(home: &Home, name: Option<&str>, cwd: Option<&str>) -> Res
 
 /// The harness that reviews where nobody names one, whoever works.
 pub(crate) fn usual_reviewer(home: &Home) -> String {
-    let config = home.config();
+    let config = home.context.config();
     let usual = config.defaults.review_harness.as_ref().or(config.defaults.harness.as_ref());
     usual.cloned().unwrap_or_else(|| DEFAULT_HARNESS.into())
 }
 
 /// What a new task is about, and who works on it.
 fn about(home: &Home, project: &Project, wanted: &CreateTask, id: &str) -> Result<TaskSubject, Problem> {
-    let (config, harnesses) = (home.config(), home.harnesses());
+    let (config, harnesses) = (home.context.config(), home.context.harnesses());
     let defaults = &config.defaults;
     let harness = wanted.harness.as_ref().or(defaults.harness.as_ref());
     let harness = harness.cloned().unwrap_or_else(|| DEFAULT_HARNESS.into());
@@ -181,12 +181,12 @@ pub(crate) fn summary(home: &Home, said: &str) -> Result<String, Problem> {
         return Err(Problem::new(ProblemStatus::TooLarge, "too_large", message)
             .hint("say it in a few words; what is longer belongs into the context, in TASK.md"));
     }
-    Ok(home.clean().text(said))
+    Ok(home.context.clean().text(said))
 }
 
 /// A secret in the name of a branch cannot be left out, and git tells it to everybody.
 pub(crate) fn must_hold_no_secret(home: &Home, branch: &str) -> Result<(), Problem> {
-    if home.clean().text(branch) == branch {
+    if home.context.clean().text(branch) == branch {
         return Ok(());
     }
     let message = "the name of the branch holds a secret, and everybody who sees the repository would see it";

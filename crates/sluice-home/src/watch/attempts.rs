@@ -14,16 +14,17 @@ use crate::home::Home;
 
 /// Removes what is left of tasks that were deleted, and of tasks and runs that the store does not know any more.
 pub(crate) fn sweep(home: &Home) {
-    let Ok(sessions) = home.sessions.list() else { return };
+    let Ok(sessions) = home.context.sessions.list() else { return };
     let keep = home.term();
-    let live = home.places.sessions().join("live");
+    let live = home.context.places.sessions().join("live");
     let is_past = |id: &SessionId| keep.is_some_and(|keep| is_older(&live.join(id.as_str()), keep));
     // One that lives all the same says no, and stays.
-    let stays = |id: &SessionId| !(is_past(id) || is_nobodys(home, id.as_str())) || home.sessions.forget(id).is_err();
+    let stays =
+        |id: &SessionId| !(is_past(id) || is_nobodys(home, id.as_str())) || home.context.sessions.forget(id).is_err();
     let staying: BTreeSet<String> = sessions.iter().filter(|id| stays(id)).map(ToString::to_string).collect();
-    for name in names(&home.places.attempts()) {
+    for name in names(&home.context.places.attempts()) {
         if !staying.contains(&name) && is_nobodys(home, &name) {
-            let _ = std::fs::remove_dir_all(home.places.attempt(&name));
+            let _ = std::fs::remove_dir_all(home.context.places.attempt(&name));
         }
     }
 }
@@ -32,7 +33,7 @@ pub(crate) fn sweep(home: &Home) {
 /// written into its folder before it is stored, and a store that was put back may not know one that it will know again.
 pub(crate) fn sweep_tasks(home: &Home) {
     let Some(keep) = home.term() else { return };
-    let all = home.places.home().join("tasks");
+    let all = home.context.places.home().join("tasks");
     for project in names(&all) {
         for id in names(&all.join(&project)) {
             let folder = all.join(&project).join(&id);

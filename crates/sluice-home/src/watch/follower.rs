@@ -63,13 +63,13 @@ impl Follower {
         let end = home.tasks.end_of_log()?;
         let kept = home.tasks.loader().reader().followed().map_err(tasks::unread)?;
         // A home of an earlier version has it in a file.
-        let file = || std::fs::read_to_string(home.places.followed()).ok()?.trim().parse().ok().map(Cursor);
+        let file = || std::fs::read_to_string(home.context.places.followed()).ok()?.trim().parse().ok().map(Cursor);
         let after = kept.or_else(file).unwrap_or(end).min(end);
         let mut follower =
             Follower { after, saved: after, kinds: BTreeMap::new(), triggers: Triggers::default(), swept: None };
         if kept != Some(after) {
             follower.write_down(home);
-            let _ = std::fs::remove_file(home.places.followed());
+            let _ = std::fs::remove_file(home.context.places.followed());
         }
         Ok(follower)
     }

@@ -181,14 +181,14 @@ fn told(home: &Home, logged: &LoggedEvent) -> Result<Option<(EventShown, Trigger
     if let Some(id) = tasks::id_of(&logged.stream) {
         let Some(seen) = home.tasks.load(id)? else { return Ok(None) };
         let project = home.projects.get(&seen.state.about.project);
-        let root = project.map_or_else(|_| home.places.home().to_owned(), |project| project.path.into());
+        let root = project.map_or_else(|_| home.context.places.home().to_owned(), |project| project.path.into());
         let source = TriggerSource { root, subject: id.to_owned(), chain: chain_to(home, id)?, harness: String::new() };
         return Ok(Some((view::event(logged, EventSubject::Task(&seen)), source)));
     }
     let Some(id) = runs::id_of(&logged.stream) else { return Ok(None) };
     let Some(seen) = home.tasks.load_run(id)? else { return Ok(None) };
     let origin = &seen.state.given.origin;
-    let root = if origin.root.is_empty() { home.places.home().to_owned() } else { PathBuf::from(&origin.root) };
+    let root = if origin.root.is_empty() { home.context.places.home().to_owned() } else { PathBuf::from(&origin.root) };
     let source = TriggerSource { root, subject: id.to_owned(), chain: chain(&seen), harness: origin.harness.clone() };
     Ok(Some((view::event(logged, EventSubject::Run(&seen.setting(), Some(&seen))), source)))
 }

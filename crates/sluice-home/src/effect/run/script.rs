@@ -16,10 +16,10 @@ use crate::undone::PerformError;
 /// Runs a command that belongs to the end of a run.
 pub(super) fn hook(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, script: &RunScript) -> Result<(), PerformError> {
     crate::home::worktrees::ready(home, &seen.state.given)?;
-    let mut environment = inherited(home);
+    let mut environment = inherited(&home.context);
     environment.insert("SLUICE_RUN".into(), seen.id.clone());
     environment.extend(script.environment.iter().cloned());
-    let record = home.record(&seen.id, effect);
+    let record = home.context.record(&seen.id, effect);
     kill_leftover(&record).map_err(PerformError::by)?;
     let script = ProcessScript {
         program: ScriptProgram::Shell(script.script.clone()),

@@ -210,7 +210,7 @@ impl LocalWorktrees<'_> {
     fn copy(&self) -> Result<LentWorktree, PerformError> {
         // One that an earlier engine sent may have touched the work by now: the work was committed before it began.
         let is_adopted =
-            !matches!(self.home.sessions.adopt(&SessionId::new(self.name)?), Err(SessionFailure::Unknown(_)));
+            !matches!(self.home.context.sessions.adopt(&SessionId::new(self.name)?), Err(SessionFailure::Unknown(_)));
         let (found, is_dirty) = self.standing()?;
         let copy = self.own()?;
         let touched = Some(found).filter(|_| is_adopted && is_dirty);
@@ -239,7 +239,7 @@ impl LocalWorktrees<'_> {
 
     /// Outside git there is no copy, but whether the folder is as it was is looked at afterwards.
     fn listed(&self, folder: &Path) -> Result<FolderListing, PerformError> {
-        FolderListing::of(folder, self.home.places.home()).map_err(PerformError::at("cannot look at", folder))
+        FolderListing::of(folder, self.home.context.places.home()).map_err(PerformError::at("cannot look at", folder))
     }
 
     fn must_be_listed(&self, folder: &Path, before: &FolderListing) -> Result<(), PerformError> {
