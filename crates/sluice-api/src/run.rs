@@ -28,6 +28,7 @@ pub struct StartRun {
     #[serde(default)]
     pub by_hand: bool,
     /// Whether the workers of the project do the steps, and not the engine's machine.
+    #[serde(default)]
     pub workers: bool,
 }
 

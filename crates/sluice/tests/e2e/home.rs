@@ -105,7 +105,7 @@ impl Home {
         command.env_clear().current_dir(self.repository()).stdin(Stdio::null());
         // What a test puts there stands before the system's, for whichever command starts the engine.
         let path = std::env::var_os("PATH").unwrap();
-        let folders = std::iter::once(self.path("bin")).chain(std::env::split_paths(&path));
+        let folders = std::iter::once(self.path("programs")).chain(std::env::split_paths(&path));
         command.env("PATH", std::env::join_paths(folders).unwrap());
         command.env("SLUICE_HOME", self.place()).env("HOME", self.path("user"));
         command.env("LANG", "C.UTF-8").env("GIT_CONFIG_NOSYSTEM", "1");
