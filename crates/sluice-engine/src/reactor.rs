@@ -486,7 +486,7 @@ impl Reactor {
 
 /// The answer to a handing-out that was given up.
 pub fn too_late() -> Refusal {
-    let message = "Too late: this work is no longer yours; your lease ran out, or the work is done or not wanted";
+    let message = "lease lost: it expired, or the step has finished or was cancelled";
     Refusal::new(RefusalCode::LeaseLost, message.to_owned()).hint("what you did is not counted; wait for new work")
 }
 

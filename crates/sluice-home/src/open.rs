@@ -155,9 +155,9 @@ mod tests {
     use crate::home::registry::{MOST_FACTS, RegistryChange, RegistryEntry, ledger, settle};
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    struct Number(u64);
+    struct NumberEntry(u64);
 
-    impl RegistryEntry for Number {
+    impl RegistryEntry for NumberEntry {
         const PREFIX: &'static str = "number/";
     }
 
@@ -169,7 +169,7 @@ mod tests {
         let service = Service::open(places, Some("memory:".into()), program).expect("a home");
         let home = service.home();
         let say = |key: &str, value: u64| {
-            let happened = RegistryChange::new(EventName::GroupCreated, "test", &value).put(key, &Number(value));
+            let happened = RegistryChange::new(EventName::GroupCreated, "test", &value).put(key, &NumberEntry(value));
             home.registry.record(home, happened).expect("stored");
         };
         say("first", 1);
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(of(&ledger(2)), None);
         let read = Registry::read(&home.tasks).expect("read again");
         let values = ["first", "again", "later"].map(|key| read.get(key));
-        assert_eq!(values, [Some(Number(1)), Some(Number(MOST_FACTS - 1)), Some(Number(2))]);
+        assert_eq!(values, [Some(NumberEntry(1)), Some(NumberEntry(MOST_FACTS - 1)), Some(NumberEntry(2))]);
         service.close().expect("closed");
     }
 }

@@ -38,9 +38,9 @@ type EngineCall = (State<Arc<App>>, RequestCaller);
 /// Everything that can be asked for, with what is said about it.
 pub(crate) fn table() -> RouteTable {
     RouteTable::new("home")
-        .add(get("/healthz", "Whether it answers").answers::<HealthAnswer>().for_(RouteAudience::Everybody), healthz)
+        .add(get("/healthz", "Check that the engine answers").answers::<HealthAnswer>().for_(RouteAudience::Everybody), healthz)
         .add(get("/v1/openapi.json", "This document").answers::<Map<String, Value>>(), document::openapi)
-        .add(post("/v1/stop", "End the engine").answers::<Stopped>(), stop)
+        .add(post("/v1/stop", "Stop the engine").answers::<Stopped>(), stop)
         .add(
             post("/v1/backup", "Copy the store to a new file of the engine's machine")
                 .takes::<BackupFile>()
@@ -48,13 +48,13 @@ pub(crate) fn table() -> RouteTable {
             backup,
         )
         .add(
-            get("/v1/events", "The log of everything, an event a line")
+            get("/v1/events", "Read the event log, one event per line")
                 .reads::<events::EventsQuery>()
                 .answers_as(LINES),
             events::events,
         )
         .add(
-            get("/v1/faults", "Tasks and runs that stopped because they cannot be understood").answers::<FaultList>(),
+            get("/v1/faults", "List tasks and runs that stopped because the engine cannot read them").answers::<FaultList>(),
             faults,
         )
         .merge(metrics::table())

@@ -31,13 +31,13 @@ thread_local! {
 /// Does something, and what it starts on this thread says that `cause` led to it.
 pub fn caused_by<T>(cause: Option<SpanContext>, act: impl FnOnce() -> T) -> T {
     /// Puts the cause from before back, also after a panic: threads are used again.
-    struct Restore(Option<SpanContext>);
-    impl Drop for Restore {
+    struct ContextRestore(Option<SpanContext>);
+    impl Drop for ContextRestore {
         fn drop(&mut self) {
             CAUSE.set(self.0);
         }
     }
-    let _restore = Restore(CAUSE.replace(cause));
+    let _restore = ContextRestore(CAUSE.replace(cause));
     act()
 }
 

@@ -34,7 +34,7 @@ pub(crate) const ELSEWHERE: &str = "crab_elsewhere";
 /// A worker, as it is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-struct WorkerEntry {
+struct RosterEntry {
     colony_id: String,
     name: String,
     role: String,
@@ -45,7 +45,7 @@ struct WorkerEntry {
     registered_at_ms: i64,
 }
 
-impl RegistryEntry for WorkerEntry {
+impl RegistryEntry for RosterEntry {
     const PREFIX: &'static str = "crab/";
 }
 
@@ -56,7 +56,7 @@ pub struct WorkerConnection(u64);
 impl Roster {
     /// Takes up the workers that an earlier engine knew. Those that listened to it are given a moment to come back.
     pub(crate) fn take_up(&self, home: &Arc<Home>) {
-        for (id, entry) in home.registry.all::<WorkerEntry>() {
+        for (id, entry) in home.registry.all::<RosterEntry>() {
             let (is_present, listened) = (entry.present, entry.listens);
             let worker = RemoteWorker {
                 group: entry.colony_id,
@@ -127,7 +127,7 @@ impl Roster {
         };
         let registered = RegistryChange::new(EventName::WorkerRegistered, &id, &told);
         let forgotten = self.too_many().into_iter().chain(crowd);
-        let registered = forgotten.fold(registered, |change, old| change.remove::<WorkerEntry>(&old));
+        let registered = forgotten.fold(registered, |change, old| change.remove::<RosterEntry>(&old));
         let registered = registered.put(&id, &entry(&worker));
         // It is in force as soon as it is on its way.
         home.registry.record(home, registered).or_else(|it| if it.is_coming() { Ok(()) } else { Err(it) })?;
@@ -353,8 +353,8 @@ fn must_be_understood(protocol: Option<u32>) -> Result<(), Problem> {
     Err(Problem::new(ProblemStatus::Conflict, "protocol_too_old", message).hint("update the worker"))
 }
 
-fn entry(worker: &RemoteWorker) -> WorkerEntry {
-    WorkerEntry {
+fn entry(worker: &RemoteWorker) -> RosterEntry {
+    RosterEntry {
         colony_id: worker.group.clone(),
         name: worker.name.clone(),
         role: worker.role.clone(),
@@ -424,10 +424,10 @@ mod tests {
             r#"{"colony_id":"c1","name":"hermit","role":"any","keeper":"t1","instance":null,"present":true,"#,
             r#""listens":false,"registered_at_ms":1700000000000}"#
         );
-        let entry: WorkerEntry = serde_json::from_str(old).expect("an entry");
+        let entry: RosterEntry = serde_json::from_str(old).expect("an entry");
         assert_eq!(serde_json::to_string(&entry).expect("an entry"), old);
         let bare = r#"{"colony_id":"c1","name":"hermit","role":"any","present":true}"#;
-        let bare: WorkerEntry = serde_json::from_str(bare).expect("before there was more");
+        let bare: RosterEntry = serde_json::from_str(bare).expect("before there was more");
         assert!(bare.present && !bare.listens && bare.keeper.is_none());
     }
 }

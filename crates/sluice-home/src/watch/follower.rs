@@ -29,7 +29,7 @@ use crate::watch::triggers::Triggers;
 
 /// Events that are read together.
 const PAGE: usize = 500;
-/// How long it is waited for events, before it is written down how far it has come.
+/// How long to wait for new events before saving the cursor.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How often evidence of forgotten runs is looked for.
 const SWEEP: Duration = Duration::from_secs(3600);

@@ -58,7 +58,7 @@ impl DoorContext {
     /// The next connection; `None` when the engine ends.
     async fn next<T>(&self, accept: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
-            biased; // the end first: whoever comes in the same moment is not let in
+            biased; // refuse connections once shutdown has begun
             () = self.app.ends() => None,
             accepted = accept => Some(accepted),
         }

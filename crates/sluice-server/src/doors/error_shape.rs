@@ -150,7 +150,7 @@ fn problem(status: StatusCode, words: String) -> Problem {
     let kind = ProblemStatus::of(status.as_u16());
     match kind {
         ProblemStatus::WrongMethod => {
-            Problem::new(kind, "wrong_method", "this cannot be asked for in this way").hint("see the header `allow`")
+            Problem::new(kind, "wrong_method", "method not allowed").hint("the `Allow` header lists the methods of this route")
         }
         ProblemStatus::TooLarge => {
             Problem::new(kind, "too_large", "the request is larger than anything that is read here")

@@ -23,28 +23,28 @@ type WorkflowsCall = (State<Arc<App>>, RequestCaller);
 pub(crate) fn table() -> RouteTable {
     RouteTable::new("grimoires")
         .add(
-            get("/grimoires", "The grimoires that can be started").reads::<WorkflowsQuery>().answers::<GrimoireList>(),
+            get("/grimoires", "List the grimoires that can be started").reads::<WorkflowsQuery>().answers::<GrimoireList>(),
             grimoires,
         )
-        .add(get("/workflows", "Workflows, newest first").answers::<WorkflowList>(), workflows)
+        .add(get("/workflows", "List workflows, newest first").answers::<WorkflowList>(), workflows)
         .add(
-            post("/workflows", "Start a grimoire")
+            post("/workflows", "Start a grimoire as a workflow")
                 .takes::<StartGrimoire>()
                 .answers::<WorkflowStarted>()
                 .with(StatusCode::ACCEPTED)
                 .creates(),
             start,
         )
-        .add(get("/workflows/{id}", "One workflow").answers::<Workflow>(), workflow)
-        .add(delete("/workflows/{id}", "End a workflow with everything it has started").answers::<Workflow>(), cancel)
+        .add(get("/workflows/{id}", "Show a workflow").answers::<Workflow>(), workflow)
+        .add(delete("/workflows/{id}", "Cancel a workflow and everything it has started").answers::<Workflow>(), cancel)
         .add(
-            post("/workflows/{id}/intervention", "Decide about a workflow that is blocked")
+            post("/workflows/{id}/intervention", "Answer the question of a blocked workflow")
                 .takes::<Intervention>()
                 .answers::<Workflow>(),
             intervene,
         )
         .add(
-            get("/events", "What happens, as server-sent events")
+            get("/events", "Stream events as server-sent events")
                 .reads::<FollowQuery>()
                 .answers_as("text/event-stream"),
             crate::follow::live::sent,

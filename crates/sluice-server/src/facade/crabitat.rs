@@ -32,7 +32,7 @@ pub(crate) fn table() -> RouteTable {
 fn attempts_table() -> RouteTable {
     RouteTable::new("control plane")
         .add(
-            post("/v1/runs/start", "A crab begins with a task")
+            post("/v1/runs/start", "Report the start of a step")
                 .takes::<StepStart>()
                 .answers::<AttemptStarted>()
                 .creates()
@@ -40,21 +40,21 @@ fn attempts_table() -> RouteTable {
             start,
         )
         .add(
-            post("/v1/runs/update", "A crab says how it is going")
+            post("/v1/runs/update", "Report the progress of a step that a worker performs")
                 .takes::<StepProgress>()
                 .answers::<AttemptUpdated>()
                 .for_(RouteAudience::Workers),
             update,
         )
         .add(
-            post("/v1/runs/merge-turn", "Ask for the turn to bring work into the branch of the run")
+            post("/v1/runs/merge-turn", "Ask for the turn to merge into the branch of the run")
                 .takes::<AskMergeTurn>()
                 .answers::<MergeTurn>()
                 .for_(RouteAudience::Workers),
             turn,
         )
         .add(
-            post("/v1/runs/complete", "A crab says how it ended")
+            post("/v1/runs/complete", "Report the end of a step")
                 .takes::<StepReport>()
                 .answers::<AttemptEnded>()
                 .for_(RouteAudience::Workers),
@@ -64,50 +64,50 @@ fn attempts_table() -> RouteTable {
 
 fn missions_table() -> RouteTable {
     RouteTable::new("control plane")
-        .add(get("/v1/colonies", "All colonies").answers::<Vec<Colony>>(), colonies)
-        .add(post("/v1/colonies", "Found a colony").takes::<NewColony>().answers::<Colony>().creates(), found_colony)
-        .add(get("/v1/crabs", "All crabs").answers::<Vec<Crab>>(), crabs)
+        .add(get("/v1/colonies", "List colonies").answers::<Vec<Colony>>(), colonies)
+        .add(post("/v1/colonies", "Create a colony").takes::<NewColony>().answers::<Colony>().creates(), found_colony)
+        .add(get("/v1/crabs", "List workers").answers::<Vec<Crab>>(), crabs)
         .add(
-            post("/v1/crabs/register", "A crab comes, or comes again")
+            post("/v1/crabs/register", "Register a worker, or register it again")
                 .takes::<Register>()
                 .answers::<Crab>()
                 .creates()
                 .for_(RouteAudience::Workers),
             register,
         )
-        .add(delete("/v1/crabs/{id}", "A crab goes").answers::<Crab>().for_(RouteAudience::Workers), unregister)
-        .add(get("/v1/missions", "Missions, oldest first").answers::<Vec<Mission>>(), missions)
+        .add(delete("/v1/crabs/{id}", "Unregister a worker").answers::<Crab>().for_(RouteAudience::Workers), unregister)
+        .add(get("/v1/missions", "List missions, oldest first").answers::<Vec<Mission>>(), missions)
         .add(
-            post("/v1/missions", "Begin a mission").takes::<NewMission>().answers::<Mission>().creates(),
+            post("/v1/missions", "Start a mission").takes::<NewMission>().answers::<Mission>().creates(),
             create_mission,
         )
-        .add(get("/v1/missions/{id}", "A mission with its tasks").answers::<MissionShown>(), mission)
-        .add(delete("/v1/missions/{id}", "End a mission").answers::<MissionShown>(), cancel_mission)
+        .add(get("/v1/missions/{id}", "Show a mission with its tasks").answers::<MissionShown>(), mission)
+        .add(delete("/v1/missions/{id}", "Cancel a mission").answers::<MissionShown>(), cancel_mission)
         .add(
-            get("/v1/tasks", "The tasks of a mission, or of all that have not ended")
+            get("/v1/tasks", "List the tasks of a mission, or of all open missions")
                 .reads::<ControlQuery>()
                 .answers::<Vec<MissionTask>>(),
             tasks,
         )
         .add(
-            get("/v1/workflows", "The names of the workflows that a mission can have").answers::<Vec<String>>(),
+            get("/v1/workflows", "List the names of the workflows that a mission can have").answers::<Vec<String>>(),
             workflows,
         )
         .add(
-            post("/v1/scheduler/tick", "Wait until the scheduler has gone round")
+            post("/v1/scheduler/tick", "Wait until the scheduler has assigned what is ready")
                 .answers::<Ticked>()
                 .for_(RouteAudience::Workers),
             tick,
         )
-        .add(get("/v1/status", "What stands where").answers::<ControlStatus>(), status)
+        .add(get("/v1/status", "Status of colonies, workers, missions and tasks").answers::<ControlStatus>(), status)
         .add(
-            get("/v1/ws/events", "What happens, an event a message")
+            get("/v1/ws/events", "WebSocket with one event per message")
                 .reads::<FollowQuery>()
                 .with(StatusCode::SWITCHING_PROTOCOLS),
             crate::follow::live::socket,
         )
         .add(
-            get("/v1/ws/crab/{id}", "The connection that a crab listens on")
+            get("/v1/ws/crab/{id}", "WebSocket of a worker: assignments out, reports in")
                 .with(StatusCode::SWITCHING_PROTOCOLS)
                 .for_(RouteAudience::Workers),
             crate::follow::worker_socket::listen,

@@ -263,7 +263,7 @@ fn error(status: ProblemStatus, problem: &Schema) -> Value {
         }
         ProblemStatus::Forbidden => "The caller may not do this.",
         ProblemStatus::NotFound => "There is no such thing.",
-        ProblemStatus::WrongMethod => "It cannot be asked for in this way; `allow` says how.",
+        ProblemStatus::WrongMethod => "Method not allowed; the `Allow` header lists the methods of this route.",
         ProblemStatus::Conflict => "Another request changed it first.",
         ProblemStatus::TooLarge => "The request is too large.",
         ProblemStatus::WrongForm => "The request is not JSON.",

@@ -61,7 +61,7 @@ struct FateLabels {
 }
 
 pub(crate) fn table() -> RouteTable {
-    RouteTable::new("home").add(get("/metrics", "What is counted, for Prometheus").answers_as(FORM), metrics)
+    RouteTable::new("home").add(get("/metrics", "Metrics for Prometheus").answers_as(FORM), metrics)
 }
 
 /// Counts a request when the head of its answer is there, and how long that took.
@@ -125,7 +125,7 @@ fn told(app: &App, census: &Census, is_open: bool) -> Response {
     registry.register("task_effects", "Effects of tasks that are asked for and not settled", effects);
     let faults: Gauge = Gauge::default();
     faults.set(census.faults);
-    registry.register("faults", "Tasks and runs that stopped because they cannot be understood", faults);
+    registry.register("faults", "List tasks and runs that stopped because the engine cannot read them", faults);
     let (connections, followers): (Family<DoorLabels, Gauge>, Family<DoorLabels, Gauge>) = Default::default();
     for (door, (there, follow)) in [("socket", app.socket.present()), ("network", app.network.present())] {
         connections.get_or_create(&DoorLabels { door }).set(there);

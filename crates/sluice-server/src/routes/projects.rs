@@ -23,13 +23,13 @@ type ProjectsCall = (State<Arc<App>>, RequestCaller);
 
 pub(crate) fn table() -> RouteTable {
     RouteTable::new("projects")
-        .add(get("/v1/projects", "All projects").answers::<ProjectList>(), list_projects)
+        .add(get("/v1/projects", "List projects").answers::<ProjectList>(), list_projects)
         .add(
             post("/v1/projects", "Add a project").takes::<NewProject>().answers::<ProjectAnswer>().creates(),
             add_project,
         )
         .add(
-            post("/v1/projects/import", "Take over a projects.json")
+            post("/v1/projects/import", "Import projects from a projects.json")
                 .takes::<Import>()
                 .answers::<ProjectList>()
                 .creates(),
@@ -40,41 +40,41 @@ pub(crate) fn table() -> RouteTable {
             update_project,
         )
         .add(
-            delete("/v1/projects/{name}", "Forget a project without open tasks").answers::<ProjectAnswer>(),
+            delete("/v1/projects/{name}", "Remove a project that has no open tasks").answers::<ProjectAnswer>(),
             remove_project,
         )
         .add(
-            get("/v1/workspaces", "The worktrees of projects, and what was put away")
+            get("/v1/workspaces", "List the worktrees of projects, and work that was put aside")
                 .reads::<ProjectQuery>()
                 .answers::<WorkspaceList>(),
             workspaces,
         )
         .add(
-            post("/v1/workspaces/init", "Make all worktrees of a project")
+            post("/v1/workspaces/init", "Create all worktrees of a project")
                 .takes::<WhichProject>()
                 .answers::<WorkspaceList>(),
             init_workspaces,
         )
         .add(
-            post("/v1/workspaces/gc", "Remove worktrees that no task has; what is in them is kept")
+            post("/v1/workspaces/gc", "Remove worktrees that no task uses; unmerged work in them is kept")
                 .takes::<WhichProject>()
                 .answers::<WorkspaceList>(),
             collect_workspaces,
         )
         .add(
-            post("/v1/workspaces/end", "End a living session that no task knows")
+            post("/v1/workspaces/end", "End a living session without a task")
                 .takes::<EndStray>()
                 .answers::<WorkspaceList>(),
             end_stray,
         )
         .add(
-            post("/v1/workspaces/adopt", "Give a living session that no task knows its task back")
+            post("/v1/workspaces/adopt", "Attach a living session without a task to a new task")
                 .takes::<AdoptStray>()
                 .answers::<TaskAnswer>(),
             adopt_stray,
         )
         .add(
-            post("/v1/workspaces/restore", "Bring back work that was put away")
+            post("/v1/workspaces/restore", "Restore work that was put aside")
                 .takes::<Restore>()
                 .answers::<Restored>(),
             restore_work,

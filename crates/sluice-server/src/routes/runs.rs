@@ -33,50 +33,50 @@ pub(crate) fn table() -> RouteTable {
 fn runs() -> RouteTable {
     RouteTable::new("runs")
         .add(
-            get("/v1/recipe/runs", "Runs, the open ones first, each newest first")
+            get("/v1/recipe/runs", "List runs: open ones first, newest first")
                 .reads::<RunsQuery>()
                 .answers::<RunList>(),
             list,
         )
         .add(post("/v1/recipe/runs", "Start a recipe").takes::<StartRun>().answers::<RunAnswer>().creates(), start)
-        .add(get("/v1/recipe/runs/{id}", "One run").answers::<RunAnswer>(), show)
+        .add(get("/v1/recipe/runs/{id}", "Show a run").answers::<RunAnswer>(), show)
         .add(
-            delete("/v1/recipe/runs/{id}", "End a run with everything it has started")
+            delete("/v1/recipe/runs/{id}", "Cancel a run and everything it has started")
                 .takes::<Cancelled>()
                 .answers::<RunAnswer>(),
             cancel,
         )
         .add(
-            post("/v1/recipe/runs/{id}/retry", "Try a failed step again").takes::<Retried>().answers::<RunAnswer>(),
+            post("/v1/recipe/runs/{id}/retry", "Retry a failed step").takes::<Retried>().answers::<RunAnswer>(),
             retry,
         )
         .add(
-            get("/v1/recipe/runs/{id}/events", "The log of one run, an event a line")
+            get("/v1/recipe/runs/{id}/events", "Read the events of a run, one per line")
                 .reads::<run_events::RunEventsQuery>()
                 .answers_as(LINES),
             run_events::events,
         )
-        .add(get("/v1/recipe/runs/{id}/log", "What steps have printed").reads::<StepQuery>().answers::<RunLog>(), log)
+        .add(get("/v1/recipe/runs/{id}/log", "Read what the steps of a run have printed").reads::<StepQuery>().answers::<RunLog>(), log)
         .add(
-            get("/v1/recipe/runs/{id}/context/{step}", "What the agent of a step is told about the steps before it")
+            get("/v1/recipe/runs/{id}/context/{step}", "Show what the agent of a step is told about the steps before it")
                 .answers::<RunContext>(),
             context,
         )
         .add(
-            post("/v1/step", "What a session says about its own step")
+            post("/v1/step", "Report the result of a session's own step, or ask a question")
                 .takes::<StepSays>()
                 .answers::<StepHeard>()
                 .for_(RouteAudience::Agents),
             step,
         )
-        .add(get("/v1/inbox", "The questions that wait for a person").answers::<Inbox>(), inbox)
+        .add(get("/v1/inbox", "List the questions that wait for a person").answers::<Inbox>(), inbox)
         .add(post("/v1/inbox", "Answer a question").takes::<Answered>().answers::<RunAnswer>(), answer)
 }
 
 fn processes_table() -> RouteTable {
     RouteTable::new("processes")
         .add(
-            get("/v1/processes", "Processes, oldest first").reads::<ProcessesQuery>().answers::<ProcessList>(),
+            get("/v1/processes", "List processes, oldest first").reads::<ProcessesQuery>().answers::<ProcessList>(),
             processes,
         )
         .add(
@@ -86,7 +86,7 @@ fn processes_table() -> RouteTable {
                 .creates(),
             start_process,
         )
-        .add(get("/v1/processes/{id}", "One process").answers::<ProcessAnswer>(), process)
+        .add(get("/v1/processes/{id}", "Show a process").answers::<ProcessAnswer>(), process)
         .add(
             delete("/v1/processes/{id}", "Cancel a process").takes::<Cancelled>().answers::<ProcessAnswer>(),
             cancel_process,
@@ -98,7 +98,7 @@ fn processes_table() -> RouteTable {
             complete_process,
         )
         .add(
-            post("/v1/processes/{id}/steps/{step}/{verb}", "Say how a step is going")
+            post("/v1/processes/{id}/steps/{step}/{verb}", "Report the progress of a step")
                 .words("verb", &["start", "complete", "fail", "skip"])
                 .takes::<ProcessStepReport>()
                 .answers::<ProcessAnswer>(),

@@ -21,45 +21,45 @@ type TasksCall = (State<Arc<App>>, RequestCaller);
 
 pub(crate) fn table() -> RouteTable {
     RouteTable::new("tasks")
-        .add(get("/v1/lifecycle/tasks", "Tasks, oldest first").reads::<TasksQuery>().answers::<TaskList>(), list_tasks)
+        .add(get("/v1/lifecycle/tasks", "List tasks, oldest first").reads::<TasksQuery>().answers::<TaskList>(), list_tasks)
         .add(
             post("/v1/lifecycle/tasks", "Create a task").takes::<CreateTask>().answers::<TaskAnswer>().creates(),
             create_task,
         )
         .add(
-            get("/v1/lifecycle/tasks/here", "The task that works in a folder")
+            get("/v1/lifecycle/tasks/here", "Find the task that works in a folder")
                 .reads::<FolderQuery>()
                 .answers::<TaskAnswer>(),
             here,
         )
-        .add(get("/v1/lifecycle/tasks/{id}", "One task").answers::<TaskAnswer>(), show_task)
+        .add(get("/v1/lifecycle/tasks/{id}", "Show a task").answers::<TaskAnswer>(), show_task)
         .add(
-            patch("/v1/lifecycle/tasks/{id}", "Move a task, or change what it is about")
+            patch("/v1/lifecycle/tasks/{id}", "Move a task to another status, or change its summary, branch or pull request")
                 .takes::<UpdateTask>()
                 .answers::<TaskAnswer>()
                 .for_(RouteAudience::Agents),
             update_task,
         )
         .add(
-            delete("/v1/lifecycle/tasks/{id}", "Forget a task with everything it has").answers::<TaskAnswer>(),
+            delete("/v1/lifecycle/tasks/{id}", "Delete a task: cancel it if open, and hide it from lists; its history stays").answers::<TaskAnswer>(),
             delete_task,
         )
-        .add(get("/v1/lifecycle/tasks/{id}/history", "What happened to a task").answers::<History>(), history)
+        .add(get("/v1/lifecycle/tasks/{id}/history", "List the events of a task").answers::<History>(), history)
         .add(
-            get("/v1/lifecycle/tasks/{id}/file", "TASK.md of a task, now or earlier")
+            get("/v1/lifecycle/tasks/{id}/file", "Read TASK.md of a task, its present or an earlier version")
                 .reads::<FileVersionQuery>()
                 .answers::<TaskFile>(),
             file,
         )
         .add(
-            get("/v1/lifecycle/tasks/{id}/attach", "How to attach to a task's session")
+            get("/v1/lifecycle/tasks/{id}/attach", "Show the command that attaches to a task's session")
                 .answers::<Attach>()
                 .for_(RouteAudience::Persons),
             attach,
         )
         .add(post("/v1/lifecycle/tasks/{id}/spawn", "Start a task's agent").answers::<TaskAnswer>(), spawn)
         .add(post("/v1/lifecycle/tasks/{id}/respawn", "Start a task's agent again").answers::<TaskAnswer>(), respawn)
-        .add(post("/v1/lifecycle/tasks/{id}/cancel", "Give a task up").answers::<TaskAnswer>(), cancel)
+        .add(post("/v1/lifecycle/tasks/{id}/cancel", "Cancel a task").answers::<TaskAnswer>(), cancel)
         .add(
             post("/v1/lifecycle/tasks/{id}/create-pr", "Open a pull request for a task").answers::<TaskAnswer>(),
             create_pr,
@@ -72,7 +72,7 @@ pub(crate) fn table() -> RouteTable {
             request_changes,
         )
         .add(
-            post("/v1/lifecycle/tasks/{id}/nudge", "Say something to a task's agent")
+            post("/v1/lifecycle/tasks/{id}/nudge", "Send a message to a task's agent")
                 .takes::<Message>()
                 .answers::<TaskAnswer>(),
             nudge,

@@ -18,17 +18,17 @@ type TokensCall = (State<Arc<App>>, RequestCaller);
 pub(crate) fn table() -> RouteTable {
     RouteTable::new("tokens")
         .add(
-            get("/v1/tokens", "All tokens, without their secrets").answers::<TokenList>().for_(RouteAudience::Persons),
+            get("/v1/tokens", "List tokens, without their secrets").answers::<TokenList>().for_(RouteAudience::Persons),
             list,
         )
         .add(
-            post("/v1/tokens", "Make a token; its secret is told this once")
+            post("/v1/tokens", "Create a token; the answer is the only one that has its secret")
                 .takes::<CreateToken>()
                 .answers::<TokenAnswer>()
                 .creates(),
             create,
         )
-        .add(delete("/v1/tokens/{id}", "End a token").answers::<TokenAnswer>(), revoke)
+        .add(delete("/v1/tokens/{id}", "Revoke a token").answers::<TokenAnswer>(), revoke)
 }
 
 async fn list((State(app), caller): TokensCall) -> Response {
