@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use xtask::root;
@@ -174,4 +175,36 @@ fn doc_comments_say_something() {
         found.len(),
         found.join("\n")
     );
+}
+
+#[test]
+fn every_type_has_a_name_of_its_own() {
+    let mut named: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in sources() {
+        let (name, _) = read(&path);
+        let text = std::fs::read_to_string(&path).unwrap();
+        for (index, line) in text.lines().enumerate() {
+            // An associated type has the name that its trait gives it.
+            let is_inside = line.starts_with("    ") && line.trim_start().starts_with("type ");
+            if let Some(declared) = declared(line).filter(|_| !is_inside) {
+                named.entry(declared.to_owned()).or_default().push(format!("{name}:{}", index + 1));
+            }
+        }
+    }
+    let shared: Vec<String> = named
+        .iter()
+        .filter(|(_, places)| places.len() > 1)
+        .map(|(name, places)| format!("{name}: {}", places.join(", ")))
+        .collect();
+    assert!(shared.is_empty(), "put the subject into the name of one of them:\n{}", shared.join("\n"));
+    assert!(named.len() > 1000, "{} types", named.len());
+}
+
+/// The type that a line declares.
+fn declared(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace().peekable();
+    words.next_if(|word| word.starts_with("pub"));
+    let is_type = words.next().is_some_and(|word| ["struct", "enum", "trait", "type", "union"].contains(&word));
+    let name = words.next()?.split(|letter: char| !letter.is_alphanumeric()).next()?;
+    Some(name).filter(|name| is_type && name.starts_with(|first: char| first.is_ascii_uppercase()))
 }

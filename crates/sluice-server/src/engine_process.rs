@@ -80,7 +80,8 @@ fn serve(places: &HomePaths, engine: EngineOptions, ready: impl FnOnce()) -> Res
         }
     })?;
     let lock = Arc::new(lock);
-    let program = std::env::current_exe().map_err(|error| Problem::fault(format!("cannot find the path of the running program: {error}")))?;
+    let program = std::env::current_exe()
+        .map_err(|error| Problem::fault(format!("cannot find the path of the running program: {error}")))?;
     let EngineOptions { store, network } = engine;
     let serves = network.as_ref().map(NetworkDoor::url);
     let service = Service::open(places.clone(), store, program)?;

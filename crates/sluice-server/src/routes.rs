@@ -38,7 +38,10 @@ type EngineCall = (State<Arc<App>>, RequestCaller);
 /// Everything that can be asked for, with what is said about it.
 pub(crate) fn table() -> RouteTable {
     RouteTable::new("home")
-        .add(get("/healthz", "Check that the engine answers").answers::<HealthAnswer>().for_(RouteAudience::Everybody), healthz)
+        .add(
+            get("/healthz", "Check that the engine answers").answers::<HealthAnswer>().for_(RouteAudience::Everybody),
+            healthz,
+        )
         .add(get("/v1/openapi.json", "This document").answers::<Map<String, Value>>(), document::openapi)
         .add(post("/v1/stop", "Stop the engine").answers::<Stopped>(), stop)
         .add(
@@ -54,7 +57,8 @@ pub(crate) fn table() -> RouteTable {
             events::events,
         )
         .add(
-            get("/v1/faults", "List tasks and runs that stopped because the engine cannot read them").answers::<FaultList>(),
+            get("/v1/faults", "List tasks and runs that stopped because the engine cannot read them")
+                .answers::<FaultList>(),
             faults,
         )
         .merge(metrics::table())

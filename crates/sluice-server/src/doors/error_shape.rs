@@ -149,9 +149,8 @@ fn is_json(headers: &HeaderMap) -> bool {
 fn problem(status: StatusCode, words: String) -> Problem {
     let kind = ProblemStatus::of(status.as_u16());
     match kind {
-        ProblemStatus::WrongMethod => {
-            Problem::new(kind, "wrong_method", "method not allowed").hint("the `Allow` header lists the methods of this route")
-        }
+        ProblemStatus::WrongMethod => Problem::new(kind, "wrong_method", "method not allowed")
+            .hint("the `Allow` header lists the methods of this route"),
         ProblemStatus::TooLarge => {
             Problem::new(kind, "too_large", "the request is larger than anything that is read here")
         }

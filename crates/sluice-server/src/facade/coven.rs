@@ -23,7 +23,9 @@ type WorkflowsCall = (State<Arc<App>>, RequestCaller);
 pub(crate) fn table() -> RouteTable {
     RouteTable::new("grimoires")
         .add(
-            get("/grimoires", "List the grimoires that can be started").reads::<WorkflowsQuery>().answers::<GrimoireList>(),
+            get("/grimoires", "List the grimoires that can be started")
+                .reads::<WorkflowsQuery>()
+                .answers::<GrimoireList>(),
             grimoires,
         )
         .add(get("/workflows", "List workflows, newest first").answers::<WorkflowList>(), workflows)

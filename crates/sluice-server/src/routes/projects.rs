@@ -74,9 +74,7 @@ pub(crate) fn table() -> RouteTable {
             adopt_stray,
         )
         .add(
-            post("/v1/workspaces/restore", "Restore work that was put aside")
-                .takes::<Restore>()
-                .answers::<Restored>(),
+            post("/v1/workspaces/restore", "Restore work that was put aside").takes::<Restore>().answers::<Restored>(),
             restore_work,
         )
 }

@@ -46,20 +46,25 @@ fn runs() -> RouteTable {
                 .answers::<RunAnswer>(),
             cancel,
         )
-        .add(
-            post("/v1/recipe/runs/{id}/retry", "Retry a failed step").takes::<Retried>().answers::<RunAnswer>(),
-            retry,
-        )
+        .add(post("/v1/recipe/runs/{id}/retry", "Retry a failed step").takes::<Retried>().answers::<RunAnswer>(), retry)
         .add(
             get("/v1/recipe/runs/{id}/events", "Read the events of a run, one per line")
                 .reads::<run_events::RunEventsQuery>()
                 .answers_as(LINES),
             run_events::events,
         )
-        .add(get("/v1/recipe/runs/{id}/log", "Read what the steps of a run have printed").reads::<StepQuery>().answers::<RunLog>(), log)
         .add(
-            get("/v1/recipe/runs/{id}/context/{step}", "Show what the agent of a step is told about the steps before it")
-                .answers::<RunContext>(),
+            get("/v1/recipe/runs/{id}/log", "Read what the steps of a run have printed")
+                .reads::<StepQuery>()
+                .answers::<RunLog>(),
+            log,
+        )
+        .add(
+            get(
+                "/v1/recipe/runs/{id}/context/{step}",
+                "Show what the agent of a step is told about the steps before it",
+            )
+            .answers::<RunContext>(),
             context,
         )
         .add(

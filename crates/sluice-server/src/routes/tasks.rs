@@ -21,7 +21,10 @@ type TasksCall = (State<Arc<App>>, RequestCaller);
 
 pub(crate) fn table() -> RouteTable {
     RouteTable::new("tasks")
-        .add(get("/v1/lifecycle/tasks", "List tasks, oldest first").reads::<TasksQuery>().answers::<TaskList>(), list_tasks)
+        .add(
+            get("/v1/lifecycle/tasks", "List tasks, oldest first").reads::<TasksQuery>().answers::<TaskList>(),
+            list_tasks,
+        )
         .add(
             post("/v1/lifecycle/tasks", "Create a task").takes::<CreateTask>().answers::<TaskAnswer>().creates(),
             create_task,
@@ -34,14 +37,21 @@ pub(crate) fn table() -> RouteTable {
         )
         .add(get("/v1/lifecycle/tasks/{id}", "Show a task").answers::<TaskAnswer>(), show_task)
         .add(
-            patch("/v1/lifecycle/tasks/{id}", "Move a task to another status, or change its summary, branch or pull request")
-                .takes::<UpdateTask>()
-                .answers::<TaskAnswer>()
-                .for_(RouteAudience::Agents),
+            patch(
+                "/v1/lifecycle/tasks/{id}",
+                "Move a task to another status, or change its summary, branch or pull request",
+            )
+            .takes::<UpdateTask>()
+            .answers::<TaskAnswer>()
+            .for_(RouteAudience::Agents),
             update_task,
         )
         .add(
-            delete("/v1/lifecycle/tasks/{id}", "Delete a task: cancel it if open, and hide it from lists; its history stays").answers::<TaskAnswer>(),
+            delete(
+                "/v1/lifecycle/tasks/{id}",
+                "Delete a task: cancel it if open, and hide it from lists; its history stays",
+            )
+            .answers::<TaskAnswer>(),
             delete_task,
         )
         .add(get("/v1/lifecycle/tasks/{id}/history", "List the events of a task").answers::<History>(), history)
