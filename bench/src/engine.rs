@@ -162,7 +162,7 @@ impl Engine {
             keep: None,
         })
         .unwrap();
-        host.reporter().send(ReactorMessage::Joined(WorkerOffer {
+        host.handle().send(ReactorMessage::Joined(WorkerOffer {
             id: WorkerId("local".into()),
             role: "any".into(),
             group: GROUP.into(),
@@ -181,7 +181,7 @@ impl Engine {
             if let ReactorMessage::Create { stream, .. } = &message {
                 last = stream.clone();
             }
-            self.host.reporter().send(message);
+            self.host.handle().send(message);
         }
         self.wait();
         last
@@ -192,7 +192,7 @@ impl Engine {
         self.allow(steps);
         let kept = self.hands.allowed.lock().unwrap().kept.remove(stream).unwrap_or_default();
         for it in kept {
-            self.hands.perform(it, &self.host.reporter());
+            self.hands.perform(it, &self.host.handle());
         }
         self.wait();
     }

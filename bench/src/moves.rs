@@ -78,7 +78,7 @@ fn create(engine: &mut Engine, lifecycle: &Arc<Lifecycle>, at: usize) -> StreamI
     let made = TaskActor::create(lifecycle.clone(), digest.to_string(), id.clone(), &wanted, WallClock.now());
     let (actor, change) = made.unwrap();
     let stream = StreamId::new(id);
-    engine.host.reporter().send(ReactorMessage::Create {
+    engine.host.handle().send(ReactorMessage::Create {
         token: None,
         stream: stream.clone(),
         actor: Box::new(actor),
@@ -94,7 +94,7 @@ fn move_all(engine: &mut Engine, tasks: &[StreamId], to: &str) {
     for stream in tasks {
         let (by, to) = (TaskAsker::Person, StateName::new(to));
         let input = TaskInput::Move { by, to, evidence: Evidence::default(), room: WorkspaceReservation::Unasked };
-        engine.host.reporter().send(ReactorMessage::Say {
+        engine.host.handle().send(ReactorMessage::Say {
             token: None,
             stream: stream.clone(),
             said: ActorInput::Task(input),

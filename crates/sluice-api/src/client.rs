@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::{ACCEPTED, Problem, ProblemStatus};
 use address::HttpAddress;
-pub use listen::{Letters, letters};
+pub use listen::{Outgoing, letters};
 pub use outside::Outside;
 pub use silence::{SILENT, when_silent};
 

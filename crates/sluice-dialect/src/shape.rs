@@ -54,7 +54,7 @@ pub enum FieldForm {
     /// A list or table has something in it; a length of time is not nothing.
     NotEmpty,
     /// A text, or each text of a list or table, says something.
-    Told,
+    Filled,
     /// A text, each text of a list, or each key of a table of names is a name.
     Name,
     /// A text is a name in kebab-case.

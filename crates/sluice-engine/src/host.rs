@@ -90,7 +90,7 @@ pub struct HostParts {
 
 /// A loop that is going round.
 pub struct Host {
-    reporter: EngineHandle,
+    handle: EngineHandle,
     engine: JoinHandle<Result<(), StoreError>>,
     threads: Vec<JoinHandle<()>>,
     stopping: Arc<AtomicBool>,
@@ -112,16 +112,13 @@ impl Host {
     }
 
     /// The same, for those who have had the way to it since before it began.
-    pub fn start_at(
-        EngineInbox { handle: reporter, inbox }: EngineInbox,
-        parts: HostParts,
-    ) -> Result<Host, StoreError> {
+    pub fn start_at(EngineInbox { handle, inbox }: EngineInbox, parts: HostParts) -> Result<Host, StoreError> {
         let HostParts { store, owner, clock, executor, definitions, observer, keep } = parts;
         let mut writer = store.writer()?;
         let tenure = owner.take(&mut *writer)?;
         let fence = owner.fence.clone();
         let writer: SharedWriter = Arc::new(Mutex::new(writer));
-        let messages = reporter.messages.clone();
+        let messages = handle.messages.clone();
         let (batches, batch_inbox) = channel();
         let (loads, load_inbox) = channel();
         let stopping = Arc::new(AtomicBool::new(false));
@@ -129,7 +126,7 @@ impl Host {
             Some(keep) => Some(RetentionSweep::new(store.reader()?, clock.clone(), keep)),
             None => None,
         };
-        let hindrance = reporter.hindrance.clone();
+        let hindrance = handle.hindrance.clone();
         let storing = CommitThread {
             writer: writer.clone(),
             batches: batch_inbox,
@@ -152,7 +149,7 @@ impl Host {
             clock,
             executor,
             observer,
-            reporter: reporter.clone(),
+            handle: handle.clone(),
             writer: writer.clone(),
             fence: fence.clone(),
             batches,
@@ -166,17 +163,17 @@ impl Host {
             spawn("store-owner", move || owning.run()),
         ];
         let engine = spawn("engine", move || engine.run(&inbox));
-        Ok(Host { reporter, engine, threads, stopping, faults, writer, fence, owned })
+        Ok(Host { handle, engine, threads, stopping, faults, writer, fence, owned })
     }
 
     /// Where messages can be sent without waiting for an answer.
-    pub fn reporter(&self) -> EngineHandle {
-        self.reporter.clone()
+    pub fn handle(&self) -> EngineHandle {
+        self.handle.clone()
     }
 
     /// Sends a message and gives what will hold its answer; see [`EngineHandle::ask`].
     pub fn ask(&self, message: impl FnOnce(ReactorToken) -> ReactorMessage) -> PendingAnswer {
-        self.reporter.ask(message)
+        self.handle.ask(message)
     }
 
     /// The streams that stopped because they cannot be understood, and why.
@@ -195,7 +192,7 @@ impl Host {
     /// rest of its term, which is for as long as that may go on.
     pub fn stop(self) -> Result<(), StoreError> {
         self.stopping.store(true, Ordering::Relaxed);
-        let _ = self.reporter.messages.send(HostEvent::Stop);
+        let _ = self.handle.messages.send(HostEvent::Stop);
         self.threads.iter().for_each(|thread| thread.thread().unpark());
         let ended = self.engine.join();
         drop(self.owned);
@@ -243,7 +240,7 @@ struct HostLoop {
     clock: Arc<dyn EngineClock>,
     executor: Box<dyn Executor>,
     observer: Box<dyn Observer>,
-    reporter: EngineHandle,
+    handle: EngineHandle,
     writer: SharedWriter,
     fence: Arc<dyn Fence>,
     batches: Sender<Vec<Append>>,
@@ -288,7 +285,7 @@ impl HostLoop {
                         if matches!(error, StoreError::LostOwnership) {
                             self.fence.lost();
                         }
-                        self.reporter.hinder(&error);
+                        self.handle.hinder(&error);
                         return Err(error);
                     }
                 }
@@ -302,7 +299,7 @@ impl HostLoop {
             self.act();
             awake.look(self.clock.now(), None);
             if all_named && !self.reactor.is_loading() {
-                self.reporter.taken_up.store(true, Ordering::Release);
+                self.handle.taken_up.store(true, Ordering::Release);
             }
             self.tell();
         }
@@ -351,7 +348,7 @@ impl HostLoop {
         }
         let answer = append(&self.writer, &batch);
         match answer {
-            Ok(results) => self.reporter.send(ReactorMessage::Committed(results)),
+            Ok(results) => self.handle.send(ReactorMessage::Committed(results)),
             // Whatever is wrong, the other thread knows how to wait for better times.
             Err(_) => drop(self.batches.send(batch)),
         }
@@ -362,8 +359,8 @@ impl HostLoop {
             match action {
                 ReactorAction::Commit(batch) => self.commit(batch),
                 ReactorAction::Load(stream) => drop(self.loads.send(stream)),
-                ReactorAction::Perform(assignment) => self.executor.perform(assignment, &self.reporter),
-                ReactorAction::Held(assignment, name) => self.executor.held(assignment, name, &self.reporter),
+                ReactorAction::Perform(assignment) => self.executor.perform(assignment, &self.handle),
+                ReactorAction::Held(assignment, name) => self.executor.held(assignment, name, &self.handle),
                 ReactorAction::Withdrawn { worker, dispatch, is_lost } => {
                     self.executor.withdrawn(&worker, dispatch, is_lost);
                 }

@@ -48,7 +48,7 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(600);
 /// Bytes of a hook's output that are kept.
 const OUTPUT_LIMIT: usize = 64 << 10;
 
-/// The engine's own hands.
+/// Carries out effects on the engine's own machine.
 pub(crate) struct LocalExecutor {
     pub(crate) home: Arc<Home>,
 }
@@ -175,7 +175,7 @@ fn place_of(home: &Home, seen: &TaskSnapshot, instruction: &Instruction) -> Erra
     };
     match home.projects.get(&seen.state.about.project) {
         Ok(project) if is_for_git => ErrandPlace::Git { repository: project.path, asker: seen.id.clone() },
-        Ok(_) | Err(_) => ErrandPlace::Hands,
+        Ok(_) | Err(_) => ErrandPlace::Pool,
     }
 }
 

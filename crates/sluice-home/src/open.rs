@@ -78,7 +78,7 @@ impl Service {
             },
         )
         .map_err(|error| closed(&error))?;
-        host.reporter().send(ReactorMessage::Joined(WorkerOffer {
+        host.handle().send(ReactorMessage::Joined(WorkerOffer {
             id: WorkerId(OWN.into()),
             role: "any".into(),
             group: LOCAL.into(),

@@ -1,5 +1,5 @@
 //! Where work is done: sessions, harnesses, folders, and the one way in which a step of a run is carried out. The engine's
-//! own hands and a worker on another machine do it here alike.
+//! local executor and a worker on another machine do it here alike.
 //!
 //! It knows neither tasks nor runs beyond what an order says, and decides nothing.
 

@@ -1,4 +1,4 @@
-//! The workers of groups: workers that are not this machine's own hands. Who is there, what each of them holds, and the
+//! Workers on other machines, by their groups: who is there, what each of them holds, and the
 //! messages for those that listen.
 //!
 //! The engine decides who gets what ([`sluice_engine::scheduler`]) and when it is lost; this remembers what it said.

@@ -20,12 +20,12 @@ use crate::problem::{Problem, ProblemStatus};
 const QUIET: Duration = Duration::from_secs(20);
 
 /// What is sent over a connection that stays.
-pub struct Letters(UnboundedReceiver<String>);
+pub struct Outgoing(UnboundedReceiver<String>);
 
 /// A way to send over a connection that stays, and the end that the connection takes.
-pub fn letters() -> (impl Fn(String) -> bool + Clone + Send + Sync, Letters) {
+pub fn letters() -> (impl Fn(String) -> bool + Clone + Send + Sync, Outgoing) {
     let (sender, receiver): (UnboundedSender<String>, _) = unbounded_channel();
-    (move |letter| sender.send(letter).is_ok(), Letters(receiver))
+    (move |letter| sender.send(letter).is_ok(), Outgoing(receiver))
 }
 
 impl Client {
@@ -34,7 +34,7 @@ impl Client {
     pub fn listen(
         &self,
         path: &str,
-        letters: &mut Letters,
+        letters: &mut Outgoing,
         connected: impl FnOnce(),
         mut take: impl FnMut(&str) + Send,
     ) -> Result<(), Problem> {
@@ -49,7 +49,7 @@ impl Client {
     async fn keep_listening(
         &self,
         path: &str,
-        letters: &mut Letters,
+        letters: &mut Outgoing,
         connected: impl FnOnce(),
         take: impl Fn(String),
     ) -> Result<(), Problem> {

@@ -39,7 +39,7 @@ pub static LIFECYCLE: Shape = Shape::new(
         Field::required("transitions", FieldKind::List(&FieldKind::Table(&TRANSITION)), "the permitted moves"),
         Field::new("exit_monitoring", FieldKind::Table(&EXITS), "what happens when an agent's process ends by itself"),
         Field::new("prompts", FieldKind::Named(&FieldKind::Text), "what agents are told, by name")
-            .form(&[FieldForm::Told]),
+            .form(&[FieldForm::Filled]),
     ]],
 );
 static STATE: Shape = Shape::new(
@@ -60,7 +60,7 @@ static RUN: Shape = Shape::new(
     "a run of a state",
     &[&[
         Field::required("recipe", FieldKind::Text, "its recipe, by name; looked up when the run starts")
-            .form(&[FieldForm::Told]),
+            .form(&[FieldForm::Filled]),
         Field::new(
             "inputs",
             FieldKind::Named(&FieldKind::Text),
@@ -81,7 +81,7 @@ static TRANSITION: Shape = Shape::new(
         Field::required("to", FieldKind::Text, "the state it leads to").form(&[FieldForm::Name]),
         Field::new("gate", FieldKind::Table(&GATE), "what the task's artifact must have"),
         Field::new("when", FieldKind::Text, "a guard over the task's counters: `review_round < 2`")
-            .form(&[FieldForm::Told])
+            .form(&[FieldForm::Filled])
             .also(&["condition", "if", "guard"]),
         Field::new(
             "by",
@@ -119,7 +119,9 @@ static HOOK: Shape = Shape::new(
         Field::new("increment", FieldKind::Text, "a counter that goes up before the agent starts")
             .form(SETTABLE)
             .only(SPAWNS),
-        Field::required("message", FieldKind::Text, "what a person is told").form(&[FieldForm::Told]).only(&["notify"]),
+        Field::required("message", FieldKind::Text, "what a person is told")
+            .form(&[FieldForm::Filled])
+            .only(&["notify"]),
         Field::new("message", FieldKind::Text, "what the worker is told, in place of the engine's own words")
             .only(&["notify_worker"]),
         Field::new(
@@ -129,7 +131,7 @@ static HOOK: Shape = Shape::new(
         )
         .only(&["notify_worker"]),
         Field::required("command", FieldKind::Text, "the command, run in the task's workspace")
-            .form(&[FieldForm::Told])
+            .form(&[FieldForm::Filled])
             .only(&["run_command"]),
         Field::required("field", FieldKind::Text, "the field that is set").form(SETTABLE).only(&["set_field"]),
         Field::required(
@@ -168,7 +170,7 @@ static RULE: Shape = Shape::new(
 static CLAUSE: Shape = Shape::new(
     "a clause",
     &[&[
-        Field::required("when", FieldKind::Text, "a guard over the task's counters").form(&[FieldForm::Told]),
+        Field::required("when", FieldKind::Text, "a guard over the task's counters").form(&[FieldForm::Filled]),
         Field::required("then", FieldKind::Text, "the state that the task advances to").form(&[FieldForm::Name]),
     ]],
 );

@@ -47,7 +47,7 @@ static MANIFEST_STEP: Shape = Shape::new(
                 .form(&[FieldForm::Name])
                 .also(&["needs", "after"]),
             Field::new("condition", FieldKind::Text, "whether it runs: `review.result == 'FAIL'`")
-                .form(&[FieldForm::Told])
+                .form(&[FieldForm::Filled])
                 .also(&["when", "if"]),
             Field::new("max_retries", FieldKind::Integer(0, MOST), "how often it loops back or is tried again"),
             Field::new("loop_to", FieldKind::Text, "the step that runs again when this one has completed")
@@ -91,7 +91,7 @@ static GRIMOIRE_STEP: Shape = Shape::new(
                 .form(&[FieldForm::Name])
                 .also(&["depends_on", "after"]),
             Field::new("when", FieldKind::Text, "whether it runs: `review.result == 'FAIL'`")
-                .form(&[FieldForm::Told])
+                .form(&[FieldForm::Filled])
                 .also(&["condition", "if"]),
             Field::new("loop", FieldKind::Table(&LOOP), "a bounded way back to an earlier step").also(&["loop_to"]),
             Field::new("description", FieldKind::Text, "what it is for"),
@@ -131,7 +131,7 @@ static TEMPLATE_STEP: Shape = Shape::new(
                 .form(&[FieldForm::Name])
                 .also(&["depends_on", "after"]),
             Field::new("when", FieldKind::Text, "whether it runs: `judge.result == 'PASS'`")
-                .form(&[FieldForm::Told])
+                .form(&[FieldForm::Filled])
                 .also(&["condition", "if"]),
             Field::new("loop", FieldKind::Table(&LOOP), "a bounded way back to an earlier step").also(&["loop_to"]),
         ],
@@ -198,12 +198,12 @@ static WORK: &[Field] = &[
         FieldKind::Choice(&["agent", "agent-loop", "parallel-agents", "script", "gate", "task"]),
         "what it does; `agent` unless said otherwise",
     ),
-    Field::new("prompt", FieldKind::Text, "what the agent is told").form(&[FieldForm::Told]).only(AGENTS),
+    Field::new("prompt", FieldKind::Text, "what the agent is told").form(&[FieldForm::Filled]).only(AGENTS),
     Field::new("prompt_file", FieldKind::Text, "the file that says it, below the prompts' root")
-        .form(&[FieldForm::Told])
+        .form(&[FieldForm::Filled])
         .only(AGENTS),
     Field::required("arbiter_prompt", FieldKind::Text, "what the arbiter is told")
-        .form(&[FieldForm::Told])
+        .form(&[FieldForm::Filled])
         .only(&["agent-loop"]),
     Field::new("max_iterations", FieldKind::Integer(1, 1000), "how often at most; 3 unless said otherwise")
         .only(&["agent-loop"]),
@@ -219,9 +219,11 @@ static WORK: &[Field] = &[
         .only(&["parallel-agents"]),
     Field::new("on_failure", FieldKind::Choice(&["block", "continue"]), "what follows when some have failed")
         .only(&["parallel-agents"]),
-    Field::required("command", FieldKind::Text, "what the shell runs").form(&[FieldForm::Told]).only(COMMANDS),
+    Field::required("command", FieldKind::Text, "what the shell runs").form(&[FieldForm::Filled]).only(COMMANDS),
     Field::new("message", FieldKind::Text, "what a person is told when it fails").only(&["gate"]),
-    Field::required("summary", FieldKind::Text, "what is wanted of the task").form(&[FieldForm::Told]).only(&["task"]),
+    Field::required("summary", FieldKind::Text, "what is wanted of the task")
+        .form(&[FieldForm::Filled])
+        .only(&["task"]),
     Field::new("branch", FieldKind::Text, "the task's branch").only(&["task"]),
     Field::new("workflow", FieldKind::Text, "the task's lifecycle").only(&["task"]),
     Field::new("project", FieldKind::Text, "the task's project").only(&["task"]),
@@ -263,9 +265,11 @@ static RUN_HOOK: Shape = Shape::new(
     "a hook",
     &[&[
         Field::required("action", FieldKind::Choice(&["notify", "run_command", "start"]), "what is done"),
-        Field::required("message", FieldKind::Text, "what a person is told").form(&[FieldForm::Told]).only(&["notify"]),
+        Field::required("message", FieldKind::Text, "what a person is told")
+            .form(&[FieldForm::Filled])
+            .only(&["notify"]),
         Field::required("command", FieldKind::Text, "what the shell runs")
-            .form(&[FieldForm::Told])
+            .form(&[FieldForm::Filled])
             .only(&["run_command"]),
         Field::required("recipe", FieldKind::Text, "the recipe that is started").only(&["start"]),
     ]],

@@ -109,7 +109,7 @@ fn written(schema: &mut Value, of: &FieldKind, form: FieldForm) {
             schema["minProperties"] = json!(1);
         }
         (FieldKind::List(inner), _) => written(&mut schema["items"], inner, form),
-        (FieldKind::Named(inner), FieldForm::Told) => written(&mut schema["additionalProperties"], inner, form),
+        (FieldKind::Named(inner), FieldForm::Filled) => written(&mut schema["additionalProperties"], inner, form),
         (FieldKind::Named(_), _) => {
             let mut names = json!({});
             written(&mut names, &FieldKind::Text, form);
@@ -120,7 +120,7 @@ fn written(schema: &mut Value, of: &FieldKind, form: FieldForm) {
             schema["minimum"] = json!(1);
             schema["allOf"] = json!([{ "pattern": "[1-9]" }]);
         }
-        (_, FieldForm::Told) => schema["pattern"] = json!(r"\S"),
+        (_, FieldForm::Filled) => schema["pattern"] = json!(r"\S"),
         (_, FieldForm::Heading) => schema["pattern"] = json!(HEADING),
         (_, FieldForm::Name) => bounded(schema, NAME),
         (_, FieldForm::Kebab) => bounded(schema, KEBAB),

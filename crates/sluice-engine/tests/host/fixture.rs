@@ -115,7 +115,7 @@ pub(crate) fn start(store: &Store, does: bool) -> Result<(Host, Receiver<String>
     })?;
     let offer =
         WorkerOffer { id: WorkerId("w".into()), role: "any".into(), group: "coffee".into(), capacity: 9, lease: None };
-    host.reporter().send(ReactorMessage::Joined(offer));
+    host.handle().send(ReactorMessage::Joined(offer));
     Ok((host, handed))
 }
 

@@ -60,7 +60,7 @@ fn what_is_given_up_while_the_store_is_away_is_not_done_later() {
     let asked: Vec<(String, PendingAnswer)> =
         (1..20).map(|number| format!("run-{number}")).map(|id| (id.clone(), create_run(&host, &id))).collect();
     assert_eq!(asked[0].1.recv_timeout(Duration::from_secs(1)), Err(RecvTimeoutError::Timeout));
-    let withdrawn: Vec<bool> = asked.iter().map(|(_, asked)| host.reporter().withdraw(asked)).collect();
+    let withdrawn: Vec<bool> = asked.iter().map(|(_, asked)| host.handle().withdraw(asked)).collect();
     assert!(withdrawn.iter().any(|withdrawn| *withdrawn), "{withdrawn:?}");
     cluster.resume();
     for ((id, asked), withdrawn) in asked.iter().zip(&withdrawn) {

@@ -19,7 +19,7 @@ fn crab() -> WorkerId {
 fn join(host: &Host) {
     let offer =
         WorkerOffer { id: crab(), role: "any".into(), group: "coffee".into(), capacity: 1, lease: Some(60_000) };
-    host.reporter().send(ReactorMessage::Joined(offer));
+    host.handle().send(ReactorMessage::Joined(offer));
 }
 
 fn begin(host: &Host, dispatch: u64) -> ReactorAnswer {
@@ -95,7 +95,7 @@ fn what_a_worker_leaves_is_given_to_another() {
     join(&host);
     assert!(is_done(&create_run(&host, "run-1").recv().unwrap()));
     let dispatch = told(&handed, "run-1 0.1.whole to crab as ");
-    host.reporter().send(ReactorMessage::Left(crab()));
+    host.handle().send(ReactorMessage::Left(crab()));
     let mut both = [handed.recv().unwrap(), handed.recv().unwrap()];
     both.sort();
     assert_eq!(both, [format!("lost by crab: {dispatch}"), "run-1 0.2.whole".to_owned()]);

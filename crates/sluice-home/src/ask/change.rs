@@ -182,10 +182,10 @@ impl Service {
     }
 
     fn remark(&self, id: &str, remark: Remark) -> Result<EventRange, Problem> {
-        let reporter = &self.home.engine;
+        let engine = &self.home.engine;
         let said = ActorInput::Remark(remark);
-        let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(id), said });
-        wait(reporter, &answer, id)
+        let answer = engine.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(id), said });
+        wait(engine, &answer, id)
     }
 
     /// Asks the worker for changes.

@@ -165,7 +165,7 @@ impl Service {
     }
 
     fn keep(&self, stream: &StreamId, name: EventName, what: &impl Serialize) -> Result<(), Problem> {
-        let reporter = &self.home.engine;
+        let engine = &self.home.engine;
         let bytes = |error: serde_json::Error| Problem::fault(error.to_string());
         let noted = serde_json::to_vec(&KeyNoted { key: stream.as_str().to_owned() }).map_err(bytes)?;
         let event = Event {
@@ -181,7 +181,7 @@ impl Service {
         let (actor, change) = RecordActor::holding(KIND, event, data);
         let (actor, stream) = (Box::new(actor), stream.clone());
         let create = |token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
-        match wait(reporter, &reporter.ask(create), "the key") {
+        match wait(engine, &engine.ask(create), "the key") {
             // The key is not yet stored, so nothing is made under it.
             Err(problem) if problem.status == ProblemStatus::Accepted => {
                 Err(Problem::unavailable("the store does not answer").hint("ask again with the same key"))
@@ -197,7 +197,7 @@ fn milliseconds(time: Duration) -> i64 {
 
 /// Forgets keys that are too old, or too many.
 pub(crate) fn sweep(home: &Home) {
-    let reporter = &home.engine;
+    let engine = &home.engine;
     let line = home.clock.now().0.saturating_sub(milliseconds(KEPT));
     let (mut old, mut young) = (Vec::new(), Vec::new());
     let query = Query { kind: Some(KIND.into()), order: Order::Oldest, limit: usize::MAX >> 1, ..Query::default() };
@@ -214,7 +214,7 @@ pub(crate) fn sweep(home: &Home) {
         let excess = young.len().saturating_sub(2 * MOST_KEYS);
         old.extend(young.drain(..excess));
         if !old.is_empty() {
-            reporter.forget(old);
+            engine.forget(old);
         }
     }
 }

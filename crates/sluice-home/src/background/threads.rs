@@ -37,7 +37,7 @@ pub(crate) struct ThreadPool {
 
 impl ThreadPool {
     pub(crate) fn new(later: HomeTimer) -> ThreadPool {
-        let start = |work| std::thread::Builder::new().name("hands".into()).spawn(work).map(drop);
+        let start = |work| std::thread::Builder::new().name("effects".into()).spawn(work).map(drop);
         ThreadPool { shared: Arc::default(), later, start }
     }
 

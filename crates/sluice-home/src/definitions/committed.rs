@@ -18,7 +18,7 @@ use sluice_worker::passing::PassingError;
 use crate::home::Home;
 use crate::settings::projects::{described, git};
 
-/// Letters of a commit's name that are shown.
+/// Outgoing of a commit's name that are shown.
 const SHOWN: usize = 12;
 
 /// Where a definition is read.

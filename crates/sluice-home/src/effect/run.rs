@@ -102,7 +102,7 @@ fn place_of(home: &Home, setting: &RunFacts, wanted: &Perform) -> ErrandPlace {
     };
     match is_for_git {
         true => ErrandPlace::Git { repository: setting.given.origin.root.clone(), asker: setting.id.clone() },
-        false => ErrandPlace::Hands,
+        false => ErrandPlace::Pool,
     }
 }
 
@@ -120,10 +120,10 @@ fn recorded(
     let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
     let made = match place {
         ErrandPlace::Git { .. } if !home.context.was_stopped(&name) => prepared(home, setting, wanted),
-        ErrandPlace::Git { .. } | ErrandPlace::Hands => Ok(()),
+        ErrandPlace::Git { .. } | ErrandPlace::Pool => Ok(()),
     };
     if made.is_ok() && place_of(home, setting, wanted) != *place {
-        return Err(ErrandPending::On(ErrandPlace::Hands)); // its worktree is there now
+        return Err(ErrandPending::On(ErrandPlace::Pool)); // its worktree is there now
     }
     let record = evidence::begin(home, setting, wanted);
     let step = &setting.plan.recipe.step(wanted.step).name;

@@ -23,15 +23,15 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Says something to a task and waits until it is durable.
 pub(crate) fn ask(home: &Home, task: &str, input: TaskInput) -> Result<EventRange, Problem> {
-    let reporter = &home.engine;
+    let engine = &home.engine;
     let said = ActorInput::Task(home.context.clean().task_input(input));
-    let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(task), said });
-    wait(reporter, &answer, task)
+    let answer = engine.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(task), said });
+    wait(engine, &answer, task)
 }
 
 /// Waits for the engine's answer, but not long where it is known why there is none. What is given up is taken back, so that
 /// it is not done later all the same; where that is too late, whoever asked hears that it will be done.
-pub(crate) fn wait(reporter: &EngineHandle, asked: &PendingAnswer, id: &str) -> Result<EventRange, Problem> {
+pub(crate) fn wait(engine: &EngineHandle, asked: &PendingAnswer, id: &str) -> Result<EventRange, Problem> {
     let began = Instant::now();
     loop {
         match asked.recv_timeout(PATIENCE) {
@@ -40,15 +40,15 @@ pub(crate) fn wait(reporter: &EngineHandle, asked: &PendingAnswer, id: &str) -> 
             Err(RecvTimeoutError::Disconnected) => {
                 // The engine has ended, or ends. What it ended of is known by now.
                 let none = answered(None, id);
-                return reporter.hindrance().map_or(none, |why| Err(Problem::unavailable(why)));
+                return engine.hindrance().map_or(none, |why| Err(Problem::unavailable(why)));
             }
         }
-        let hindrance = reporter.hindrance();
+        let hindrance = engine.hindrance();
         if hindrance.is_none() && began.elapsed() < GIVE_UP {
             continue;
         }
         let why = hindrance.unwrap_or_else(|| "the engine has no answer from its store yet".into());
-        if reporter.withdraw(asked) {
+        if engine.withdraw(asked) {
             return Err(Problem::unavailable(why).hint("nothing was done; ask again when that has passed"));
         }
         // It may have been answered a moment ago.
@@ -110,8 +110,8 @@ pub(crate) fn room(home: &Home, seen: &TaskSnapshot) -> Result<WorkspaceReservat
 
 /// Says something to a run and waits until it is durable. No secret in it is stored.
 pub(crate) fn say(home: &Home, run: &str, input: RunInput) -> Result<EventRange, Problem> {
-    let reporter = &home.engine;
+    let engine = &home.engine;
     let said = ActorInput::Run(home.context.clean().input(input));
-    let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream: runs::stream(run), said });
-    wait(reporter, &answer, run)
+    let answer = engine.ask(|token| ReactorMessage::Say { token: Some(token), stream: runs::stream(run), said });
+    wait(engine, &answer, run)
 }

@@ -1,4 +1,4 @@
-//! What may take its time, and may have to be tried again: on a thread of the hands, or in git's lane, while it is at work;
+//! What may take its time, and may have to be tried again: on a thread of the pool, or in git's lane, while it is at work;
 //! on none while it waits.
 
 use std::sync::{Arc, Weak};
@@ -19,8 +19,8 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// Where something is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ErrandPlace {
-    /// On a thread of the hands, for as long as it takes.
-    Hands,
+    /// On a thread of the pool, for as long as it takes.
+    Pool,
     /// Where git works: it waits for its turn, and for nobody who waits there too.
     Git {
         repository: String,
@@ -71,12 +71,12 @@ impl Errand {
     ) {
         let (threads, lane) = (home.threads.clone(), home.lane.clone());
         let home = Arc::downgrade(home);
-        Errand { home, threads, lane, place: ErrandPlace::Hands, name, tries: 0, work: Box::new(work) }.go();
+        Errand { home, threads, lane, place: ErrandPlace::Pool, name, tries: 0, work: Box::new(work) }.go();
     }
 
     fn go(self) {
         match self.place.clone() {
-            ErrandPlace::Hands => self.threads.clone().run(move || self.work()),
+            ErrandPlace::Pool => self.threads.clone().run(move || self.work()),
             ErrandPlace::Git { repository, asker } => self.lane.clone().run(&repository, &asker, move || self.work()),
         }
     }

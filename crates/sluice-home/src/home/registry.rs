@@ -130,7 +130,7 @@ impl Registry {
     /// Writes down what happened. It is in force when this returns.
     pub(crate) fn record(&self, home: &Home, happened: RegistryChange<'_>) -> Result<(), Problem> {
         let RegistryChange { name, actor, data, entries } = happened;
-        let reporter = &home.engine;
+        let engine = &home.engine;
         let bytes = |value: &Value| value.to_string().into_bytes();
         let fact = Fact {
             kind: name.word().to_owned(),
@@ -144,14 +144,14 @@ impl Registry {
         let stored = if *begun {
             drop(begun);
             let said = ActorInput::Fact(fact);
-            let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream, said });
-            wait(reporter, &answer, NAME)
+            let answer = engine.ask(|token| ReactorMessage::Say { token: Some(token), stream, said });
+            wait(engine, &answer, NAME)
         } else {
             let (actor, change) = KeyedFacts::create(NAME, fact, home.clock.now());
             let actor = Box::new(actor);
             let create =
                 |token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
-            let stored = wait(reporter, &reporter.ask(create), NAME);
+            let stored = wait(engine, &engine.ask(create), NAME);
             *begun = is_coming(&stored);
             stored
         };
@@ -188,14 +188,14 @@ impl Registry {
     }
 
     fn turn_over(&self, home: &Home, number: u64) -> Result<(), Problem> {
-        let reporter = &home.engine;
+        let engine = &home.engine;
         let stored = |(key, value): (&String, &Value)| (key.clone(), Some(value.to_string().into_bytes()));
         let entries = self.entries().iter().map(stored).collect();
         let fact = happened(EventName::RegistryTurnedOver, entries);
         let (actor, change) = KeyedFacts::create(NAME, fact, home.clock.now());
         let (actor, stream) = (Box::new(actor), ledger(number));
         let create = |token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
-        let stored = wait(reporter, &reporter.ask(create), NAME);
+        let stored = wait(engine, &engine.ask(create), NAME);
         // One that is on its way is in force: what is recorded from now on comes behind it.
         if is_coming(&stored) { Ok(()) } else { stored.map(drop) }
     }
@@ -240,17 +240,17 @@ pub(crate) fn note_as(
     correlation: &str,
     data: &impl Serialize,
 ) -> Option<PendingAnswer> {
-    let reporter = &home.engine;
+    let engine = &home.engine;
     let said = fact(home, name, actor, correlation, data);
-    Some(reporter.ask(|token| create(id, token, said)))
+    Some(engine.ask(|token| create(id, token, said)))
 }
 
 /// Writes down what is true of something now, in place of what was before. Nobody waits for it.
 pub(crate) fn replace(home: &Home, id: &str, name: EventName, actor: &str, correlation: &str, data: &impl Serialize) {
-    let reporter = &home.engine;
+    let engine = &home.engine;
     let said = fact(home, name, actor, correlation, data);
-    reporter.forget(vec![stream_of(id)]);
-    drop(reporter.ask(|token| create(id, token, said)));
+    engine.forget(vec![stream_of(id)]);
+    drop(engine.ask(|token| create(id, token, said)));
 }
 
 /// Forgets what was written down of something.
@@ -264,11 +264,11 @@ fn stream_of(id: &str) -> StreamId {
 
 /// Waits until everything that was decided before has been stored and handed out.
 pub(crate) fn settle(home: &Home) -> Result<(), Problem> {
-    let reporter = &home.engine;
+    let engine = &home.engine;
     let Some(answer) = note(home, EventName::SchedulerTicked, "person", "", &serde_json::Map::new()) else {
         return Err(Problem::fault("the system gives no random numbers"));
     };
-    wait(reporter, &answer, FACT).map(drop)
+    wait(engine, &answer, FACT).map(drop)
 }
 
 fn create(id: &str, token: ReactorToken, event: Event) -> ReactorMessage {

@@ -8,7 +8,7 @@ use crate::read::runs::RunSnapshot;
 use crate::read::view_run::error;
 use crate::settings::clock::written;
 
-/// Letters of one step's summary in the summary of its process.
+/// Outgoing of one step's summary in the summary of its process.
 const LONGEST_LINE: usize = 200;
 
 /// A run, shown as a process.

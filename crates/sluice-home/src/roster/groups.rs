@@ -15,9 +15,9 @@ use crate::settings::clock::new_id;
 use crate::settings::ids::LOCAL;
 use crate::settings::ids::only;
 
-/// Letters of a name.
+/// Outgoing of a name.
 const LONGEST_NAME: usize = 200;
-/// Letters of a description or an address.
+/// Outgoing of a description or an address.
 const LONGEST_TEXT: usize = 10_000;
 /// Groups that a home can have.
 const MOST_GROUPS: usize = 10_000;

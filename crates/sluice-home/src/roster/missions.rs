@@ -23,7 +23,7 @@ use crate::settings::clock::new_id;
 use crate::settings::ids::only;
 use crate::start::{EngineStart, remote_folder, start_as};
 
-/// Letters of what a mission is told.
+/// Outgoing of what a mission is told.
 const LONGEST_PROMPT: usize = 1 << 20;
 /// Missions without a workflow that are kept.
 const MOST_IDEAS: usize = 10_000;

@@ -260,13 +260,13 @@ impl Roster {
             offer(home, id, worker, 0);
         }
         let Some(at) = &sign.dispatches else { return self.heard(home, id) };
-        let reporter = &home.engine;
-        reporter.send(ReactorMessage::Heard { worker: WorkerId(id.to_owned()), at: at.clone() });
+        let engine = &home.engine;
+        engine.send(ReactorMessage::Heard { worker: WorkerId(id.to_owned()), at: at.clone() });
         let held = self.inner().held_by(id);
         if !sign.finishing {
             held.iter().filter(|dispatch| !at.contains(dispatch)).for_each(|dispatch| drop(self.tell(home, *dispatch)));
         }
-        if reporter.has_taken_up() {
+        if engine.has_taken_up() {
             self.tell_what_is_held(home, id, at, sign.sent_ms);
         }
     }

@@ -233,10 +233,10 @@ impl Roster {
                 Problem::new(ProblemStatus::Conflict, "conflict", message).hint("leave it out, or choose another")
             );
         }
-        let reporter = &home.engine;
+        let engine = &home.engine;
         let (stream, name) = (runs::stream(&wanted.mission_id), run_id.to_owned());
-        let asked = reporter.ask(|token| ReactorMessage::Begun { token: Some(token), stream, effect, dispatch, name });
-        wait(reporter, &asked, &wanted.task_id)?;
+        let asked = engine.ask(|token| ReactorMessage::Begun { token: Some(token), stream, effect, dispatch, name });
+        wait(engine, &asked, &wanted.task_id)?;
         if let Some(job) = self.inner().jobs.get_mut(&dispatch) {
             job.attempt = Some(run_id.to_owned());
         }
@@ -378,7 +378,7 @@ impl Roster {
             (job.stream.clone(), job.effect.clone(), job.wanted.clone())
         });
         let (stream, effect, performed) = held.ok_or_else(late)?;
-        let reporter = &home.engine;
+        let engine = &home.engine;
         let mut report = report;
         if let Ok(Some(seen)) = home.tasks.load_run(&mission) {
             let setting = seen.setting();
@@ -390,9 +390,8 @@ impl Roster {
             crate::evidence::begin(home, &setting, &performed).end(home, &setting, &performed, &report);
         }
         let outcome = EffectOutcome::Run(report);
-        let asked =
-            reporter.ask(|token| ReactorMessage::Ended { token: Some(token), stream, effect, dispatch, outcome });
-        if let Err(problem) = wait(reporter, &asked, &task) {
+        let asked = engine.ask(|token| ReactorMessage::Ended { token: Some(token), stream, effect, dispatch, outcome });
+        if let Err(problem) = wait(engine, &asked, &task) {
             let mut inner = self.inner();
             inner.jobs.get_mut(&dispatch).into_iter().for_each(|job| job.reports = None);
             // It may have been withdrawn meanwhile, and looked as if this was why.

@@ -82,7 +82,7 @@ pub fn written(at: i64) -> String {
     }
 }
 
-/// Letters that are not mistaken for one another.
+/// Outgoing that are not mistaken for one another.
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
 /// A new id: short enough to type a part of, long enough that a million of them do not meet.

@@ -3,9 +3,9 @@
 
 use sluice_api::problem::Problem;
 
-/// Whose work it is: the engine's own hands on this machine.
+/// The group of runs that the local executor performs.
 pub(crate) const LOCAL: &str = "local";
-/// The worker that is this machine's own hands.
+/// The id of the local executor among the workers.
 pub(crate) const OWN: &str = "own";
 /// So many are named when several could be meant.
 const MOST_NAMED: usize = 9;

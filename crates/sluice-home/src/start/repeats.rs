@@ -61,10 +61,10 @@ pub(crate) fn end(home: &Home, seen: &RunSnapshot) -> Result<Option<()>, Problem
             Some(_) | None => refused,
         });
     };
-    let reporter = &home.engine;
+    let engine = &home.engine;
     let said = ActorInput::Outcome { effect, outcome: EffectOutcome::Failed("the patrol was ended".into()) };
-    let answer = reporter.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(&seen.id), said });
-    crate::home::engine::wait(reporter, &answer, &seen.id).map(|_| Some(()))
+    let answer = engine.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(&seen.id), said });
+    crate::home::engine::wait(engine, &answer, &seen.id).map(|_| Some(()))
 }
 
 /// The runs of a patrol, in order.
@@ -85,7 +85,7 @@ fn newest(home: &Home, id: &str) -> Result<Option<String>, Problem> {
 /// Forgets the oldest runs of a patrol, with their files, so that as many ended ones are left as it keeps.
 pub(crate) fn tidy(home: &Home, seen: &RunSnapshot) -> Result<(), Problem> {
     let Some(repeat) = &seen.plan.recipe.repeat else { return Ok(()) };
-    let reporter = &home.engine;
+    let engine = &home.engine;
     let ids = turns(home, &seen.id)?;
     // Those after it go on.
     let ended: Vec<&String> = ids.iter().filter(|id| turn(id).1 <= turn(&seen.id).1).collect();
@@ -98,7 +98,7 @@ pub(crate) fn tidy(home: &Home, seen: &RunSnapshot) -> Result<(), Problem> {
         remove_worktree(home, &old);
         forgotten.push(stream(id));
     }
-    reporter.forget(forgotten);
+    engine.forget(forgotten);
     Ok(())
 }
 

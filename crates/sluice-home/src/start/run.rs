@@ -40,7 +40,7 @@ pub(crate) struct EngineStart {
     pub(crate) id: Option<String>,
     /// The recipes that led to it.
     pub(crate) cause: Vec<String>,
-    /// The group whose workers do it; this machine's own hands unless given.
+    /// The group whose workers do it; the local executor unless given.
     pub(crate) group: Option<String>,
     /// What it is called; as its file says unless given.
     pub(crate) kind: Option<RunKind>,
@@ -154,11 +154,11 @@ fn begin(
     let mut span = spans::run_starts(&id);
     let digest = pin(&pinned);
     let (actor, change) = RunActor::create(plan.clone(), digest.to_string(), group.into(), given, home.clock.now());
-    let reporter = &home.engine;
+    let engine = &home.engine;
     let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
     let answer =
-        reporter.ask(|token| ReactorMessage::Create { token: Some(token), stream: stream(&id), actor, change, blobs });
-    wait(reporter, &answer, &id).inspect_err(|problem| span.fail(&problem.code))?;
+        engine.ask(|token| ReactorMessage::Create { token: Some(token), stream: stream(&id), actor, change, blobs });
+    wait(engine, &answer, &id).inspect_err(|problem| span.fail(&problem.code))?;
     home.mirrors.write(home, &id);
     home.tasks.load_run(&id)?.ok_or_else(|| Problem::fault(format!("run {id} is gone as soon as it began")))
 }

@@ -113,11 +113,11 @@ fn record(home: &Home, id: &str, chosen: ChosenLifecycle, create: &NewTask, body
     };
     file.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| unwritable(error.to_string()))?;
     taskfile::write(&file, body.as_bytes()).map_err(|error| unwritable(error.to_string()))?;
-    let reporter = &home.engine;
+    let engine = &home.engine;
     let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
     let answer =
-        reporter.ask(|token| ReactorMessage::Create { token: Some(token), stream: stream(id), actor, change, blobs });
-    wait(reporter, &answer, id)
+        engine.ask(|token| ReactorMessage::Create { token: Some(token), stream: stream(id), actor, change, blobs });
+    wait(engine, &answer, id)
 }
 
 /// The project that is meant.

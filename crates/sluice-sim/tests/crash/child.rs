@@ -63,7 +63,7 @@ pub(crate) fn live(address: &str) {
     .unwrap();
     let offer =
         WorkerOffer { id: WorkerId("own".into()), role: "any".into(), group: "g".into(), capacity: 50, lease: None };
-    host.reporter().send(ReactorMessage::Joined(offer));
+    host.handle().send(ReactorMessage::Joined(offer));
     say("ready");
     person.reports(&host, lost);
     let to_the_end = std::env::var("SLUICE_CRASH_TO_THE_END").is_ok_and(|text| !text.is_empty());

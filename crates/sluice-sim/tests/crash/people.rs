@@ -75,7 +75,7 @@ impl Person {
     pub(crate) fn reports(&self, host: &Host, lost: Vec<(StreamId, SessionNumber)>) {
         for (stream, session) in lost {
             let input = TaskInput::SessionExited { session, exit: SessionExit::Lost, evidence: Evidence::default() };
-            host.reporter().send(ReactorMessage::Say { token: None, stream, said: ActorInput::Task(input) });
+            host.handle().send(ReactorMessage::Say { token: None, stream, said: ActorInput::Task(input) });
         }
     }
 

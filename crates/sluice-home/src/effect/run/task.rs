@@ -116,8 +116,8 @@ fn tell(home: &Home, run: &str, effect: &str, report: &AttemptReport) -> Result<
         let began = seen.state.step(wanted.step).began.unwrap_or(Moment(seen.card.created));
         evidence::resumed(&wanted, began).end(home, &seen.setting(), &wanted, report);
     }
-    let reporter = &home.engine;
+    let engine = &home.engine;
     let said = ActorInput::Outcome { effect: effect.to_owned(), outcome: EffectOutcome::Run(report.clone()) };
-    reporter.send(ReactorMessage::Say { token: None, stream: stream(run), said });
+    engine.send(ReactorMessage::Say { token: None, stream: stream(run), said });
     Ok(())
 }
