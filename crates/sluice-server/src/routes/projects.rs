@@ -57,7 +57,7 @@ pub(crate) fn table() -> RouteTable {
         )
         .add(
             post("/v1/workspaces/gc", "Remove worktrees that no task uses; unmerged work in them is kept")
-                .takes::<WhichProject>()
+                .takes::<CollectWorkspaces>()
                 .answers::<WorkspaceList>(),
             collect_workspaces,
         )
@@ -150,6 +150,16 @@ struct WhichProject {
     cwd: Option<String>,
 }
 
+/// Which worktrees are looked at.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct CollectWorkspaces {
+    /// The name of the project; all projects unless given.
+    project: Option<String>,
+    /// Taken for the sake of older clients, and not used.
+    cwd: Option<String>,
+}
+
 async fn init_workspaces((State(app), caller): ProjectsCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let WhichProject { project, cwd } = said(&body)?;
@@ -160,7 +170,7 @@ async fn init_workspaces((State(app), caller): ProjectsCall, body: Bytes) -> Res
 
 async fn collect_workspaces((State(app), caller): ProjectsCall, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
-        let WhichProject { project, .. } = said(&body)?;
+        let CollectWorkspaces { project, cwd: _ } = said(&body)?;
         service.collect_workspaces(who, project.as_deref())
     })
     .await
