@@ -1,6 +1,6 @@
 //! The client: one question, one answer, over the home's unix socket or over the network.
 //!
-//! A connection for each question: whoever asks is a short-lived command, and a socket on the same machine costs
+//! A connection for each question: a command lives for a short time, and a socket on the same machine costs
 //! microseconds. Answers that go on (the event log) come as lines.
 
 mod address;
@@ -305,7 +305,7 @@ fn run<T>(exchange: impl Future<Output = Result<T, Problem>>) -> Result<T, Probl
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Problem::fault(format!("no room to wait for an answer: {error}")))?;
     let answer = runtime.block_on(exchange);
-    // A name that is still looked up keeps nobody waiting.
+    // The runtime does not wait for a name that is still looked up.
     runtime.shutdown_background();
     answer
 }

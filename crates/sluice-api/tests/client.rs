@@ -67,8 +67,8 @@ fn no_engine_and_one_that_goes_away() {
     let nowhere = folder.path().join("nowhere.sock");
     let client = Client::new(&nowhere).expect("a client");
     let expected = format!("no engine answers at {}: No such file or directory (os error 2)", nowhere.display());
-    assert_eq!(told(client.get::<Value>("/v1/tasks").expect_err("nobody")), expected);
-    assert_eq!(told(client.lines("/v1/events", |_| true).expect_err("nobody")), expected);
+    assert_eq!(told(client.get::<Value>("/v1/tasks").expect_err("there is no engine")), expected);
+    assert_eq!(told(client.lines("/v1/events", |_| true).expect_err("there is no engine")), expected);
     let (socket, serving) = engine(folder.path(), &[""]);
     let client = Client::new(&socket).expect("a client");
     let gone = told(client.post::<Value>("/v1/tasks", &()).expect_err("gone"));

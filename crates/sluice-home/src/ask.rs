@@ -18,7 +18,7 @@ mod strays;
 mod who;
 mod workspaces;
 
-pub use access::{Bearer, DeniedBearer, DeniedRequest};
+pub use access::{Bearer, DeniedBearer};
 pub use keys::{IdempotencyKey, KeyStatus, KeyedId};
 pub use look::{Census, TaskFilter};
 pub use page::{ListPage, PageQuery};

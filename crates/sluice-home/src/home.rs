@@ -1,4 +1,5 @@
-//! What everything here stands on: the places, settings, projects, sessions and tasks of one home.
+//! The open home, on which effects, questions and watchers work: its settings, projects, sessions and tasks, and what is
+//! remembered of worktrees, branches and remote workers. It decides nothing; the machines of the core do.
 
 pub(crate) mod branches;
 mod checkouts;

@@ -10,8 +10,9 @@ use axum::middleware::Next;
 use axum::response::Response;
 use sluice_api::Problem;
 use sluice_api::client::VERSION_HEADER;
+use sluice_api::event::AccessDenied;
 use sluice_api::problem::ProblemStatus;
-use sluice_home::ask::{Bearer, DeniedBearer, DeniedRequest, Requester};
+use sluice_home::ask::{Bearer, DeniedBearer, Requester};
 
 use crate::answer::{RefusalReason, refuse};
 use crate::app::App;
@@ -80,7 +81,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         record(
             app,
             &whose,
-            DeniedRequest { reason, token, who, method: method.to_string(), path, peer, unrecorded: 0, at: None },
+            AccessDenied { reason, token, who, method: method.to_string(), path, peer, unrecorded: 0, at: None },
         )
         .await;
     }
@@ -105,7 +106,7 @@ pub(crate) async fn record_refused(State(app): State<Arc<App>>, request: Request
         record(
             app,
             &whose,
-            DeniedRequest { reason, token: None, who, method, path, peer: process, unrecorded: 0, at: None },
+            AccessDenied { reason, token: None, who, method, path, peer: process, unrecorded: 0, at: None },
         )
         .await;
     }
@@ -258,9 +259,9 @@ fn hides_a_right(status: StatusCode) -> bool {
 }
 
 /// Writes down who was turned away, unless that has happened to them too often.
-async fn record(app: Arc<App>, whose: &str, turned: DeniedRequest) {
+async fn record(app: Arc<App>, whose: &str, turned: AccessDenied) {
     let Some(unrecorded) = app.records.take(whose, Instant::now()) else { return };
-    let turned = DeniedRequest { unrecorded, ..turned };
+    let turned = AccessDenied { unrecorded, ..turned };
     // Whether it could be written down or not, they are turned away.
     let _ = tokio::task::spawn_blocking(move || app.service.turned_away(&turned)).await;
 }

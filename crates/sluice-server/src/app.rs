@@ -47,7 +47,7 @@ pub(crate) struct App {
     pub(crate) reading: Semaphore,
     serves: Option<String>,
     began: Instant,
-    /// When somebody last asked, in milliseconds since it began.
+    /// When the last request came, in milliseconds since the start.
     asked: AtomicU64,
     /// Whether the engine is ending.
     ending: watch::Sender<bool>,
@@ -110,13 +110,13 @@ impl App {
         self.serves.as_deref()
     }
 
-    /// Something of ours broke: it is written down, and whoever asked is told.
+    /// Something of ours broke: it is written down, and the caller is told.
     pub(crate) fn broke(&self, why: &str) -> Response {
         tracing::error!("a request broke: {why}");
         refuse(&Problem::fault("something of Sluice's own broke while it answered; see the log"))
     }
 
-    /// Whether somebody follows the log.
+    /// Whether a client follows the log.
     pub(crate) fn has_followers(&self) -> bool {
         self.socket.has_followers() || self.network.has_followers()
     }
@@ -126,7 +126,7 @@ impl App {
         self.news.subscribe()
     }
 
-    /// A token has been revoked: whoever is inside looks whether it was theirs.
+    /// A token has been revoked: each connection looks whether it was its own.
     pub(crate) fn revoke(&self) {
         self.revoked.send_replace(());
     }
@@ -136,7 +136,7 @@ impl App {
         self.revoked.subscribe()
     }
 
-    /// Whether somebody who was let in still would be.
+    /// Whether a caller who was let in still would be.
     pub(crate) fn still_lets_in(&self, caller: &RequestCaller) -> bool {
         match caller {
             RequestCaller::Process(_) => true,
@@ -223,7 +223,7 @@ pub(crate) async fn ask<T: Serialize>(
         Ok(Ok(response)) => response,
         Ok(Err((who, problem))) => {
             let mut response = refuse(&problem);
-            // For whoever writes down who was refused.
+            // The record of refused requests reads it.
             if let Some(who) = who {
                 response.extensions_mut().insert(who);
             }

@@ -1,14 +1,16 @@
 //! Files that are written whole or not at all: a draft beside the file, then its name.
 //!
 //! A reader sees the old file or the new one. A draft that is not put in place is removed, and what a process that was
-//! killed has left is removed by the next that writes the same file. A link in the place of a file is replaced, not
-//! followed.
+//! killed has left is removed by the next process that writes into the folder. A link in the place of a file is replaced,
+//! not followed.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -16,6 +18,8 @@ use tempfile::TempPath;
 
 /// What stands between the name of a file and the process that writes it in the name of its draft.
 pub(crate) const DRAFT: &str = ".sluice-";
+/// So many folders are remembered as swept; then they are swept again.
+const MOST_SWEPT: usize = 1000;
 /// The mode of a file that is new.
 const USUAL_MODE: u32 = 0o644;
 /// The mode of a file that only its owner reads.
@@ -65,7 +69,7 @@ impl FileDraft {
     fn with_mode(path: &Path, durability: Durability, mode: u32) -> io::Result<FileDraft> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let begins = draft_prefix(path);
-        remove_stale_drafts(folder, &begins);
+        sweep_once(folder);
         let (file, draft) = create(folder, &begins, mode)?;
         let draft = TempPath::try_from_path(draft)?;
         Ok(FileDraft { file, draft, path: path.to_owned(), folder: folder.to_owned(), durability })
@@ -127,11 +131,26 @@ fn draft_prefix(path: &Path) -> String {
     format!(".{name}{DRAFT}")
 }
 
-/// Removes the drafts of processes that are gone.
-fn remove_stale_drafts(folder: &Path, begins: &str) {
+/// Removes the drafts of processes that are gone, before this process first writes into a folder: a folder may hold a file
+/// for every run there was, and is not listed for each of them.
+fn sweep_once(folder: &Path) {
+    static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if swept.contains(folder) {
+        return;
+    }
+    if swept.len() >= MOST_SWEPT {
+        swept.clear();
+    }
+    swept.insert(folder.to_owned());
+    drop(swept);
+    remove_stale_drafts(folder);
+}
+
+fn remove_stale_drafts(folder: &Path) {
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    for name in names.filter_map(|name| name.into_string().ok()) {
-        let writer = name.strip_prefix(begins).and_then(|rest| rest.split('-').next()?.parse().ok());
+    for name in names.filter_map(|name| name.into_string().ok()).filter(|name| name.starts_with('.')) {
+        let writer = name.rsplit_once(DRAFT).and_then(|(_, rest)| rest.split('-').next()?.parse().ok());
         if writer.and_then(Pid::from_raw).is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH)) {
             // A process that cannot remove it cannot write either, and is told so.
             drop(std::fs::remove_file(folder.join(name)));
@@ -214,6 +233,7 @@ mod tests {
         for name in [format!(".file.sluice-{}-a", dead.unwrap()), living.clone(), ".file.sluice-a".to_owned()] {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
+        remove_stale_drafts(folder.path());
         write_atomically(&folder.path().join("file"), b"text", Durability::Cached).unwrap();
         let mut expected = vec![living, ".file.sluice-a".to_owned(), "file".to_owned()];
         expected.push(own.draft.file_name().unwrap().to_str().unwrap().to_owned());

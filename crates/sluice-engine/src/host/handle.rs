@@ -45,7 +45,7 @@ pub fn in_the_name_of<T>(name: &str, ask: impl FnOnce() -> T) -> T {
 }
 
 impl EngineHandle {
-    /// Sends a message to the loop. When the loop has ended there is nobody to tell, and nothing to do about it.
+    /// Sends a message to the loop. A loop that has ended takes no message, and the sender need not know.
     pub fn send(&self, message: ReactorMessage) {
         let _ = self.messages.send(HostEvent::Message(message));
     }
@@ -80,7 +80,7 @@ impl EngineHandle {
         self.hindrance.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whoever asks from now on, or waits, is told why there is no answer.
+    /// Tells every caller that asks from now on, or waits, why there is no answer.
     pub(super) fn hinder(&self, error: &StoreError) {
         *self.hindrance.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
     }
@@ -97,7 +97,7 @@ impl EngineHandle {
     }
 
     /// Removes streams that are over, with everything of theirs. One that is not over stays, and so does one that cannot
-    /// be removed now: whoever depends on it asks again.
+    /// be removed now: its caller asks again.
     pub fn forget(&self, streams: Vec<StreamId>) {
         let _ = self.messages.send(HostEvent::Forget(streams));
     }
@@ -127,7 +127,7 @@ impl EngineInbox {
 pub(super) enum HostEvent {
     Message(ReactorMessage),
     Ask(ReactorMessage, ReactorToken, Sender<ReactorAnswer>, AnswerTicket),
-    /// Whoever asked this does not wait any more.
+    /// The caller that asked this does not wait any more.
     Withdraw(ReactorToken, AnswerTicket, Sender<()>),
     Forget(Vec<StreamId>),
     Followed(Cursor),

@@ -41,25 +41,6 @@ pub struct DeniedBearer {
     pub token: Option<String>,
 }
 
-/// A request that was turned away, as it is written down.
-#[derive(Clone, Debug)]
-pub struct DeniedRequest {
-    /// Why, as a code.
-    pub reason: String,
-    /// By what the token is known, if it is.
-    pub token: Option<String>,
-    /// Who that is, if it is known.
-    pub who: Option<String>,
-    pub method: String,
-    /// Where, without what follows the question mark.
-    pub path: String,
-    pub peer: String,
-    /// How many before it were not written down, because there were too many.
-    pub unrecorded: u64,
-    /// When, if it is written down later.
-    pub at: Option<String>,
-}
-
 impl Service {
     /// Who shows this secret.
     pub fn bearer(&self, secret: &str) -> Result<Bearer, DeniedBearer> {
@@ -242,7 +223,7 @@ impl Service {
     }
 
     /// Writes down that somebody was turned away, and waits until that is durable, but not for a store that is away.
-    pub fn turned_away(&self, turned: &DeniedRequest) {
+    pub fn turned_away(&self, turned: &AccessDenied) {
         let of_token = turned.token.as_deref().unwrap_or_default();
         let stored = note(&self.home, EventName::AccessDenied, "engine", of_token, &described(turned));
         // It is stored when the store is back.
@@ -251,9 +232,8 @@ impl Service {
 }
 
 /// What an event says about one who was turned away.
-fn described(turned: &DeniedRequest) -> AccessDenied {
-    let DeniedRequest { reason, token, who, method, path, peer, unrecorded, at } = turned.clone();
-    AccessDenied { reason, token, who, method, path: redacted(&path), peer, unrecorded, at }
+fn described(turned: &AccessDenied) -> AccessDenied {
+    AccessDenied { path: redacted(&turned.path), ..turned.clone() }
 }
 
 /// What an event says about a token: never its secret.

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
+use sluice_api::event::AccessDenied;
 use sluice_api::problem::Problem;
 use sluice_worker::process::HomeNesting;
 use sluice_worker::session::{ProcessAsker, Sessions};
 
-use crate::ask::{DeniedRequest, Requester};
+use crate::ask::Requester;
 use crate::settings::clock::id_from;
 use crate::settings::places::HomePaths;
 
@@ -85,7 +86,7 @@ fn add(file: &Path, line: &DeniedLine) -> io::Result<()> {
 pub(crate) struct DeniedBacklog {
     aside: PathBuf,
     /// Each with an id that is always the same: one who is told of again is told of once.
-    pub(crate) turned: Vec<(String, DeniedRequest)>,
+    pub(crate) turned: Vec<(String, AccessDenied)>,
 }
 
 impl DeniedBacklog {
@@ -106,11 +107,11 @@ impl DeniedBacklog {
     }
 }
 
-fn read(file: File) -> io::Result<Vec<(String, DeniedRequest)>> {
+fn read(file: File) -> io::Result<Vec<(String, AccessDenied)>> {
     let mut bytes = Vec::new();
     file.take(LARGEST).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    let mut turned: Vec<(String, DeniedRequest)> = text.lines().filter_map(turned).collect();
+    let mut turned: Vec<(String, AccessDenied)> = text.lines().filter_map(turned).collect();
     let excess = turned.len().saturating_sub(MOST);
     turned.drain(..excess);
     if let Some((_, first)) = turned.first_mut() {
@@ -120,11 +121,11 @@ fn read(file: File) -> io::Result<Vec<(String, DeniedRequest)>> {
 }
 
 /// What a line says, if it is one of ours.
-fn turned(line: &str) -> Option<(String, DeniedRequest)> {
+fn turned(line: &str) -> Option<(String, AccessDenied)> {
     let DeniedLine { v, at, reason, command, process } = serde_json::from_str(line).ok()?;
     let is_ours = v == VERSION && reason.len() <= LONGEST && command.len() <= LONGEST;
     let at = at.parse::<Timestamp>().ok().filter(|_| is_ours)?;
-    let turned = DeniedRequest {
+    let turned = AccessDenied {
         reason,
         token: None,
         who: Some(Requester::Nobody.label()),

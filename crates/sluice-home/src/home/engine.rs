@@ -30,7 +30,7 @@ pub(crate) fn ask(home: &Home, task: &str, input: TaskInput) -> Result<EventRang
 }
 
 /// Waits for the engine's answer, but not long where it is known why there is none. What is given up is taken back, so that
-/// it is not done later all the same; where that is too late, whoever asked hears that it will be done.
+/// it is not done later all the same; where that is too late, the caller hears that it will be done.
 pub(crate) fn wait(engine: &EngineHandle, asked: &PendingAnswer, id: &str) -> Result<EventRange, Problem> {
     let began = Instant::now();
     loop {
@@ -59,7 +59,7 @@ pub(crate) fn wait(engine: &EngineHandle, asked: &PendingAnswer, id: &str) -> Re
     }
 }
 
-/// What an answer of the engine means to whoever asked.
+/// What an answer of the engine means to its caller.
 fn answered(answer: Option<ReactorAnswer>, id: &str) -> Result<EventRange, Problem> {
     match answer {
         Some(ReactorAnswer::Done(recorded)) => Ok(recorded),

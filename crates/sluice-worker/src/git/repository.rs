@@ -300,13 +300,17 @@ impl Repository {
         }
     }
 
-    /// Where the remote to push to is, as another machine reaches it; a path of this machine is told whole.
+    /// Where the remote to push to is, as another machine reaches it: a path of this machine is told whole, and an address
+    /// without the name and password that it may hold. Who reaches it from elsewhere has credentials of their own.
     pub fn remote_address(&self) -> Result<Option<String>, GitError> {
         let Some(remote) = self.remote()? else { return Ok(None) };
         let address = self.call().args(["remote", "get-url", "--", &remote]).text()?;
         let address = address.trim_end();
         let is_relative = address.starts_with("./") || address.starts_with("../");
-        Ok(Some(if is_relative { self.folder().join(address).display().to_string() } else { address.to_owned() }))
+        if is_relative {
+            return Ok(Some(self.folder().join(address).display().to_string()));
+        }
+        Ok(Some(without_credentials(address)))
     }
 
     /// Whether a remote has a commit, as last seen.
@@ -374,4 +378,30 @@ pub(crate) fn check_branch_name(git: &Git, folder: &Path, name: &str) -> Result<
 fn errors(ended: &CommandEnd) -> Vec<String> {
     let is_error = |line: &&str| line.starts_with("error:") || line.starts_with("fatal:");
     String::from_utf8_lossy(&ended.stderr).lines().filter(is_error).map(str::to_owned).collect()
+}
+
+/// An address of the web without the name and password that it may hold.
+fn without_credentials(address: &str) -> String {
+    match address.split_once("://") {
+        Some((scheme @ ("http" | "https"), rest)) => {
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            format!("{scheme}://{}{path}", host.rsplit('@').next().unwrap_or(host))
+        }
+        // The name in `git@host:path` or `ssh://git@host` is part of the address.
+        Some(_) | None => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_tells_no_password() {
+        assert_eq!(without_credentials("https://ann:slu@x@host:8/a@b.git"), "https://host:8/a@b.git");
+        assert_eq!(without_credentials("http://token@host"), "http://host");
+        for same in ["https://host/shop.git", "git@host:shop.git", "ssh://git@host/shop.git", "/srv/shop.git"] {
+            assert_eq!(without_credentials(same), same);
+        }
+    }
 }
