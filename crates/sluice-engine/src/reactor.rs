@@ -6,6 +6,7 @@
 
 mod leases;
 mod message;
+mod release;
 #[cfg(test)]
 mod tests;
 mod withdraw;
@@ -16,26 +17,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sluice_core::machine::{Moment, Refusal, RefusalCode};
-use sluice_store::{Append, Conflict, Effect, OpenEffect, StreamId};
+use sluice_store::{Append, Effect, OpenEffect, StreamId};
 
 use crate::actor::{Actor, ActorChange, ActorInput};
 use crate::workers::{QueuedEffect, WorkerId, WorkerQueue};
 use leases::release_hold;
-
-/// What is let go when a batch is durable.
-enum CommitRelease {
-    Reply(ReactorToken, EventRange),
-    Effects(StreamId, Vec<Effect>),
-    /// These effects of an actor that wants them in order.
-    Settled(StreamId, Vec<String>),
-    Leased(Box<Assignment>),
-    Withdrawn(WorkerId, u64),
-    Over(StreamId),
-}
+use release::CommitRelease;
 
 struct ActorSlot {
     actor: Box<dyn Actor>,
     version: u64,
+    /// How much of that is stored.
+    stored: u64,
     /// What has been handed out: which handing-out, to whom, until when.
     handed: BTreeMap<String, EffectDispatch>,
     timers: BTreeMap<String, i64>,
@@ -45,7 +38,14 @@ struct ActorSlot {
 
 impl ActorSlot {
     fn new(actor: Box<dyn Actor>, version: u64) -> Self {
-        ActorSlot { actor, version, handed: BTreeMap::new(), timers: BTreeMap::new(), line: VecDeque::new() }
+        ActorSlot {
+            actor,
+            version,
+            stored: version,
+            handed: BTreeMap::new(),
+            timers: BTreeMap::new(),
+            line: VecDeque::new(),
+        }
     }
 
     /// Puts an effect at the end of the line, if there is one. Whether it is its turn.
@@ -118,7 +118,7 @@ impl Reactor {
     pub fn receive(&mut self, message: ReactorMessage, now: Moment) {
         match message {
             ReactorMessage::Create { token, stream, .. } if self.slots.contains_key(&stream) => {
-                self.out.extend(token.map(|token| ReactorAction::Reply(token, ReactorAnswer::Conflict)));
+                self.answer(&stream, token, ReactorAnswer::Conflict);
             }
             ReactorMessage::Create { token, stream, actor, change, blobs } => {
                 self.slots.insert(stream.clone(), ActorSlot::new(actor, 0));
@@ -140,14 +140,14 @@ impl Reactor {
                 if self.is_held(&stream, &effect, dispatch) {
                     self.say(token, stream, ActorInput::Outcome { effect, outcome }, now);
                 } else {
-                    self.out.extend(token.map(|token| ReactorAction::Reply(token, ReactorAnswer::Refused(too_late()))));
+                    self.answer(&stream, token, ReactorAnswer::Refused(too_late()));
                 }
             }
             ReactorMessage::Begun { token, stream, effect, dispatch, name } => {
                 if self.is_held(&stream, &effect, dispatch) {
                     self.begun(token, &stream, effect, name, now);
                 } else {
-                    self.out.extend(token.map(|token| ReactorAction::Reply(token, ReactorAnswer::Refused(too_late()))));
+                    self.answer(&stream, token, ReactorAnswer::Refused(too_late()));
                 }
             }
             ReactorMessage::Joined(offer) => self.workers.join(offer, now.0),
@@ -242,7 +242,7 @@ impl Reactor {
             Ok(Err(refusal)) => ReactorAnswer::Refused(refusal),
             Err(panic) => return self.fault(&stream, words(panic.as_ref()), token.into_iter().collect()),
         };
-        self.out.extend(token.map(|token| ReactorAction::Reply(token, answer)));
+        self.answer(&stream, token, answer);
     }
 
     /// Asks for a stream, unless that has been done; gives where to put what it is to be told.
@@ -304,7 +304,7 @@ impl Reactor {
         }
         let recorded = EventRange { after: expected, last: slot.version };
         let mut releases: Vec<CommitRelease> =
-            token.map(|token| CommitRelease::Reply(token, recorded)).into_iter().collect();
+            token.map(|token| CommitRelease::Reply(token, ReactorAnswer::Done(recorded))).into_iter().collect();
         releases.append(&mut withdrawn);
         if !change.settled.is_empty() && slot.actor.in_order().is_some() {
             releases.push(CommitRelease::Settled(stream.clone(), change.settled.clone()));
@@ -322,63 +322,6 @@ impl Reactor {
         append.timers = change.timers;
         append.blobs = blobs;
         self.gathered.push((append, releases));
-    }
-
-    fn committed(&mut self, results: Vec<Result<u64, Conflict>>) {
-        let Some(in_flight) = self.in_flight.take() else { return };
-        for ((stream, releases), result) in in_flight.into_iter().zip(results) {
-            match result {
-                Ok(_) => {
-                    releases.into_iter().for_each(|release| self.release(release));
-                    self.changed.push(stream);
-                }
-                Err(_) => self.conflicted(&stream, releases),
-            }
-        }
-        self.out.extend(std::mem::take(&mut self.too_early).into_iter().map(ReactorAction::Load));
-    }
-
-    fn release(&mut self, release: CommitRelease) {
-        match release {
-            CommitRelease::Reply(token, recorded) => {
-                self.out.push(ReactorAction::Reply(token, ReactorAnswer::Done(recorded)))
-            }
-            CommitRelease::Effects(stream, effects) => {
-                effects.into_iter().for_each(|effect| self.offer(&stream, effect))
-            }
-            // Not before: after a crash, what came first would be done once more beside what comes next.
-            CommitRelease::Settled(stream, settled) => {
-                let next = self.slots.get_mut(&stream).and_then(|slot| slot.advance(&settled));
-                next.into_iter().for_each(|effect| self.give(&stream, effect));
-            }
-            CommitRelease::Leased(assignment) => {
-                // It may have been given up while its lease was on its way to the store.
-                if self.is_held(&assignment.stream, &assignment.effect.id, assignment.dispatch) {
-                    self.out.push(ReactorAction::Perform(*assignment));
-                }
-            }
-            CommitRelease::Withdrawn(worker, dispatch) => {
-                self.out.push(ReactorAction::Withdrawn { worker, dispatch, is_lost: false });
-            }
-            CommitRelease::Over(stream) => {
-                if self.slots.get(&stream).is_some_and(|slot| slot.actor.is_over()) {
-                    self.drop_slot(&stream);
-                }
-            }
-        }
-    }
-
-    /// The store knows better: what is in memory is dropped, and loaded again when somebody asks.
-    fn conflicted(&mut self, stream: &StreamId, mut releases: Vec<CommitRelease>) {
-        let built_on_it = self.gathered.extract_if(.., |(append, _)| append.stream == *stream);
-        releases.extend(built_on_it.flat_map(|(_, releases)| releases));
-        for release in releases {
-            if let CommitRelease::Reply(token, _) = release {
-                self.out.push(ReactorAction::Reply(token, ReactorAnswer::Conflict));
-            }
-        }
-        self.drop_slot(stream);
-        self.load(stream);
     }
 
     fn drop_slot(&mut self, stream: &StreamId) {
@@ -418,12 +361,6 @@ impl Reactor {
                 }
             }
         }
-    }
-
-    /// Whether something of a stream that is not in memory is still to be stored.
-    fn is_on_its_way(&self, stream: &StreamId) -> bool {
-        let in_flight = self.in_flight.iter().flatten().any(|(other, _)| other == stream);
-        !self.slots.contains_key(stream) && (in_flight || self.gathered.iter().any(|(it, _)| it.stream == *stream))
     }
 
     /// Takes up a stream where the store says it is.

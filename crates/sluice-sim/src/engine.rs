@@ -208,6 +208,7 @@ impl SimLife {
                     (answer, &asked)
                 {
                     self.watch.refused_verdict(stream, *session, *verdict);
+                    verdict.map_or(Ok(()), |verdict| self.watch.keeps_verdict(stream, *session, verdict))?;
                 }
                 self.unanswered(asked);
                 None

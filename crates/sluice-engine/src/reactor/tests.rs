@@ -259,9 +259,32 @@ fn everybody_who_built_on_a_conflict_is_told() {
     ask(&mut reactor, 1, ActorInput::Timer("a".into()));
     assert_eq!(answers(&mut reactor), ["commit 1"]);
     ask(&mut reactor, 2, ActorInput::Timer("b".into()));
-    let conflict = Conflict { stream: stream(), expected: 1, found: 5 };
+    let conflict = sluice_store::Conflict { stream: stream(), expected: 1, found: 5 };
     reactor.receive(ReactorMessage::Committed(vec![Err(conflict)]), NOW);
     assert_eq!(answers(&mut reactor), ["1 Conflict", "2 Conflict", "load wisher"]);
+}
+
+/// Something that changes nothing.
+fn nothing() -> ActorInput {
+    ActorInput::Remark(crate::actor::Remark::Deleted)
+}
+
+#[test]
+fn an_answer_that_changes_nothing_waits_for_what_it_is_based_on() {
+    let mut reactor = reactor(false, &[]);
+    ask(&mut reactor, 1, nothing());
+    assert_eq!(answers(&mut reactor), ["1 done 1..1"], "everything is stored");
+    ask(&mut reactor, 2, ActorInput::Timer("a".into()));
+    ask(&mut reactor, 3, nothing());
+    assert_eq!(answers(&mut reactor), ["commit 1"]);
+    ask(&mut reactor, 4, nothing());
+    assert_eq!(answers(&mut reactor), Vec::<String>::new());
+    ask(&mut reactor, 5, ActorInput::Timer("b".into()));
+    ask(&mut reactor, 6, nothing());
+    reactor.receive(ReactorMessage::Committed(vec![Ok(2)]), NOW);
+    assert_eq!(answers(&mut reactor), ["2 done 1..2", "3 done 2..2", "4 done 2..2", "commit 1"]);
+    reactor.receive(ReactorMessage::Committed(vec![Ok(3)]), NOW);
+    assert_eq!(answers(&mut reactor), ["5 done 2..3", "6 done 3..3"]);
 }
 
 #[test]

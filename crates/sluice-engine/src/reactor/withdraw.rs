@@ -18,12 +18,14 @@ impl Reactor {
         }
     }
 
-    /// Where a new stream of this token waits for the store, if nothing was added to it.
+    /// Where a new stream of this token waits for the store, if nothing was added to it and no other answer
+    /// waits for it.
     fn created(&self, token: ReactorToken) -> Option<usize> {
         let is_it = |release: &CommitRelease| matches!(release, CommitRelease::Reply(of, _) if *of == token);
         let at = self.gathered.iter().position(|(_, releases)| releases.iter().any(is_it))?;
-        let (append, _) = &self.gathered[at];
+        let (append, releases) = &self.gathered[at];
+        let is_told = releases.iter().filter(|it| matches!(it, CommitRelease::Reply(..))).count() > 1;
         let built_on = self.gathered.iter().filter(|(other, _)| other.stream == append.stream).count() > 1;
-        (append.expected == 0 && !built_on).then_some(at)
+        (append.expected == 0 && !built_on && !is_told).then_some(at)
     }
 }

@@ -66,6 +66,25 @@ impl SimWatch {
         task.refused = verdict.filter(|_| is_reviewer).map(|verdict| (task.state.visit.turn, session, verdict));
     }
 
+    /// A reviewer hears that it is refused a verdict: the store knows that it asked, so no crash can undo that.
+    pub(crate) fn keeps_verdict(
+        &self,
+        stream: &StreamId,
+        session: SessionNumber,
+        verdict: Verdict,
+    ) -> Result<(), String> {
+        let Some(task) = self.tasks.get(stream) else { return Ok(()) };
+        let gives_it = |edge: &LifecycleTransition| {
+            edge.from == task.state.status
+                && edge.gate.as_ref().and_then(|gate| gate.verdict).is_some_and(|test| test.wanted == verdict)
+        };
+        let is_reviewer = task.roles.get(&session) == Some(&SessionRole::Reviewer);
+        if is_reviewer && task.lifecycle.transitions.iter().any(gives_it) && task.state.visit.asked.is_none() {
+            return Err(format!("{stream}: {session} is refused {}, and that is not stored", verdict.word()));
+        }
+        Ok(())
+    }
+
     pub(crate) fn task_stored(&mut self, append: &Append, place: usize) -> Result<(), String> {
         let stream = &append.stream;
         let mut events = Vec::new();
