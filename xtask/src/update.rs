@@ -28,7 +28,7 @@ const SUITES: [&[&str]; 8] = [
     &["--package", "sluice", "--test", "cli"],
 ];
 /// Those that drive agents and engines; they take minutes.
-const SLOW: [&[&str]; 2] = [&["--package", "sluice-worker"], &["--package", "sluice", "--test", "e2e"]];
+const SLOW: [&[&str]; 2] = [&["--package", "sluice-os"], &["--package", "sluice", "--test", "e2e"]];
 
 /// Writes the files that are made from the code without a test.
 pub fn generate() -> std::io::Result<()> {

@@ -23,7 +23,7 @@ pub use keys::{IdempotencyKey, KeyStatus, KeyedId};
 pub use look::{Census, TaskFilter};
 pub use page::{ListPage, PageQuery};
 pub use runs::by_hand;
-pub use sluice_worker::process::ProcessIdentity;
+pub use sluice_os::process::ProcessIdentity;
 pub use who::{RequestAccess, Requester};
 
 use std::collections::BTreeMap;

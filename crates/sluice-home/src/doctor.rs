@@ -374,7 +374,7 @@ fn settings(places: &HomePaths) -> (DoctorFinding, Vec<DoctorFinding>) {
     }
 }
 
-fn harness(harness: &sluice_worker::harness::Harness) -> DoctorFinding {
+fn harness(harness: &sluice_os::harness::Harness) -> DoctorFinding {
     let Some(program) = harness.program().filter(|program| *program != OWN_PROGRAM) else {
         return finding(&harness.name, DoctorStatus::Ok, "comes with Sluice", None);
     };

@@ -26,10 +26,10 @@ use sluice_engine::reactor::{Assignment, ReactorMessage};
 use sluice_engine::workers::WorkerId;
 use sluice_store::Effect;
 use sluice_telemetry::caused_by;
-use sluice_worker::harness::HarnessWatchdogs;
-use sluice_worker::process::{self, ProcessEnding, ProcessScript, ScriptCancel, ScriptProgram, kill_leftover};
-use sluice_worker::session::{SayDelivery, SayRequest, SessionFailure};
-use sluice_worker::taskfile;
+use sluice_os::harness::HarnessWatchdogs;
+use sluice_os::process::{self, ProcessEnding, ProcessScript, ScriptCancel, ScriptProgram, kill_leftover};
+use sluice_os::session::{SayDelivery, SayRequest, SessionFailure};
+use sluice_os::taskfile;
 
 use crate::home::errand::{Errand, ErrandPending, ErrandPlace};
 use crate::home::{Home, session_id};
@@ -254,7 +254,7 @@ fn end(home: &Home, seen: &TaskSnapshot, sessions: &[SessionNumber], whole: bool
         // Windows that a person opened beside them go too: the session is the task's.
         // A server that hangs keeps nobody: the agents have ended, and their windows go when it goes on.
         match tmux.kill_key(&seen.id) {
-            Err(hangs @ sluice_worker::tmux::TmuxFailure::Hangs { .. }) => tracing::warn!("{}", described(&hangs)),
+            Err(hangs @ sluice_os::tmux::TmuxFailure::Hangs { .. }) => tracing::warn!("{}", described(&hangs)),
             ended => ended.map_err(PerformError::by)?,
         }
     }

@@ -31,11 +31,11 @@ use sluice_engine::actor::{ActorInput, Remark};
 use sluice_engine::codec::task_event;
 use sluice_engine::host::{EngineHandle, RetentionTerm};
 use sluice_engine::reactor::ReactorMessage;
-use sluice_worker::merge::PUSHED_LATER;
-use sluice_worker::process::ProcessIdentity;
-use sluice_worker::session::SessionId;
-use sluice_worker::taskfile::FrontmatterForgery;
-use sluice_worker::workspace::{WorkspaceName, WorkspacePool};
+use sluice_os::merge::PUSHED_LATER;
+use sluice_os::process::ProcessIdentity;
+use sluice_os::session::SessionId;
+use sluice_os::taskfile::FrontmatterForgery;
+use sluice_os::workspace::{WorkspaceName, WorkspacePool};
 
 use crate::background::lane::Lane;
 use crate::background::later::HomeTimer;
@@ -310,7 +310,7 @@ impl Home {
         });
         if let Err(failure) = watched {
             self.leaves(&id);
-            if let sluice_worker::session::SessionFailure::Unknown(_) = failure {
+            if let sluice_os::session::SessionFailure::Unknown(_) = failure {
                 crate::home::exits::elsewhere(self, task, number);
             }
         }

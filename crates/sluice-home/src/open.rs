@@ -8,7 +8,7 @@ use sluice_engine::host::{EngineInbox, Host, HostParts, RetentionTerm, StoreClai
 use sluice_engine::reactor::ReactorMessage;
 use sluice_engine::workers::{WorkerId, WorkerOffer};
 use sluice_store::{Meaning, Store};
-use sluice_worker::process::{HomeNesting, StrayProcesses};
+use sluice_os::process::{HomeNesting, StrayProcesses};
 
 use crate::ask::Service;
 use crate::definitions::PinnedDefinitions;

@@ -25,10 +25,10 @@ use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::recipe::Data;
 use sluice_core::run::effect::RunScript;
 use sluice_core::run::{AttemptReport, StepOutcome};
-use sluice_worker::harness::{Harness, Harnesses};
-use sluice_worker::process::{self, HomeNesting, ScriptCancel, end_marked};
-use sluice_worker::session::{SessionConfig, SessionFailure, SessionId, SessionKeeper, Sessions};
-use sluice_worker::tmux::Tmux;
+use sluice_os::harness::{Harness, Harnesses};
+use sluice_os::process::{self, HomeNesting, ScriptCancel, end_marked};
+use sluice_os::session::{SessionConfig, SessionFailure, SessionId, SessionKeeper, Sessions};
+use sluice_os::tmux::Tmux;
 
 use crate::perform::fence::{HomeFence, shim};
 use crate::settings::config::{ConfigFile, HomeConfig};

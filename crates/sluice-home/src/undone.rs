@@ -10,7 +10,7 @@ use sluice_api::Problem;
 use sluice_api::problem::ProblemStatus;
 use sluice_core::recipe::FailureKind;
 use sluice_core::run::StepOutcome;
-use sluice_worker::passing::PassingError;
+use sluice_os::passing::PassingError;
 
 use crate::settings::projects::described;
 

@@ -22,9 +22,9 @@ use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{
     Envelope, FromWorker, Heartbeat, OLDEST, PROTOCOL, StepDispatch, StepOrder, StepProgress, ToWorker, works_with,
 };
-use sluice_worker::file::{Durability, write_atomically};
-use sluice_worker::process::ProcessIdentity;
-use sluice_worker::session::{SessionId, SessionKeeper, SessionStream, boot_ms};
+use sluice_os::file::{Durability, write_atomically};
+use sluice_os::process::ProcessIdentity;
+use sluice_os::session::{SessionId, SessionKeeper, SessionStream, boot_ms};
 
 use crate::perform::PerformContext;
 use crate::roster::presence::ELSEWHERE;

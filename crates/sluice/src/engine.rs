@@ -190,7 +190,7 @@ fn start(places: &HomePaths) -> Result<(), CliFailure> {
     for (name, _) in std::env::vars_os().filter(|(name, _)| of_session(name)) {
         command.env_remove(name);
     }
-    let (kept, value) = sluice_worker::process::KEPT;
+    let (kept, value) = sluice_os::process::KEPT;
     let mut engine = command
         .arg("engine")
         .env("SLUICE_HOME", places.home())

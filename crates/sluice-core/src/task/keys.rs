@@ -1,7 +1,7 @@
 //! The one table of a task's keys: what the engine says of it in the frontmatter of TASK.md and in JSON.
 //!
 //! The frontmatter and the fields that no hook may set are made from here. Tests compare what stands on the other side of
-//! a crate's border: the keys that `sluice-worker` takes for the engine's, the JSON of a task, the command line.
+//! a crate's border: the keys that `sluice-os` takes for the engine's, the JSON of a task, the command line.
 
 use std::collections::BTreeMap;
 

@@ -10,8 +10,8 @@ use sluice_api::token::{CreateToken, Scope, Token, TokenAnswer, TokenList};
 use sluice_core::event_name::EventName;
 use sluice_core::task::session::SessionRole;
 use sluice_engine::host::PendingAnswer;
-use sluice_worker::redact::redacted;
-use sluice_worker::session::SessionId;
+use sluice_os::redact::redacted;
+use sluice_os::session::SessionId;
 
 use super::who::whose;
 use super::{Requester, Service};

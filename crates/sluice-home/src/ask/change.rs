@@ -9,8 +9,8 @@ use sluice_core::task::{Evidence, TaskAsker, TaskInput, decide};
 use sluice_engine::actor::{ActorInput, Remark};
 use sluice_engine::host::EngineClock;
 use sluice_engine::reactor::{EventRange, ReactorMessage};
-use sluice_worker::git::Repository;
-use sluice_worker::session::{SayDelivery, SayRequest};
+use sluice_os::git::Repository;
+use sluice_os::session::{SayDelivery, SayRequest};
 
 use super::{Requester, Service};
 use crate::effect;

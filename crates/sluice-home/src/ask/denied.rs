@@ -13,8 +13,8 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use sluice_api::event::AccessDenied;
 use sluice_api::problem::Problem;
-use sluice_worker::process::HomeNesting;
-use sluice_worker::session::{ProcessAsker, Sessions};
+use sluice_os::process::HomeNesting;
+use sluice_os::session::{ProcessAsker, Sessions};
 
 use crate::ask::Requester;
 use crate::settings::clock::id_from;

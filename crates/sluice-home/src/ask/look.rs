@@ -14,8 +14,8 @@ use sluice_dialect::catalogue::{Catalogue, CataloguePlaces};
 use sluice_dialect::{Definition, Sources};
 use sluice_engine::task_actor::TaskActor;
 use sluice_store::{Cursor, LARGEST_PAGE, LoggedEvent, Query};
-use sluice_worker::redact::shown_of;
-use sluice_worker::session::SessionStream;
+use sluice_os::redact::shown_of;
+use sluice_os::session::SessionStream;
 
 use super::page::PageQuery;
 use super::{Requester, Service};

@@ -10,8 +10,8 @@ use sluice_core::task::input::TaskUpdate;
 use sluice_core::task::state::CommitId;
 use sluice_core::task::{Evidence, TaskAsker, TaskInput};
 use sluice_engine::reactor::EventRange;
-use sluice_worker::git::GitError;
-use sluice_worker::merge::{CompletedMerge, MergeMethod, MergePush, left};
+use sluice_os::git::GitError;
+use sluice_os::merge::{CompletedMerge, MergeMethod, MergePush, left};
 
 use super::{Requester, Service};
 use crate::effect;

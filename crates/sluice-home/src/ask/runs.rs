@@ -17,7 +17,7 @@ use sluice_core::run::{
 use sluice_core::task::TaskInput;
 use sluice_engine::run_actor::RunActor;
 use sluice_store::{Query, StreamSummary};
-use sluice_worker::session::SessionStream;
+use sluice_os::session::SessionStream;
 
 use super::page::{ListPage, PageQuery, newest};
 use super::{ANSWER_WITHIN, KeyedId, Requester, Service};

@@ -8,7 +8,7 @@ use sluice_core::task::EffectKey;
 use sluice_core::task::event::{Settlement, TaskEvent};
 use sluice_engine::codec::task_event;
 use sluice_engine::reactor::EventRange;
-use sluice_worker::workspace::KeepRef;
+use sluice_os::workspace::KeepRef;
 
 use super::workspaces::word;
 use super::{Requester, Service};

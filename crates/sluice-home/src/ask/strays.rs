@@ -10,9 +10,9 @@ use sluice_api::task::CreateTask;
 use sluice_api::workspace::{AdoptStray, Stray};
 use sluice_core::machine::RefusalCode;
 use sluice_engine::reactor::EventRange;
-use sluice_worker::session::SessionId;
-use sluice_worker::taskfile::{self, ParsedTaskFile};
-use sluice_worker::workspace::{WorkspaceName, WorkspacePool, WorkspaceState, task_file};
+use sluice_os::session::SessionId;
+use sluice_os::taskfile::{self, ParsedTaskFile};
+use sluice_os::workspace::{WorkspaceName, WorkspacePool, WorkspaceState, task_file};
 
 use crate::definitions::committed::DefinitionSite;
 use crate::home::reservations::is_over;

@@ -14,8 +14,8 @@ use sluice_core::task::TaskAsker;
 use sluice_core::task::session::SessionNumber;
 use sluice_engine::host::in_the_name_of;
 use sluice_engine::run_actor::performed;
-use sluice_worker::process::ProcessIdentity;
-use sluice_worker::session::{ProcessAsker, SessionId};
+use sluice_os::process::ProcessIdentity;
+use sluice_os::session::{ProcessAsker, SessionId};
 
 use super::Service;
 use crate::home::session_of;

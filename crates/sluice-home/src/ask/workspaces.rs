@@ -8,7 +8,7 @@ use sluice_api::project::{Project, ProjectChange};
 use sluice_api::task::TaskAnswer;
 use sluice_api::workspace::{AdoptStray, Kept, Restore, Workspace, WorkspaceList};
 use sluice_core::event_name::EventName;
-use sluice_worker::workspace::{KeepKind, KeepRef, RestoreTarget, WorkspaceHead, WorkspaceName, WorkspacePool};
+use sluice_os::workspace::{KeepKind, KeepRef, RestoreTarget, WorkspaceHead, WorkspaceName, WorkspacePool};
 
 use super::{Requester, Service};
 use crate::ask::strays;

@@ -12,8 +12,8 @@ use sluice_dialect::catalogue::{Catalogue, CatalogueEntry, DefinitionOrigin, REP
 use sluice_dialect::prompts::{HeldPrompts, MOST_BYTES_TOGETHER};
 use sluice_dialect::source::MAX_FILE;
 use sluice_dialect::{LoadedDefinition, Sources};
-use sluice_worker::git::{Git, GitError, Repository};
-use sluice_worker::passing::PassingError;
+use sluice_os::git::{Git, GitError, Repository};
+use sluice_os::passing::PassingError;
 
 use crate::home::Home;
 use crate::settings::projects::{described, git};

@@ -12,8 +12,8 @@ use sluice_dialect::catalogue::{
     Catalogue, CatalogueEntry, DefinitionOrigin, HOME_FOLDER, REPOSITORY_FOLDERS, is_definition_file, load_path,
 };
 use sluice_dialect::{Definition, Sources};
-use sluice_worker::git::{Git, GitError, Repository};
-use sluice_worker::passing::PassingError;
+use sluice_os::git::{Git, GitError, Repository};
+use sluice_os::passing::PassingError;
 
 use crate::definitions::acts_as_person;
 use crate::definitions::committed::CommittedCatalogue;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct};
 use sluice_core::task::state::WorktreePath;
-use sluice_worker::forge::{Forge, PullRequestProposal};
-use sluice_worker::git::{Git, GitError, RemoteBranchDeletion};
-use sluice_worker::passing::PassingError;
-use sluice_worker::taskfile;
-use sluice_worker::workspace::{WorkspaceBinding, task_file};
+use sluice_os::forge::{Forge, PullRequestProposal};
+use sluice_os::git::{Git, GitError, RemoteBranchDeletion};
+use sluice_os::passing::PassingError;
+use sluice_os::taskfile;
+use sluice_os::workspace::{WorkspaceBinding, task_file};
 
 use super::EffectResult;
 use crate::home::judged;

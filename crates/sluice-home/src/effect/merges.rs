@@ -16,10 +16,10 @@ use sluice_core::machine::RefusalCode;
 use sluice_core::task::state::CommitId;
 use sluice_core::task::{TaskAsker, TaskInput};
 use sluice_engine::reactor::EventRange;
-use sluice_worker::file::{Durability, write_atomically};
-use sluice_worker::forge::Forge;
-use sluice_worker::git::{Git, GitError, GitErrorFamily, Repository};
-use sluice_worker::merge::{
+use sluice_os::file::{Durability, write_atomically};
+use sluice_os::forge::Forge;
+use sluice_os::git::{Git, GitError, GitErrorFamily, Repository};
+use sluice_os::merge::{
     CompletedMerge, MergePush, MergeRecorder, MergeRequest, MergeStrategy, PriorMerge, contains, look, make_good,
 };
 

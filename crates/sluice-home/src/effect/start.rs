@@ -9,12 +9,12 @@ use std::time::Duration;
 use sluice_core::lifecycle::{AgentPermissions, HarnessChoice};
 use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::TaskEffectProduct;
-use sluice_worker::git::GitError;
-use sluice_worker::harness::{HarnessMode, HarnessPermissions, HarnessRequest};
-use sluice_worker::session::{
+use sluice_os::git::GitError;
+use sluice_os::harness::{HarnessMode, HarnessPermissions, HarnessRequest};
+use sluice_os::session::{
     AgentEnd, SessionEnding, SessionLimits, SessionPlace, SessionSpec, SessionStanding, SessionWindow, TypedText,
 };
-use sluice_worker::workspace::WorkspacePool;
+use sluice_os::workspace::WorkspacePool;
 
 use super::EffectResult;
 use crate::home::{Home, pool_name, session_id, tmux_name};

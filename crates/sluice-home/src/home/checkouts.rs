@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sluice_worker::git::Repository;
-use sluice_worker::leak::CheckoutSnapshot;
-use sluice_worker::session::SessionId;
+use sluice_os::git::Repository;
+use sluice_os::leak::CheckoutSnapshot;
+use sluice_os::session::SessionId;
 
 use crate::background::turns::KeyedTurns;
 

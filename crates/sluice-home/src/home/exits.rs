@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use sluice_core::task::session::{SessionExit, SessionNumber, TaskSession};
 use sluice_core::task::{Evidence, TaskInput};
-use sluice_worker::process::StrayProcesses;
-use sluice_worker::session::{AgentEnd, AgentEndCause, EndedSession, SessionEnding, SessionId};
+use sluice_os::process::StrayProcesses;
+use sluice_os::session::{AgentEnd, AgentEndCause, EndedSession, SessionEnding, SessionId};
 
 use crate::home::Home;
 use crate::home::errand::Errand;

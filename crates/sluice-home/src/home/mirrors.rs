@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use sluice_api::shown::Process;
 use sluice_core::run::RunConclusion;
-use sluice_worker::file::{Durability, write_atomically};
+use sluice_os::file::{Durability, write_atomically};
 
 use crate::home::Home;
 use crate::read::runs::RunSnapshot;

@@ -11,8 +11,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::task::input::WorkspaceReservation;
 use sluice_core::task::state::WorktreePath;
-use sluice_worker::session::SessionId;
-use sluice_worker::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
+use sluice_os::session::SessionId;
+use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 
 use crate::home::judged;
 use crate::home::{Home, session_of};

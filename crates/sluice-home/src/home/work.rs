@@ -8,9 +8,9 @@ use std::path::Path;
 use sluice_api::Problem;
 use sluice_core::task::input::{WorkEvidence, WorkHead, WorkStanding};
 use sluice_core::task::state::{CommitId, TreeId};
-use sluice_worker::git::GitError;
-use sluice_worker::passing::PassingError;
-use sluice_worker::workspace::{self, WorkspacePool};
+use sluice_os::git::GitError;
+use sluice_os::passing::PassingError;
+use sluice_os::workspace::{self, WorkspacePool};
 
 use crate::home::{Home, pool_name};
 use crate::read::tasks::TaskSnapshot;

@@ -9,9 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sluice_api::problem::Problem;
 use sluice_core::run::RunParameters;
-use sluice_worker::git::GitError;
-use sluice_worker::passing::PassingError;
-use sluice_worker::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
+use sluice_os::git::GitError;
+use sluice_os::passing::PassingError;
+use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 
 use crate::home::Home;
 use crate::settings::projects::open;

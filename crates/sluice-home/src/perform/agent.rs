@@ -9,11 +9,11 @@ use std::time::Duration;
 use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::{AgentUsage, StepOutcome};
-use sluice_worker::harness::result::result;
-use sluice_worker::harness::stream::{HarnessExit, HarnessReader, HarnessUsage};
-use sluice_worker::harness::{Harness, HarnessInvocation, HarnessMode, HarnessPermissions, HarnessRequest};
-use sluice_worker::passing::PassingError;
-use sluice_worker::session::{
+use sluice_os::harness::result::result;
+use sluice_os::harness::stream::{HarnessExit, HarnessReader, HarnessUsage};
+use sluice_os::harness::{Harness, HarnessInvocation, HarnessMode, HarnessPermissions, HarnessRequest};
+use sluice_os::passing::PassingError;
+use sluice_os::session::{
     AgentEnd, AgentEndCause, EndedSession, SessionEnding, SessionFailure, SessionId, SessionLimits, SessionPlace,
     SessionSpec, SessionStream,
 };

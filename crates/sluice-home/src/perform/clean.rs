@@ -7,7 +7,7 @@ use sluice_core::recipe::Data;
 use sluice_core::run::{AttemptReport, ManualStepInput, QuestionRequest, RunInput, StepOutcome};
 use sluice_core::task::TaskInput;
 use sluice_core::task::input::TaskUpdate;
-use sluice_worker::redact::Redactor;
+use sluice_os::redact::Redactor;
 
 use super::PerformContext;
 

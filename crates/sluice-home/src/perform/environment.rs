@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use sluice_engine::loader::pin;
-use sluice_worker::git::is_local;
-use sluice_worker::process::{ProcessIdentity, environment_of, has_terminal};
-use sluice_worker::redact::is_secret;
-use sluice_worker::session::SessionId;
+use sluice_os::git::is_local;
+use sluice_os::process::{ProcessIdentity, environment_of, has_terminal};
+use sluice_os::redact::is_secret;
+use sluice_os::session::SessionId;
 
 use super::{LocalOrder, PerformContext, StepIdentity};
 use crate::settings::config::EnvConfig;

@@ -1,7 +1,7 @@
 //! What this engine has started goes on only while the store is its own. For a store that other engines can own too: in
 //! PostgreSQL, on whatever machine they are. The home's own file needs nothing of the kind, as its lock rules.
 //!
-//! Until when that is, is written where every session and script of the home watches for it (`sluice_worker`: `shim`), so
+//! Until when that is, is written where every session and script of the home watches for it (`sluice_os`: `shim`), so
 //! it also holds for an engine that is stopped, dead, or cut off from the store. What it is about to do itself, and what it
 //! tells workers, the engine asks here first.
 
@@ -14,8 +14,8 @@ use sluice_api::Problem;
 use sluice_engine::host::{EngineClock, Fence};
 use sluice_engine::ownership::Tenure;
 use sluice_store::StoreError;
-use sluice_worker::process::{self, ProcessScript, ScriptCancel, ScriptWard};
-use sluice_worker::session::{
+use sluice_os::process::{self, ProcessScript, ScriptCancel, ScriptWard};
+use sluice_os::session::{
     AgentEndCause, EndedSession, KeeperTerm, LeaseFolder, OwnershipLease, SessionEnding, SessionFailure, SessionSpec,
     SessionStanding, SessionStart, boot_ms,
 };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::run::{AttemptPart, CONFLICT, StepOutcome};
-use sluice_worker::git::GitError;
+use sluice_os::git::GitError;
 
 use crate::perform::PerformResult;
 use crate::settings::projects::described;

@@ -10,11 +10,11 @@ use std::sync::mpsc::channel;
 use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::StepOutcome;
 use sluice_core::run::effect::RunScript;
-use sluice_worker::harness::result::result;
-use sluice_worker::process::{
+use sluice_os::harness::result::result;
+use sluice_os::process::{
     CapturedOutput, ProcessEnding, ProcessScript, ScriptCancel, ScriptProgram, kill_leftover,
 };
-use sluice_worker::session::{
+use sluice_os::session::{
     AgentEnd, AgentEndCause, SessionEnding, SessionId, SessionKeeper, SessionLimits, SessionPlace, SessionSpec,
     SessionStream,
 };

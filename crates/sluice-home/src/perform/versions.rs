@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use sluice_worker::harness::{Harness, read_version};
+use sluice_os::harness::{Harness, read_version};
 
 const FILE: &str = "harness.json";
 

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::frontmatter;
-use sluice_worker::passing::PassingError;
-use sluice_worker::taskfile::{
+use sluice_os::passing::PassingError;
+use sluice_os::taskfile::{
     self, FrontmatterForgery, FrontmatterScalar, FrontmatterTruth, FrontmatterValues, HealedTaskFile, ParsedTaskFile,
     TaskFileError,
 };
-use sluice_worker::workspace::task_file;
+use sluice_os::workspace::task_file;
 
 use crate::read::tasks::TaskSnapshot;
 use crate::read::tasks::had;
@@ -206,15 +206,15 @@ pub fn holds(seen: &TaskSnapshot, folder: &Path) -> bool {
 mod tests {
     use super::*;
     use sluice_core::task::TaskKey;
-    use sluice_worker::taskfile::ENGINE_KEYS;
+    use sluice_os::taskfile::ENGINE_KEYS;
 
-    /// `sluice-worker` knows no tasks, so it has a list of its own.
+    /// `sluice-os` knows no tasks, so it has a list of its own.
     #[test]
     fn the_keys_of_the_engine_are_those_of_a_task() {
         let keys: Vec<&str> = TaskKey::ALL.iter().map(|key| key.word()).collect();
         assert_eq!(
             keys, ENGINE_KEYS,
-            "ENGINE_KEYS in sluice-worker's taskfile.rs differs from the table of a task's keys"
+            "ENGINE_KEYS in sluice-os's taskfile.rs differs from the table of a task's keys"
         );
     }
 

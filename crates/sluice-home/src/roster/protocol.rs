@@ -12,7 +12,7 @@ use sluice_api::work::{
 use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::recipe::{Data, FailureKind, StepPrompt, StepWork};
 use sluice_core::run::{AgentUsage, AttemptReport, Perform, RunJob, StepOutcome, is_folder};
-use sluice_worker::harness::result::result;
+use sluice_os::harness::result::result;
 
 use super::task_id;
 use crate::perform::{HomeRedactor, data};

@@ -16,7 +16,7 @@ use sluice_engine::actor::EffectOutcome;
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::EngineClock;
 use sluice_engine::reactor::{Assignment, ReactorMessage, too_late};
-use sluice_worker::session::SessionId;
+use sluice_os::session::SessionId;
 
 use super::merge_turn::overtaken;
 use super::protocol::{StepHandOut, order, read, tip};

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sluice_api::Problem;
 use sluice_engine::codec::FORMAT;
 use sluice_store::Store;
-use sluice_worker::file::{Durability, write_atomically};
+use sluice_os::file::{Durability, write_atomically};
 
 use crate::settings::config::HomeConfig;
 use crate::settings::places::HomePaths;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use sluice_api::Problem;
-use sluice_worker::harness::Harnesses;
+use sluice_os::harness::Harnesses;
 
 /// So many requests a second one token may go on with, unless a person says otherwise.
 const REQUESTS_PER_SECOND: u32 = 2000;

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use sluice_api::Problem;
-use sluice_worker::file::{Durability, FileDraft};
+use sluice_os::file::{Durability, FileDraft};
 
 use crate::settings::clock::new_id;
 

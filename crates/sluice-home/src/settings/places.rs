@@ -4,7 +4,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::{env, io};
 
-use sluice_worker::git::slug;
+use sluice_os::git::slug;
 
 /// Longer paths cannot be bound as a socket: the kernel keeps 108 bytes, the last of them NUL.
 const LONGEST_SOCKET: usize = 107;

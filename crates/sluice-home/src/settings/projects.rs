@@ -8,10 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::project::{ImportedProject, Project, ProjectChange};
-use sluice_worker::file::{Durability, write_atomically};
-use sluice_worker::git::{Git, GitError, Repository, slug};
-use sluice_worker::passing::PassingError;
-use sluice_worker::workspace::WorkspacePool;
+use sluice_os::file::{Durability, write_atomically};
+use sluice_os::git::{Git, GitError, Repository, slug};
+use sluice_os::passing::PassingError;
+use sluice_os::workspace::WorkspacePool;
 
 /// How many worktrees a project lends unless it says otherwise.
 const POOL_SIZE: usize = 2;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use sluice_api::problem::Problem;
-use sluice_worker::file::{Durability, write_atomically};
-use sluice_worker::harness::{Harness, Harnesses, SKILLS};
+use sluice_os::file::{Durability, write_atomically};
+use sluice_os::harness::{Harness, Harnesses, SKILLS};
 
 /// Installs the skills for a harness, or for all whose folder is there; gives the files that were written.
 pub fn install(user_home: &Path, harness: Option<&str>) -> Result<Vec<String>, Problem> {

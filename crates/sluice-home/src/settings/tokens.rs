@@ -15,7 +15,7 @@ use sluice_api::token::{Scope, Token};
 use sluice_core::machine::RefusalCode;
 use sluice_dialect::duration;
 use sluice_engine::loader::pin;
-use sluice_worker::file::{Durability, FileDraft};
+use sluice_os::file::{Durability, FileDraft};
 use subtle::ConstantTimeEq;
 
 use crate::settings::ids::LOCAL;

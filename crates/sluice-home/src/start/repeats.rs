@@ -8,7 +8,7 @@ use sluice_core::run::RunConclusion;
 use sluice_engine::actor::{ActorInput, EffectOutcome};
 use sluice_engine::reactor::ReactorMessage;
 use sluice_store::StreamId;
-use sluice_worker::workspace::WorkspaceName;
+use sluice_os::workspace::WorkspaceName;
 
 use crate::evidence;
 use crate::home::Home;

@@ -13,7 +13,7 @@ use sluice_core::task::{Evidence, NewTask, TaskAsker};
 use sluice_engine::loader::pin;
 use sluice_engine::reactor::{EventRange, ReactorMessage};
 use sluice_engine::task_actor::TaskActor;
-use sluice_worker::taskfile;
+use sluice_os::taskfile;
 
 use crate::definitions::committed::DefinitionSite;
 use crate::definitions::{self, ChosenLifecycle};

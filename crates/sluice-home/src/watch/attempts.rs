@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sluice_engine::task_actor::TaskActor;
-use sluice_worker::session::SessionId;
+use sluice_os::session::SessionId;
 
 use crate::evidence::names;
 use crate::home::Home;

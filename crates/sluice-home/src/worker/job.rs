@@ -14,9 +14,9 @@ use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::recipe::FailureKind;
 use sluice_core::run::effect::RunScript;
 use sluice_core::run::{AttemptPart, AttemptReport, StepOutcome};
-use sluice_worker::git::GitError;
-use sluice_worker::passing::PassingError;
-use sluice_worker::session::{SessionFailure, SessionId, SessionKeeper, boot_ms};
+use sluice_os::git::GitError;
+use sluice_os::passing::PassingError;
+use sluice_os::session::{SessionFailure, SessionId, SessionKeeper, boot_ms};
 
 use super::worktrees::RemoteWorktrees;
 use super::{FIRST_PAUSE, LONGEST_PAUSE, WorkerRuntime, is_passing};

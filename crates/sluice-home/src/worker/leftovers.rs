@@ -8,9 +8,9 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use sluice_api::work::{HeartbeatAnswer, HeldSteps};
-use sluice_worker::git::Git;
-use sluice_worker::remote_worktree;
-use sluice_worker::session::{SessionId, boot_ms};
+use sluice_os::git::Git;
+use sluice_os::remote_worktree;
+use sluice_os::session::{SessionId, boot_ms};
 
 use super::WorkerRuntime;
 use crate::perform::performer::own_name;

@@ -10,9 +10,9 @@ use serde_json::Value;
 use sluice_api::Problem;
 use sluice_api::work::{AskMergeTurn, MERGES, MergeTurn, StepProgress};
 use sluice_core::recipe::FailureKind;
-use sluice_worker::git::{Git, GitError};
-use sluice_worker::remote_worktree::{RemoteWorktree, RemoteWorktreeRequest};
-use sluice_worker::session::{SessionFailure, SessionId};
+use sluice_os::git::{Git, GitError};
+use sluice_os::remote_worktree::{RemoteWorktree, RemoteWorktreeRequest};
+use sluice_os::session::{SessionFailure, SessionId};
 
 use super::job::{WorkerAssignment, not_ours};
 use super::{FIRST_PAUSE, WorkerRuntime};

@@ -11,7 +11,7 @@ use crate::output::{CliExit, CliFailure, print};
 pub(crate) fn run(arguments: InnerCommand) -> Result<ExitCode, CliFailure> {
     match arguments {
         InnerCommand::Engine => engine().map(ExitCode::from),
-        InnerCommand::Shim { arguments } => Ok(sluice_worker::shim::main(arguments)),
+        InnerCommand::Shim { arguments } => Ok(sluice_os::shim::main(arguments)),
         InnerCommand::DemoAgent { arguments } => Ok(sluice_testkit::agent::main(arguments, std::env::vars_os())),
     }
 }

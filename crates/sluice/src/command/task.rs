@@ -15,8 +15,8 @@ use sluice_api::task::{
 };
 use sluice_api::{Client, Problem};
 use sluice_core::event_name::EventName;
-use sluice_worker::process::HomeNesting;
-use sluice_worker::tmux::Tmux;
+use sluice_os::process::HomeNesting;
+use sluice_os::tmux::Tmux;
 
 use super::home::event_line;
 use crate::args::{TaskCommand, TaskCreateArgs, TaskMergeArgs, TaskUpdateArgs};

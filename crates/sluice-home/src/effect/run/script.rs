@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_core::run::effect::RunScript;
-use sluice_worker::process::{ProcessScript, ScriptProgram, kill_leftover};
+use sluice_os::process::{ProcessScript, ScriptProgram, kill_leftover};
 
 use super::super::OUTPUT_LIMIT;
 use crate::home::Home;

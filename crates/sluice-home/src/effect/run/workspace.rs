@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_core::run::{AttemptPart, Perform};
-use sluice_worker::git::GitError;
-use sluice_worker::listing::FolderListing;
-use sluice_worker::passing::PassingError;
-use sluice_worker::remote_worktree::own_branch;
-use sluice_worker::session::{SessionFailure, SessionId};
-use sluice_worker::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
+use sluice_os::git::GitError;
+use sluice_os::listing::FolderListing;
+use sluice_os::passing::PassingError;
+use sluice_os::remote_worktree::own_branch;
+use sluice_os::session::{SessionFailure, SessionId};
+use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 
 use super::label;
 use crate::home::Home;
