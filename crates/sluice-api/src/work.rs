@@ -323,6 +323,9 @@ pub struct MergeTurn {
     pub commit: Option<String>,
 }
 
+/// The code of the refusal of a copy: another worker has this name.
+pub const WORKER_ELSEWHERE: &str = "crab_elsewhere";
+
 /// The code of the refusal of a report whose worker does not have the turn.
 pub const NO_MERGE_TURN: &str = "no_merge_turn";
 

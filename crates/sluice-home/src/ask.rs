@@ -34,6 +34,7 @@ use sluice_api::problem::Problem;
 use sluice_engine::host::Host;
 use sluice_store::Store;
 
+use crate::fence::HomeFence;
 use crate::home::{Home, registry};
 use crate::settings::backup;
 use crate::settings::store::closed;
@@ -46,6 +47,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 pub struct Service {
     pub(crate) home: Arc<Home>,
     pub(crate) tokens: Tokens,
+    /// What stops everything when the store becomes another engine's; nothing where it cannot.
+    pub(crate) fence: Option<Arc<HomeFence>>,
     pub(crate) host: Mutex<Option<Host>>,
     pub(crate) store: Store,
 }
@@ -63,7 +66,7 @@ impl Service {
 
     /// Since when agents and scripts are paused because the store does not answer, if they are.
     pub fn paused(&self) -> Option<String> {
-        self.home.context.fence.as_ref().and_then(|fence| fence.paused())
+        self.fence.as_ref().and_then(|fence| fence.paused())
     }
 
     /// Whether the engine has ended by itself.
@@ -91,7 +94,7 @@ impl Service {
     pub fn close(&self) -> Result<(), Problem> {
         let host = self.host.lock().unwrap_or_else(PoisonError::into_inner).take();
         let stopped = host.map_or(Ok(()), Host::stop).map_err(|error| closed(&error));
-        if self.home.context.fence.as_ref().is_some_and(|fence| fence.is_lost()) {
+        if self.fence.as_ref().is_some_and(|fence| fence.is_lost()) {
             self.home.context.end_everything();
         }
         stopped

@@ -13,7 +13,7 @@ use sluice_store::{Meaning, Store, StoreError};
 use crate::settings::attached::{self, StoreChoice};
 use crate::settings::config::HomeConfig;
 use crate::settings::places::HomePaths;
-use crate::settings::projects::described;
+use crate::undone::described;
 
 /// The oldest git that can do what is asked of it here.
 const GIT: (u32, u32) = (2, 38);

@@ -24,12 +24,12 @@ use sluice_engine::codec::task_effect;
 use sluice_engine::host::{EngineHandle, Executor};
 use sluice_engine::reactor::{Assignment, ReactorMessage};
 use sluice_engine::workers::WorkerId;
-use sluice_store::Effect;
-use sluice_telemetry::caused_by;
 use sluice_os::harness::HarnessWatchdogs;
 use sluice_os::process::{self, ProcessEnding, ProcessScript, ScriptCancel, ScriptProgram, kill_leftover};
 use sluice_os::session::{SayDelivery, SayRequest, SessionFailure};
 use sluice_os::taskfile;
+use sluice_store::Effect;
+use sluice_telemetry::caused_by;
 
 use crate::home::errand::{Errand, ErrandPending, ErrandPlace};
 use crate::home::{Home, session_id};
@@ -39,8 +39,8 @@ use crate::read::runs;
 use crate::read::tasks::{TaskSnapshot, id_of};
 use crate::settings::ids::OWN;
 use crate::settings::log::words;
-use crate::settings::projects::described;
 use crate::spans;
+use crate::undone::described;
 use crate::undone::{PerformError, PerformFailure, settled};
 
 /// How long a hook's command may take.
@@ -369,11 +369,11 @@ mod tests {
     use crate::background::later::HomeTimer;
     use crate::background::threads::ThreadPool;
     use crate::settings::clock::WallClock;
-    use crate::settings::log::of_tests;
+    use crate::settings::log_of_tests;
 
     #[test]
     fn a_panic_is_an_outcome_and_a_line_in_the_log_and_ends_no_thread() {
-        let log = of_tests();
+        let log = log_of_tests();
         let later = HomeTimer::start(Arc::new(WallClock::default())).unwrap();
         let threads = ThreadPool::new(later);
         let (sender, outcomes) = std::sync::mpsc::channel();

@@ -16,11 +16,12 @@ use sluice_api::shown::{RunStatus, StepUsage};
 use sluice_core::machine::Moment;
 use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunJob, StepStatusKind};
 use sluice_engine::host::EngineClock;
+use sluice_worker::value::plain;
 
 use crate::home::Home;
 use crate::perform::ProgramNote;
 use crate::read::runs::{RunFacts, RunSnapshot, performance};
-use crate::read::view_run::{self, plain};
+use crate::read::view_run;
 use crate::settings::clock::written;
 use crate::settings::projects::open;
 

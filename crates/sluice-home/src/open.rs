@@ -7,16 +7,17 @@ use sluice_api::problem::Problem;
 use sluice_engine::host::{EngineInbox, Host, HostParts, RetentionTerm, StoreClaim};
 use sluice_engine::reactor::ReactorMessage;
 use sluice_engine::workers::{WorkerId, WorkerOffer};
-use sluice_store::{Meaning, Store};
 use sluice_os::process::{HomeNesting, StrayProcesses};
+use sluice_store::{Meaning, Store};
 
 use crate::ask::Service;
 use crate::definitions::PinnedDefinitions;
 use crate::effect::LocalExecutor;
+use crate::fence::HomeFence;
 use crate::home::Home;
 use crate::home::registry::Registry;
 use crate::perform::PerformContext;
-use crate::perform::fence::HomeFence;
+use crate::perform::fence::StoreFence;
 use crate::read::tasks::{ReadModel, STORE};
 use crate::settings::attached;
 use crate::settings::clock::WallClock;
@@ -24,9 +25,10 @@ use crate::settings::config::{ConfigFile, HomeConfig};
 use crate::settings::identity::HomeIdentity;
 use crate::settings::ids::{LOCAL, OWN};
 use crate::settings::places::HomePaths;
-use crate::settings::projects::{Projects, described};
+use crate::settings::projects::Projects;
 use crate::settings::store::closed;
 use crate::settings::tokens::Tokens;
+use crate::undone::described;
 
 /// So many steps of runs are carried out at once on this machine.
 const MOST_PERFORMANCES: usize = 64;
@@ -55,13 +57,14 @@ impl Service {
         let keep = keep.map_err(|error| closed(&error))?;
         let registry = Registry::read(&tasks)?;
         let inbox = EngineInbox::default();
-        let bench = PerformContext::open(places, settings, program)?.fenced(fence.clone());
+        let bench = PerformContext::open(places, settings, program)?
+            .fenced(fence.clone().map(|fence| fence as Arc<dyn StoreFence>));
         let home = Home::new(bench, projects, tasks, clock.clone(), registry, inbox.handle(), keep)
             .map_err(|error| Problem::fault(error.to_string()))?;
         let home = Arc::new(home);
         // Without it what a script leaves behind is recognised by its environment alone.
         let strays = StrayProcesses::adopt().unwrap_or_default();
-        if let Some(fence) = fence {
+        if let Some(fence) = &fence {
             let weak = Arc::downgrade(&home);
             fence.asks(move || weak.upgrade().is_some_and(|home| !home.context.sessions.living().is_empty()));
         }
@@ -100,7 +103,7 @@ impl Service {
         let thread = std::thread::Builder::new().name("merges".into());
         let finish = move || crate::effect::merges::keep_finishing(&finishing);
         thread.spawn(finish).map_err(|error| Problem::fault(error.to_string()))?;
-        Ok(Service { home, tokens, host: Mutex::new(Some(host)), store })
+        Ok(Service { home, tokens, fence, host: Mutex::new(Some(host)), store })
     }
 }
 

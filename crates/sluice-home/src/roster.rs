@@ -6,8 +6,8 @@
 pub mod groups;
 mod merge_turn;
 pub mod missions;
+pub(crate) mod orders;
 pub(crate) mod presence;
-pub(crate) mod protocol;
 mod speech;
 mod work;
 

@@ -1,17 +1,27 @@
-//! What a person has set, and where the files of a home are. Nothing here needs an engine.
+//! What a person has set, and where the files of a home are. Nothing here needs an engine. What a worker has as well
+//! stands in `sluice_worker::machine`.
 
 pub mod attached;
 pub mod backup;
 pub mod bounds;
 pub mod clock;
-pub mod config;
-pub(crate) mod identity;
 pub(crate) mod ids;
 pub mod lock;
-pub mod log;
-pub mod places;
 pub(crate) mod programs;
 pub mod projects;
 pub mod skills;
 pub(crate) mod store;
 pub mod tokens;
+
+pub use sluice_worker::machine::{config, identity, log, places};
+
+/// The log of all tests of this process, whose threads have no log of their own.
+#[cfg(test)]
+pub(crate) fn log_of_tests() -> &'static std::path::Path {
+    static LOG: std::sync::OnceLock<std::path::PathBuf> = std::sync::OnceLock::new();
+    LOG.get_or_init(|| {
+        let path = std::env::temp_dir().join(format!("sluice-home-tests-{}.log", std::process::id()));
+        log::begin(&path);
+        path
+    })
+}

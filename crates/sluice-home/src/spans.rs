@@ -4,8 +4,7 @@
 //! name, here and at a worker elsewhere. Its root is told when the task or run has ended.
 
 use sluice_core::event_name::EventName;
-use sluice_core::recipe::FailureKind;
-use sluice_core::run::{AttemptReport, RunConclusion, RunJob};
+use sluice_core::run::RunConclusion;
 use sluice_core::task::TaskEvent;
 use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct};
 use sluice_engine::codec::task_event;
@@ -16,38 +15,6 @@ use crate::home::Home;
 use crate::read::runs;
 use crate::read::runs::maker;
 use crate::read::tasks;
-
-/// A step of a run is performed.
-pub(crate) fn step(run: &str, step: &str, attempt: u32, kind: &'static str) -> TraceSpan {
-    span("step")
-        .within(runs::stream(run).as_str())
-        .with("sluice.run.id", run)
-        .with("sluice.step", step)
-        .with("sluice.attempt", attempt)
-        .with("sluice.kind", kind)
-}
-
-/// What kind of work a step is.
-pub(crate) fn kind(job: &RunJob) -> &'static str {
-    match job {
-        RunJob::Agent { .. } => "agent",
-        RunJob::Arbiter { .. } => "arbiter",
-        RunJob::Script(_) => "script",
-        RunJob::Gate(_) => "gate",
-        RunJob::Task { .. } => "task",
-    }
-}
-
-/// It is over, and this came of it.
-pub(crate) fn step_ended(mut span: TraceSpan, report: &AttemptReport) {
-    match report {
-        AttemptReport::Completed(_) => span.outcome("completed", false),
-        AttemptReport::Failed { kind: FailureKind::Failed, .. } => span.outcome("failed", true),
-        AttemptReport::Failed { kind: FailureKind::Timeout, .. } => span.outcome("timeout", true),
-        AttemptReport::Failed { kind: FailureKind::Crashed, .. } => span.outcome("crashed", true),
-        AttemptReport::Failed { kind: FailureKind::Lost, .. } => span.outcome("lost", true),
-    }
-}
 
 /// Something is done for a task. `effect` is its name there, which also says for which turn it is asked.
 pub(crate) fn task(task: &str, effect: &str, kind: &str) -> TraceSpan {

@@ -12,6 +12,7 @@ use sluice_core::task::session::SessionRole;
 use sluice_engine::host::PendingAnswer;
 use sluice_os::redact::redacted;
 use sluice_os::session::SessionId;
+use sluice_worker::names::PREFIX;
 
 use super::who::whose;
 use super::{Requester, Service};
@@ -19,7 +20,7 @@ use crate::ask::denied::DeniedBacklog;
 use crate::home::registry::{note, note_as};
 use crate::perform::is_secret_of;
 use crate::settings::ids::LOCAL;
-use crate::settings::tokens::{PREFIX, TokenRequest, is_expired, period};
+use crate::settings::tokens::{TokenRequest, is_expired, period};
 
 /// How long somebody who is turned away waits for that to be written down.
 const STORED_WITHIN: Duration = Duration::from_secs(2);

@@ -19,8 +19,9 @@ use crate::home::engine::{ask, begin, refused, room, wait};
 use crate::home::judged;
 use crate::home::session_id;
 use crate::read::tasks::{TaskSnapshot, stream};
-use crate::settings::projects::{described, git, shown};
+use crate::settings::projects::{git, shown};
 use crate::start::must_hold_no_secret;
+use crate::undone::described;
 
 impl Service {
     /// Moves a task, or changes what it is about.

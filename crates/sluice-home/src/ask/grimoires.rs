@@ -14,6 +14,7 @@ use sluice_core::recipe::{Recipe, Trigger};
 use sluice_core::run::{RunConclusion, RunKind, RunPhase};
 use sluice_dialect::catalogue::{Catalogue, CataloguePlaces};
 use sluice_dialect::{Definition, Sources};
+use sluice_worker::value::plain;
 
 use super::runs::EndedRunsFilter;
 use super::{KeyedId, Requester, Service};
@@ -119,7 +120,7 @@ fn grimoire(recipe: &Recipe, origin: String) -> Grimoire {
         name: input.name.to_string(),
         kind: input.kind.word().to_owned(),
         required: input.required,
-        default: input.default.as_ref().map(view_run::plain).unwrap_or_default(),
+        default: input.default.as_ref().map(plain).unwrap_or_default(),
     });
     let steps = recipe.steps.iter();
     let steps = steps.map(|step| GrimoireStep { name: step.name.to_string(), kind: step.work.kind().to_owned() });

@@ -13,9 +13,9 @@ use sluice_core::task::session::TaskSession;
 use sluice_dialect::catalogue::{Catalogue, CataloguePlaces};
 use sluice_dialect::{Definition, Sources};
 use sluice_engine::task_actor::TaskActor;
-use sluice_store::{Cursor, LARGEST_PAGE, LoggedEvent, Query};
 use sluice_os::redact::shown_of;
 use sluice_os::session::SessionStream;
+use sluice_store::{Cursor, LARGEST_PAGE, LoggedEvent, Query};
 
 use super::page::PageQuery;
 use super::{Requester, Service};
@@ -24,7 +24,8 @@ use crate::read::files::holds;
 use crate::read::runs;
 use crate::read::tasks::{TaskSnapshot, id_of, stream};
 use crate::read::view::{self, EventSubject};
-use crate::settings::projects::{described, shown};
+use crate::settings::projects::shown;
+use crate::undone::described;
 
 /// So many cards are read together.
 const AT_A_TIME: usize = 1000;

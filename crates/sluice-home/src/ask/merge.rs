@@ -18,7 +18,7 @@ use crate::effect;
 use crate::effect::merges::{self, MergeIntent};
 use crate::home::engine::ask;
 use crate::read::tasks::TaskSnapshot;
-use crate::settings::projects::described;
+use crate::undone::described;
 
 impl Service {
     /// Merges the commit of a task's branch that was judged into the default branch, and closes the task. What is to

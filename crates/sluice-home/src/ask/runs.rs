@@ -16,19 +16,20 @@ use sluice_core::run::{
 };
 use sluice_core::task::TaskInput;
 use sluice_engine::run_actor::RunActor;
-use sluice_store::{Query, StreamSummary};
 use sluice_os::session::SessionStream;
+use sluice_store::{Query, StreamSummary};
+use sluice_worker::value::data;
 
 use super::page::{ListPage, PageQuery, newest};
 use super::{ANSWER_WITHIN, KeyedId, Requester, Service};
 use crate::home::engine::{ask, say};
-use crate::perform::{data, sweep};
+use crate::perform::sweep;
 use crate::read::runs::{RunSnapshot, id_of};
 use crate::read::tasks;
 use crate::read::view_run;
 use crate::settings::bounds::{LONGEST_SUMMARY, cut};
-use crate::settings::projects::described;
 use crate::start::{EngineStart, start_as};
+use crate::undone::described;
 
 /// Runs that have ended are wanted too: all of them, or only those with this status.
 pub(super) struct EndedRunsFilter(pub(super) Option<RunPhase>);

@@ -18,8 +18,9 @@ use crate::definitions::committed::DefinitionSite;
 use crate::home::reservations::is_over;
 use crate::home::{Home, session_of};
 use crate::perform::GRACE;
-use crate::settings::projects::{described, git};
+use crate::settings::projects::git;
 use crate::start::{create_task, usual_reviewer};
+use crate::undone::described;
 
 /// The living sessions that no open task and no run knows.
 pub(crate) fn find(home: &Home) -> Result<Vec<Stray>, Problem> {

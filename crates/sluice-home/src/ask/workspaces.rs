@@ -14,7 +14,8 @@ use super::{Requester, Service};
 use crate::ask::strays;
 use crate::read::tasks::had;
 use crate::settings::clock::written;
-use crate::settings::projects::{described, git};
+use crate::settings::projects::git;
+use crate::undone::described;
 
 /// Why a worktree that is not there, as far as git knows, is worth a look.
 fn missing(path: &str, is_lent: bool) -> Option<String> {

@@ -90,11 +90,11 @@ mod tests {
 
     use super::*;
     use crate::settings::clock::WallClock;
-    use crate::settings::log::of_tests;
+    use crate::settings::log_of_tests;
 
     #[test]
     fn what_panics_ends_nothing_that_is_due_later() {
-        let log = of_tests();
+        let log = log_of_tests();
         let later = HomeTimer::start(Arc::new(WallClock::default())).unwrap();
         let (done, heard) = mpsc::channel();
         later.after(Duration::ZERO, || panic!("out of coffee"));

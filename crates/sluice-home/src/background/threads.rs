@@ -106,12 +106,12 @@ mod tests {
 
     use super::*;
     use crate::settings::clock::WallClock;
-    use crate::settings::log::of_tests;
+    use crate::settings::log_of_tests;
 
     #[test]
     fn what_finds_no_thread_is_done_once_there_is_one() {
         static REFUSALS: AtomicUsize = AtomicUsize::new(2);
-        let log = of_tests();
+        let log = log_of_tests();
         let later = HomeTimer::start(Arc::new(WallClock::default())).unwrap();
         let mut threads = ThreadPool::new(later);
         threads.start =

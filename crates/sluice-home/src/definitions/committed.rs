@@ -16,7 +16,8 @@ use sluice_os::git::{Git, GitError, Repository};
 use sluice_os::passing::PassingError;
 
 use crate::home::Home;
-use crate::settings::projects::{described, git};
+use crate::settings::projects::git;
+use crate::undone::described;
 
 /// Outgoing of a commit's name that are shown.
 const SHOWN: usize = 12;

@@ -16,8 +16,8 @@ use crate::home::judged;
 use crate::home::{Home, pool_name};
 use crate::read::files;
 use crate::read::tasks::TaskSnapshot;
-use crate::settings::projects::{described, shown};
-use crate::undone::PerformError;
+use crate::settings::projects::shown;
+use crate::undone::{PerformError, described};
 
 /// Binds a worktree and puts TASK.md into it.
 pub(super) fn acquire(home: &Arc<Home>, seen: &TaskSnapshot, reserved: Option<&WorktreePath>) -> EffectResult {

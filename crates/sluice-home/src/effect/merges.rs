@@ -26,7 +26,8 @@ use sluice_os::merge::{
 use crate::home::Home;
 use crate::home::engine::ask;
 use crate::read::tasks::TaskSnapshot;
-use crate::settings::projects::{described, git};
+use crate::settings::projects::git;
+use crate::undone::described;
 
 /// How long a merge that could not be finished waits at first until it is tried again.
 const PACE: Duration = Duration::from_secs(1);

@@ -19,6 +19,7 @@ use sluice_engine::actor::EffectOutcome;
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::EngineClock;
 use sluice_telemetry::caused_by;
+use sluice_worker::spans;
 
 use crate::evidence;
 use crate::home::Home;
@@ -28,7 +29,6 @@ use crate::perform::lists::listed;
 use crate::perform::performer::WorktreeAccess;
 use crate::perform::{LocalOrder, OrderWork, PerformResult, StepIdentity, reported, sweep};
 use crate::read::runs::{RunFacts, RunSnapshot, performance};
-use crate::spans;
 use crate::undone::{PerformError, PerformFailure, UnavailableReason, settled};
 
 use workspace::LocalWorktrees;
@@ -181,7 +181,7 @@ fn perform(home: &Arc<Home>, setting: &RunFacts, wanted: &Perform, name: &str) -
             let folder = PathBuf::from(setting.folder());
             let performed =
                 home.context.perform(&order(setting, wanted, name, folder, OrderWork::Script(script.clone())));
-            performed.map(|outcome| listed(setting, wanted, outcome))
+            performed.map(|outcome| listed(&setting.plan.recipe, wanted, outcome))
         }
         RunJob::Agent { prompt, .. } | RunJob::Arbiter { prompt, .. } => {
             seen().and_then(|seen| agent(home, &seen, wanted, name, prompt))

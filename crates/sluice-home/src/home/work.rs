@@ -14,7 +14,8 @@ use sluice_os::workspace::{self, WorkspacePool};
 
 use crate::home::{Home, pool_name};
 use crate::read::tasks::TaskSnapshot;
-use crate::settings::projects::{described, git};
+use crate::settings::projects::git;
+use crate::undone::described;
 
 /// How many changed files are named.
 const NAMED: usize = 5;

@@ -12,6 +12,7 @@ use sluice_core::run::RunParameters;
 use sluice_os::git::GitError;
 use sluice_os::passing::PassingError;
 use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
+use sluice_worker::names::run_branch;
 
 use crate::home::Home;
 use crate::settings::projects::open;
@@ -78,7 +79,7 @@ pub(crate) fn ready(home: &Home, given: &RunParameters) -> Result<(), PerformErr
     }
     let pool = pool_of(home, given)?;
     let name = WorkspaceName::new(&given.id).map_err(PerformError::by)?;
-    let binding = WorkspaceBinding { task: given.id.clone(), branch: branch(&given.id) };
+    let binding = WorkspaceBinding { task: given.id.clone(), branch: run_branch(&given.id) };
     pool.acquire(&name, &binding, Some(&given.origin.base)).map_err(PerformError::by)?;
     let mut known = home.worktrees.known();
     if known.len() >= MOST_REMEMBERED {
@@ -86,11 +87,6 @@ pub(crate) fn ready(home: &Home, given: &RunParameters) -> Result<(), PerformErr
     }
     known.insert(given.id.clone());
     Ok(())
-}
-
-/// The branch that a run's work is on.
-pub(crate) fn branch(run: &str) -> String {
-    format!("sluice/run-{run}")
 }
 
 /// Where the worktrees are of runs that are started here.

@@ -19,7 +19,7 @@ use crate::read::tasks::TaskSnapshot;
 use crate::read::tasks::had;
 use crate::settings::clock::written;
 use crate::settings::places::HomePaths;
-use crate::settings::projects::described;
+use crate::undone::described;
 
 pub const TASK_FILE: &str = "TASK.md";
 
@@ -212,10 +212,7 @@ mod tests {
     #[test]
     fn the_keys_of_the_engine_are_those_of_a_task() {
         let keys: Vec<&str> = TaskKey::ALL.iter().map(|key| key.word()).collect();
-        assert_eq!(
-            keys, ENGINE_KEYS,
-            "ENGINE_KEYS in sluice-os's taskfile.rs differs from the table of a task's keys"
-        );
+        assert_eq!(keys, ENGINE_KEYS, "ENGINE_KEYS in sluice-os's taskfile.rs differs from the table of a task's keys");
     }
 
     #[test]

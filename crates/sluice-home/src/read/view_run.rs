@@ -1,7 +1,7 @@
 //! Runs as they are shown, and the questions that wait for a person. As processes: [`crate::read::view_process`]; their
 //! events: [`crate::read::view_run_event`].
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 use sluice_api::shown::{
     Question, QuestionCause, Run, RunForm, RunItem, RunItemStatus, RunStatus, RunStep, RunStepStatus, StepUsage,
 };
@@ -11,6 +11,7 @@ use sluice_core::run::{
     AgentUsage, QuestionKind, RunConclusion, RunKind, RunPhase, RunQuestion, StepOutcome, StepState, StepStatus,
     StepStatusKind,
 };
+use sluice_worker::value::plain;
 
 use crate::read::runs::RunSnapshot;
 use crate::settings::clock::written;
@@ -237,18 +238,6 @@ pub(crate) fn printed(outcome: &StepOutcome) -> String {
 /// Whether a run is shown as a process.
 pub fn is_process(seen: &RunSnapshot) -> bool {
     seen.state.given.origin.kind == RunKind::Process
-}
-
-/// A value as JSON has it.
-pub fn plain(data: &Data) -> Value {
-    match data {
-        Data::Null => Value::Null,
-        Data::Bool(it) => Value::Bool(*it),
-        Data::Number(text) => text.parse::<Number>().map_or_else(|_| Value::String(text.clone()), Value::Number),
-        Data::Text(text) => Value::String(text.clone()),
-        Data::List(items) => Value::Array(items.iter().map(plain).collect()),
-        Data::Table(fields) => Value::Object(fields.iter().map(|(key, value)| (key.clone(), plain(value))).collect()),
-    }
 }
 
 #[cfg(test)]

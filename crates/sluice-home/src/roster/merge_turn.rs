@@ -13,7 +13,7 @@ use sluice_api::work::{AskMergeTurn, MERGES, MergeTurn, NO_MERGE_TURN, StepRepor
 use sluice_core::recipe::FailureKind;
 use sluice_core::run::{AttemptPart, AttemptReport, StepOutcome};
 
-use super::protocol::tip;
+use super::orders::tip;
 use super::work::late;
 use crate::home::Home;
 use crate::home::workers::{Roster, RosterState};

@@ -13,6 +13,7 @@ use sluice_core::run::{AttemptPart, RunConclusion, RunKind, StepState, StepStatu
 use sluice_dialect::catalogue::{Catalogue, CataloguePlaces};
 use sluice_dialect::{Definition, Sources};
 use sluice_engine::host::EngineClock;
+use sluice_worker::names::remote_folder;
 
 use crate::home::Home;
 use crate::home::registry::{RegistryChange, RegistryEntry, called};
@@ -21,7 +22,7 @@ use crate::roster::groups;
 use crate::roster::{StepHolder, task_id};
 use crate::settings::clock::new_id;
 use crate::settings::ids::only;
-use crate::start::{EngineStart, remote_folder, start_as};
+use crate::start::{EngineStart, start_as};
 
 /// Outgoing of what a mission is told.
 const LONGEST_PROMPT: usize = 1 << 20;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sluice_api::control::{Crab, Register};
 use sluice_api::event::{CrabChanged, CrabRegistered};
 use sluice_api::problem::{Problem, ProblemStatus};
-use sluice_api::work::{Heartbeat, OLDEST, PROTOCOL, works_with};
+use sluice_api::work::{Heartbeat, OLDEST, PROTOCOL, WORKER_ELSEWHERE, works_with};
 use sluice_core::event_name::EventName;
 use sluice_core::machine::RefusalCode;
 use sluice_engine::host::EngineClock;
@@ -27,9 +27,6 @@ const MOST_WORKERS: usize = 10_000;
 
 /// Workers that one token can have registered, as many as can listen with it. Those that are gone make room.
 const MOST_WORKERS_OF_ONE: usize = 500;
-
-/// The code of the refusal of a copy.
-pub(crate) const ELSEWHERE: &str = "crab_elsewhere";
 
 /// A worker, as it is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -306,7 +303,7 @@ impl Roster {
                 let message =
                     format!("crab {id} ({}) is at work from another home: this one is a copy of it", worker.name);
                 let hint = "remove the file `crab` from one of the two homes to make it a worker of its own, or stop the other";
-                Err(Problem::new(ProblemStatus::Conflict, ELSEWHERE, message).hint(hint))
+                Err(Problem::new(ProblemStatus::Conflict, WORKER_ELSEWHERE, message).hint(hint))
             }
             (Some(_) | None, _) => Ok(()),
         }

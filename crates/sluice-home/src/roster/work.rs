@@ -17,9 +17,10 @@ use sluice_engine::codec::run_effect;
 use sluice_engine::host::EngineClock;
 use sluice_engine::reactor::{Assignment, ReactorMessage, too_late};
 use sluice_os::session::SessionId;
+use sluice_worker::report::read;
 
 use super::merge_turn::overtaken;
-use super::protocol::{StepHandOut, order, read, tip};
+use super::orders::{StepHandOut, order, tip};
 use super::{task_id, usual_name};
 use crate::home::Home;
 use crate::home::engine::{refused, wait};
@@ -384,7 +385,9 @@ impl Roster {
             let setting = seen.setting();
             report = match report {
                 AttemptReport::Completed(_) if self.is_overtaken(dispatch, wanted, &seen) => overtaken(),
-                AttemptReport::Completed(outcome) => AttemptReport::Completed(listed(&setting, &performed, outcome)),
+                AttemptReport::Completed(outcome) => {
+                    AttemptReport::Completed(listed(&setting.plan.recipe, &performed, outcome))
+                }
                 failed @ AttemptReport::Failed { .. } => failed,
             };
             crate::evidence::begin(home, &setting, &performed).end(home, &setting, &performed, &report);

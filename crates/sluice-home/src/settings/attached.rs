@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sluice_api::Problem;
 use sluice_engine::codec::FORMAT;
-use sluice_store::Store;
 use sluice_os::file::{Durability, write_atomically};
+use sluice_store::Store;
 
 use crate::settings::config::HomeConfig;
 use crate::settings::places::HomePaths;

@@ -13,8 +13,8 @@ use sluice_store::{Store, StoreError};
 use crate::settings::attached;
 use crate::settings::lock::{FileLock, FileLockError};
 use crate::settings::places::HomePaths;
-use crate::settings::projects::described;
 use crate::settings::store::closed;
+use crate::undone::described;
 
 /// Outgoing of a file's name that are told again.
 const LONGEST_NAME: usize = 1000;

@@ -1,12 +1,12 @@
-//! The time and new names.
+//! The time, as the engine of a home has it.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sha2::{Digest, Sha256};
 use sluice_core::machine::Moment;
 use sluice_engine::host::EngineClock;
+pub use sluice_worker::names::{id_from, new_id, written};
 
 /// When the clock on the wall is not what it should be, it is approached by one part in so many of the time that passes: a
 /// minute is never shorter or longer than that, whatever somebody does to the clock on the wall.
@@ -74,34 +74,6 @@ impl EngineClock for WallClock {
     }
 }
 
-/// A moment as people and programs read it: RFC 3339, in UTC, to the millisecond.
-pub fn written(at: i64) -> String {
-    match jiff::Timestamp::from_millisecond(at) {
-        Ok(time) => format!("{time:.3}"),
-        Err(_) => at.to_string(),
-    }
-}
-
-/// Outgoing that are not mistaken for one another.
-const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-
-/// A new id: short enough to type a part of, long enough that a million of them do not meet.
-pub fn new_id() -> Result<String, String> {
-    let mut bytes = [0u8; 10];
-    getrandom::fill(&mut bytes).map_err(|error| format!("the system gives no random numbers: {error}"))?;
-    Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
-}
-
-/// An id made of these words: always the same, and of others another.
-pub fn id_from(words: &[&str]) -> String {
-    let mut sum = Sha256::new();
-    for word in words {
-        sum.update(word.as_bytes());
-        sum.update([0]);
-    }
-    sum.finalize().iter().take(10).map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,11 +107,5 @@ mod tests {
         let mut hand = ClockReading { shows: 5, at: 5 };
         assert_eq!(hand.turn(1_000, 1_000), 1_000);
         assert!(hand.turn(900, 900) >= 1_000, "it never goes back");
-    }
-
-    #[test]
-    fn moments_are_written_alike() {
-        assert_eq!(written(0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(written(1_794_700_800_123), "2026-11-15T00:00:00.123Z");
     }
 }

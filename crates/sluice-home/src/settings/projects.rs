@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::undone::described;
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::project::{ImportedProject, Project, ProjectChange};
 use sluice_os::file::{Durability, write_atomically};
@@ -242,15 +243,4 @@ pub(crate) fn git(error: &GitError) -> Problem {
         true => Problem::unavailable(described(error)),
         false => Problem::new(ProblemStatus::Refused, "git", described(error)),
     }
-}
-
-/// An error with its causes.
-pub(crate) fn described(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    text
 }

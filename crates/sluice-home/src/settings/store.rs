@@ -3,7 +3,7 @@
 use sluice_api::problem::Problem;
 use sluice_store::StoreError;
 
-use super::projects::described;
+use crate::undone::described;
 
 /// Why a store cannot be used.
 pub(crate) fn closed(error: &StoreError) -> Problem {

@@ -16,7 +16,7 @@ use sluice_core::machine::RefusalCode;
 use sluice_dialect::duration;
 use sluice_engine::loader::pin;
 use sluice_os::file::{Durability, FileDraft};
-use subtle::ConstantTimeEq;
+use sluice_worker::names::{is_same, secret};
 
 use crate::settings::ids::LOCAL;
 use crate::settings::ids::only;
@@ -25,8 +25,6 @@ use crate::settings::ids::only;
 const MOST_TOKENS: usize = 1000;
 /// So many revoked ones are remembered, so that the log can name whoever still uses one.
 const MOST_REVOKED: usize = 1000;
-/// What every secret begins with, so that one that got lost is recognised.
-pub(crate) const PREFIX: &str = "slu_";
 /// The longest time that a token can be good, unless it is for ever: ten years.
 const LONGEST_PERIOD: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 /// The shortest time that a token can be good.
@@ -234,19 +232,6 @@ impl Tokens {
         *all = changed;
         Ok(answer)
     }
-}
-
-/// Whether two digests are the same, in a time that does not say where they differ.
-pub(crate) fn is_same(one: &str, other: &str) -> bool {
-    one.as_bytes().ct_eq(other.as_bytes()).into()
-}
-
-/// A new secret of 256 random bits, with something readable in front.
-pub(crate) fn secret(about: &str) -> Result<String, String> {
-    let mut bytes = [0u8; 32];
-    getrandom::fill(&mut bytes).map_err(|error| format!("the system gives no random numbers: {error}"))?;
-    let random: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{PREFIX}{about}{random}"))
 }
 
 #[cfg(test)]

@@ -7,12 +7,13 @@ use sluice_core::machine::RefusalCode;
 use sluice_core::run::RunConclusion;
 use sluice_engine::actor::{ActorInput, EffectOutcome};
 use sluice_engine::reactor::ReactorMessage;
-use sluice_store::StreamId;
 use sluice_os::workspace::WorkspaceName;
+use sluice_store::StreamId;
+use sluice_worker::names::run_branch;
 
 use crate::evidence;
 use crate::home::Home;
-use crate::home::worktrees::{branch as workspace_branch, pool_of as workspace_pool};
+use crate::home::worktrees::pool_of as workspace_pool;
 use crate::read::runs::{RunSnapshot, id_of, stream};
 use crate::read::tasks::unread;
 
@@ -110,6 +111,6 @@ fn remove_worktree(home: &Home, seen: &RunSnapshot) {
     let pool = workspace_pool(home, &seen.state.given);
     if let (Ok(pool), Ok(name)) = (pool, WorkspaceName::new(&seen.id)) {
         let _ = pool.destroy(&name, &seen.id);
-        let _ = pool.delete_branch(&workspace_branch(&seen.id), &seen.id);
+        let _ = pool.delete_branch(&run_branch(&seen.id), &seen.id);
     }
 }

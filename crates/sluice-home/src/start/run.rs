@@ -16,6 +16,8 @@ use sluice_engine::host::EngineClock;
 use sluice_engine::loader::pin;
 use sluice_engine::reactor::ReactorMessage;
 use sluice_engine::run_actor::RunActor;
+use sluice_worker::names::remote_folder;
+use sluice_worker::value::data;
 
 use serde_json::Value;
 
@@ -24,7 +26,6 @@ use crate::definitions::committed::{self, DefinitionSite};
 use crate::home::engine::wait;
 use crate::home::worktrees::{PlannedWorktree, plan as plan_worktree};
 use crate::home::{Home, project_workers};
-use crate::perform::data;
 use crate::perform::lists;
 use crate::read::runs::{RunSnapshot, stream};
 use crate::settings::clock::{id_from, new_id};
@@ -114,11 +115,6 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
         },
     };
     begin(home, &found.plan, found.pinned, given, elsewhere.unwrap_or(LOCAL))
-}
-
-/// The name of a mission's worktree, wherever its workers have it.
-pub(crate) fn remote_folder(mission: &str) -> String {
-    format!("burrows/mission-{mission}/")
 }
 
 /// Whether a recipe can be started for a task in this repository, and takes what it is given. What each input is worth is

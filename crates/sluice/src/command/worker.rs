@@ -3,12 +3,12 @@
 use serde_json::json;
 use sluice_api::Client;
 use sluice_api::work::project_group;
-use sluice_home::perform::PerformContext;
 use sluice_home::settings::config::ConfigFile;
 use sluice_home::settings::lock::{FileLock, FileLockError};
 use sluice_home::settings::log;
 use sluice_home::settings::places::HomePaths;
-use sluice_home::worker::{WorkerNews, WorkerOptions, WorkerRuntime};
+use sluice_worker::perform::PerformContext;
+use sluice_worker::worker::{WorkerNews, WorkerOptions, WorkerRuntime};
 
 use crate::args;
 use crate::engine::{make_home, places};

@@ -19,8 +19,8 @@ use crate::home::Home;
 use crate::home::worktrees::pool_of;
 use crate::perform::performer::{StepWorktrees, WorktreeAccess, in_conflict, own_name};
 use crate::read::runs::RunSnapshot;
-use crate::settings::projects::described;
 use crate::undone::PerformError;
+use crate::undone::described;
 
 /// How long an item waits for those before it to be merged, between two looks.
 const LOOK: Duration = Duration::from_secs(600);

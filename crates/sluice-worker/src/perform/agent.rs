@@ -19,8 +19,9 @@ use sluice_os::session::{
 };
 
 use super::environment::{about, inherited, token};
-use super::{GRACE, LocalOrder, PerformContext, PerformResult, SIGNALLED, StepIdentity, data};
+use super::{GRACE, LocalOrder, PerformContext, PerformResult, SIGNALLED, StepIdentity};
 use crate::undone::{PerformError, PerformFailure};
+use crate::value::data;
 
 /// How often an agent's stream is read while nothing else happens.
 const READ: Duration = Duration::from_millis(500);

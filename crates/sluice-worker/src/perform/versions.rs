@@ -48,7 +48,7 @@ impl ProgramVersions {
 
 /// The program that an attempt was made with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ProgramNote {
+pub struct ProgramNote {
     harness: String,
     program: String,
     version: Option<String>,

@@ -20,16 +20,16 @@ use sluice_api::client::letters;
 use sluice_api::control::{Crab, Register};
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{
-    Envelope, FromWorker, Heartbeat, OLDEST, PROTOCOL, StepDispatch, StepOrder, StepProgress, ToWorker, works_with,
+    Envelope, FromWorker, Heartbeat, OLDEST, PROTOCOL, StepDispatch, StepOrder, StepProgress, ToWorker,
+    WORKER_ELSEWHERE, works_with,
 };
 use sluice_os::file::{Durability, write_atomically};
 use sluice_os::process::ProcessIdentity;
 use sluice_os::session::{SessionId, SessionKeeper, SessionStream, boot_ms};
 
+use crate::machine::identity::HomeIdentity;
+use crate::names::new_id;
 use crate::perform::PerformContext;
-use crate::roster::presence::ELSEWHERE;
-use crate::settings::clock::new_id;
-use crate::settings::identity::HomeIdentity;
 use job::WorkerAssignment;
 
 /// How often a worker gives a sign of life at least, and tells what its agents say.
@@ -397,7 +397,7 @@ impl WorkerRuntime {
 
     /// Whether another of this name is at work, and that may only be what this one was before its machine was started again.
     fn may_be_its_former_self(&self, problem: &Problem, began: Instant) -> bool {
-        problem.code == ELSEWHERE && self.identity.is_restarted && began.elapsed() < FORMER_SELF
+        problem.code == WORKER_ELSEWHERE && self.identity.is_restarted && began.elapsed() < FORMER_SELF
     }
 
     /// Says goodbye; what it still holds is given to another at once.

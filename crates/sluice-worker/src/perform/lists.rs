@@ -5,16 +5,15 @@ use serde_json::Value;
 use sluice_core::recipe::{Data, FanOutItems, Recipe, Step, StepWork};
 use sluice_core::run::{Perform, RunJob, StepOutcome};
 
-use super::data;
-use crate::read::runs::RunFacts;
+use crate::value::data;
 
 /// The value of an input: a list, if a fan-out goes over it and it can be read as one.
-pub(crate) fn input(recipe: &Recipe, name: &str, value: Data) -> Data {
+pub fn input(recipe: &Recipe, name: &str, value: Data) -> Data {
     read(value, || is_gone_over(recipe, |head, tail| head == "input" && tail == [name]))
 }
 
 /// What a script gave: a list, if a fan-out goes over it and it can be read as one.
-pub(crate) fn output(recipe: &Recipe, step: &Step, value: Data) -> Data {
+pub fn output(recipe: &Recipe, step: &Step, value: Data) -> Data {
     let stored = step.output.as_ref().map(ToString::to_string);
     read(value, || {
         is_gone_over(recipe, |head, tail| match tail {
@@ -46,10 +45,11 @@ fn is_gone_over(recipe: &Recipe, is_it: impl Fn(&str, &[String]) -> bool) -> boo
 }
 
 /// What a script gave, with the list in the place of its text that a fan-out goes over.
-pub(crate) fn listed(setting: &RunFacts, wanted: &Perform, outcome: StepOutcome) -> StepOutcome {
-    let (recipe, step) = (&setting.plan.recipe, setting.plan.recipe.step(wanted.step));
+pub fn listed(recipe: &Recipe, wanted: &Perform, outcome: StepOutcome) -> StepOutcome {
     match wanted.job {
-        RunJob::Script(_) | RunJob::Gate(_) => StepOutcome { output: output(recipe, step, outcome.output), ..outcome },
+        RunJob::Script(_) | RunJob::Gate(_) => {
+            StepOutcome { output: output(recipe, recipe.step(wanted.step), outcome.output), ..outcome }
+        }
         RunJob::Agent { .. } | RunJob::Arbiter { .. } | RunJob::Task { .. } => outcome,
     }
 }

@@ -11,9 +11,7 @@ use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::StepOutcome;
 use sluice_core::run::effect::RunScript;
 use sluice_os::harness::result::result;
-use sluice_os::process::{
-    CapturedOutput, ProcessEnding, ProcessScript, ScriptCancel, ScriptProgram, kill_leftover,
-};
+use sluice_os::process::{CapturedOutput, ProcessEnding, ProcessScript, ScriptCancel, ScriptProgram, kill_leftover};
 use sluice_os::session::{
     AgentEnd, AgentEndCause, SessionEnding, SessionId, SessionKeeper, SessionLimits, SessionPlace, SessionSpec,
     SessionStream,

@@ -7,15 +7,15 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use sluice_engine::loader::pin;
 use sluice_os::git::is_local;
 use sluice_os::process::{ProcessIdentity, environment_of, has_terminal};
 use sluice_os::redact::is_secret;
 use sluice_os::session::SessionId;
 
 use super::{LocalOrder, PerformContext, StepIdentity};
-use crate::settings::config::EnvConfig;
-use crate::settings::tokens;
+use crate::machine::config::EnvConfig;
+use crate::names::{self, digest};
+use crate::redact::HomeRedactor;
 use crate::undone::PerformError;
 
 /// The variables that every session inherits.
@@ -50,7 +50,7 @@ const DIGESTS: &str = "token.sha256";
 
 /// What sessions and scripts inherit from. It follows the last command with which a person changed something: an engine
 /// lives for weeks, and what a person sets in a shell is meant for the agents that they start from there.
-pub(crate) struct InheritedEnvironment(Mutex<InheritedVariables>);
+pub struct InheritedEnvironment(Mutex<InheritedVariables>);
 
 #[derive(Default)]
 struct InheritedVariables {
@@ -67,7 +67,7 @@ type EnvironmentVariables = BTreeMap<String, String>;
 
 impl InheritedEnvironment {
     /// What this process was started with.
-    pub(crate) fn own(set: &EnvConfig) -> InheritedEnvironment {
+    pub fn own(set: &EnvConfig) -> InheritedEnvironment {
         let own = InheritedEnvironment(Mutex::new(InheritedVariables {
             last: own_variables(),
             ..InheritedVariables::default()
@@ -77,7 +77,7 @@ impl InheritedEnvironment {
     }
 
     /// What this process was started with stays; commands add to it and change it.
-    pub(crate) fn stay(&self, set: &EnvConfig) {
+    pub fn stay(&self, set: &EnvConfig) {
         self.with(|inheritance| {
             inheritance.stays = own_variables();
             inheritance.note(set);
@@ -86,7 +86,7 @@ impl InheritedEnvironment {
 
     /// A person asked with this process for a change. At a terminal what is not set any more is gone. Elsewhere (cron, a
     /// bare `ssh`, a program) little may be set at all, so it adds and changes, and takes nothing away.
-    pub(crate) fn follow(&self, process: &ProcessIdentity, set: &EnvConfig) {
+    pub fn follow(&self, process: &ProcessIdentity, set: &EnvConfig) {
         let variables: EnvironmentVariables = environment_of(process).into_iter().collect();
         self.with(|inheritance| {
             inheritance.last = match has_terminal(process) {
@@ -146,9 +146,16 @@ fn own_variables() -> EnvironmentVariables {
         .collect()
 }
 
+impl PerformContext {
+    /// Takes out what the processes here know as secrets, and what looks like one; what is stored goes through this.
+    pub fn clean(&self) -> HomeRedactor {
+        HomeRedactor::of(&self.surroundings.secrets())
+    }
+}
+
 /// What a session inherits of a person's environment: who and where one is, how the network is reached, what agents and
 /// the tools of programmers are set up with, and what a person allows besides; never what is Sluice's own.
-pub(crate) fn inherited(bench: &PerformContext) -> BTreeMap<String, String> {
+pub fn inherited(bench: &PerformContext) -> BTreeMap<String, String> {
     let config = bench.config();
     let mut environment = bench.surroundings.given(&config.env);
     let programs = bench.places.programs().display().to_string();
@@ -201,9 +208,9 @@ pub(super) fn about(bench: &PerformContext, order: &LocalOrder) -> BTreeMap<Stri
 /// and needs none; over the network the secret says who asks. It names its session, so that nobody has to search.
 ///
 /// A session that is adopted has the secret it was started with: digests are added, never replaced.
-pub(crate) fn token(session: &SessionId, private: &Path) -> Result<String, PerformError> {
-    let secret = tokens::secret(&format!("{session}~"))?;
-    let digest = format!("{}\n", pin(secret.as_bytes()));
+pub fn token(session: &SessionId, private: &Path) -> Result<String, PerformError> {
+    let secret = names::secret(&format!("{session}~"))?;
+    let digest = format!("{}\n", digest(secret.as_bytes()));
     let written = std::fs::create_dir_all(private).and_then(|()| {
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(private.join(DIGESTS));
         file?.write_all(digest.as_bytes())
@@ -213,10 +220,10 @@ pub(crate) fn token(session: &SessionId, private: &Path) -> Result<String, Perfo
 }
 
 /// Whether this secret was given to a session, by what is kept of it.
-pub(crate) fn is_secret_of(private: &Path, secret: &str) -> bool {
-    let digest = pin(secret.as_bytes()).to_string();
+pub fn is_secret_of(private: &Path, secret: &str) -> bool {
+    let digest = digest(secret.as_bytes());
     let kept = std::fs::read_to_string(private.join(DIGESTS)).unwrap_or_default();
-    kept.lines().any(|line| tokens::is_same(line, &digest))
+    kept.lines().any(|line| names::is_same(line, &digest))
 }
 
 #[cfg(test)]

@@ -12,24 +12,24 @@ use std::path::{Path, PathBuf};
 use sluice_api::Problem;
 use sluice_os::file::{Durability, FileDraft};
 
-use crate::settings::clock::new_id;
+use crate::names::new_id;
 
 /// The file in a home.
 const FILE: &str = "home.id";
 
 /// A home on a start of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HomeIdentity {
-    pub(crate) home: String,
+pub struct HomeIdentity {
+    pub home: String,
     /// The start of the machine.
-    pub(crate) boot: String,
+    pub boot: String,
     /// The machine was started again since this was last asked: one of this home that seems to live may be of before.
-    pub(crate) is_restarted: bool,
+    pub is_restarted: bool,
 }
 
 impl HomeIdentity {
     /// Of this home, which is given one if it has none or is a copy.
-    pub(crate) fn of(home: &Path) -> Result<HomeIdentity, Problem> {
+    pub fn of(home: &Path) -> Result<HomeIdentity, Problem> {
         let path = home.join(FILE);
         let unusable = |error: io::Error| Problem::fault(format!("{} cannot be used: {error}", path.display()));
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(unusable)?.trim().to_owned();
@@ -45,7 +45,7 @@ impl HomeIdentity {
     }
 
     /// Of this home, if it is not a copy of one that is still there.
-    pub(crate) fn of_original(home: &Path) -> Result<HomeIdentity, Problem> {
+    pub fn of_original(home: &Path) -> Result<HomeIdentity, Problem> {
         let copied = read(&home.join(FILE)).ok().flatten().filter(|it| !it.is_own);
         match copied.and_then(|copied| original(&copied, home)) {
             Some(first) => Err(is_copy(home, &first)),
@@ -54,7 +54,7 @@ impl HomeIdentity {
     }
 
     /// Both, as others are told it.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         format!("{}@{}", self.home, self.boot)
     }
 }

@@ -5,28 +5,20 @@
 //! it also holds for an engine that is stopped, dead, or cut off from the store. What it is about to do itself, and what it
 //! tells workers, the engine asks here first.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use sluice_api::Problem;
 use sluice_engine::host::{EngineClock, Fence};
 use sluice_engine::ownership::Tenure;
+use sluice_os::session::{KeeperTerm, LeaseFolder, OwnershipLease, boot_ms};
 use sluice_store::StoreError;
-use sluice_os::process::{self, ProcessScript, ScriptCancel, ScriptWard};
-use sluice_os::session::{
-    AgentEndCause, EndedSession, KeeperTerm, LeaseFolder, OwnershipLease, SessionEnding, SessionFailure, SessionSpec,
-    SessionStanding, SessionStart, boot_ms,
-};
+use sluice_worker::machine::identity::HomeIdentity;
+use sluice_worker::perform::fence::StoreFence;
+use sluice_worker::undone::described;
 
-use crate::perform::PerformContext;
 use crate::settings::clock::{WallClock, written};
-use crate::settings::identity::HomeIdentity;
-use crate::settings::projects::described;
-
-/// Why sessions end when the store is lost.
-const GIVEN_UP: &str = "another engine owns the store";
 
 /// The fence of a home.
 pub(crate) struct HomeFence {
@@ -71,11 +63,6 @@ impl HomeFence {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the store is surely this engine's at this moment.
-    pub(crate) fn may_act(&self) -> bool {
-        self.state().tenure.is_some_and(|tenure| tenure.may_act(boot_ms()))
-    }
-
     /// Since when everything is paused that this engine has started, and why; nothing, if it goes on.
     pub(crate) fn paused(&self) -> Option<String> {
         let (now_ms, state) = (boot_ms(), self.state());
@@ -87,19 +74,6 @@ impl HomeFence {
     /// Whether the store is another's.
     pub(crate) fn is_lost(&self) -> bool {
         self.state().tenure.is_some_and(|tenure| tenure.is_lost())
-    }
-
-    /// Waits until the store is surely this engine's. Whether it is: it may be lost.
-    pub(crate) fn until_it_may_act(&self) -> bool {
-        let waits =
-            |state: &mut FenceState| !state.tenure.is_some_and(|tenure| tenure.is_lost() || tenure.may_act(boot_ms()));
-        let state = self.changed.wait_while(self.state(), waits).unwrap_or_else(PoisonError::into_inner);
-        state.tenure.is_some_and(|tenure| !tenure.is_lost())
-    }
-
-    /// What something gets that is started now.
-    pub(crate) fn lease(&self) -> OwnershipLease {
-        self.leases.of(self.state().tenure.map_or(0, |tenure| tenure.epoch()))
     }
 
     /// Says until when everything may go on. If it cannot be said, everything stops when what was said last is over.
@@ -181,74 +155,27 @@ fn paused_since(tenure: Tenure, now_ms: u64) -> String {
     format!("agents and scripts are paused since {since}, until the store answers")
 }
 
-/// A script that runs while this lives.
-struct FencedScript<'a>(&'a AtomicUsize);
-
-impl Drop for FencedScript<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl PerformContext {
-    /// What a session gets that is started now; nothing where the store can only be this engine's.
-    pub(crate) fn lease(&self) -> Option<OwnershipLease> {
-        self.fence.as_ref().map(|fence| fence.lease())
+impl StoreFence for HomeFence {
+    fn lease(&self) -> OwnershipLease {
+        self.leases.of(self.state().tenure.map_or(0, |tenure| tenure.epoch()))
     }
 
-    /// Starts a session, or adopts the one that was started under this name before. One that has ended only because the
-    /// store was another engine's meanwhile has done nothing that counts: it is begun anew.
-    pub(crate) fn start_session(&self, spec: &SessionSpec) -> Result<SessionStart, SessionFailure> {
-        let started = self.sessions.start(spec)?;
-        match &started.standing {
-            SessionStanding::Gone(gone) if self.fence.is_some() && !started.fresh && was_given_up(gone) => {
-                self.sessions.forget(&spec.id)?;
-                self.sessions.start(spec)
-            }
-            SessionStanding::Gone(_) | SessionStanding::Living(_) => Ok(started),
-        }
+    fn may_act(&self) -> bool {
+        self.state().tenure.is_some_and(|tenure| tenure.may_act(boot_ms()))
     }
 
-    /// Waits until the store is surely this engine's. Whether it is; otherwise nothing is to be begun any more.
-    pub(crate) fn until_it_may_act(&self) -> bool {
-        self.fence.as_ref().is_none_or(|fence| fence.until_it_may_act())
+    fn until_it_may_act(&self) -> bool {
+        let waits =
+            |state: &mut FenceState| !state.tenure.is_some_and(|tenure| tenure.is_lost() || tenure.may_act(boot_ms()));
+        let state = self.changed.wait_while(self.state(), waits).unwrap_or_else(PoisonError::into_inner);
+        state.tenure.is_some_and(|tenure| !tenure.is_lost())
     }
 
-    /// Whether the store is surely this engine's at this moment.
-    pub(crate) fn may_act(&self) -> bool {
-        self.fence.as_ref().is_none_or(|fence| fence.may_act())
+    fn script_begins(&self) {
+        self.running.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Runs a script to its end, under the home's fence if it has one.
-    pub(crate) fn run_script(
-        &self,
-        script: &ProcessScript,
-        cancel: &ScriptCancel,
-    ) -> Result<process::ProcessOutcome, process::ProcessFailure> {
-        let Some(fence) = &self.fence else { return process::run(script, cancel) };
-        fence.running.fetch_add(1, Ordering::SeqCst);
-        let _running = FencedScript(&fence.running);
-        let ward = ScriptWard { program: shim(&self.program), lease: fence.lease() };
-        process::run(&ProcessScript { ward: Some(ward), ..script.clone() }, cancel)
+    fn script_ends(&self) {
+        self.running.fetch_sub(1, Ordering::SeqCst);
     }
-
-    /// Ends everything that lives: the store is another's. What is paused or about to be has been told so already.
-    pub(crate) fn end_everything(&self) {
-        for id in self.sessions.living() {
-            if let Err(failure) = self.sessions.end(&id, std::time::Duration::ZERO, GIVEN_UP) {
-                tracing::warn!("{id} is not over: {}", described(&failure));
-            }
-        }
-    }
-}
-
-/// Whether a session has ended because the store was another's.
-pub(crate) fn was_given_up(gone: &EndedSession) -> bool {
-    let asked = gone.asked.as_ref().is_some_and(|asked| asked.why == GIVEN_UP);
-    asked || matches!(&gone.how, SessionEnding::Exited(exit) if exit.cause == AgentEndCause::Unkept)
-}
-
-/// The command that runs a shim.
-pub(crate) fn shim(program: &Path) -> Vec<OsString> {
-    vec![program.into(), "shim".into()]
 }

@@ -9,30 +9,25 @@ use sluice_core::task::TaskInput;
 use sluice_core::task::input::TaskUpdate;
 use sluice_os::redact::Redactor;
 
-use super::PerformContext;
-
 /// Takes out what the processes here know as secrets, and what looks like one.
-pub(crate) struct HomeRedactor(Redactor);
-
-impl PerformContext {
-    /// What is stored goes through this.
-    pub(crate) fn clean(&self) -> HomeRedactor {
-        let known = self.surroundings.secrets();
-        HomeRedactor(Redactor::of(known.iter().map(|(name, value)| (name.as_str(), value.as_str()))))
-    }
-}
+pub struct HomeRedactor(Redactor);
 
 impl HomeRedactor {
+    /// One that takes out these secrets, each with its variable.
+    pub fn of(secrets: &[(String, String)]) -> HomeRedactor {
+        HomeRedactor(Redactor::of(secrets.iter().map(|(name, value)| (name.as_str(), value.as_str()))))
+    }
+
     #[cfg(test)]
-    pub(crate) fn of_nothing() -> HomeRedactor {
+    pub fn of_nothing() -> HomeRedactor {
         HomeRedactor(Redactor::of([]))
     }
 
-    pub(crate) fn text(&self, text: &str) -> String {
+    pub fn text(&self, text: &str) -> String {
         self.0.text(text)
     }
 
-    pub(crate) fn value(&self, value: &Value) -> Value {
+    pub fn value(&self, value: &Value) -> Value {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
             Value::String(text) => Value::String(self.text(text)),
@@ -41,7 +36,7 @@ impl HomeRedactor {
         }
     }
 
-    pub(crate) fn report(&self, report: AttemptReport) -> AttemptReport {
+    pub fn report(&self, report: AttemptReport) -> AttemptReport {
         match report {
             AttemptReport::Completed(outcome) => AttemptReport::Completed(self.outcome(outcome)),
             AttemptReport::Failed { kind, error, outcome } => {
@@ -51,7 +46,7 @@ impl HomeRedactor {
     }
 
     /// What is said to a run.
-    pub(crate) fn input(&self, input: RunInput) -> RunInput {
+    pub fn input(&self, input: RunInput) -> RunInput {
         match input {
             RunInput::By { asker, input } => RunInput::By { asker, input: Box::new(self.input(*input)) },
             RunInput::Ask { by, ask } => RunInput::Ask { by, ask: self.ask(ask) },
@@ -71,7 +66,7 @@ impl HomeRedactor {
     }
 
     /// What is said to a task.
-    pub(crate) fn task_input(&self, input: TaskInput) -> TaskInput {
+    pub fn task_input(&self, input: TaskInput) -> TaskInput {
         match input {
             TaskInput::Update { by, update: TaskUpdate::Summary(summary) } => {
                 TaskInput::Update { by, update: TaskUpdate::Summary(self.text(&summary)) }
@@ -96,7 +91,7 @@ impl HomeRedactor {
         }
     }
 
-    pub(crate) fn ask(&self, ask: QuestionRequest) -> QuestionRequest {
+    pub fn ask(&self, ask: QuestionRequest) -> QuestionRequest {
         let QuestionRequest { text, options, default, wait } = ask;
         let options = options.iter().map(|option| self.text(option)).collect();
         QuestionRequest { text: self.text(&text), options, default: default.map(|it| self.text(&it)), wait }

@@ -161,19 +161,19 @@ impl Default for EngineConfig {
 
 impl EngineConfig {
     /// The time as such. In less than three seconds nobody can be sure to have stopped.
-    pub(crate) fn term(&self) -> Duration {
+    pub fn term(&self) -> Duration {
         Duration::from_secs(u64::from(self.owner_seconds.clamp(3, 3600)))
     }
 }
 
 impl WorkersConfig {
     /// The lease in milliseconds. One of nothing would be over before it is heard of.
-    pub(crate) fn lease(&self) -> i64 {
+    pub fn lease(&self) -> i64 {
         i64::from(self.lease_seconds.max(1)) * 1000
     }
 
     /// The time to come back in, in milliseconds. With none at all an agent could not be paused before another begins.
-    pub(crate) fn reconnect(&self) -> i64 {
+    pub fn reconnect(&self) -> i64 {
         i64::from(self.reconnect_seconds.max(1)) * 1000
     }
 }
@@ -273,7 +273,7 @@ mod tests {
     fn a_changed_file_counts_and_a_broken_one_does_not() {
         let folder = tempfile::tempdir().expect("a folder");
         let (file, log) = (folder.path().join("config.toml"), folder.path().join("log"));
-        let _log = crate::settings::log::begin_here(&log);
+        let _log = crate::machine::log::begin_here(&log);
         let settings = ConfigFile::open(file.clone()).expect("no file is none");
         let harness = || settings.config().defaults.harness.clone();
         assert_eq!(harness(), None);

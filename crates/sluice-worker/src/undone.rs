@@ -12,22 +12,20 @@ use sluice_core::recipe::FailureKind;
 use sluice_core::run::StepOutcome;
 use sluice_os::passing::PassingError;
 
-use crate::settings::projects::described;
-
 /// It cannot be known or begun now.
 #[derive(Debug)]
-pub(crate) struct UnavailableReason(pub(crate) String);
+pub struct UnavailableReason(pub String);
 
 #[derive(Debug)]
-pub(crate) struct PerformFailure {
-    pub(crate) kind: FailureKind,
-    pub(crate) error: String,
-    pub(crate) outcome: Box<StepOutcome>,
+pub struct PerformFailure {
+    pub kind: FailureKind,
+    pub error: String,
+    pub outcome: Box<StepOutcome>,
 }
 
 impl PerformFailure {
     /// Something kept it from being done.
-    pub(crate) fn because(error: impl Into<String>) -> PerformFailure {
+    pub fn because(error: impl Into<String>) -> PerformFailure {
         PerformFailure { kind: FailureKind::Failed, error: error.into(), outcome: Box::default() }
     }
 }
@@ -40,7 +38,7 @@ impl From<String> for PerformFailure {
 
 /// Why it is not done.
 #[derive(Debug)]
-pub(crate) enum PerformError {
+pub enum PerformError {
     /// That is its outcome.
     Failed(PerformFailure),
     Unavailable(UnavailableReason),
@@ -93,7 +91,7 @@ impl From<Problem> for PerformError {
 impl PerformError {
     /// What the machine, git or a program said. What passes is no outcome: the machine has too little of something, or
     /// somebody else is at it.
-    pub(crate) fn by(error: impl PassingError) -> PerformError {
+    pub fn by(error: impl PassingError) -> PerformError {
         match error.is_passing() {
             true => PerformError::Unavailable(UnavailableReason(described(&error))),
             false => PerformError::Failed(PerformFailure::because(described(&error))),
@@ -101,7 +99,7 @@ impl PerformError {
     }
 
     /// The same about a file or folder.
-    pub(crate) fn at(doing: &str, path: &Path) -> impl FnOnce(std::io::Error) -> PerformError {
+    pub fn at(doing: &str, path: &Path) -> impl FnOnce(std::io::Error) -> PerformError {
         let what = format!("{doing} {}", path.display());
         move |error| match error.is_passing() {
             true => PerformError::Unavailable(UnavailableReason(format!("{what}: {error}"))),
@@ -110,7 +108,7 @@ impl PerformError {
     }
 
     /// What somebody is answered who asked for it: a refusal with this code, or to ask again.
-    pub(crate) fn refusal(self, code: &str) -> Problem {
+    pub fn refusal(self, code: &str) -> Problem {
         match self {
             PerformError::Failed(failed) => Problem::new(ProblemStatus::Refused, code, failed.error),
             PerformError::Unavailable(UnavailableReason(why)) => Problem::unavailable(why),
@@ -118,7 +116,7 @@ impl PerformError {
     }
 
     /// The same, and it is not asked for again: nobody wants it any more.
-    pub(crate) fn given_up(self) -> PerformError {
+    pub fn given_up(self) -> PerformError {
         match self {
             PerformError::Unavailable(UnavailableReason(why)) => PerformError::Failed(PerformFailure::because(why)),
             failed @ PerformError::Failed(_) => failed,
@@ -126,7 +124,7 @@ impl PerformError {
     }
 
     /// The same with what was being done before it.
-    pub(crate) fn doing(self, what: &str) -> PerformError {
+    pub fn doing(self, what: &str) -> PerformError {
         match self {
             PerformError::Failed(failed) => {
                 PerformError::Failed(PerformFailure { error: format!("{what}: {}", failed.error), ..failed })
@@ -148,12 +146,23 @@ impl fmt::Display for PerformError {
 }
 
 /// What failed, for whoever can say no more; what is unavailable goes on being that.
-pub(crate) fn settled<T>(done: Result<T, PerformError>) -> Result<Result<T, PerformFailure>, UnavailableReason> {
+pub fn settled<T>(done: Result<T, PerformError>) -> Result<Result<T, PerformFailure>, UnavailableReason> {
     match done {
         Ok(found) => Ok(Ok(found)),
         Err(PerformError::Failed(failed)) => Ok(Err(failed)),
         Err(PerformError::Unavailable(why)) => Err(why),
     }
+}
+
+/// An error with its causes.
+pub fn described(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    text
 }
 
 #[cfg(test)]

@@ -4,16 +4,14 @@
 //! It knows neither tasks nor runs beyond what an order says, and decides nothing.
 
 mod agent;
-mod clean;
 mod environment;
-pub(crate) mod fence;
-pub(crate) mod lists;
-pub(crate) mod performer;
+pub mod fence;
+pub mod lists;
+pub mod performer;
 mod script;
 mod versions;
 
-pub(crate) use clean::HomeRedactor;
-pub(crate) use environment::{InheritedEnvironment, inherited, is_secret_of, token};
+pub use environment::{InheritedEnvironment, inherited, is_secret_of, token};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,7 +20,6 @@ use std::time::Duration;
 
 use sluice_api::Problem;
 use sluice_core::lifecycle::AgentPermissions;
-use sluice_core::recipe::Data;
 use sluice_core::run::effect::RunScript;
 use sluice_core::run::{AttemptReport, StepOutcome};
 use sluice_os::harness::{Harness, Harnesses};
@@ -30,18 +27,18 @@ use sluice_os::process::{self, HomeNesting, ScriptCancel, end_marked};
 use sluice_os::session::{SessionConfig, SessionFailure, SessionId, SessionKeeper, Sessions};
 use sluice_os::tmux::Tmux;
 
-use crate::perform::fence::{HomeFence, shim};
-use crate::settings::config::{ConfigFile, HomeConfig};
-use crate::settings::places::HomePaths;
-use crate::settings::projects::described;
+use crate::machine::config::{ConfigFile, HomeConfig};
+use crate::machine::places::HomePaths;
+use crate::perform::fence::{StoreFence, shim};
+use crate::undone::described;
 use crate::undone::{PerformError, PerformFailure, UnavailableReason, settled};
-pub(crate) use versions::ProgramNote;
+pub use versions::ProgramNote;
 use versions::ProgramVersions;
 
 /// How long an agent may take to end.
-pub(crate) const GRACE: Duration = Duration::from_secs(5);
+pub const GRACE: Duration = Duration::from_secs(5);
 /// The exit code of a command that a signal ended is the signal's number above this, as a shell has it.
-pub(crate) const SIGNALLED: i32 = 128;
+pub const SIGNALLED: i32 = 128;
 /// How long what a cancelled run has started may take to end by itself.
 const HURRY: Duration = Duration::from_millis(500);
 
@@ -54,12 +51,12 @@ pub struct PerformContext {
     /// By which what is started here is recognised.
     pub within: HomeNesting,
     /// What stops everything here when the store is not this engine's any more; nothing where it cannot be another's.
-    pub(crate) fence: Option<Arc<HomeFence>>,
+    pub fence: Option<Arc<dyn StoreFence>>,
     /// What runs are at, by its name; and what was ended before it began.
     performing: Mutex<ActivePerformances>,
     versions: ProgramVersions,
     /// What sessions and scripts inherit from.
-    pub(crate) surroundings: InheritedEnvironment,
+    pub surroundings: InheritedEnvironment,
 }
 
 /// A part of a step that is to be carried out, with all that is needed for it.
@@ -106,10 +103,10 @@ pub enum OrderWork {
 }
 
 /// What came of it.
-pub(crate) type PerformResult = Result<StepOutcome, PerformError>;
+pub type PerformResult = Result<StepOutcome, PerformError>;
 
 /// What came of it, for the run and without secrets. What could not be done now has no report.
-pub(crate) fn reported(bench: &PerformContext, performed: PerformResult) -> Result<AttemptReport, UnavailableReason> {
+pub fn reported(bench: &PerformContext, performed: PerformResult) -> Result<AttemptReport, UnavailableReason> {
     let report = match settled(performed)? {
         Ok(outcome) => AttemptReport::Completed(outcome),
         Err(PerformFailure { kind, error, outcome }) => AttemptReport::Failed { kind, error, outcome: *outcome },
@@ -125,7 +122,7 @@ struct ActivePerformances {
 }
 
 /// A script that can be ended while this lives.
-pub(crate) struct StoppableScript<'a> {
+pub struct StoppableScript<'a> {
     bench: &'a PerformContext,
     name: String,
 }
@@ -176,13 +173,13 @@ impl PerformContext {
     }
 
     /// The same place, with what stops everything there.
-    pub(crate) fn fenced(self, fence: Option<Arc<HomeFence>>) -> PerformContext {
+    pub fn fenced(self, fence: Option<Arc<dyn StoreFence>>) -> PerformContext {
         PerformContext { fence, ..self }
     }
 
     /// Carries an order out, to its end. Asked for again after a crash, a living agent is adopted, and so is a script that
     /// somebody keeps; any other script is ended first and then run again.
-    pub(crate) fn perform(&self, order: &LocalOrder) -> PerformResult {
+    pub fn perform(&self, order: &LocalOrder) -> PerformResult {
         if self.was_stopped(&order.name) {
             return Err(PerformFailure::because("it was ended before it began").into());
         }
@@ -193,7 +190,7 @@ impl PerformContext {
     }
 
     /// Ends what is carried out under a name, or keeps it from beginning.
-    pub(crate) fn stop(&self, name: &str) -> Result<(), PerformError> {
+    pub fn stop(&self, name: &str) -> Result<(), PerformError> {
         self.stop_performance(name);
         let Ok(id) = SessionId::new(name) else { return Ok(()) };
         match self.sessions.end(&id, GRACE, "the run moved on") {
@@ -203,22 +200,22 @@ impl PerformContext {
     }
 
     /// Notes which agent program an attempt is made with, and its version.
-    pub(crate) fn note_program(&self, harness: &Harness, private: &Path) {
+    pub fn note_program(&self, harness: &Harness, private: &Path) {
         self.versions.note(harness, &self.program, private);
     }
 
     /// Which agent program an attempt was made with.
-    pub(crate) fn program_of(&self, performance: &str) -> Option<ProgramNote> {
+    pub fn program_of(&self, performance: &str) -> Option<ProgramNote> {
         versions::noted(&self.places.attempt(performance))
     }
 
     /// Where notes about commands are.
-    pub(crate) fn commands(&self) -> PathBuf {
+    pub fn commands(&self) -> PathBuf {
         self.places.sessions().join("commands")
     }
 
     /// Where it is noted that a command of a task or run runs.
-    pub(crate) fn record(&self, of: &str, effect: &str) -> PathBuf {
+    pub fn record(&self, of: &str, effect: &str) -> PathBuf {
         let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
         let name: String = effect.chars().map(plain).collect();
         let folder = self.commands();
@@ -232,7 +229,7 @@ impl PerformContext {
     }
 
     /// A script of a run begins; it is ended when somebody asks for that.
-    pub(crate) fn performs(&self, name: &str, cancel: ScriptCancel) -> StoppableScript<'_> {
+    pub fn performs(&self, name: &str, cancel: ScriptCancel) -> StoppableScript<'_> {
         let mut performing = self.performing();
         if performing.stopped.contains(name) {
             cancel.cancel();
@@ -242,40 +239,27 @@ impl PerformContext {
     }
 
     /// Something that a run is at is to end, or never to begin.
-    pub(crate) fn stop_performance(&self, name: &str) {
+    pub fn stop_performance(&self, name: &str) {
         let mut performing = self.performing();
         performing.scripts.get(name).iter().for_each(|cancel| cancel.cancel());
         performing.stopped.insert(name.to_owned());
     }
 
     /// Something has come to its end, and cannot be asked for again.
-    pub(crate) fn performed(&self, name: &str) {
+    pub fn performed(&self, name: &str) {
         self.performing().stopped.remove(name);
     }
 
     /// Whether something was ended before it began.
-    pub(crate) fn was_stopped(&self, name: &str) -> bool {
+    pub fn was_stopped(&self, name: &str) -> bool {
         self.performing().stopped.contains(name)
     }
 }
 
 /// Ends every process of a run that has ended, in its groups or not, also what steps left behind that are long over. Says
 /// how many would not go.
-pub(crate) fn sweep(run: &str) -> Result<usize, process::ProcessFailure> {
+pub fn sweep(run: &str) -> Result<usize, process::ProcessFailure> {
     end_marked(&format!("SLUICE_RUN={run}"), HURRY)
-}
-
-/// A value of a program's, as conditions and variables read it.
-pub(crate) fn data(value: &serde_json::Value) -> Data {
-    use serde_json::Value;
-    match value {
-        Value::Null => Data::Null,
-        Value::Bool(it) => Data::Bool(*it),
-        Value::Number(number) => Data::Number(number.to_string()),
-        Value::String(text) => Data::Text(text.clone()),
-        Value::Array(items) => Data::List(items.iter().map(data).collect()),
-        Value::Object(table) => Data::Table(table.iter().map(|(key, value)| (key.clone(), data(value))).collect()),
-    }
 }
 
 /// Puts our program where every session finds it, under the names it answers to.

@@ -8,12 +8,12 @@ use sluice_core::run::{AttemptPart, CONFLICT, StepOutcome};
 use sluice_os::git::GitError;
 
 use crate::perform::PerformResult;
-use crate::settings::projects::described;
+use crate::undone::described;
 use crate::undone::{PerformError, PerformFailure};
 
 /// How a step uses the work of its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WorktreeAccess {
+pub enum WorktreeAccess {
     /// It goes on with the work, in the run's own worktree.
     Shared,
     /// It writes while others may write: in a worktree of its own, whose work is brought in afterwards.
@@ -24,7 +24,7 @@ pub(crate) enum WorktreeAccess {
 
 impl WorktreeAccess {
     /// How an agent uses it. Only one that may write disturbs others.
-    pub(crate) fn of_agent(part: AttemptPart, wants_own: bool, permissions: AgentPermissions) -> WorktreeAccess {
+    pub fn of_agent(part: AttemptPart, wants_own: bool, permissions: AgentPermissions) -> WorktreeAccess {
         let is_beside_others = wants_own || matches!(part, AttemptPart::Item(_));
         match part {
             AttemptPart::Arbiter(_) => WorktreeAccess::Looks,
@@ -39,7 +39,7 @@ impl WorktreeAccess {
 }
 
 /// Where the steps of a run work.
-pub(crate) trait StepWorktrees {
+pub trait StepWorktrees {
     /// A worktree while a step works there.
     type Lent;
 
@@ -58,7 +58,7 @@ pub(crate) trait StepWorktrees {
 }
 
 /// Carries a step out in a worktree: `act` does what is to be done, in this folder.
-pub(crate) fn perform<W: StepWorktrees>(
+pub fn perform<W: StepWorktrees>(
     trees: &W,
     access: WorktreeAccess,
     act: impl FnOnce(&Path) -> PerformResult,
@@ -81,12 +81,12 @@ pub(crate) fn perform<W: StepWorktrees>(
 }
 
 /// The work of a step is on its own branch, and cannot be brought together with that of others. A person is asked.
-pub(crate) fn in_conflict(branch: &str, why: &GitError) -> PerformError {
+pub fn in_conflict(branch: &str, why: &GitError) -> PerformError {
     format!("{CONFLICT}its work is on `{branch}` and cannot be merged: {}", described(why)).into()
 }
 
 /// The name of the worktree and of the branch that a step has to itself.
-pub(crate) fn own_name(performance: &str) -> String {
+pub fn own_name(performance: &str) -> String {
     performance.replace('.', "-")
 }
 

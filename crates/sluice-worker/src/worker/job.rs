@@ -20,12 +20,12 @@ use sluice_os::session::{SessionFailure, SessionId, SessionKeeper, boot_ms};
 
 use super::worktrees::RemoteWorktrees;
 use super::{FIRST_PAUSE, LONGEST_PAUSE, WorkerRuntime, is_passing};
+use crate::names::remote_folder;
 use crate::perform::performer::{WorktreeAccess, perform};
 use crate::perform::{LocalOrder, OrderWork, PerformContext, PerformResult, StepIdentity, reported};
-use crate::roster::protocol::written;
-use crate::settings::projects::described;
+use crate::report::written;
 use crate::spans;
-use crate::start::remote_folder;
+use crate::undone::described;
 use crate::undone::{PerformError, PerformFailure, UnavailableReason};
 
 /// A step that was assigned.

@@ -16,9 +16,9 @@ use sluice_os::session::{SessionFailure, SessionId};
 
 use super::job::{WorkerAssignment, not_ours};
 use super::{FIRST_PAUSE, WorkerRuntime};
-use crate::home::worktrees::branch;
+use crate::names::run_branch;
 use crate::perform::performer::{StepWorktrees, WorktreeAccess, in_conflict, own_name};
-use crate::settings::projects::described;
+use crate::undone::described;
 use crate::undone::{PerformError, PerformFailure, UnavailableReason};
 
 /// How long it is waited at most before the turn is asked for again.
@@ -172,7 +172,7 @@ impl StepWorktrees for RemoteWorktrees<'_> {
         let (worker, job) = (self.worker, self.job);
         let id = SessionId::new(&job.order.name)?;
         let goes_on = !matches!(worker.bench.sessions.adopt(&id), Err(SessionFailure::Unknown(_)));
-        let (branch, own) = (branch(&job.mission), own_name(&job.order.name));
+        let (branch, own) = (run_branch(&job.mission), own_name(&job.order.name));
         let wanted = RemoteWorktreeRequest {
             root: worker.bench.places.home(),
             run: &job.mission,

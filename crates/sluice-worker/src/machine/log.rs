@@ -95,18 +95,7 @@ fn append(path: &Path) -> Option<File> {
 }
 
 /// What a panic said.
-pub(crate) fn words(panic: &(dyn std::any::Any + Send)) -> String {
+pub fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     format!("a fault of Sluice's own: {}", text.unwrap_or("it panicked"))
-}
-
-/// The log of all tests of this process, whose threads have no log of their own.
-#[cfg(test)]
-pub(crate) fn of_tests() -> &'static Path {
-    static LOG: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
-    LOG.get_or_init(|| {
-        let path = std::env::temp_dir().join(format!("sluice-home-tests-{}.log", std::process::id()));
-        begin(&path);
-        path
-    })
 }

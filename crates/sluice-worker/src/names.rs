@@ -1,0 +1,79 @@
+//! New ids and secrets, and moments in words.
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// The stream of a run, by which traces know it too.
+pub fn run_stream(run: &str) -> String {
+    format!("run/{run}")
+}
+
+/// The branch that a run's work is on.
+pub fn run_branch(run: &str) -> String {
+    format!("sluice/run-{run}")
+}
+
+/// The name of the worktree of a run that is done elsewhere, on whichever machine its workers have it.
+pub fn remote_folder(run: &str) -> String {
+    format!("burrows/mission-{run}/")
+}
+
+/// What every secret of Sluice begins with.
+pub const PREFIX: &str = "slu_";
+
+/// A moment as people and programs read it: RFC 3339, in UTC, to the millisecond.
+pub fn written(at: i64) -> String {
+    match jiff::Timestamp::from_millisecond(at) {
+        Ok(time) => format!("{time:.3}"),
+        Err(_) => at.to_string(),
+    }
+}
+
+/// Outgoing that are not mistaken for one another.
+const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+
+/// A new id: short enough to type a part of, long enough that a million of them do not meet.
+pub fn new_id() -> Result<String, String> {
+    let mut bytes = [0u8; 10];
+    getrandom::fill(&mut bytes).map_err(|error| format!("the system gives no random numbers: {error}"))?;
+    Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
+}
+
+/// An id made of these words: always the same, and of others another.
+pub fn id_from(words: &[&str]) -> String {
+    let mut sum = Sha256::new();
+    for word in words {
+        sum.update(word.as_bytes());
+        sum.update([0]);
+    }
+    sum.finalize().iter().take(10).map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
+}
+
+/// The digest by which a secret is known, in hexadecimal digits.
+pub fn digest(secret: &[u8]) -> String {
+    Sha256::digest(secret).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether two digests are the same, in a time that does not say where they differ.
+pub fn is_same(one: &str, other: &str) -> bool {
+    one.as_bytes().ct_eq(other.as_bytes()).into()
+}
+
+/// A new secret of 256 random bits, with something readable in front.
+pub fn secret(about: &str) -> Result<String, String> {
+    let mut bytes = [0u8; 32];
+    getrandom::fill(&mut bytes).map_err(|error| format!("the system gives no random numbers: {error}"))?;
+    let random: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("{PREFIX}{about}{random}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_written_alike() {
+        assert_eq!(written(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(written(1_794_700_800_123), "2026-11-15T00:00:00.123Z");
+    }
+}
