@@ -16,10 +16,9 @@ const OF_A_DOCUMENT: [&str; 9] =
     ["crab", "crabs", "colony", "colonies", "burrow", "burrows", "grimoire", "grimoires", "spell"];
 
 /// Where those words are at home: what is asked in them, and how their files are written.
-const EDGE: [&str; 12] = [
+const EDGE: [&str; 11] = [
     "crates/sluice-server/src/facade",
-    "crates/sluice-home/src/ask/control.rs",
-    "crates/sluice-home/src/ask/grimoires.rs",
+    "crates/sluice-home/src/facade",
     "crates/sluice-home/src/roster/missions.rs",
     "crates/sluice-home/src/ask.rs",
     "crates/sluice-home/src/ask/access.rs",

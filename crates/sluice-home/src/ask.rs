@@ -3,16 +3,14 @@
 
 mod access;
 mod change;
-mod control;
 mod create;
 pub mod denied;
 mod file;
-mod grimoires;
 pub(crate) mod keys;
 mod look;
 mod merge;
 mod page;
-mod runs;
+pub(crate) mod runs;
 mod settle;
 mod strays;
 mod who;

@@ -13,6 +13,7 @@
 //! - [`roster`]: workers on other machines
 //! - [`effect`]: what the engine decided, done on this machine
 //! - [`ask`]: what a person, an agent or a worker can ask
+//! - [`facade`]: the same, in the words of one design document
 //! - [`watch`]: what follows from the log by itself
 //! - [`open`]: a home from its files to its threads
 //! - [`doctor`]: what is wrong with a home, for a person
@@ -26,6 +27,7 @@ pub mod definitions;
 pub mod doctor;
 mod effect;
 pub mod evidence;
+mod facade;
 mod fence;
 pub mod home;
 mod open;

@@ -158,7 +158,7 @@ impl Service {
     }
 
     /// Whether a worker may register with a group, as something. A person may.
-    pub(super) fn may_register(&self, who: &Requester, wanted: &Register) -> Result<(), Problem> {
+    pub(crate) fn may_register(&self, who: &Requester, wanted: &Register) -> Result<(), Problem> {
         let Requester::Worker { token } = who else { return Ok(()) };
         let group = match (crate::roster::groups::find(&self.home, &wanted.colony_id), self.tokens.group_of(token)) {
             (Ok(group), _) => group.colony_id,

@@ -32,7 +32,7 @@ use crate::start::{EngineStart, start_as};
 use crate::undone::described;
 
 /// Runs that have ended are wanted too: all of them, or only those with this status.
-pub(super) struct EndedRunsFilter(pub(super) Option<RunPhase>);
+pub(crate) struct EndedRunsFilter(pub(crate) Option<RunPhase>);
 
 /// How long a command waits for the steps that always run, when a run is cancelled.
 const SETTLED_WITHIN: Duration = Duration::from_secs(60);
@@ -49,7 +49,7 @@ impl Service {
     }
 
     /// The run that was started before, if this asks for it again.
-    pub(super) fn started_before(&self, chosen: &KeyedId) -> Result<Option<RunSnapshot>, Problem> {
+    pub(crate) fn started_before(&self, chosen: &KeyedId) -> Result<Option<RunSnapshot>, Problem> {
         chosen.there().map_or(Ok(None), |id| self.home.tasks.load_run(id))
     }
 
@@ -82,7 +82,7 @@ impl Service {
 
     /// Runs that are called so and of which this is so: all that are open, and then with `ended` the newest that have, perhaps
     /// only those with a status. What this costs depends on how many are called so, not on how many others have ended.
-    pub(super) fn runs_called(
+    pub(crate) fn runs_called(
         &self,
         kind: RunKind,
         ended: Option<EndedRunsFilter>,

@@ -124,7 +124,7 @@ impl Requester {
     }
 
     /// Only a person or a worker may do this. The token that a worker has; a person needs none.
-    pub(super) fn keeper(&self, what: &str) -> Result<Option<&str>, Problem> {
+    pub(crate) fn keeper(&self, what: &str) -> Result<Option<&str>, Problem> {
         self.must_be_worker(what)?;
         Ok(if let Requester::Worker { token } = self { Some(token) } else { None })
     }

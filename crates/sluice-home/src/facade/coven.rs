@@ -16,8 +16,8 @@ use sluice_dialect::catalogue::{Catalogue, CataloguePlaces};
 use sluice_dialect::{Definition, Sources};
 use sluice_worker::value::plain;
 
-use super::runs::EndedRunsFilter;
-use super::{KeyedId, Requester, Service};
+use crate::ask::runs::EndedRunsFilter;
+use crate::ask::{KeyedId, Requester, Service};
 use crate::read::runs::RunSnapshot;
 use crate::read::view_run;
 use crate::settings::clock::written;

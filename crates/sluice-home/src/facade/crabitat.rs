@@ -12,8 +12,8 @@ use sluice_api::work::{AskMergeTurn, Heartbeat, MergeTurn, StepProgress, StepRep
 use sluice_core::run::RunKind;
 use sluice_engine::host::EngineClock;
 
-use super::runs::EndedRunsFilter;
-use super::{KeyedId, Requester, Service};
+use crate::ask::runs::EndedRunsFilter;
+use crate::ask::{KeyedId, Requester, Service};
 use crate::read::runs::RunSnapshot;
 use crate::roster::groups;
 use crate::roster::missions;
