@@ -16,14 +16,12 @@ use crate::git::{Git, GitError, Repository, said};
 /// The longest title that a pull request can have.
 const LONGEST_TITLE: usize = 256;
 
-/// The program for pull requests.
 #[derive(Clone, Debug)]
 pub struct Forge {
     program: PathBuf,
     git: Git,
 }
 
-/// How a pull request stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PullRequestState {
     Open,
@@ -42,7 +40,6 @@ pub struct PullRequest {
     pub base: String,
 }
 
-/// A pull request to be made.
 #[derive(Clone, Debug)]
 pub struct PullRequestProposal<'a> {
     /// Its title; the first line counts.
@@ -67,7 +64,6 @@ struct ForgeAnswer {
 }
 
 impl Forge {
-    /// The forge with this program.
     pub fn new(program: &Path, git: Git) -> Forge {
         Forge { program: program.to_owned(), git }
     }

@@ -127,7 +127,6 @@ impl Default for Git {
 }
 
 impl Git {
-    /// The same with another program.
     pub fn with_program(mut self, program: &Path) -> Git {
         self.program = program.to_owned();
         self
@@ -139,18 +138,15 @@ impl Git {
         self
     }
 
-    /// The same with one more variable in git's environment.
     pub fn with_environment(mut self, name: &str, value: impl Into<OsString>) -> Git {
         self.environment.push((name.into(), value.into()));
         self
     }
 
-    /// How long something that stays on this machine may take.
     pub(crate) fn local_limit(&self) -> Duration {
         self.local
     }
 
-    /// How long something that goes over the network may take.
     pub(crate) fn network_limit(&self) -> Duration {
         self.network
     }
@@ -170,7 +166,6 @@ impl Git {
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
     }
 
-    /// A call in this folder.
     pub(crate) fn at(&self, folder: &Path) -> GitCall {
         GitCall {
             git: self.clone(),
@@ -219,13 +214,11 @@ impl GitCall {
         self
     }
 
-    /// One more variable of the environment.
     pub(crate) fn env(mut self, name: &str, value: impl Into<OsString>) -> GitCall {
         self.environment.push((name.into(), value.into()));
         self
     }
 
-    /// What is fed to it.
     pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> GitCall {
         self.input = input.into();
         self

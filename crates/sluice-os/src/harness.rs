@@ -25,7 +25,6 @@ use stream::HarnessFormat;
 /// In a terminal that a person can attach to, or without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HarnessMode {
-    /// In a session with a terminal.
     Interactive,
     /// Without a terminal; the stream is read.
     Headless,
@@ -40,7 +39,6 @@ pub enum HarnessPermissions {
     Reduced,
 }
 
-/// How one agent program is driven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Harness {
     /// What tasks and steps call it.
@@ -107,26 +105,14 @@ impl HarnessWatchdogs {
         HarnessWatchdogs { start_up: HarnessWatchdogs::STREAMING.silence, ..HarnessWatchdogs::STREAMING };
 }
 
-/// Why a harness cannot be used.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum HarnessError {
     #[error("no harness is called `{name}`; there are: {known}. Add your own as [harnesses.{name}] in config.toml")]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        known: String,
-    },
-    /// It has no command for this.
+    Unknown { name: String, known: String },
     #[error("the harness `{name}` has no `{key}` command; give it one under [harnesses.{name}] in config.toml")]
     NoCommand { name: String, key: &'static str },
-    /// `config.toml` says something about it that cannot be used.
     #[error("config.toml: [harnesses.{name}]: {problem}")]
-    Config {
-        name: String,
-        /// What is wrong, and the way out.
-        problem: String,
-    },
-    /// `config.toml` has no table there.
+    Config { name: String, problem: String },
     #[error("config.toml: `harnesses` must be a table: write [harnesses.NAME]")]
     NoTable,
 }
@@ -152,7 +138,6 @@ impl Harnesses {
         Ok(all)
     }
 
-    /// The one called `name`.
     pub fn get(&self, name: &str) -> Result<&Harness, HarnessError> {
         self.by_name.get(name).ok_or_else(|| HarnessError::Unknown {
             name: name.to_owned(),
@@ -160,7 +145,6 @@ impl Harnesses {
         })
     }
 
-    /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Harness> {
         self.by_name.values()
     }

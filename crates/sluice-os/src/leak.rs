@@ -32,7 +32,6 @@ struct ChangedFileMark {
 }
 
 impl CheckoutSnapshot {
-    /// Looks at the main checkout of a repository.
     pub fn take(repository: &Repository) -> CheckoutSnapshot {
         let call = || repository.call().looking();
         let head = call().args(["rev-parse", "--verify", "--quiet", "HEAD"]).maybe().ok();

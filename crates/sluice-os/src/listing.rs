@@ -13,7 +13,6 @@ const MOST_FILES: usize = 100_000;
 /// What a file looked like: its kind and permissions, its size, and when it was last changed.
 type FileFingerprint = (u32, u64, i64, i64);
 
-/// A folder as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderListing(BTreeMap<PathBuf, FileFingerprint>);
 

@@ -19,15 +19,12 @@ pub struct FileLock {
     file: File,
 }
 
-/// Why a lock was not taken.
 #[derive(Debug)]
 pub enum FileLockError {
-    /// Another process holds it.
     Held {
         /// The process, if the file says so.
         pid: Option<u32>,
     },
-    /// The file cannot be used.
     Broken(io::Error),
 }
 

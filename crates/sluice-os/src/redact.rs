@@ -18,19 +18,16 @@ use unseen::{ShownBytes, WordBoundary, colours};
 pub const REDACTED: &str = "[redacted]";
 /// The shortest value that is taken for a secret because of its variable's name; a shorter one is a word.
 const SHORTEST: usize = 8;
-/// The longest private key.
 const LONGEST_KEY: usize = 64 << 10;
 /// Parts of the names of variables that hold secrets.
 const TELLING: [&str; 9] =
     ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PRIVATE_KEY", "ACCESS_KEY", "CREDENTIAL"];
 /// Ends of such names.
 const TELLING_ENDS: [&str; 3] = ["_KEY", "_PAT", "_AUTH"];
-/// What ends a private key.
 const END: &[u8] = b"-----END ";
 
 #[derive(Clone, Debug)]
 pub struct Redactor {
-    /// Values that are secrets.
     known: KnownSecrets,
     /// The bytes that one of them begins with.
     begins_known: [bool; 256],
@@ -54,12 +51,10 @@ impl Redactor {
         Self { known, begins_known, begins_form: forms::beginnings() }
     }
 
-    /// A text without the secrets in it.
     pub fn text(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.bytes(text.as_bytes())).into_owned()
     }
 
-    /// The same for bytes.
     pub fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let mut flow = RedactionFlow::new(self.clone());
         let mut clean = flow.push(bytes);
@@ -99,7 +94,6 @@ pub(crate) struct RedactionFlow {
     held: Vec<u8>,
     /// What stands before that.
     before: WordBoundary,
-    /// What is being left out.
     leaves_out: Option<OngoingSecret>,
 }
 

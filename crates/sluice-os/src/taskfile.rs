@@ -50,7 +50,6 @@ pub struct FrontmatterTruth {
     pub written: BTreeMap<String, BTreeSet<FrontmatterScalar>>,
 }
 
-/// What was made of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealedTaskFile {
     /// What agents and people wrote.

@@ -19,7 +19,6 @@ use crate::git::run::{CommandTrouble, run};
 use crate::process::{KEPT, within};
 use crate::session::SessionWindow;
 
-/// Bytes of a socket's path.
 pub const LONGEST_SOCKET: usize = 107;
 /// Lines that a window can be scrolled back.
 const HISTORY: &str = "20000";
@@ -65,25 +64,12 @@ pub struct TmuxPane {
 /// Why tmux did not do what it was told.
 #[derive(Debug, thiserror::Error)]
 pub enum TmuxFailure {
-    /// It is not there.
     #[error("tmux cannot be started")]
     Start(#[source] io::Error),
     #[error("tmux could not {doing}: {said}")]
-    Said {
-        /// What it was told.
-        doing: String,
-        said: String,
-    },
-    /// It did not answer.
+    Said { doing: String, said: String },
     #[error("tmux could not {doing}: its server at {} has not answered for {} seconds. End that process, and look into `sluice doctor`", socket.display(), limit.as_secs())]
-    Hangs {
-        /// What it was told.
-        doing: String,
-        /// Where its server is.
-        socket: PathBuf,
-        /// How long it was waited for.
-        limit: Duration,
-    },
+    Hangs { doing: String, socket: PathBuf, limit: Duration },
 }
 
 /// Where the socket goes: where it belongs, or, if that path is too long for a socket, to the other place.
@@ -92,7 +78,6 @@ pub fn socket_path(preferred: PathBuf, otherwise: impl FnOnce() -> PathBuf) -> P
 }
 
 impl Tmux {
-    /// The server at this socket.
     pub fn new(program: impl Into<OsString>, socket: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),

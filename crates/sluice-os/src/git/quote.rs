@@ -50,7 +50,6 @@ pub(crate) fn shown(path: &[u8]) -> String {
     }
 }
 
-/// The path below a folder.
 pub(crate) fn path_of(folder: &Path, path: &[u8]) -> PathBuf {
     folder.join(OsStr::from_bytes(path))
 }

@@ -40,7 +40,6 @@ impl Repository {
         }
     }
 
-    /// Pushes a branch and makes the remote's its upstream.
     fn push(&self, remote: &str, branch: &str) -> Result<(), GitError> {
         let call = self.call().network().args(["push", "--quiet", "--set-upstream"]);
         pushed(call, remote, (&format!("refs/heads/{branch}"), branch))

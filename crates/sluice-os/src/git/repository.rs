@@ -8,7 +8,6 @@ use super::quote::path_of;
 use super::{CommandEnd, Git, GitCall, GitError, said};
 use crate::passing::{PassingError as _, tells_of_own_shortage};
 
-/// A repository of a user.
 #[derive(Clone, Debug)]
 pub struct Repository {
     git: Git,
@@ -72,7 +71,6 @@ impl Repository {
         &self.default_branch
     }
 
-    /// How git is called.
     pub(crate) fn git(&self) -> &Git {
         &self.git
     }
@@ -92,7 +90,6 @@ impl Repository {
         commit.ok_or_else(|| GitError::NoCommit { missing: format!("the branch `{}`", self.default_branch) })
     }
 
-    /// The commit that a branch is at.
     pub fn branch_commit(&self, branch: &str) -> Result<Option<String>, GitError> {
         self.check_branch(branch)?;
         self.commit(&format!("refs/heads/{branch}"))
@@ -140,7 +137,6 @@ impl Repository {
         Ok((head, dirty))
     }
 
-    /// The commit that a worktree stands at.
     pub fn head(&self, worktree: &Path) -> Result<String, GitError> {
         self.git.at(worktree).looking().args(["rev-parse", "HEAD"]).text()
     }
@@ -279,13 +275,11 @@ impl Repository {
         Ok(())
     }
 
-    /// Where a branch is checked out.
     pub(crate) fn checked_out(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
         let found = self.registered()?.into_iter().find(|it| it.branch.as_deref() == Some(branch) && !it.bare);
         Ok(found.map(|it| it.folder))
     }
 
-    /// The names of the remotes.
     pub(crate) fn remotes(&self) -> Result<Vec<String>, GitError> {
         Ok(self.call().arg("remote").text()?.lines().map(str::to_owned).collect())
     }
@@ -335,7 +329,6 @@ impl Repository {
         Ok(None)
     }
 
-    /// A setting of the user's.
     pub(crate) fn setting(&self, key: &str) -> Result<Option<String>, GitError> {
         self.call().args(["config", "--get", key]).maybe()
     }

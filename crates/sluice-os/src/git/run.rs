@@ -15,7 +15,6 @@ use rustix::process::{Pid, Signal, kill_process_group};
 /// How long a program's pipes may stay open after its end, held by something it has left behind.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How a program ended and what it said.
 #[derive(Debug)]
 pub(crate) struct CommandEnd {
     /// The exit code; none if a signal ended it.
@@ -39,7 +38,6 @@ enum CommandPiece {
     Stderr(Vec<u8>),
 }
 
-/// Runs the program with this input.
 pub(crate) fn run(mut command: Command, input: &[u8], limit: Duration) -> Result<CommandEnd, CommandTrouble> {
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     start(command, input, limit)

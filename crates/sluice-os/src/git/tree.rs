@@ -5,12 +5,10 @@ use super::{GitError, Repository, shown};
 /// The mode of a file, and of one that can be run. What else a commit can hold (links, other repositories) is no file.
 const FILES: [&str; 2] = ["100644", "100755"];
 
-/// A file of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommittedFile {
     /// Its path, from the root of the repository.
     pub path: String,
-    /// How many bytes it has.
     pub size: u64,
     blob: String,
 }

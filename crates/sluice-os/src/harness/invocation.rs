@@ -25,13 +25,9 @@ const SIGNS_OF_NESTING: [&str; 9] = [
     "QWEN_CODE",
 ];
 
-/// What is asked of a harness.
 pub struct HarnessRequest<'a> {
-    /// With a terminal or without.
     pub mode: HarnessMode,
-    /// What the agent may do.
     pub permissions: HarnessPermissions,
-    /// What it is told.
     pub prompt: &'a str,
     pub workspace: &'a Path,
     /// A folder of this attempt alone, outside the workspace, for the files that the agent needs.
@@ -46,7 +42,6 @@ pub struct HarnessInvocation {
     /// The program and its words.
     pub argv: Vec<OsString>,
     pub env_set: Vec<(String, OsString)>,
-    /// Variables to take away.
     pub env_unset: Vec<String>,
     /// What to write to stdin before closing it; `None` leaves stdin to the terminal, or to nothing.
     pub stdin: Option<Vec<u8>>,
@@ -62,7 +57,6 @@ pub struct HarnessInvocation {
     pub warnings: Vec<String>,
 }
 
-/// A file that holds the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HarnessPromptFile {
     pub path: PathBuf,
@@ -78,7 +72,6 @@ pub struct HarnessLink {
 }
 
 impl Harness {
-    /// What to start for `request`.
     pub fn invocation(&self, request: &HarnessRequest<'_>) -> Result<HarnessInvocation, HarnessError> {
         let (words, reduced, warning) = self.command(request.mode, request.permissions)?;
         let mut made = HarnessInvocation {

@@ -10,11 +10,9 @@ pub struct StepResult {
     pub summary: String,
     /// The one word that conditions read.
     pub result: Option<String>,
-    /// What it names as its outputs.
     pub outputs: Option<Value>,
     /// The whole last JSON block.
     pub value: Option<Value>,
-    /// What it says about its own success.
     pub success: Option<bool>,
     /// What was wrong with the text, for the log.
     pub warning: Option<String>,

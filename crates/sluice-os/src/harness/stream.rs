@@ -37,7 +37,6 @@ macro_rules! outputs {
         impl HarnessFormat {
             pub const ALL: &[HarnessFormat] = &[$(HarnessFormat::$name,)+];
 
-            /// The word for it.
             pub fn word(self) -> &'static str {
                 match self { $(HarnessFormat::$name => $word,)+ }
             }
@@ -62,7 +61,6 @@ outputs! {
 }
 
 impl HarnessFormat {
-    /// The one that is called `word`.
     pub fn read(word: &str) -> Option<HarnessFormat> {
         HarnessFormat::ALL.iter().copied().find(|output| output.word() == word)
     }
@@ -72,9 +70,7 @@ impl HarnessFormat {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HarnessProgress {
     Text(String),
-    /// It uses a tool.
     Tool(String),
-    /// What it has used up so far.
     Usage(HarnessUsage),
 }
 
@@ -98,7 +94,6 @@ pub struct RateLimit {
     pub resets_at: Option<u64>,
 }
 
-/// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HarnessExit {
     Code(i32),
@@ -106,28 +101,23 @@ pub enum HarnessExit {
     Signal(i32),
 }
 
-/// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HarnessEnd {
     pub text: String,
     /// What the program calls the conversation, to resume it.
     pub session: Option<String>,
-    /// What it used up.
     pub usage: HarnessUsage,
     /// Why it did not end well; `None` if it did.
     pub error: Option<String>,
-    /// The limit that it ran into.
     pub rate_limit: Option<RateLimit>,
 }
 
 impl HarnessEnd {
-    /// Whether it ended well.
     pub fn ok(&self) -> bool {
         self.error.is_none()
     }
 }
 
-/// Reads the stream of one attempt.
 #[derive(Debug)]
 pub struct HarnessReader {
     output: HarnessFormat,

@@ -28,7 +28,6 @@ const MARK: &str = "sluice merges here";
 /// The right to move a branch. What a move before it left half done has been made good.
 pub(crate) struct BranchTurn<'a> {
     pub(super) repository: &'a Repository,
-    /// Where the note of a move stands.
     pub(super) notes: PathBuf,
     /// The worktree that goes along; the default branch's, which is the user's, if none is named.
     worktree: Option<MergeCheckout>,
@@ -284,7 +283,6 @@ fn go_along(turn: &BranchTurn<'_>, checkout: &MergeCheckout, note: &MergeNote) -
     refuse_changes(turn, checkout, note).and(Err(failed))
 }
 
-/// Compares and swaps the branch.
 fn swap(turn: &BranchTurn<'_>, note: &MergeNote, at: &Path) -> Result<(), GitError> {
     let nothing = "0".repeat(note.new.len());
     let old = note.old.as_deref();
@@ -337,7 +335,6 @@ fn refuse_changes(turn: &BranchTurn<'_>, checkout: &MergeCheckout, note: &MergeN
     Err(GitError::Dirty { branch: note.branch.clone(), folder: checkout.folder.clone(), files: named, cure })
 }
 
-/// Removes a file, if it is there.
 pub(super) fn remove(path: &Path) -> Result<(), GitError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(GitError::file("cannot remove", path)(error)),

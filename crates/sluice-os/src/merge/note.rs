@@ -17,7 +17,6 @@ pub(super) const NOTE: &str = "merge.json";
 /// What an earlier version left in a worktree: the commit that it stood at and the one that it was to stand at.
 pub(super) const OLDER_NOTE: &str = "sluice-bringing";
 
-/// What is under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MergeNote {
     version: u32,
@@ -92,7 +91,6 @@ impl MergeNote {
         repository.git().at(at).args(["rev-parse", "--verify", "--quiet", &name]).maybe()
     }
 
-    /// The checkout that goes along.
     pub(super) fn checkout(&self) -> Option<MergeCheckout> {
         let (folder, admin) = self.checkout.as_ref()?;
         let path = |quoted: &str| Some(path_of(Path::new(""), &unquote(quoted)?));

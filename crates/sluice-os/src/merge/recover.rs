@@ -31,10 +31,8 @@ pub(super) enum MergeSide {
 /// The entries of an index: mode and blob by path.
 type IndexEntries = BTreeMap<Vec<u8>, (String, String)>;
 
-/// What lies at a path.
 enum PathContent {
     Nothing,
-    /// The mode and the blob of it.
     File(String, String),
     /// A folder, or something else that is no file.
     Other,
@@ -176,7 +174,6 @@ fn write_files(
     call().args(["checkout-index", "--force", "--quiet", "-z", "--stdin"]).input(paths).run()
 }
 
-/// What lies at each of the paths.
 fn look(
     call: impl Fn() -> GitCall,
     checkout: &MergeCheckout,

@@ -19,9 +19,7 @@ const PIECE: usize = 16 * 1024;
 
 /// What one wait brought.
 pub(super) enum PipeEvent {
-    /// The first process has ended.
     Exited,
-    /// The time is over.
     Late,
     Cancelled,
     /// A pipe was served.
@@ -76,7 +74,6 @@ impl ScriptPipes {
         })
     }
 
-    /// Waits for something to happen and serves the pipes.
     pub(super) fn turn(
         &mut self,
         cancel: Option<&OwnedFd>,

@@ -34,7 +34,6 @@ enum SecretRule {
     Jwt,
     /// A name and a password in base64; what it begins with is shown, in capitals or not.
     Basic,
-    /// The first line of a private key.
     Key,
 }
 
@@ -191,7 +190,6 @@ fn basic(mut rest: ShownBytes<'_>, shown: usize, is_last: bool) -> SecretMatch {
     }
 }
 
-/// The line that begins a private key.
 fn key(mut rest: ShownBytes<'_>, is_last: bool) -> SecretMatch {
     let mut name = Vec::new();
     while name.len() < LONGEST_BEGIN {

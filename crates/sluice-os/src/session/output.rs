@@ -16,7 +16,6 @@ pub(crate) const ERRORS: &str = "errors";
 /// Which of a session's two streams. In a terminal there is only the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStream {
-    /// What the agent printed.
     Output,
     /// What a headless agent printed as errors.
     Errors,
@@ -31,7 +30,6 @@ impl SessionStream {
     }
 }
 
-/// A piece of output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionChunk {
     /// Where it begins. Later than what was asked for if bytes are missing there.

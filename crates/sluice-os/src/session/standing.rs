@@ -16,7 +16,6 @@ pub(super) const START_WITHIN: Duration = Duration::from_secs(10);
 /// How long what a dead shim left may take to end.
 const ORPHAN_GRACE: Duration = Duration::from_millis(500);
 
-/// How a session stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionStanding {
     Living(LivingSession),
@@ -24,7 +23,6 @@ pub enum SessionStanding {
     Gone(EndedSession),
 }
 
-/// A session at work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LivingSession {
     /// Our process around the agent.
@@ -36,7 +34,6 @@ pub struct LivingSession {
     pub pane: Option<SessionPane>,
 }
 
-/// A session that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedSession {
     pub how: SessionEnding,
@@ -44,16 +41,12 @@ pub struct EndedSession {
     pub asked: Option<SessionEndRequest>,
 }
 
-/// How a session ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionEnding {
     /// Its agent ended and its shim wrote down how.
     Exited(ExitRecord),
     /// Nobody could write down how.
-    Lost {
-        /// What is known about it.
-        why: String,
-    },
+    Lost { why: String },
 }
 
 impl From<StartRecord> for LivingSession {

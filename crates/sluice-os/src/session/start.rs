@@ -9,12 +9,10 @@ use super::{SessionFailure, Sessions, reading, system};
 use crate::process::{KEPT, LONGEST_ARGUMENT, ProcessIdentity, stat};
 use crate::tmux::Tmux;
 
-/// What came of a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionStart {
     /// Whether a shim was sent now; otherwise there was one before, which is adopted.
     pub fresh: bool,
-    /// How the session stands.
     pub standing: SessionStanding,
 }
 

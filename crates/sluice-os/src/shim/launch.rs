@@ -32,7 +32,6 @@ const MARK: &str = "SLUICE_SESSION";
 /// What a terminal that nobody looks at is like.
 const PLAIN_TERMINAL: &str = "xterm-256color";
 
-/// An agent that runs.
 pub(super) struct RunningAgent {
     pub(super) spec: SessionSpec,
     pub(super) agent: Pid,
@@ -54,7 +53,6 @@ pub(super) enum AgentChannels {
     },
 }
 
-/// What came of a start.
 pub(super) enum LaunchOutcome {
     Running(Box<RunningAgent>),
     Refused(String),

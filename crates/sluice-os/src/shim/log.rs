@@ -38,7 +38,6 @@ impl ShimLog {
         Ok(Self { folder, name, head, segment, came: 0, written: 0, flow, file, segments })
     }
 
-    /// Bytes that came so far.
     pub(super) fn came(&self) -> u64 {
         self.came
     }

@@ -46,7 +46,6 @@ const RECORD_TRIES: u32 = 60;
 
 enum RelayPhase {
     Running,
-    /// The agent was told to end.
     Ending {
         kill_at: Option<Instant>,
         cause: AgentEndCause,

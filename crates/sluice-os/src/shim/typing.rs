@@ -47,11 +47,9 @@ pub(super) struct ShimKeyboard<'a> {
     pub(super) printed: u64,
 }
 
-/// What is to happen next.
 pub(super) enum TypingNext {
     /// Again when the terminal takes more, or at that time.
     Writable(Instant),
-    /// Again at that time.
     At(Instant),
     Done(SayDelivery),
 }
@@ -108,7 +106,6 @@ impl SayTyping {
         }
     }
 
-    /// What was asked for, and who waits for it.
     pub(super) fn order_and_caller(&mut self) -> (&SayOrder, &mut SayCaller) {
         (&self.order, &mut self.caller)
     }
@@ -127,7 +124,6 @@ impl SayTyping {
         self.caller.answer(&delivery);
     }
 
-    /// The name it was asked for under, and who waits for it.
     pub(super) fn end(self) -> (Option<String>, SayCaller) {
         (self.order.once, self.caller)
     }

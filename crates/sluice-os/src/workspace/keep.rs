@@ -45,19 +45,12 @@ pub enum KeepKind {
 /// What is kept, and as what it can be brought back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeepRef {
-    /// The task it was kept for.
     pub task: String,
-    /// Its number among the task's.
     pub number: u32,
-    /// The reference that holds it.
     pub reference: String,
-    /// The commit it is.
     pub commit: String,
-    /// When it was kept.
     pub time: SystemTime,
-    /// The workspace it was in.
     pub workspace: Option<String>,
-    /// The branch it was on.
     pub branch: Option<String>,
     /// The commit that was checked out.
     pub head: Option<String>,

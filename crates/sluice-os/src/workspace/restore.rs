@@ -18,7 +18,6 @@ use crate::git::{GitError, Repository, path_of, said, unquote};
 /// How many files are read from git at a time.
 const BATCH: usize = 64;
 
-/// Where to bring it back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RestoreTarget {
     /// A new worktree without a branch, with changes as changes.
@@ -29,7 +28,6 @@ pub enum RestoreTarget {
     Branch(String),
 }
 
-/// What was brought back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredKeep {
     pub kept: KeepRef,

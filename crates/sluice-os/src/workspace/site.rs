@@ -108,19 +108,16 @@ impl WorktreeSite {
         fs::write(&path, "").map_err(GitError::file("cannot write", &path))
     }
 
-    /// Notes that its files are written.
     pub(crate) fn finish(&self) -> Result<(), GitError> {
         let path = self.admin.join("sluice-unfinished");
         gone(fs::remove_file(&path)).map_err(GitError::file("cannot remove", &path))
     }
 
-    /// Whether its files are still to be written.
     pub(crate) fn is_unfinished(&self) -> Result<bool, GitError> {
         let begun = self.admin.join("sluice-unfinished").exists() && !self.admin.join("index").exists();
         Ok(begun && self.binding()?.is_none())
     }
 
-    /// What the workspace is lent for.
     pub(crate) fn binding(&self) -> Result<Option<WorkspaceBinding>, GitError> {
         let path = self.binding_path();
         match fs::read(&path) {
@@ -131,19 +128,16 @@ impl WorktreeSite {
         }
     }
 
-    /// Notes what the workspace is lent for.
     pub(crate) fn bind(&self, binding: &WorkspaceBinding) -> Result<(), GitError> {
         let path = self.binding_path();
         let text = serde_json::to_vec(binding).map_err(|error| GitError::file("cannot write", &path)(error.into()))?;
         write_atomically(&path, &text, Durability::Synced).map_err(GitError::file("cannot write", &path))
     }
 
-    /// Notes that it is free.
     pub(crate) fn unbind(&self) -> Result<(), GitError> {
         gone(fs::remove_file(self.binding_path())).map_err(GitError::file("cannot remove", &self.binding_path()))
     }
 
-    /// The name of the task's file in this worktree.
     pub(crate) fn task_file(&self) -> &'static [u8] {
         task_file_name(&self.admin)
     }
@@ -175,7 +169,6 @@ impl WorktreeSite {
         Ok(branch.or_else(|| self.rebased()))
     }
 
-    /// The branch that is being rebased.
     pub(crate) fn rebased(&self) -> Option<String> {
         let names =
             ["rebase-merge/head-name", "rebase-apply/head-name"].map(|it| fs::read_to_string(self.admin.join(it)));

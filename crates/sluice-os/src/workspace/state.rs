@@ -16,7 +16,6 @@ use crate::git::{CheckoutChanges, GitError};
 pub enum WorkspaceHead {
     /// This branch. It may have been renamed since the workspace was lent.
     Branch(String),
-    /// This branch is being rebased.
     Rebasing(String),
     /// A commit without a branch.
     Detached,
@@ -32,20 +31,16 @@ pub struct BranchDistance {
     pub behind: u64,
 }
 
-/// How a workspace stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceState {
     pub name: WorkspaceName,
     pub folder: PathBuf,
-    /// What it is lent for.
     pub binding: Option<WorkspaceBinding>,
-    /// What is checked out.
     pub head: WorkspaceHead,
     /// The commit that is checked out; none before the first one.
     pub commit: Option<String>,
     /// Whether there are changes that no commit has, untracked files included.
     pub dirty: bool,
-    /// Whether a conflict is unresolved.
     pub conflict: bool,
     /// The distance from the default branch.
     pub default: Option<BranchDistance>,
@@ -59,7 +54,6 @@ pub struct WorkspaceTree {
     /// The tree of the commit that is checked out.
     pub id: String,
     pub commit: String,
-    /// What is checked out.
     pub head: WorkspaceHead,
     /// The files that differ from it, untracked ones included.
     pub changed: Vec<String>,
@@ -146,7 +140,6 @@ impl WorkspacePool {
         found
     }
 
-    /// All workspaces that are there.
     pub fn list(&self) -> Result<Vec<WorkspaceState>, GitError> {
         let mut states = Vec::new();
         for name in self.names()? {

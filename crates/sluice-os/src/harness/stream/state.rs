@@ -46,7 +46,6 @@ impl HarnessStreamState {
         }
     }
 
-    /// What comes now is another message.
     pub(super) fn new_message(&mut self) {
         let message = self.text.take();
         if !message.trim().is_empty() {
@@ -204,7 +203,6 @@ impl TextTail {
     }
 }
 
-/// The text at `path` in `value`.
 pub(super) fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
     value.pointer(path).and_then(Value::as_str)
 }
