@@ -92,14 +92,18 @@ pub struct HarnessWatchdogs {
     pub after_result: Duration,
 }
 
-impl Default for HarnessWatchdogs {
+impl HarnessWatchdogs {
     /// For programs that report as they go.
+    pub const STREAMING: HarnessWatchdogs = HarnessWatchdogs {
+        start_up: Duration::from_secs(120),
+        silence: Duration::from_secs(45 * 60),
+        after_result: Duration::from_secs(10),
+    };
+}
+
+impl Default for HarnessWatchdogs {
     fn default() -> HarnessWatchdogs {
-        HarnessWatchdogs {
-            start_up: Duration::from_secs(120),
-            silence: Duration::from_secs(45 * 60),
-            after_result: Duration::from_secs(10),
-        }
+        HarnessWatchdogs::STREAMING
     }
 }
 

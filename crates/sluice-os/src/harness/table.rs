@@ -19,7 +19,7 @@ pub(super) fn harnesses() -> BTreeMap<String, Harness> {
 
 /// A stream has a sign of life soon and a final message; text may have neither, and may begin as silently as it goes on.
 pub(super) fn watchdogs(output: HarnessFormat) -> HarnessWatchdogs {
-    let streaming = HarnessWatchdogs::default();
+    let streaming = HarnessWatchdogs::STREAMING;
     match output {
         HarnessFormat::Text | HarnessFormat::Aider => HarnessWatchdogs { start_up: streaming.silence, ..streaming },
         HarnessFormat::Claude
