@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::Deserialize;
 use thiserror::Error;
 
 mod invocation;
@@ -25,7 +26,6 @@ use stream::HarnessFormat;
 /// In a terminal that a person can attach to, or without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HarnessMode {
-    /// In a session with a terminal.
     Interactive,
     /// Without a terminal; the stream is read.
     Headless,
@@ -40,10 +40,12 @@ pub enum HarnessPermissions {
     Reduced,
 }
 
-/// How one agent program is driven.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How one agent program is driven. The commands that are missing it does not have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Harness {
     /// What tasks and steps call it.
+    #[serde(skip)]
     pub name: String,
     /// How the stream of a headless run is read.
     pub output: HarnessFormat,
@@ -52,32 +54,27 @@ pub struct Harness {
     /// What `doctor` says about it.
     pub remark: Option<String>,
     /// When it is taken for stuck.
+    #[serde(skip)]
     pub watchdogs: HarnessWatchdogs,
-    commands: HarnessCommands,
-    environment: HarnessEnvironment,
-    version: Vec<String>,
-    own_folder: Option<OwnFolder>,
-}
-
-/// The four commands; those that are missing are not there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct HarnessCommands {
     interactive: Option<Vec<String>>,
     headless: Option<Vec<String>>,
     reduced_interactive: Option<Vec<String>>,
     reduced_headless: Option<Vec<String>>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct HarnessEnvironment {
+    #[serde(default)]
     set: BTreeMap<String, String>,
+    #[serde(default)]
     reduced_set: BTreeMap<String, String>,
+    #[serde(default)]
     headless_set: BTreeMap<String, String>,
+    #[serde(default)]
     unset: Vec<String>,
+    version: Vec<String>,
+    own_folder: Option<OwnFolder>,
 }
 
 /// A configuration folder of the attempt's own, which shares some files with the usual one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct OwnFolder {
     variable: String,
     usual: String,
@@ -102,31 +99,22 @@ impl HarnessWatchdogs {
         silence: Duration::from_secs(45 * 60),
         after_result: Duration::from_secs(10),
     };
-    /// For programs that may say nothing until they are done, and have no message that is the final one.
-    pub const SILENT: HarnessWatchdogs =
-        HarnessWatchdogs { start_up: HarnessWatchdogs::STREAMING.silence, ..HarnessWatchdogs::STREAMING };
 }
 
-/// Why a harness cannot be used.
+impl Default for HarnessWatchdogs {
+    fn default() -> HarnessWatchdogs {
+        HarnessWatchdogs::STREAMING
+    }
+}
+
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum HarnessError {
     #[error("no harness is called `{name}`; there are: {known}. Add your own as [harnesses.{name}] in config.toml")]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        known: String,
-    },
-    /// It has no command for this.
+    Unknown { name: String, known: String },
     #[error("the harness `{name}` has no `{key}` command; give it one under [harnesses.{name}] in config.toml")]
     NoCommand { name: String, key: &'static str },
-    /// `config.toml` says something about it that cannot be used.
     #[error("config.toml: [harnesses.{name}]: {problem}")]
-    Config {
-        name: String,
-        /// What is wrong, and the way out.
-        problem: String,
-    },
-    /// `config.toml` has no table there.
+    Config { name: String, problem: String },
     #[error("config.toml: `harnesses` must be a table: write [harnesses.NAME]")]
     NoTable,
 }
@@ -152,7 +140,6 @@ impl Harnesses {
         Ok(all)
     }
 
-    /// The one called `name`.
     pub fn get(&self, name: &str) -> Result<&Harness, HarnessError> {
         self.by_name.get(name).ok_or_else(|| HarnessError::Unknown {
             name: name.to_owned(),
@@ -160,7 +147,6 @@ impl Harnesses {
         })
     }
 
-    /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Harness> {
         self.by_name.values()
     }
@@ -169,11 +155,7 @@ impl Harnesses {
 impl Harness {
     /// The program that must be there, as a name to be found on PATH or as a path; `{sluice}` is our own.
     pub fn program(&self) -> Option<&str> {
-        [&self.commands.headless, &self.commands.interactive]
-            .into_iter()
-            .flatten()
-            .find_map(|words| words.first())
-            .map(String::as_str)
+        self.headless.iter().chain(&self.interactive).find_map(|words| words.first()).map(String::as_str)
     }
 
     /// What to run to learn the version; read the answer with [`read_version`].
@@ -193,8 +175,8 @@ impl Harness {
     fn missing_reduction(&self, mode: HarnessMode) -> Option<String> {
         let name = &self.name;
         let (normal, reduced, who) = match mode {
-            HarnessMode::Interactive => (&self.commands.interactive, &self.commands.reduced_interactive, "a reviewer"),
-            HarnessMode::Headless => (&self.commands.headless, &self.commands.reduced_headless, "an arbiter"),
+            HarnessMode::Interactive => (&self.interactive, &self.reduced_interactive, "a reviewer"),
+            HarnessMode::Headless => (&self.headless, &self.reduced_headless, "an arbiter"),
         };
         (normal.is_some() && reduced.is_none()).then(|| {
             format!(

@@ -44,11 +44,9 @@ pub struct MergeRequest<'a> {
     pub branch: &'a str,
     /// The commit of it that is merged; its newest if none is given.
     pub commit: Option<&'a str>,
-    /// How to merge it.
     pub strategy: MergeStrategy,
     /// Here, whatever a pull request says: none is looked for.
     pub local: bool,
-    /// The message of a merge commit.
     pub message: Option<&'a str>,
     /// Where to look for a pull request.
     pub forge: Option<&'a Forge>,
@@ -72,15 +70,12 @@ pub struct PriorMerge<'a> {
 /// after a power cut knows by it that it is done.
 pub type MergeRecorder<'a> = &'a dyn Fn(&str) -> Result<(), GitError>;
 
-/// How the branch came to be merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergeMethod {
     Already,
-    /// By this pull request.
     PullRequest(PullRequest),
     /// The default branch was moved forward to it.
     FastForward,
-    /// By a merge commit.
     MergeCommit,
     Squash,
     /// Its commits were made anew.
@@ -90,9 +85,7 @@ pub enum MergeMethod {
 /// What became of the push.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergePush {
-    /// There is no remote.
     NoRemote,
-    /// The remote has it.
     Done,
     /// The remote does not have it; the merge stands. Why.
     Failed(String),
@@ -101,13 +94,11 @@ pub enum MergePush {
 /// A merge that stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletedMerge {
-    /// How it was done.
     pub how: MergeMethod,
     /// The commit of the branch that is merged; none if the branch is gone and a pull request says so.
     pub work: Option<String>,
     /// The commit that the default branch is at.
     pub commit: String,
-    /// What became of the push.
     pub pushed: MergePush,
     /// What else one should know.
     pub notes: Vec<String>,
@@ -120,7 +111,6 @@ pub struct PreparedMerge<'a> {
     request: &'a MergeRequest<'a>,
     remote: Option<String>,
     work: Option<String>,
-    /// The pull request that has merged it.
     pull_request: Option<PullRequest>,
     /// Whether it may be done since it was begun.
     may_be_done: bool,
@@ -392,7 +382,7 @@ pub(crate) fn commit_tree(
 }
 
 /// A commit in the name of whom the call says.
-fn commit_as(call: GitCall, tree: &str, parents: &[&str], message: &str) -> Result<String, GitError> {
+pub(crate) fn commit_as(call: GitCall, tree: &str, parents: &[&str], message: &str) -> Result<String, GitError> {
     let mut call = call.durable().args(["commit-tree", tree]);
     for parent in parents {
         call = call.args(["-p", parent]);

@@ -68,13 +68,11 @@ const MARK: &str = "SLUICE_PROCESS";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptProgram {
-    /// A program with its arguments.
     Arguments(Vec<String>),
     /// A script for `sh -c`.
     Shell(String),
 }
 
-/// One program to be run, with everything it gets.
 #[derive(Debug, Clone)]
 pub struct ProcessScript {
     pub program: ScriptProgram,
@@ -101,9 +99,7 @@ pub struct ProcessScript {
 /// A process of ours around a script, without which nobody would pause it: `sluice shim --ward`.
 #[derive(Debug, Clone)]
 pub struct ScriptWard {
-    /// The command that runs a shim.
     pub program: Vec<OsString>,
-    /// Under which ownership the script is started.
     pub lease: OwnershipLease,
 }
 
@@ -115,58 +111,35 @@ impl ScriptWard {
     }
 }
 
-/// How a script ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessEnding {
     /// By itself, with this exit code.
     Code(i32),
     /// By a signal that was not ours.
     Signal(i32),
-    /// It was ended because its time was over.
     TimedOut,
-    /// It was ended because somebody cancelled it.
     Cancelled,
 }
 
-/// What came of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessOutcome {
     pub ending: ProcessEnding,
     pub stdout: CapturedOutput,
-    /// What it printed as errors.
     pub stderr: CapturedOutput,
-    /// How long it ran.
     pub duration: Duration,
 }
 
-/// Why a script could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessFailure {
-    /// The program cannot be started.
     #[error("{program} cannot be started in {folder}")]
-    Start {
-        /// What was to be run.
-        program: String,
-        folder: PathBuf,
-        source: io::Error,
-    },
-    /// An argument or a value is longer than the kernel takes.
+    Start { program: String, folder: PathBuf, source: io::Error },
     #[error("{what} is {bytes} bytes long and a program can be given {LONGEST_ARGUMENT}: pass it in a file")]
     TooLong { what: String, bytes: usize },
     /// The operating system failed us after the script had begun: it is ended, and may have done a part.
     #[error("{doing}, so the script was ended after it had begun")]
-    Begun {
-        /// What was being done.
-        doing: String,
-        source: io::Error,
-    },
-    /// The operating system failed us.
+    Begun { doing: String, source: io::Error },
     #[error("{doing}")]
-    System {
-        /// What was being done.
-        doing: String,
-        source: io::Error,
-    },
+    System { doing: String, source: io::Error },
 }
 
 /// A way to end a script from another thread.
@@ -174,7 +147,6 @@ pub enum ProcessFailure {
 pub struct ScriptCancel(Arc<OwnedFd>);
 
 impl ScriptCancel {
-    /// One that has not been used.
     pub fn new() -> io::Result<Self> {
         Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
     }
@@ -184,20 +156,16 @@ impl ScriptCancel {
         // The write can only fail when it was done before.
         let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
     }
-
-    /// Whether it was used.
-    pub fn is_cancelled(&self) -> bool {
-        wait_for_any(&[&*self.0], Some(Duration::ZERO)) == [true]
-    }
 }
 
 /// Runs a script to its end. Blocks until nothing of its process group is left.
 pub fn run(script: &ProcessScript, cancel: &ScriptCancel) -> Result<ProcessOutcome, ProcessFailure> {
     check_lengths(script)?;
     let mark = new_mark();
+    let assignment = format!("{MARK}={mark}");
     // Noted before and after the start: whoever finds only the first knows the mark at least.
-    let note = ScriptNote::begin(&script.record, &ScriptRecord { mark: format!("{MARK}={mark}"), leader: None })?;
-    let running = RunningScript::begin(&format!("{MARK}={mark}"), script.speaks_for.as_ref());
+    let note = ScriptNote::begin(&script.record, &ScriptRecord { mark: assignment.clone(), leader: None })?;
+    let running = RunningScript::begin(&assignment, script.speaks_for.as_ref());
     let started = Instant::now();
     let mut child = match spawn(script, &mark) {
         Ok(child) => child,
@@ -209,13 +177,12 @@ pub fn run(script: &ProcessScript, cancel: &ScriptCancel) -> Result<ProcessOutco
     if let Some(leader) = ProcessIdentity::of(child.id().cast_signed()) {
         running.started(&leader);
     }
-    let followed = follow(script, cancel, &mut child, &note, &format!("{MARK}={mark}"), started);
+    let followed = follow(script, cancel, &mut child, &note, &assignment, started);
     let are_all_ended = match &followed {
         Ok((_, are_all_ended)) => *are_all_ended,
         // Without pipes to read there is no point in letting it go on. Its leader is not reaped, so the group is this one.
         Err(_) => {
-            let kin = ProcessKin { leader: None, mark: Some(format!("{MARK}={mark}")) };
-            let ended = end_all(|| kin.living(), Duration::ZERO);
+            let ended = end_marked(&assignment, Duration::ZERO);
             let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
             let _ = child.wait();
             ended.is_ok()

@@ -11,26 +11,23 @@ mod unseen;
 use std::path::Path;
 
 use forms::{DASHES, LONGEST_BEGIN, SecretMatch, is_of_secret, position};
-use known::{KnownSecretMatch, KnownSecrets};
+use known::KnownSecrets;
 use unseen::{ShownBytes, WordBoundary, colours};
 
 /// What stands in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
 /// The shortest value that is taken for a secret because of its variable's name; a shorter one is a word.
 const SHORTEST: usize = 8;
-/// The longest private key.
 const LONGEST_KEY: usize = 64 << 10;
 /// Parts of the names of variables that hold secrets.
 const TELLING: [&str; 9] =
     ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PRIVATE_KEY", "ACCESS_KEY", "CREDENTIAL"];
 /// Ends of such names.
 const TELLING_ENDS: [&str; 3] = ["_KEY", "_PAT", "_AUTH"];
-/// What ends a private key.
 const END: &[u8] = b"-----END ";
 
 #[derive(Clone, Debug)]
 pub struct Redactor {
-    /// Values that are secrets.
     known: KnownSecrets,
     /// The bytes that one of them begins with.
     begins_known: [bool; 256],
@@ -54,12 +51,10 @@ impl Redactor {
         Self { known, begins_known, begins_form: forms::beginnings() }
     }
 
-    /// A text without the secrets in it.
     pub fn text(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.bytes(text.as_bytes())).into_owned()
     }
 
-    /// The same for bytes.
     pub fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let mut flow = RedactionFlow::new(self.clone());
         let mut clean = flow.push(bytes);
@@ -75,9 +70,7 @@ pub fn redacted(text: &str) -> String {
 
 /// What a person sees of some bytes on a terminal: without what only the terminal obeys.
 pub fn shown_of(bytes: &[u8]) -> String {
-    let mut shown = ShownBytes::of(bytes);
-    let bytes: Vec<u8> = std::iter::from_fn(|| shown.next()).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
+    String::from_utf8_lossy(&ShownBytes::of(bytes).collect::<Vec<u8>>()).into_owned()
 }
 
 /// Whether the value of a variable is a secret: its name says so, and the value is no short word and no file.
@@ -99,7 +92,6 @@ pub(crate) struct RedactionFlow {
     held: Vec<u8>,
     /// What stands before that.
     before: WordBoundary,
-    /// What is being left out.
     leaves_out: Option<OngoingSecret>,
 }
 
@@ -194,13 +186,15 @@ impl RedactionFlow {
         let mut perhaps = false;
         for known in rest.first().and_then(|first| self.redactor.known.get(first)).into_iter().flatten() {
             match known.seek(rest, is_last) {
-                KnownSecretMatch::Found(length) if !perhaps => return SecretMatch::Secret { length, shown: 0 },
-                KnownSecretMatch::Found(_) => break,
-                KnownSecretMatch::Perhaps => perhaps = true,
-                KnownSecretMatch::Not => {}
+                SecretMatch::Nothing => {}
+                SecretMatch::Perhaps => perhaps = true,
+                // What may become a longer one is not taken for a shorter one.
+                SecretMatch::Secret { .. } | SecretMatch::Letters { .. } | SecretMatch::Key(_) if perhaps => break,
+                found @ (SecretMatch::Secret { .. } | SecretMatch::Letters { .. } | SecretMatch::Key(_)) => {
+                    return found;
+                }
             }
         }
-        // What may become a longer one is not taken for a shorter one.
         if perhaps {
             return SecretMatch::Perhaps;
         }

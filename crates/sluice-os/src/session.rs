@@ -41,7 +41,6 @@ use crate::tmux::{self, Tmux};
 use folder::SessionFolder;
 use watch::SessionWatcher;
 
-/// Where sessions are, and by what they are run.
 #[derive(Debug)]
 pub struct SessionConfig {
     /// The folder that holds one folder for each session.
@@ -53,46 +52,23 @@ pub struct SessionConfig {
     pub tmux: Option<Tmux>,
 }
 
-/// Why something could not be done with a session.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionFailure {
-    /// It was asked for in a way that cannot work.
     #[error("{0}")]
     Refused(String),
-    /// No session of this name is here.
     #[error("there is no session {0}")]
     Unknown(SessionId),
-    /// The shim did not come up.
     #[error("session {id} could not be started: {why}")]
-    Start {
-        id: SessionId,
-        /// What is known about it.
-        why: String,
-    },
+    Start { id: SessionId, why: String },
     /// The shim has come, and has not started the agent yet.
     #[error("session {id} has not started its agent within {} seconds; the machine is busy", limit.as_secs())]
-    Late {
-        id: SessionId,
-        /// How long it was waited for.
-        limit: Duration,
-    },
-    /// Processes are left that cannot be ended.
+    Late { id: SessionId, limit: Duration },
     #[error("session {id} is not over: process {pid} would not end")]
-    Stubborn {
-        id: SessionId,
-        /// One of the processes.
-        pid: i32,
-    },
-    /// tmux did not do what it was told.
+    Stubborn { id: SessionId, pid: i32 },
     #[error(transparent)]
     Tmux(#[from] tmux::TmuxFailure),
-    /// The operating system failed us.
     #[error("{doing}")]
-    System {
-        /// What was being done.
-        doing: String,
-        source: io::Error,
-    },
+    System { doing: String, source: io::Error },
 }
 
 /// All sessions of one home. Dropping it ends no session: the next one adopts them.
@@ -128,7 +104,6 @@ impl Sessions {
         Ok(sessions)
     }
 
-    /// The tmux server, if there is one.
     pub fn tmux(&self) -> Option<&Tmux> {
         self.config.tmux.as_ref()
     }
@@ -145,7 +120,6 @@ impl Sessions {
         Ok(found)
     }
 
-    /// Whether a session is alive.
     pub fn is_living(&self, id: &SessionId) -> bool {
         self.watcher.knows(id)
     }
@@ -173,7 +147,6 @@ impl Sessions {
         }
     }
 
-    /// Those that are alive.
     pub fn living(&self) -> Vec<SessionId> {
         self.watcher.known().into_iter().map(|(id, _)| id).collect()
     }
@@ -217,22 +190,10 @@ impl Sessions {
         self.saying.cut_short(id);
     }
 
-    /// The command by which a person looks at a session, or why there is none.
-    pub fn attach_command(&self, id: &SessionId) -> Result<Vec<OsString>, SessionFailure> {
-        let (tmux, pane) = self.shown(id)?;
-        Ok(tmux.attach_command(&pane))
-    }
-
-    /// Where a person looks at a session: the socket of the tmux server, and the pane there.
+    /// Where a person looks at a session: the socket of the tmux server, and the pane there; or why there is none.
     pub fn pane(&self, id: &SessionId) -> Result<(PathBuf, String), SessionFailure> {
         let (tmux, pane) = self.shown(id)?;
         Ok((tmux.socket().to_owned(), pane))
-    }
-
-    /// What the session's window shows.
-    pub fn screen(&self, id: &SessionId) -> Result<String, SessionFailure> {
-        let (tmux, pane) = self.shown(id)?;
-        Ok(tmux.capture(&pane, false)?)
     }
 
     /// Forgets a session that is over, with its folder.

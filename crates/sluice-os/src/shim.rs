@@ -54,7 +54,6 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// The life of a shim.
 fn tend(folder: &SessionFolder) -> ExitCode {
     match claim_and_relay(folder) {
         Ok(()) => ExitCode::SUCCESS,

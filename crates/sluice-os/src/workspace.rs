@@ -58,7 +58,6 @@ fn lock_within(path: &Path, what: &str, patience: Duration) -> Result<FileLock, 
 pub struct WorkspaceName(String);
 
 impl WorkspaceName {
-    /// The name, if it can be one.
     pub fn new(name: &str) -> Result<WorkspaceName, GitError> {
         let fits = |it: char| it.is_ascii_alphanumeric() || it == '-';
         let is_name = !name.is_empty() && name.len() <= 64 && name.chars().all(fits) && !name.starts_with('-');
@@ -74,7 +73,6 @@ impl WorkspaceName {
         WorkspaceName(number.to_string())
     }
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -104,13 +102,10 @@ pub enum WorkspaceOrigin {
     New,
 }
 
-/// A workspace that is lent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcquiredWorkspace {
     pub folder: PathBuf,
-    /// How it got its branch.
     pub origin: WorkspaceOrigin,
-    /// The commit that is checked out.
     pub commit: String,
     /// Work that lay in the workspace although nobody had it.
     pub kept: Option<KeepRef>,
@@ -118,7 +113,6 @@ pub struct AcquiredWorkspace {
     pub set_aside: Option<PathBuf>,
 }
 
-/// The workspaces of one project.
 #[derive(Clone, Debug)]
 pub struct WorkspacePool {
     repository: Repository,
@@ -144,7 +138,6 @@ impl WorkspacePool {
         &self.repository
     }
 
-    /// The folder of the pool.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -202,7 +195,7 @@ impl WorkspacePool {
                     break_stale_locks(&site.admin);
                     acquired.origin = self.check_out(&site, &binding.branch, base, true)?;
                 } else if site.branch()?.as_ref() != Some(&binding.branch) {
-                    let kept = self.make_ready(&site, name, &name.as_owner())?;
+                    let kept = self.make_ready(&site, &name.as_owner())?;
                     acquired.kept = kept.or(acquired.kept);
                     acquired.origin = self.check_out(&site, &binding.branch, base, false)?;
                 }

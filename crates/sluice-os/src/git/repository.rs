@@ -8,7 +8,6 @@ use super::quote::path_of;
 use super::{CommandEnd, Git, GitCall, GitError, said};
 use crate::passing::{PassingError as _, tells_of_own_shortage};
 
-/// A repository of a user.
 #[derive(Clone, Debug)]
 pub struct Repository {
     git: Git,
@@ -72,7 +71,6 @@ impl Repository {
         &self.default_branch
     }
 
-    /// How git is called.
     pub(crate) fn git(&self) -> &Git {
         &self.git
     }
@@ -84,15 +82,18 @@ impl Repository {
 
     /// The commit to start from: of the local default branch, else of the remote's.
     pub fn default_commit(&self) -> Result<String, GitError> {
-        if let Some(commit) = self.commit(&format!("refs/heads/{}", self.default_branch))? {
-            return Ok(commit);
-        }
-        let remote = self.tracking(&self.default_branch)?.map(|(_, reference)| reference);
-        let commit = remote.map(|reference| self.commit(&reference)).transpose()?.flatten();
-        commit.ok_or_else(|| GitError::NoCommit { missing: format!("the branch `{}`", self.default_branch) })
+        let missing = || GitError::NoCommit { missing: format!("the branch `{}`", self.default_branch) };
+        self.newest_commit(&self.default_branch)?.ok_or_else(missing)
     }
 
-    /// The commit that a branch is at.
+    /// The commit that a branch is at here, else on the remote as last seen.
+    fn newest_commit(&self, branch: &str) -> Result<Option<String>, GitError> {
+        match self.commit(&format!("refs/heads/{branch}"))? {
+            Some(commit) => Ok(Some(commit)),
+            None => self.tracking(branch)?.map_or(Ok(None), |(_, reference)| self.commit(&reference)),
+        }
+    }
+
     pub fn branch_commit(&self, branch: &str) -> Result<Option<String>, GitError> {
         self.check_branch(branch)?;
         self.commit(&format!("refs/heads/{branch}"))
@@ -101,14 +102,8 @@ impl Repository {
     /// The newest commit of a branch and its content, as git calls them: the local branch's, else the remote's as last
     /// seen. Nothing if there is no such branch.
     pub fn branch_tip(&self, branch: &str) -> Result<Option<(String, String)>, GitError> {
-        let commit = match self.branch_commit(branch)? {
-            Some(commit) => Some(commit),
-            None => {
-                let tracking = self.tracking(branch)?;
-                tracking.map(|(_, reference)| self.commit(&reference)).transpose()?.flatten()
-            }
-        };
-        let Some(commit) = commit else { return Ok(None) };
+        self.check_branch(branch)?;
+        let Some(commit) = self.newest_commit(branch)? else { return Ok(None) };
         let tree = self.tree(&commit)?;
         Ok(Some((commit, tree)))
     }
@@ -140,7 +135,6 @@ impl Repository {
         Ok((head, dirty))
     }
 
-    /// The commit that a worktree stands at.
     pub fn head(&self, worktree: &Path) -> Result<String, GitError> {
         self.git.at(worktree).looking().args(["rev-parse", "HEAD"]).text()
     }
@@ -190,13 +184,7 @@ impl Repository {
 
     /// Whether one commit is an ancestor of the other, or the same.
     pub(crate) fn is_ancestor(&self, of: &str, commit: &str) -> Result<bool, GitError> {
-        let call = self.call().args(["merge-base", "--is-ancestor", of, commit]);
-        let ended = call.answer()?;
-        match ended.code {
-            Some(0) => Ok(true),
-            Some(1) => Ok(false),
-            _ => Err(call.failed(&ended)),
-        }
+        self.call().args(["merge-base", "--is-ancestor", of, commit]).says_yes()
     }
 
     /// Everything that a commit adds to another one must be there and be what its name says: a branch that is moved needs
@@ -279,13 +267,11 @@ impl Repository {
         Ok(())
     }
 
-    /// Where a branch is checked out.
     pub(crate) fn checked_out(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
         let found = self.registered()?.into_iter().find(|it| it.branch.as_deref() == Some(branch) && !it.bare);
         Ok(found.map(|it| it.folder))
     }
 
-    /// The names of the remotes.
     pub(crate) fn remotes(&self) -> Result<Vec<String>, GitError> {
         Ok(self.call().arg("remote").text()?.lines().map(str::to_owned).collect())
     }
@@ -335,7 +321,6 @@ impl Repository {
         Ok(None)
     }
 
-    /// A setting of the user's.
     pub(crate) fn setting(&self, key: &str) -> Result<Option<String>, GitError> {
         self.call().args(["config", "--get", key]).maybe()
     }

@@ -9,7 +9,6 @@ use super::{GitCall, GitError, shown};
 /// What git says of a folder that it cannot look into.
 const UNOPENED: &str = "could not open directory";
 
-/// One file that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CheckoutChange {
     /// The index differs from the last commit.
@@ -18,7 +17,6 @@ pub(crate) struct CheckoutChange {
     pub(crate) unstaged: bool,
     /// The index only says that the file is to be added.
     pub(crate) intended: bool,
-    /// It is a submodule.
     pub(crate) submodule: bool,
 }
 
@@ -33,12 +31,10 @@ pub(crate) struct UnmergedEntry {
     pub(crate) path: Vec<u8>,
 }
 
-/// All that differs in a checkout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CheckoutChanges {
     /// The commit that is checked out; none before the first one.
     pub(crate) head: Option<String>,
-    /// The branch that is checked out.
     pub(crate) branch: Option<String>,
     /// Files that git knows, by path.
     pub(crate) tracked: Vec<(Vec<u8>, CheckoutChange)>,
@@ -52,15 +48,8 @@ pub(crate) struct CheckoutChanges {
 impl CheckoutChanges {
     /// Asks git. The call stands in the checkout.
     pub(crate) fn of(call: GitCall) -> Result<CheckoutChanges, GitError> {
-        let call = call.looking().args([
-            "status",
-            "--porcelain=v2",
-            "--branch",
-            "-z",
-            "--untracked-files=all",
-            "--no-renames",
-        ]);
-        let call = call.args(["--ignored=no", "--ignore-submodules=none", "--no-ahead-behind"]);
+        let call = call.looking().args(["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"]);
+        let call = call.args(["--no-renames", "--ignored=no", "--ignore-submodules=none", "--no-ahead-behind"]);
         let ended = call.answer()?;
         if ended.code != Some(0) {
             return Err(call.failed(&ended));

@@ -3,6 +3,7 @@
 //! Success is never the exit status or one word of the stream alone. Usage is rather reported too low than twice, and
 //! what is unknown stays unknown. Whatever a program prints, only so much of it is kept.
 
+use serde::Deserialize;
 use serde_json::Value;
 
 mod agy;
@@ -27,17 +28,16 @@ pub const LONGEST_TEXT: usize = 1 << 20;
 const LONGEST_COMPLAINT: usize = 2 << 10;
 
 macro_rules! outputs {
-    ($($name:ident = $word:literal,)+) => {
+    ($($(#[$default:meta])? $name:ident = $word:literal,)+) => {
         /// How the stream of a program is read, by the words of `config.toml`.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
         pub enum HarnessFormat {
-            $(#[doc = $word] $name,)+
+            $(#[doc = $word] #[serde(rename = $word)] $(#[$default])? $name,)+
         }
 
         impl HarnessFormat {
             pub const ALL: &[HarnessFormat] = &[$(HarnessFormat::$name,)+];
 
-            /// The word for it.
             pub fn word(self) -> &'static str {
                 match self { $(HarnessFormat::$name => $word,)+ }
             }
@@ -46,6 +46,7 @@ macro_rules! outputs {
 }
 
 outputs! {
+    #[default]
     Text = "text",
     Claude = "claude",
     Codex = "codex",
@@ -62,7 +63,6 @@ outputs! {
 }
 
 impl HarnessFormat {
-    /// The one that is called `word`.
     pub fn read(word: &str) -> Option<HarnessFormat> {
         HarnessFormat::ALL.iter().copied().find(|output| output.word() == word)
     }
@@ -72,9 +72,7 @@ impl HarnessFormat {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HarnessProgress {
     Text(String),
-    /// It uses a tool.
     Tool(String),
-    /// What it has used up so far.
     Usage(HarnessUsage),
 }
 
@@ -98,7 +96,6 @@ pub struct RateLimit {
     pub resets_at: Option<u64>,
 }
 
-/// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HarnessExit {
     Code(i32),
@@ -106,52 +103,28 @@ pub enum HarnessExit {
     Signal(i32),
 }
 
-/// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HarnessEnd {
     pub text: String,
     /// What the program calls the conversation, to resume it.
     pub session: Option<String>,
-    /// What it used up.
     pub usage: HarnessUsage,
     /// Why it did not end well; `None` if it did.
     pub error: Option<String>,
-    /// The limit that it ran into.
     pub rate_limit: Option<RateLimit>,
 }
 
-impl HarnessEnd {
-    /// Whether it ended well.
-    pub fn ok(&self) -> bool {
-        self.error.is_none()
-    }
-}
-
-/// Reads the stream of one attempt.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct HarnessReader {
     output: HarnessFormat,
-    resumed: bool,
     line: Vec<u8>,
     overlong: bool,
     state: HarnessStreamState,
 }
 
 impl HarnessReader {
-    /// For a fresh conversation.
     pub fn new(output: HarnessFormat) -> HarnessReader {
-        HarnessReader {
-            output,
-            resumed: false,
-            line: Vec::new(),
-            overlong: false,
-            state: HarnessStreamState::default(),
-        }
-    }
-
-    /// For a conversation that goes on: totals may count what an earlier attempt has counted, and are left out.
-    pub fn resumed(output: HarnessFormat) -> HarnessReader {
-        HarnessReader { resumed: true, ..HarnessReader::new(output) }
+        HarnessReader { output, ..HarnessReader::default() }
     }
 
     /// Takes what was printed, in pieces of any size.
@@ -188,7 +161,7 @@ impl HarnessReader {
             (said.success == Some(false)).then(|| format!("the agent says that it did not succeed: {}", said.summary))
         });
         let rate_limit = error.as_deref().and_then(|error| self.state.rate_limit.or(limit_in_words(error)));
-        let usage = if self.resumed { self.state.usage_without_totals() } else { self.state.usage() };
+        let usage = self.state.usage();
         HarnessEnd { text, session: self.state.session, usage, error, rate_limit }
     }
 

@@ -53,7 +53,6 @@ impl ProcessIdentity {
         stat(pid).filter(|stat| !stat.ended).map(|stat| stat.identity())
     }
 
-    /// The process that asks.
     pub fn own() -> Option<Self> {
         Self::of(rustix::process::getpid().as_raw_nonzero().get())
     }

@@ -58,13 +58,11 @@ impl ScriptNote {
         Ok(ScriptNote { path: path.to_owned(), file, aside })
     }
 
-    /// Notes more about who runs.
     pub(super) fn update(&self, record: &ScriptRecord) -> Result<(), ProcessFailure> {
         write(&self.file, record)
             .map_err(|source| system(format!("noting in {} who runs", self.path.display()), source))
     }
 
-    /// Nobody runs any more.
     pub(super) fn end(self) {
         // A note that stays names processes that are gone; the next reader finds nobody.
         if std::fs::rename(&self.path, &self.aside).is_err() {

@@ -4,7 +4,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::identity::{ProcessIdentity, ProcessStat};
 
-/// A script that runs.
 #[derive(Debug)]
 struct ScriptEntry {
     mark: String,

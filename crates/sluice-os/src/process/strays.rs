@@ -13,7 +13,6 @@ use super::identity::dead_children;
 /// How long a child stays dead before it is taken for one that nobody waits for. Our own are waited for at once.
 const UNWANTED: Duration = Duration::from_secs(10);
 
-/// The orphans of this process.
 #[derive(Debug, Default)]
 pub struct StrayProcesses {
     dead: BTreeMap<ProcessIdentity, Instant>,

@@ -140,7 +140,6 @@ pub(crate) fn wait_for_any(handles: &[impl AsFd], within: Option<Duration>) -> V
     }
 }
 
-/// A duration as the system calls want it.
 pub(crate) fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),

@@ -12,12 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::ProcessIdentity;
 
-/// Bytes of a session's name.
 const LONGEST_ID: usize = 100;
 
 /// The name of a session, which is also the name of its folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct SessionId(String);
 
 impl SessionId {
@@ -31,7 +30,6 @@ impl SessionId {
         Ok(Self(text))
     }
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -51,12 +49,6 @@ impl TryFrom<String> for SessionId {
     }
 }
 
-impl From<SessionId> for String {
-    fn from(id: SessionId) -> Self {
-        id.0
-    }
-}
-
 /// A session to be started, with everything its agent gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionSpec {
@@ -66,7 +58,6 @@ pub struct SessionSpec {
     pub arguments: Vec<String>,
     /// The agent's whole environment. In a terminal `TERM` is set by the shim, because only it knows.
     pub environment: BTreeMap<String, String>,
-    /// Where the agent runs.
     pub folder: PathBuf,
     /// Where its input comes from and its output goes.
     pub place: SessionPlace,
@@ -114,7 +105,6 @@ pub struct SessionKeeper {
 pub struct OwnershipLease {
     /// Where it is said, for all sessions and scripts of a home together.
     pub folder: PathBuf,
-    /// The number of the ownership.
     pub epoch: u64,
 }
 
@@ -123,10 +113,7 @@ pub struct OwnershipLease {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SessionPlace {
     /// No terminal: the input is a file or nothing, output and errors are kept apart.
-    Headless {
-        /// The file that is read as input.
-        input: Option<PathBuf>,
-    },
+    Headless { input: Option<PathBuf> },
     /// A terminal of its own, which takes text while the agent runs.
     Terminal {
         /// Lines of the terminal as long as nobody looks at it.
@@ -149,7 +136,6 @@ pub struct SessionWindow {
     pub name: String,
 }
 
-/// What is bounded in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionLimits {
     /// Bytes kept of the beginning of the output.
@@ -198,24 +184,19 @@ pub struct SessionPane {
     pub server: ProcessIdentity,
 }
 
-/// How an agent ended, as written by its shim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitRecord {
-    /// The version of this form.
     pub version: u32,
     pub end: AgentEnd,
     pub cause: AgentEndCause,
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
-    /// How long it ran, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// How an agent's process ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentEnd {
-    /// With this exit code.
     Code(i32),
     Signal(i32),
     NotStarted(String),
@@ -231,7 +212,6 @@ pub enum AgentEndCause {
     Asked,
     /// The tmux window or its server went away.
     TerminalGone,
-    /// Its time was over.
     TimeLimit,
     /// Its keeper was away for too long.
     Unkept,
@@ -262,7 +242,6 @@ pub struct SessionEndRequest {
 /// The version of the forms above.
 pub(crate) const VERSION: u32 = 1;
 
-/// Now, in milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {
     milliseconds(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
 }
@@ -273,7 +252,6 @@ pub fn boot_ms() -> u64 {
     u64::try_from(now.tv_sec * 1000 + now.tv_nsec / 1_000_000).unwrap_or_default()
 }
 
-/// A duration in milliseconds.
 pub(crate) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -59,7 +59,6 @@ impl SayRequest {
     }
 }
 
-/// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SayDelivery {

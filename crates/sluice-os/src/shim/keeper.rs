@@ -47,14 +47,11 @@ pub(super) struct KeeperWatch {
     /// Can be read when something was said.
     said: OwnedFd,
     paused: Option<(PausedProcesses, Instant)>,
-    /// How long it was paused before.
     was_paused_for: Duration,
 }
 
-/// How a session is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeeperState {
-    /// It may go on.
     Kept,
     /// It may not, for now.
     Lapsed,

@@ -32,7 +32,6 @@ const MARK: &str = "SLUICE_SESSION";
 /// What a terminal that nobody looks at is like.
 const PLAIN_TERMINAL: &str = "xterm-256color";
 
-/// An agent that runs.
 pub(super) struct RunningAgent {
     pub(super) spec: SessionSpec,
     pub(super) agent: Pid,
@@ -44,17 +43,11 @@ pub(super) struct RunningAgent {
 /// Our ends of what the agent reads and writes.
 pub(super) enum AgentChannels {
     /// Its terminal, and the side the agent sees, to ask how much of its input it has read.
-    Terminal {
-        ours: OwnedFd,
-        agents: OwnedFd,
-    },
-    Headless {
-        output: OwnedFd,
-        errors: OwnedFd,
-    },
+    Terminal { ours: OwnedFd, agents: OwnedFd },
+    /// The pipes of one that has none.
+    Headless { output: OwnedFd, errors: OwnedFd },
 }
 
-/// What came of a start.
 pub(super) enum LaunchOutcome {
     Running(Box<RunningAgent>),
     Refused(String),

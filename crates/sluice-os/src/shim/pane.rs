@@ -29,7 +29,6 @@ pub(super) fn was_given() -> bool {
     std::env::var_os("TMUX_PANE").is_some()
 }
 
-/// Lines and columns of the window.
 pub(super) fn size() -> Option<(u16, u16)> {
     let size = tcgetwinsize(stdin()).ok()?;
     (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))

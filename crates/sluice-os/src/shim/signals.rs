@@ -11,11 +11,8 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 /// What a signal means to a shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShimSignal {
-    /// A child has ended.
     ChildEnded,
-    /// The window has another size.
     WindowChanged,
-    /// The window is gone.
     WindowGone,
     /// Somebody wants the session to end.
     Asked,

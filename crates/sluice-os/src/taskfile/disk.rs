@@ -20,28 +20,18 @@ const MOST_READS: usize = 3;
 /// How long somebody who has emptied a file may take to write it anew.
 const REWRITTEN_WITHIN: Duration = Duration::from_millis(200);
 
-/// Why a TASK.md could not be read or written.
 #[derive(Debug, Error)]
 pub enum TaskFileError {
-    /// It is not there.
     #[error("{} is not there. The engine writes it anew with the task's next move, from the last body it read", path.display())]
-    Missing {
-        /// Where it should be.
-        path: PathBuf,
-    },
-    /// It is a link.
+    Missing { path: PathBuf },
     #[error("{} is a symbolic link, and TASK.md must be a file of its own. Put a copy in its place", path.display())]
     Link { path: PathBuf },
-    /// It is a folder, or something else that is no file.
     #[error("{} is {what}, not a file. Move it away", path.display())]
     NotAFile { path: PathBuf, what: &'static str },
-    /// It is too large.
     #[error("{} is larger than {} MiB. Shorten it: move what is long into a file of the repository", path.display(), LARGEST_FILE >> 20)]
     TooLarge { path: PathBuf },
-    /// The system refused to read it.
     #[error("{} cannot be read: {source}. See that it and its folder belong to you", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
-    /// The system refused to write it.
     #[error("{} cannot be written: {source}. See that its folder is there, belongs to you and has space", path.display())]
     Unwritable { path: PathBuf, source: std::io::Error },
 }

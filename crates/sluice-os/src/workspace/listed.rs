@@ -14,7 +14,6 @@ use crate::git::{GitError, path_of};
 /// git's mode of another repository's commit.
 const LINK: &[u8] = b"160000";
 
-/// What the index says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IndexListing {
     /// Files that are marked as `assume-unchanged` or `skip-worktree`; not those that a sparse checkout leaves out.

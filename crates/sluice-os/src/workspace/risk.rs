@@ -32,14 +32,11 @@ pub(crate) struct DiskFile {
     pub(crate) permissions: u32,
 }
 
-/// What would be lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WorkspaceRisk {
-    /// The commit that is checked out.
     pub(crate) head: Option<String>,
     /// The branch that is checked out, or is being rebased.
     pub(crate) branch: Option<String>,
-    /// What git says about the files.
     pub(crate) changes: CheckoutChanges,
     /// What the index says and git's answer leaves out. The repositories stand among the changes, too.
     pub(crate) listed: IndexListing,
@@ -100,7 +97,6 @@ impl WorkspaceRisk {
         changes.is_empty() && self.head.is_some() && self.marks.is_empty() && site.under_way().next().is_none()
     }
 
-    /// Whether nothing would be lost.
     pub(crate) fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.index.is_none() && !self.head_lost && self.lost.is_empty()
     }
@@ -351,7 +347,6 @@ impl ScratchIndex {
         }
     }
 
-    /// Starts from this commit.
     pub(crate) fn start(&self, site: &WorktreeSite, commit: &str) -> Result<(), GitError> {
         site.call().env("GIT_INDEX_FILE", &self.path).args(["read-tree", commit]).run()
     }

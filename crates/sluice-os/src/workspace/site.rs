@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{OTHER_TASK_FILE, TASK_FILE};
 use crate::file::{Durability, write_atomically};
-use crate::git::{GitCall, GitError, Repository, path_of};
+use crate::git::{GitCall, GitError, Repository, path_of, remove_file};
 
 /// The note that TASK.md of this worktree is a file of the project.
 const TAKEN: &str = "sluice-task-file-taken";
@@ -66,6 +66,11 @@ impl WorktreeSite {
         Ok(Some(site))
     }
 
+    /// The name of the workspace that it is.
+    pub(crate) fn name(&self) -> String {
+        self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
     /// Makes the folder's link to the repository right, if it is not.
     pub(crate) fn mend_link(&self) -> Result<(), GitError> {
         let link = self.folder.join(".git");
@@ -76,11 +81,8 @@ impl WorktreeSite {
         }
         let line = [b"gitdir: ", self.admin.as_os_str().as_bytes(), b"\n"].concat();
         // An agent may have made a repository of its own here; that is moved away as it is.
-        if link.is_dir()
-            && let (Some(pool), Some(name)) = (self.folder.parent(), self.folder.file_name())
-        {
-            let to = pool.join("aside").join(format!("git-{}", name.to_string_lossy()));
-            super::release::move_to(&link, &to)?;
+        if let Some(pool) = self.folder.parent().filter(|_| link.is_dir()) {
+            super::release::move_to(&link, &pool.join("aside").join(format!("git-{}", self.name())))?;
         }
         fs::write(&link, line).map_err(GitError::file("cannot write", &link))
     }
@@ -108,19 +110,15 @@ impl WorktreeSite {
         fs::write(&path, "").map_err(GitError::file("cannot write", &path))
     }
 
-    /// Notes that its files are written.
     pub(crate) fn finish(&self) -> Result<(), GitError> {
-        let path = self.admin.join("sluice-unfinished");
-        gone(fs::remove_file(&path)).map_err(GitError::file("cannot remove", &path))
+        remove_file(&self.admin.join("sluice-unfinished"))
     }
 
-    /// Whether its files are still to be written.
     pub(crate) fn is_unfinished(&self) -> Result<bool, GitError> {
         let begun = self.admin.join("sluice-unfinished").exists() && !self.admin.join("index").exists();
         Ok(begun && self.binding()?.is_none())
     }
 
-    /// What the workspace is lent for.
     pub(crate) fn binding(&self) -> Result<Option<WorkspaceBinding>, GitError> {
         let path = self.binding_path();
         match fs::read(&path) {
@@ -131,19 +129,16 @@ impl WorktreeSite {
         }
     }
 
-    /// Notes what the workspace is lent for.
     pub(crate) fn bind(&self, binding: &WorkspaceBinding) -> Result<(), GitError> {
         let path = self.binding_path();
         let text = serde_json::to_vec(binding).map_err(|error| GitError::file("cannot write", &path)(error.into()))?;
         write_atomically(&path, &text, Durability::Synced).map_err(GitError::file("cannot write", &path))
     }
 
-    /// Notes that it is free.
     pub(crate) fn unbind(&self) -> Result<(), GitError> {
-        gone(fs::remove_file(self.binding_path())).map_err(GitError::file("cannot remove", &self.binding_path()))
+        remove_file(&self.binding_path())
     }
 
-    /// The name of the task's file in this worktree.
     pub(crate) fn task_file(&self) -> &'static [u8] {
         task_file_name(&self.admin)
     }
@@ -156,7 +151,7 @@ impl WorktreeSite {
         if is_taken {
             return fs::write(&mark, "").map_err(GitError::file("cannot write", &mark));
         }
-        gone(fs::remove_file(&mark)).map_err(GitError::file("cannot remove", &mark))
+        remove_file(&mark)
     }
 
     fn binding_path(&self) -> PathBuf {
@@ -175,7 +170,6 @@ impl WorktreeSite {
         Ok(branch.or_else(|| self.rebased()))
     }
 
-    /// The branch that is being rebased.
     pub(crate) fn rebased(&self) -> Option<String> {
         let names =
             ["rebase-merge/head-name", "rebase-apply/head-name"].map(|it| fs::read_to_string(self.admin.join(it)));

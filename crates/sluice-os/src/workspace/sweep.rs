@@ -10,7 +10,6 @@ use super::keep::{self, KeepRef};
 use super::{WorkspaceName, WorkspacePool};
 use crate::git::GitError;
 
-/// What became of one workspace.
 #[derive(Debug)]
 pub struct SweptWorkspace {
     pub name: WorkspaceName,
@@ -18,7 +17,6 @@ pub struct SweptWorkspace {
     pub outcome: Result<Option<KeepRef>, GitError>,
 }
 
-/// What a sweep did.
 #[derive(Debug, Default)]
 pub struct WorkspaceSweep {
     /// The workspaces that nobody used.

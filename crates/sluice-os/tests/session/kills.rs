@@ -59,7 +59,7 @@ fn a_killed_tmux_server_ends_the_sessions_in_it_and_they_say_so() {
     // A new server comes up as if nothing had been, and is not taken for the old one.
     let again = bench.start(&bench.script("worker-2", "read x < never"));
     assert_ne!(again.pane.unwrap().server, server);
-    assert!(bench.sessions().attach_command(&worker.id).unwrap_err().to_string().contains("has ended"));
+    assert!(bench.sessions().pane(&worker.id).unwrap_err().to_string().contains("has ended"));
 }
 
 #[test]
@@ -219,7 +219,9 @@ fn what_a_home_has_started_goes_on_only_while_its_store_is_its_own() {
 #[test]
 fn what_has_left_may_go_on_if_that_is_wanted_and_the_agent_has_ended_by_itself() {
     let bench = Bench::plain();
-    let text = "setsid sleep 1000 > /dev/null 2>&1 & echo $! > far; sleep 1000 > /dev/null 2>&1 & echo $! > near";
+    // It ends when the one has left: until then that is in the agent's own group, and would be ended.
+    let text = "setsid sh -c 'echo $$ > far; exec sleep 1000' > /dev/null 2>&1 & sleep 1000 > /dev/null 2>&1 & \
+                echo $! > near; while ! test -s far; do :; done";
     let spec = SessionSpec { may_leave: true, ..bench.headless("script", text, None) };
     let gone = bench.run(&spec);
     assert_eq!(how(gone), (AgentEnd::Code(0), AgentEndCause::Itself));
