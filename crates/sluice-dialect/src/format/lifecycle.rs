@@ -325,7 +325,7 @@ fn rule(fields: TableFields<'_>, findings: &mut CheckFindings) -> Option<ExitRul
     let reaction = reaction(fields)?;
     let has_artifact = fields.table("has_artifact").and_then(|gate| self::gate(gate, findings));
     let no_artifact = fields.key("no_artifact").filter(|_| fields.flag("no_artifact") == Some(true));
-    Some(ExitRuleDraft { span: fields.span(), status, has_artifact, no_artifact, reaction })
+    Some(ExitRuleDraft { status, has_artifact, no_artifact, reaction })
 }
 
 fn reaction(fields: TableFields<'_>) -> Option<ReactionDraft> {

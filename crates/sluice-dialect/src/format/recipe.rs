@@ -128,7 +128,6 @@ fn step(
         RecipeDialect::Grimoire | RecipeDialect::Template => {}
     }
     Some(StepDraft {
-        span: fields.span(),
         title: fields.string("title"),
         role: fields.name("role"),
         needs: fields.names(needs),

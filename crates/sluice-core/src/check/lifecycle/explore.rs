@@ -45,8 +45,8 @@ pub(super) struct SituationMove {
 pub(super) struct SituationGraph {
     pub(super) situations: Vec<Situation>,
     pub(super) moves: Vec<Vec<SituationMove>>,
-    /// The situation each was first reached from, and the index of that move; `None` for a beginning.
-    came_from: Vec<Option<(usize, usize)>>,
+    /// The situation each was first reached from; `None` for a beginning.
+    came_from: Vec<Option<usize>>,
     /// Agents that creating a task in a beginning starts.
     pub(super) beginnings: Vec<(usize, u64)>,
     /// For each transition and hook: whether it ever had something to do.
@@ -240,23 +240,21 @@ impl<'a> Explorer<'a> {
     /// `reviewing` it gets nothing.
     fn beginning(&mut self, state: StateId, usual: bool) -> (Situation, u64) {
         let mut situation = self.empty(state);
-        let spawns =
-            |hook: &TransitionHook| matches!(hook, TransitionHook::SpawnAgent(_) | TransitionHook::SpawnReviewer(_));
-        let entry = self.lifecycle.transitions.iter().find(|edge| edge.to == state && edge.hooks.iter().any(spawns));
+        let entry = self.lifecycle.transitions.iter().find(|edge| edge.to == state && edge.spawns());
         let mut starts = self.crashes[state.0 as usize].respawns;
         // A run works where the task does.
         situation.workspace = !usual && self.lifecycle.state(state).run.is_some();
         let without = usual || self.lifecycle.state_name(state) == WITHOUT_AGENT;
         if let (false, Some(entry)) = (without, entry) {
             situation.workspace = true;
-            for hook in entry.hooks.iter().filter(|hook| spawns(hook)) {
+            for hook in entry.hooks.iter().filter(|hook| hook.spawn().is_some()) {
                 starts += self.perform(hook, &mut situation).0;
             }
         }
         (situation, starts)
     }
 
-    fn visit(&mut self, situation: Situation, came_from: Option<(usize, usize)>) -> usize {
+    fn visit(&mut self, situation: Situation, came_from: Option<usize>) -> usize {
         if let Some(id) = self.known.get(&situation) {
             return *id;
         }
@@ -320,8 +318,7 @@ impl<'a> Explorer<'a> {
         starts += self.crashes[to.0 as usize].respawns;
         after.state = to;
         self.moves += 1;
-        let next = self.picture.moves[from].len();
-        let to = self.visit(after, Some((from, next)));
+        let to = self.visit(after, Some(from));
         self.picture.moves[from].push(SituationMove { to, transition, starts, by_person });
     }
 
@@ -382,7 +379,7 @@ impl SituationGraph {
     pub(super) fn way_to(&self, situation: usize) -> Vec<StateId> {
         let mut way = vec![self.situations[situation].state];
         let mut at = situation;
-        while let Some((from, _)) = self.came_from[at] {
+        while let Some(from) = self.came_from[at] {
             way.push(self.situations[from].state);
             at = from;
         }
