@@ -86,8 +86,7 @@ impl LoadedDefinition {
 
 /// Loads the definition in `source`; its prompt files are those of `prompts`.
 pub fn load(source: &DefinitionFile<'_>, prompts: &mut dyn PromptSource, sources: &mut Sources) -> LoadedDefinition {
-    let next = FileId(u32::try_from(sources.len()).unwrap_or(u32::MAX));
-    let decoded = decode(next, source.bytes);
+    let decoded = decode(sources.next_id(), source.bytes);
     let file = sources.add(source.path, decoded.text);
     if let Some(problem) = decoded.problem {
         return LoadedDefinition::broken(file, problem);
