@@ -227,19 +227,25 @@ impl ExprParser {
     }
 
     fn any(&mut self) -> Result<Expr, ExprError> {
-        let mut parts = vec![self.all()?];
-        while self.takes(&ExprTokenKind::Or) {
-            parts.push(self.all()?);
-        }
-        Ok(one_or(parts, Expr::Any))
+        self.joined(&ExprTokenKind::Or, Self::all, Expr::Any)
     }
 
     fn all(&mut self) -> Result<Expr, ExprError> {
-        let mut parts = vec![self.unary()?];
-        while self.takes(&ExprTokenKind::And) {
-            parts.push(self.unary()?);
+        self.joined(&ExprTokenKind::And, Self::unary, Expr::All)
+    }
+
+    /// One part, or several with `by` between them.
+    fn joined(
+        &mut self,
+        by: &ExprTokenKind,
+        part: fn(&mut Self) -> Result<Expr, ExprError>,
+        many: fn(Vec<Expr>) -> Expr,
+    ) -> Result<Expr, ExprError> {
+        let mut parts = vec![part(self)?];
+        while self.takes(by) {
+            parts.push(part(self)?);
         }
-        Ok(one_or(parts, Expr::All))
+        Ok(if parts.len() == 1 { parts.remove(0) } else { many(parts) })
     }
 
     fn unary(&mut self) -> Result<Expr, ExprError> {
@@ -303,13 +309,6 @@ impl ExprParser {
         let result = inner(self);
         self.depth -= 1;
         result
-    }
-}
-
-fn one_or(mut parts: Vec<Expr>, many: fn(Vec<Expr>) -> Expr) -> Expr {
-    match parts.len() {
-        1 => parts.remove(0),
-        _ => many(parts),
     }
 }
 

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::expr::{Comparison, Expr, ExprValue, Number};
 use crate::lifecycle::{
-    AgentSpawn, ExitReaction, FieldValue, Lifecycle, LifecycleTransition, STUCK, StateId, TransitionHook,
-    TransitionTakers, WORKER_AGAIN,
+    ExitReaction, FieldValue, Lifecycle, LifecycleTransition, STUCK, StateId, TransitionHook, TransitionTakers,
+    WORKER_AGAIN,
 };
+use crate::name::FieldName;
 
 /// The most situations that are looked at.
 const MOST_SITUATIONS: usize = 100_000;
@@ -200,7 +201,6 @@ impl<'a> Explorer<'a> {
             taken: vec![false; lifecycle.transitions.len()],
             exact: counters.exact,
         };
-        let (known, open) = (BTreeMap::new(), VecDeque::new());
         Explorer {
             lifecycle,
             counters,
@@ -210,8 +210,8 @@ impl<'a> Explorer<'a> {
             crashes,
             starts_workers_again: lifecycle.prompts.keys().any(|prompt| prompt.as_str() == WORKER_AGAIN),
             moves: 0,
-            known,
-            open,
+            known: BTreeMap::new(),
+            open: VecDeque::new(),
             picture,
         }
     }
@@ -327,14 +327,10 @@ impl<'a> Explorer<'a> {
         match hook {
             TransitionHook::AcquireWorkspace => (0, !std::mem::replace(&mut on.workspace, true)),
             TransitionHook::ReleaseWorkspace => (0, std::mem::replace(&mut on.workspace, false)),
-            TransitionHook::SpawnAgent(spawn) => {
-                self.increment(spawn, on);
-                on.worker = true;
-                (1, true)
-            }
-            TransitionHook::SpawnReviewer(spawn) => {
-                self.increment(spawn, on);
-                on.reviewer = true;
+            TransitionHook::SpawnAgent(spawn) | TransitionHook::SpawnReviewer(spawn) => {
+                spawn.increment.iter().for_each(|field| self.count_up(field, on));
+                let is_reviewer = matches!(hook, TransitionHook::SpawnReviewer(_));
+                *(if is_reviewer { &mut on.reviewer } else { &mut on.worker }) = true;
                 (1, true)
             }
             // The worker may have died unseen, also where one seems to be alive.
@@ -349,7 +345,7 @@ impl<'a> Explorer<'a> {
             }
             TransitionHook::KillReviewer => (0, std::mem::replace(&mut on.reviewer, false)),
             TransitionHook::Increment(field) => {
-                self.counters.set(&mut on.counters, field.as_str(), |value| value.saturating_add(1));
+                self.count_up(field, on);
                 (0, true)
             }
             TransitionHook::SetField { field, value: FieldValue::Number(number) } => {
@@ -363,10 +359,8 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    fn increment(&self, spawn: &AgentSpawn, on: &mut Situation) {
-        if let Some(field) = &spawn.increment {
-            self.counters.set(&mut on.counters, field.as_str(), |value| value.saturating_add(1));
-        }
+    fn count_up(&self, field: &FieldName, on: &mut Situation) {
+        self.counters.set(&mut on.counters, field.as_str(), |value| value.saturating_add(1));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::CommandScanner;
 use super::refusals::{self, VariableRefusal};
-use super::simple::CommandList;
+use super::simple::{CommandList, CommandListEnd};
 
 /// More contexts in each other than this are nobody's script.
 const DEEPEST: usize = 200;
@@ -78,7 +78,7 @@ pub(super) struct ContextFrame {
 
 impl ContextFrame {
     pub(super) fn script() -> Self {
-        ContextFrame { context: ShellContext::Commands(CommandList::script()), refusal: None }
+        ContextFrame { context: ShellContext::Commands(CommandList::new(CommandListEnd::Script, 0)), refusal: None }
     }
 }
 
