@@ -4,29 +4,23 @@
 //! are text, and a `### ` heading stays inside its section: that is why this reads markdown instead of
 //! splitting at `## `. When a heading stands twice, the last one counts, as the newest word.
 
+use crate::words::words;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-/// What a review says about the work: `PASS` or `FAIL`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
-    /// The work is good.
-    Pass,
-    /// The work is not.
-    Fail,
+words! {
+    /// What a review says about the work: `PASS` or `FAIL`.
+    Verdict {
+        /// The work is good.
+        Pass = "PASS",
+        /// The work is not.
+        Fail = "FAIL",
+    }
 }
 
 impl Verdict {
-    /// As written in files and artifacts.
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::Pass => "PASS",
-            Verdict::Fail => "FAIL",
-        }
-    }
-
     /// The verdict that `word` is, in any case.
     pub fn read(word: &str) -> Option<Self> {
-        [Verdict::Pass, Verdict::Fail].into_iter().find(|verdict| word.eq_ignore_ascii_case(verdict.word()))
+        Verdict::ALL.into_iter().find(|verdict| word.eq_ignore_ascii_case(verdict.word()))
     }
 }
 

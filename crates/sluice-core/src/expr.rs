@@ -8,11 +8,12 @@ pub mod decide;
 mod parse;
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) use parse::path as path_at;
 pub use parse::{ExprError, parse};
+
+use crate::words::words;
 
 /// A dotted path to a value: `review_round`, `review.result`, `plan.output.items.0`. A copy shares its segments: a
 /// text of megabytes may be nothing but variables.
@@ -108,36 +109,25 @@ impl fmt::Display for ExprValue {
     }
 }
 
-/// The operator of a comparison between a path and a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompareOp {
-    /// `==`: both sides have the same type and value.
-    Equal,
-    /// `!=`: the sides differ, or the path has no value.
-    NotEqual,
-    /// `<`, which holds only between two numbers.
-    Less,
-    /// `<=`, which holds only between two numbers.
-    AtMost,
-    /// `>`, which holds only between two numbers.
-    More,
-    /// `>=`, which holds only between two numbers.
-    AtLeast,
+words! {
+    /// The operator of a comparison between a path and a value. Its word is what is written.
+    CompareOp {
+        /// `==`: both sides have the same type and value.
+        Equal = "==",
+        /// `!=`: the sides differ, or the path has no value.
+        NotEqual = "!=",
+        /// `<`, which holds only between two numbers.
+        Less = "<",
+        /// `<=`, which holds only between two numbers.
+        AtMost = "<=",
+        /// `>`, which holds only between two numbers.
+        More = ">",
+        /// `>=`, which holds only between two numbers.
+        AtLeast = ">=",
+    }
 }
 
 impl CompareOp {
-    /// The operator as it is written in an expression.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            CompareOp::Equal => "==",
-            CompareOp::NotEqual => "!=",
-            CompareOp::Less => "<",
-            CompareOp::AtMost => "<=",
-            CompareOp::More => ">",
-            CompareOp::AtLeast => ">=",
-        }
-    }
-
     /// Whether it needs an order, and so numbers on both sides.
     pub fn is_order(self) -> bool {
         match self {
@@ -185,19 +175,24 @@ pub struct Comparison {
     pub op: CompareOp,
     /// The literal on the right; `true` for a bare path.
     pub value: ExprValue,
-    /// Where the path stands in the expression's text.
-    pub at: Range<usize>,
 }
 
 impl Expr {
     /// Whether it holds, where `lookup` gives the value of a path.
     pub fn holds(&self, lookup: &dyn Fn(&ValuePath) -> Option<ExprValue>) -> bool {
         match self {
-            Expr::Compare(Comparison { path, op, value, .. }) => op.holds(lookup(path).as_ref(), value),
+            Expr::Compare(Comparison { path, op, value }) => op.holds(lookup(path).as_ref(), value),
             Expr::Not(inner) => !inner.holds(lookup),
             Expr::All(parts) => parts.iter().all(|part| part.holds(lookup)),
             Expr::Any(parts) => parts.iter().any(|part| part.holds(lookup)),
         }
+    }
+
+    /// The step whose failed review it asks for, and nothing else: `S.result == 'FAIL'` or `S.result != 'PASS'`.
+    pub fn failed_review(&self) -> Option<&str> {
+        let Expr::Compare(Comparison { path, op, value: ExprValue::Text(text) }) = self else { return None };
+        let asks = matches!((op, text.as_str()), (CompareOp::Equal, "FAIL") | (CompareOp::NotEqual, "PASS"));
+        (asks && path.tail() == ["result"]).then(|| path.head())
     }
 
     /// Every comparison in it, from left to right.
@@ -225,10 +220,10 @@ impl fmt::Display for Expr {
             Ok(())
         };
         match self {
-            Expr::Compare(Comparison { path, op: CompareOp::Equal, value: ExprValue::Bool(true), .. }) => {
+            Expr::Compare(Comparison { path, op: CompareOp::Equal, value: ExprValue::Bool(true) }) => {
                 write!(f, "{path}")
             }
-            Expr::Compare(Comparison { path, op, value, .. }) => write!(f, "{path} {} {value}", op.symbol()),
+            Expr::Compare(Comparison { path, op, value }) => write!(f, "{path} {} {value}", op.word()),
             Expr::Not(inner) => write!(f, "!({inner})"),
             Expr::All(parts) => joined(f, parts, "&&"),
             Expr::Any(parts) => joined(f, parts, "||"),

@@ -52,11 +52,6 @@ impl CheckFindings {
         self.holes += 1;
     }
 
-    /// Notes each of `problems`.
-    pub fn extend(&mut self, problems: impl IntoIterator<Item = Diagnosis>) {
-        problems.into_iter().for_each(|problem| self.add(problem));
-    }
-
     /// How many findings there were, kept or not.
     pub fn count(&self) -> usize {
         self.problems.len() + self.left_out

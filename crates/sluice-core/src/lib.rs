@@ -23,3 +23,4 @@ pub mod run;
 pub mod span;
 pub mod task;
 pub mod text;
+mod words;

@@ -85,6 +85,11 @@ pub struct LifecycleTransition {
 }
 
 impl LifecycleTransition {
+    /// Whether one of its hooks is `spawn_agent` or `spawn_reviewer`.
+    pub fn spawns(&self) -> bool {
+        self.hooks.iter().any(|hook| hook.spawn().is_some())
+    }
+
     /// Whether it asks for a verdict.
     pub fn gives_verdict(&self) -> bool {
         self.gate.as_ref().is_some_and(|gate| gate.verdict.is_some())
@@ -171,22 +176,14 @@ pub struct PlainHook {
 }
 
 impl TransitionHook {
+    /// The agent that it starts, if it is `spawn_agent` or `spawn_reviewer`.
+    pub fn spawn(&self) -> Option<&AgentSpawn> {
+        if let Self::SpawnAgent(spawn) | Self::SpawnReviewer(spawn) = self { Some(spawn) } else { None }
+    }
+
     /// Whether it can start an agent of this task.
-    pub fn starts_agent(&self) -> bool {
-        match self {
-            TransitionHook::SpawnAgent(_)
-            | TransitionHook::SpawnReviewer(_)
-            | TransitionHook::NotifyWorker { start: true, .. } => true,
-            TransitionHook::AcquireWorkspace
-            | TransitionHook::ReleaseWorkspace
-            | TransitionHook::KillSession
-            | TransitionHook::KillReviewer
-            | TransitionHook::NotifyWorker { start: false, .. }
-            | TransitionHook::Increment(_)
-            | TransitionHook::RunCommand(_)
-            | TransitionHook::SetField { .. }
-            | TransitionHook::Plain(_) => false,
-        }
+    fn starts_agent(&self) -> bool {
+        self.spawn().is_some() || matches!(self, Self::NotifyWorker { start: true, .. })
     }
 
     /// The action of this hook, without its parameters.

@@ -3,26 +3,17 @@
 //! A code never changes its meaning and is never used again. Each has a page in `docs/problems/`.
 
 use crate::span::Span;
+use crate::words::words;
 
-/// How much a finding weighs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// The definition cannot be used.
-    Error,
-    /// The definition can be used; it will probably not do what its author wants.
-    Warning,
-    /// Nothing is wrong; worth knowing. Never counted as a finding.
-    Note,
-}
-
-impl Severity {
-    /// The word in reports.
-    pub fn word(self) -> &'static str {
-        match self {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        }
+words! {
+    /// How much a finding weighs.
+    Severity {
+        /// The definition cannot be used.
+        Error = "error",
+        /// The definition can be used; it will probably not do what its author wants.
+        Warning = "warning",
+        /// Nothing is wrong; worth knowing. Never counted as a finding.
+        Note = "note",
     }
 }
 

@@ -12,6 +12,7 @@ use crate::expr::Expr;
 use crate::lifecycle::AgentPermissions;
 use crate::name::{DefinitionName, InputName, Role, StepName, VariableName};
 use crate::text::{ShellCommand, Template};
+use crate::words::words;
 
 /// Which file format a recipe was written in. It decides the words that are used about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,8 +44,6 @@ pub struct Recipe {
     pub steps: Vec<Step>,
     /// How many steps may run at once.
     pub max_parallel: u32,
-    /// Whether the first failure ends the run, as in a sequence.
-    pub fail_fast: bool,
     /// Whether it starts again when it has completed.
     pub repeat: Option<Repeat>,
     /// How long the whole run may take.
@@ -82,23 +81,24 @@ pub struct RecipeInput {
     pub default: Option<Data>,
 }
 
-/// What an input must be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecipeInputKind {
-    /// A text of any length; `string` in files.
-    Text,
-    /// A number, whole or with decimal places.
-    Number,
-    /// A whole number that fits into 64 bits.
-    Integer,
-    /// A truth value: `true` or `false`.
-    Boolean,
-    /// A list of values of any type.
-    Array,
-    /// A table of names and values of any type.
-    Object,
-    /// A value of any type; the default when a file names none.
-    Any,
+words! {
+    /// What an input must be.
+    RecipeInputKind {
+        /// A text of any length; `string` in files.
+        Text = "string",
+        /// A number, whole or with decimal places.
+        Number = "number",
+        /// A whole number that fits into 64 bits.
+        Integer = "integer",
+        /// A truth value: `true` or `false`.
+        Boolean = "boolean",
+        /// A list of values of any type.
+        Array = "array",
+        /// A table of names and values of any type.
+        Object = "object",
+        /// A value of any type; the default when a file names none.
+        Any = "any",
+    }
 }
 
 impl RecipeInputKind {
@@ -112,30 +112,6 @@ impl RecipeInputKind {
             RecipeInputKind::Boolean => matches!(value, Data::Bool(_)),
             RecipeInputKind::Array => matches!(value, Data::List(_)),
             RecipeInputKind::Object => matches!(value, Data::Table(_)),
-        }
-    }
-
-    /// Every type that an input can be declared with, in order.
-    pub const ALL: [RecipeInputKind; 7] = [
-        RecipeInputKind::Text,
-        RecipeInputKind::Number,
-        RecipeInputKind::Integer,
-        RecipeInputKind::Boolean,
-        RecipeInputKind::Array,
-        RecipeInputKind::Object,
-        RecipeInputKind::Any,
-    ];
-
-    /// The word in files.
-    pub fn word(self) -> &'static str {
-        match self {
-            RecipeInputKind::Text => "string",
-            RecipeInputKind::Number => "number",
-            RecipeInputKind::Integer => "integer",
-            RecipeInputKind::Boolean => "boolean",
-            RecipeInputKind::Array => "array",
-            RecipeInputKind::Object => "object",
-            RecipeInputKind::Any => "any",
         }
     }
 }
@@ -246,6 +222,21 @@ pub enum StepWork {
 }
 
 impl StepWork {
+    /// What its agents are told; `None` where no agent works.
+    pub fn prompt(&self) -> Option<&StepPrompt> {
+        match self {
+            StepWork::Agent { prompt }
+            | StepWork::AgentLoop { prompt, .. }
+            | StepWork::ParallelAgents { prompt, .. } => Some(prompt),
+            StepWork::Script { .. } | StepWork::Gate { .. } | StepWork::Task(_) => None,
+        }
+    }
+
+    /// Whether it is a command for the shell.
+    pub fn is_command(&self) -> bool {
+        matches!(self, StepWork::Script { .. } | StepWork::Gate { .. })
+    }
+
     /// The word in files.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -317,35 +308,23 @@ pub struct Retry {
     pub on: Vec<FailureKind>,
 }
 
-/// Why an attempt failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FailureKind {
-    /// It ended and said so, or its command returned an error.
-    Failed,
-    /// It took too long.
-    Timeout,
-    /// A signal ended its process.
-    Crashed,
-    /// Its worker or machine went away, which is no fault of its own.
-    Lost,
+words! {
+    /// Why an attempt failed.
+    FailureKind {
+        /// It ended and said so, or its command returned an error.
+        Failed = "failed",
+        /// It took too long.
+        Timeout = "timeout",
+        /// A signal ended its process.
+        Crashed = "crashed",
+        /// Its worker or machine went away, which is no fault of its own.
+        Lost = "lost",
+    }
 }
 
 impl FailureKind {
-    /// Every kind of failure, those that `retry` cannot name included.
-    pub const ALL: [FailureKind; 4] =
-        [FailureKind::Failed, FailureKind::Timeout, FailureKind::Crashed, FailureKind::Lost];
     /// Those that `retry` can name. What is lost is started again in any case.
     pub const NAMED: [FailureKind; 3] = [FailureKind::Failed, FailureKind::Timeout, FailureKind::Crashed];
-
-    /// The word in files.
-    pub fn word(self) -> &'static str {
-        match self {
-            FailureKind::Failed => "failed",
-            FailureKind::Timeout => "timeout",
-            FailureKind::Crashed => "crashed",
-            FailureKind::Lost => "lost",
-        }
-    }
 }
 
 /// A bounded way back.
@@ -368,25 +347,15 @@ pub enum OnExhausted {
     Hold,
 }
 
-/// When the needs of a step are satisfied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Join {
-    /// All have ended and none has failed.
-    NoneFailed,
-    /// All have completed; a skipped one skips this step too.
-    AllCompleted,
-    /// All have ended and at least one has completed.
-    AnyCompleted,
-}
-
-impl Join {
-    /// The word in files.
-    pub fn word(self) -> &'static str {
-        match self {
-            Join::NoneFailed => "none_failed",
-            Join::AllCompleted => "all_completed",
-            Join::AnyCompleted => "any_completed",
-        }
+words! {
+    /// When the needs of a step are satisfied.
+    Join {
+        /// All have ended and none has failed.
+        NoneFailed = "none_failed",
+        /// All have completed; a skipped one skips this step too.
+        AllCompleted = "all_completed",
+        /// All have ended and at least one has completed.
+        AnyCompleted = "any_completed",
     }
 }
 
@@ -414,6 +383,11 @@ impl Recipe {
     /// The step that `id` refers to; panics when the recipe has no such step.
     pub fn step(&self, id: StepId) -> &Step {
         &self.steps[id.0 as usize]
+    }
+
+    /// The ids of all steps, in the order of the file.
+    pub fn ids(&self) -> impl Iterator<Item = StepId> + use<> {
+        (0u32..).map(StepId).take(self.steps.len())
     }
 
     /// The step called `name`.

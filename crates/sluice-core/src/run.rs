@@ -2,7 +2,7 @@
 //!
 //! [`decide`] looks at the recipe, the state and an input, and answers with events and effects or a refusal;
 //! [`RunState::apply`] records events. A decision costs as much as what changes, not as much as the run has steps: it
-//! works on a [`sketch`] over the state, and what is needed to find the next step is kept at hand ([`state`]).
+//! works on a [`pending`] view over the state, and what is needed to find the next step is kept at hand ([`state`]).
 //!
 //! The law of a step is one table, [`law`], drawn in `docs/machines/run.md`.
 

@@ -47,16 +47,6 @@ impl<T> SpannedValue<T> {
     pub fn new(value: T, span: Span) -> Self {
         SpannedValue { value, span }
     }
-
-    /// The same place, another value.
-    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> SpannedValue<U> {
-        SpannedValue { value: change(self.value), span: self.span }
-    }
-
-    /// The same place, borrowing the value.
-    pub fn as_ref(&self) -> SpannedValue<&T> {
-        SpannedValue { value: &self.value, span: self.span }
-    }
 }
 
 /// A piece of text as its reader sees it, with enough of a map to find a part of it in the file again.

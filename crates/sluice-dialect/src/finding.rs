@@ -5,7 +5,7 @@
 
 use crate::read::{MOST_PROBLEMS, ParsedFile};
 use crate::tree::{DEEPEST, Node};
-use sluice_core::problem::{Code, Diagnosis};
+use sluice_core::problem::{Code, Diagnosis, clip};
 use sluice_core::span::{FileId, Span, SpannedValue};
 
 /// The findings of one file, as many as are wanted, and whether the tree is of any use.
@@ -42,12 +42,7 @@ impl SyntaxFindings {
 
 /// A name from a file, in backquotes, cut where it gets too long to be read in a sentence.
 pub(crate) fn quoted(name: &str) -> String {
-    /// Longer than any sensible name.
-    const LONGEST: usize = 60;
-    match name.char_indices().nth(LONGEST) {
-        Some((cut, _)) => format!("`{}…`", &name[..cut]),
-        None => format!("`{name}`"),
-    }
+    format!("`{}`", clip(name))
 }
 
 /// What is said of a key that is there a second time.

@@ -38,7 +38,7 @@ pub enum Definition {
 }
 
 /// What became of a file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LoadedDefinition {
     /// Where its text lies.
     pub file: FileId,
@@ -58,19 +58,7 @@ pub struct LoadedDefinition {
 impl LoadedDefinition {
     /// A file of which only this can be said.
     pub(crate) fn broken(file: FileId, problem: Diagnosis) -> Self {
-        LoadedDefinition { problems: vec![problem], ..LoadedDefinition::nothing(file) }
-    }
-
-    fn nothing(file: FileId) -> Self {
-        LoadedDefinition {
-            file,
-            format: None,
-            name: None,
-            description: String::new(),
-            definition: None,
-            prompts: Vec::new(),
-            problems: Vec::new(),
-        }
+        LoadedDefinition { file, problems: vec![problem], ..LoadedDefinition::default() }
     }
 
     /// Whether tasks and runs may be started with it: there is a definition, and no error.
@@ -86,8 +74,7 @@ impl LoadedDefinition {
 
 /// Loads the definition in `source`; its prompt files are those of `prompts`.
 pub fn load(source: &DefinitionFile<'_>, prompts: &mut dyn PromptSource, sources: &mut Sources) -> LoadedDefinition {
-    let next = FileId(u32::try_from(sources.len()).unwrap_or(u32::MAX));
-    let decoded = decode(next, source.bytes);
+    let decoded = decode(sources.next_id(), source.bytes);
     let file = sources.add(source.path, decoded.text);
     if let Some(problem) = decoded.problem {
         return LoadedDefinition::broken(file, problem);
@@ -96,7 +83,7 @@ pub fn load(source: &DefinitionFile<'_>, prompts: &mut dyn PromptSource, sources
     let reading = read(file, sources.text(file), syntax);
     let mut findings = CheckFindings::new();
     reading.problems.into_iter().for_each(|problem| findings.hole(problem));
-    let mut loaded = LoadedDefinition::nothing(file);
+    let mut loaded = LoadedDefinition { file, ..LoadedDefinition::default() };
     match reading.node {
         Some(node) => lower(&node, prompts, sources, &mut loaded, &mut findings),
         None if findings.count() == 0 => findings.hole(

@@ -8,6 +8,7 @@ mod quoted;
 
 pub(crate) use quoted::{Quotes, runs as quoted};
 
+use crate::source::offset;
 use sluice_core::span::TextRun;
 use std::ops::Range;
 
@@ -61,11 +62,6 @@ fn push(runs: &mut Vec<TextRun>, text: usize, file: usize, len: usize) {
         Some(last) if last.text + last.len == text && last.file + last.len == file => last.len += len,
         Some(_) | None => runs.push(TextRun { text, file, len }),
     }
-}
-
-/// Files are a few megabytes at most, so this saturates instead of failing, as `Span::new` does.
-fn offset(value: usize) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
 }
 
 /// How many bytes `a` and `b` begin with in common, in whole characters.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use sluice_core::recipe::draft::PromptFileDraft;
 use sluice_core::span::{FileId, SourceText, Span, TextRun};
 
-use crate::source::{Sources, decode};
+use crate::source::{Sources, decode, offset};
 
 /// The largest prompt file, in bytes.
 const MOST_BYTES: usize = 1 << 20;
@@ -213,11 +213,10 @@ impl<'a> PromptReader<'a> {
         self.bytes += bytes.len();
         self.read.push((written.to_owned(), bytes));
         let value = decoded.text;
-        let len = u32::try_from(value.len()).unwrap_or(u32::MAX);
         let file = self.sources.add(shown, value.clone());
         PromptFileDraft::Read(Arc::new(SourceText {
             span: Span::new(file, 0..value.len()),
-            runs: vec![TextRun { text: 0, file: 0, len }],
+            runs: vec![TextRun { text: 0, file: 0, len: offset(value.len()) }],
             value,
         }))
     }

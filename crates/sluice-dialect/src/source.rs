@@ -47,9 +47,14 @@ impl Sources {
         Self::default()
     }
 
-    /// Adds a file that is shown as `path`. Ids count up from 0.
+    /// The id of the file that is added next. Ids count up from 0.
+    pub(crate) fn next_id(&self) -> FileId {
+        FileId(offset(self.files.len()))
+    }
+
+    /// Adds a file that is shown as `path`.
     pub fn add(&mut self, path: impl Into<String>, text: impl Into<String>) -> FileId {
-        let id = FileId(offset(self.files.len()));
+        let id = self.next_id();
         self.files.push(SourceFile::new(path.into(), text.into()));
         id
     }
@@ -62,16 +67,6 @@ impl Sources {
     /// The text of `file`; empty for a file that is not known.
     pub fn text(&self, file: FileId) -> &str {
         self.file(file).map_or("", |file| &file.text)
-    }
-
-    /// How many files there are.
-    pub fn len(&self) -> usize {
-        self.files.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.files.is_empty()
     }
 
     /// Lines and columns of `span`. A place beyond the end of its file is taken for the end.
@@ -136,7 +131,7 @@ fn characters(bytes: &[u8]) -> usize {
 }
 
 /// Files are a few megabytes at most, so this saturates instead of failing, as `Span::new` does.
-fn offset(value: usize) -> u32 {
+pub(crate) fn offset(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 

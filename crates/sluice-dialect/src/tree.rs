@@ -46,17 +46,21 @@ pub struct TableEntry {
 impl Node {
     /// What kind of value this is, as one would say it: `a list`.
     pub fn kind_name(&self) -> &'static str {
-        self.value.kind_name()
+        match self.value {
+            NodeValue::Null => "nothing",
+            NodeValue::Bool(true) => "`true`",
+            NodeValue::Bool(false) => "`false`",
+            NodeValue::Integer(_) => "a whole number",
+            NodeValue::Decimal(_) => "a number",
+            NodeValue::Text(_) => "text",
+            NodeValue::List(_) => "a list",
+            NodeValue::Table(_) => "a table",
+        }
     }
 
     /// The value of `key`, if this is a table that has it. Looks through the whole table.
     pub fn get(&self, key: &str) -> Option<&Node> {
-        self.entry(key).map(|entry| &entry.value)
-    }
-
-    /// The entry of `key`, if this is a table that has it. Looks through the whole table.
-    pub fn entry(&self, key: &str) -> Option<&TableEntry> {
-        self.as_table()?.iter().find(|entry| entry.key.value == key)
+        self.as_table()?.iter().find(|entry| entry.key.value == key).map(|entry| &entry.value)
     }
 
     /// The text, if it is one.
@@ -82,27 +86,6 @@ impl Node {
     /// The entries, if it is a table.
     pub fn as_table(&self) -> Option<&[TableEntry]> {
         if let NodeValue::Table(entries) = &self.value { Some(entries) } else { None }
-    }
-
-    /// Whether it is empty or `null`.
-    pub fn is_null(&self) -> bool {
-        self.value == NodeValue::Null
-    }
-}
-
-impl NodeValue {
-    /// What kind of value this is, as one would say it: `a list`.
-    pub fn kind_name(&self) -> &'static str {
-        match self {
-            NodeValue::Null => "nothing",
-            NodeValue::Bool(true) => "`true`",
-            NodeValue::Bool(false) => "`false`",
-            NodeValue::Integer(_) => "a whole number",
-            NodeValue::Decimal(_) => "a number",
-            NodeValue::Text(_) => "text",
-            NodeValue::List(_) => "a list",
-            NodeValue::Table(_) => "a table",
-        }
     }
 }
 

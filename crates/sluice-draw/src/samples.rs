@@ -210,7 +210,6 @@ pub(super) fn recipe(name: &str, steps: Vec<Step>) -> Recipe {
         inputs: None,
         steps,
         max_parallel: 4,
-        fail_fast: false,
         repeat: None,
         timeout: None,
         on_complete: Vec::new(),

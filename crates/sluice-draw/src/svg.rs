@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 
 use crate::GraphTooLarge;
 use crate::measure::width;
-use crate::model::Graph;
+use crate::model::{Graph, NodeBox};
 use crate::plan::{GraphPlan, GridRow};
 use paint::SvgPage;
 
@@ -88,6 +88,21 @@ fn height(row: GridRow) -> f64 {
         GridRow::Border => 8.0,
         GridRow::Content => 17.0,
         GridRow::Blank => 20.0,
+    }
+}
+
+/// The frame of a box, doubled where a task ends.
+fn frame(out: &mut String, node: &NodeBox, starts: bool, (left, top): (f64, f64), (wide, high): (f64, f64)) {
+    let mut rect = |class: &str, inset: f64, radius: f64| {
+        let (x, y, width, height) = (left + inset, top + inset, wide - 2.0 * inset, high - 2.0 * inset);
+        let _ = write!(
+            out,
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" rx=\"{radius}\"/>"
+        );
+    };
+    rect(if starts { "box first" } else { "box" }, 0.0, 8.0);
+    if node.terminal {
+        rect("inner", 3.0, 5.5);
     }
 }
 

@@ -79,16 +79,29 @@ pub(super) fn components(edges: &Edges) -> Vec<usize> {
 
 /// The shortest path from `from` to `to` through nodes that `allowed` admits; both ends included.
 pub(super) fn shortest(edges: &Edges, from: usize, to: usize, allowed: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
+    search(edges, [from], to, allowed)
+}
+
+/// The shortest way from `node` back to itself through nodes that `allowed` admits; without `node` at its beginning.
+pub(super) fn round(edges: &Edges, node: usize, allowed: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
+    search(edges, edges[node].iter().copied().filter(|next| allowed(*next)), node, &allowed)
+}
+
+/// The shortest path from one of `starts` to `to`.
+fn search(
+    edges: &Edges,
+    starts: impl IntoIterator<Item = usize>,
+    to: usize,
+    allowed: impl Fn(usize) -> bool,
+) -> Option<Vec<usize>> {
     let mut parent = vec![usize::MAX; edges.len()];
-    let mut open = VecDeque::from([from]);
-    parent[from] = from;
+    let mut open: VecDeque<usize> = starts.into_iter().collect();
+    open.iter().for_each(|start| parent[*start] = *start);
     while let Some(node) = open.pop_front() {
         if node == to {
             let mut path = vec![to];
-            let mut at = to;
-            while at != from {
-                at = parent[at];
-                path.push(at);
+            while parent[path[path.len() - 1]] != path[path.len() - 1] {
+                path.push(parent[path[path.len() - 1]]);
             }
             path.reverse();
             return Some(path);
@@ -96,31 +109,6 @@ pub(super) fn shortest(edges: &Edges, from: usize, to: usize, allowed: impl Fn(u
         for &next in &edges[node] {
             if parent[next] == usize::MAX && allowed(next) {
                 parent[next] = node;
-                open.push_back(next);
-            }
-        }
-    }
-    None
-}
-
-/// The shortest way from `node` back to itself through nodes that `allowed` admits; without `node` at its beginning.
-pub(super) fn round(edges: &Edges, node: usize, allowed: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
-    let mut parent = vec![usize::MAX; edges.len()];
-    let mut open = VecDeque::from([node]);
-    while let Some(at) = open.pop_front() {
-        for &next in edges[at].iter().filter(|next| allowed(**next)) {
-            if next == node {
-                let mut way = vec![node];
-                let mut back = at;
-                while back != node {
-                    way.push(back);
-                    back = parent[back];
-                }
-                way.reverse();
-                return Some(way);
-            }
-            if parent[next] == usize::MAX {
-                parent[next] = at;
                 open.push_back(next);
             }
         }

@@ -117,20 +117,18 @@ impl<'a> LifecycleNames<'a> {
     ) -> Option<StateId> {
         let found = self.states.get(name.value.as_str()).copied();
         if found.is_none() {
-            findings.hole(
-                Diagnosis::new(code, name.span, format!("{what} `{}`, which is not a state", clip(&name.value)))
-                    .maybe_help(findings.suggest(&name.value, self.states.keys().copied())),
-            );
+            let message = format!("{what} `{}`, which is not a state", clip(&name.value));
+            let help = findings.suggest(&name.value, self.states.keys().copied());
+            findings.hole(Diagnosis::new(code, name.span, message).maybe_help(help));
         }
         found
     }
 
     fn prompt(&self, name: &SpannedValue<String>, code: Code, what: &str, findings: &mut CheckFindings) -> PromptName {
         if !self.prompts.contains(name.value.as_str()) {
-            findings.hole(
-                Diagnosis::new(code, name.span, format!("{what} `{}`, which is not a prompt", clip(&name.value)))
-                    .maybe_help(findings.suggest(&name.value, self.prompts.iter().copied())),
-            );
+            let message = format!("{what} `{}`, which is not a prompt", clip(&name.value));
+            let help = findings.suggest(&name.value, self.prompts.iter().copied());
+            findings.hole(Diagnosis::new(code, name.span, message).maybe_help(help));
         }
         PromptName::new(name.value.as_str())
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::{texts, too_many};
 pub use crate::event_name::EVENTS;
-use crate::expr::{CompareOp, Expr, ExprValue};
+use crate::expr::Expr;
 use crate::findings::CheckFindings;
 use crate::lifecycle::AgentPermissions;
 use crate::name::{DefinitionName, InputName, RESERVED, Role, StepName, VariableName};
@@ -72,8 +72,7 @@ pub fn check(draft: &RecipeDraft, findings: &mut CheckFindings) -> Option<Recipe
     let order = RecipeOrder::of(draft, words.needs, findings);
     let scope = RecipeScope::of(draft, &order);
     let files = BTreeMap::new();
-    let definition = RecipeChecker { draft, words, scope, order: &order, files, findings }.definition(inputs);
-    let definition = definition?;
+    let definition = RecipeChecker { draft, words, scope, order: &order, files, findings }.definition(inputs)?;
     if findings.errors() == errors {
         reach::check(draft, &definition, findings);
         cost::check(draft, &definition, &order, findings);
@@ -139,7 +138,6 @@ impl RecipeChecker<'_> {
             inputs,
             steps: steps.into_iter().collect::<Option<_>>()?,
             max_parallel: draft.max_parallel.unwrap_or(1),
-            fail_fast: self.order.is_sequence(),
             repeat: draft.repeat.map(|(every, keep)| Repeat { every, keep }),
             timeout: draft.timeout,
             on_complete,
@@ -233,7 +231,7 @@ impl RecipeChecker<'_> {
             return self.explicit_loop(step, written, index);
         }
         let max = step.max_retries.as_ref()?;
-        let reviewed = failed_review(condition?)?;
+        let reviewed = condition?.failed_review()?;
         let to = self.scope.step(reviewed)?;
         let back = LoopBack { to, max: max.value, on_exhausted: OnExhausted::Fail };
         self.order.needs(index).contains(&back.to).then_some(back)
@@ -245,7 +243,7 @@ impl RecipeChecker<'_> {
         for index in 0..steps.len() {
             let written = &self.draft.steps[index];
             let Some(step) = steps[index].as_ref().filter(|step| step.loop_back.is_none()) else { continue };
-            let reviewed = step.condition.as_ref().and_then(failed_review).and_then(|name| self.scope.step(name));
+            let reviewed = step.condition.as_ref().and_then(Expr::failed_review).and_then(|name| self.scope.step(name));
             let Some(to) = reviewed.filter(|to| written.max_retries.is_none() && step.needs.contains(to)) else {
                 continue;
             };
@@ -273,14 +271,9 @@ impl RecipeChecker<'_> {
         };
         if !self.order.is_upstream(to, index) {
             let own = clip(&step.name.value);
-            self.findings.hole(
-                Diagnosis::new(
-                    Code::BadLoop,
-                    target.span,
-                    format!("the loop leads from `{own}` to `{name}`, which does not come before it"),
-                )
-                .help(format!("lead it to a step that `{own}` needs, directly or through others")),
-            );
+            let message = format!("the loop leads from `{own}` to `{name}`, which does not come before it");
+            let help = format!("lead it to a step that `{own}` needs, directly or through others");
+            self.findings.hole(Diagnosis::new(Code::BadLoop, target.span, message).help(help));
             return None;
         }
         let Some(max) = written.max else {
@@ -324,21 +317,15 @@ impl RecipeChecker<'_> {
             draft::StepWorkDraft::Script { command } => StepWork::Script { command: self.command(command, index) },
             draft::StepWorkDraft::Gate { command, message } => StepWork::Gate {
                 command: self.command(command, index),
-                message: message
-                    .as_ref()
-                    .map(|text| self.text(text, index, TextPlace::Prompt, PlaceholderSyntax::Dollar)),
+                message: message.as_ref().map(|text| self.plain(text, index)),
             },
             draft::StepWorkDraft::Task { summary, branch, workflow, project, context } => {
                 StepWork::Task(Box::new(TaskWork {
-                    summary: self.text(summary, index, TextPlace::Prompt, PlaceholderSyntax::Dollar),
-                    branch: branch
-                        .as_ref()
-                        .map(|text| self.text(text, index, TextPlace::Prompt, PlaceholderSyntax::Dollar)),
+                    summary: self.plain(summary, index),
+                    branch: branch.as_ref().map(|text| self.plain(text, index)),
                     workflow: workflow.clone(),
                     project: project.clone(),
-                    context: context
-                        .as_ref()
-                        .map(|text| self.text(text, index, TextPlace::Prompt, PlaceholderSyntax::Dollar)),
+                    context: context.as_ref().map(|text| self.plain(text, index)),
                 }))
             }
         }
@@ -349,27 +336,25 @@ impl RecipeChecker<'_> {
         match prompt {
             draft::PromptDraft::Inline(text) => StepPrompt::Text(self.text(text, index, place, syntax)),
             draft::PromptDraft::File { path, found } => {
-                let content = match found {
-                    draft::PromptFileDraft::Read(text) => Some(self.file(text, index, place, syntax)),
+                let name = clip(&path.value);
+                let problem = match found {
+                    draft::PromptFileDraft::Read(text) => {
+                        let content = Some(self.file(text, index, place, syntax));
+                        return StepPrompt::File { path: path.value.clone(), content };
+                    }
                     draft::PromptFileDraft::Missing(reason) => {
-                        let message = format!("the prompt file `{}` cannot be read: {reason}", clip(&path.value));
-                        self.findings.add(
-                            Diagnosis::new(Code::PromptFileMissing, path.span, message)
-                                .note("a run that needs it is refused until it is there"),
-                        );
-                        None
+                        let message = format!("the prompt file `{name}` cannot be read: {reason}");
+                        Diagnosis::new(Code::PromptFileMissing, path.span, message)
+                            .note("a run that needs it is refused until it is there")
                     }
                     draft::PromptFileDraft::Outside(reason) => {
-                        let message =
-                            format!("the prompt file `{}` lies outside the prompts' root: {reason}", clip(&path.value));
-                        self.findings.add(
-                            Diagnosis::new(Code::PromptOutsideRoot, path.span, message)
-                                .help("name a file below the root, without `..` and without a leading `/`"),
-                        );
-                        None
+                        let message = format!("the prompt file `{name}` lies outside the prompts' root: {reason}");
+                        Diagnosis::new(Code::PromptOutsideRoot, path.span, message)
+                            .help("name a file below the root, without `..` and without a leading `/`")
                     }
                 };
-                StepPrompt::File { path: path.value.clone(), content }
+                self.findings.add(problem);
+                StepPrompt::File { path: path.value.clone(), content: None }
             }
         }
     }
@@ -382,12 +367,7 @@ impl RecipeChecker<'_> {
         };
         for found in &reading.placeholders {
             let span = text.locate(found.at.clone());
-            match syntax {
-                PlaceholderSyntax::DoubleBraces => scope::mission_variable(found, span, self.findings),
-                PlaceholderSyntax::Braces | PlaceholderSyntax::Dollar => {
-                    self.scope.variable(found, span, Some(index), place, self.findings)
-                }
-            }
+            self.scope.written(syntax, found, span, index, place, self.findings);
         }
         reading.text.clone()
     }
@@ -396,16 +376,11 @@ impl RecipeChecker<'_> {
         match items {
             draft::ItemsDraft::Listed(list) => FanOutItems::Listed(list.clone()),
             draft::ItemsDraft::Text(text) => {
-                let template = self.text(text, index, TextPlace::Prompt, PlaceholderSyntax::Dollar);
+                let template = self.plain(text, index);
                 if template.as_variable().is_none() {
-                    self.findings.add(
-                        Diagnosis::new(
-                            Code::BadPlaceholder,
-                            text.span,
-                            "`for_each` must be one variable that holds a list",
-                        )
-                        .help("write `for_each: ${plan.output}`, or a list"),
-                    );
+                    let message = "`for_each` must be one variable that holds a list";
+                    let help = "write `for_each: ${plan.output}`, or a list";
+                    self.findings.add(Diagnosis::new(Code::BadPlaceholder, text.span, message).help(help));
                 }
                 FanOutItems::Variable(template)
             }
@@ -414,12 +389,14 @@ impl RecipeChecker<'_> {
 
     fn text(&mut self, text: &SourceText, index: usize, place: TextPlace, syntax: PlaceholderSyntax) -> Template {
         let scope = &self.scope;
-        texts::template(text, syntax, self.findings, |found, span, findings| match syntax {
-            PlaceholderSyntax::DoubleBraces => scope::mission_variable(found, span, findings),
-            PlaceholderSyntax::Braces | PlaceholderSyntax::Dollar => {
-                scope.variable(found, span, Some(index), place, findings)
-            }
+        texts::template(text, syntax, self.findings, |found, span, findings| {
+            scope.written(syntax, found, span, index, place, findings);
         })
+    }
+
+    /// A text that is no prompt: `${…}` in every format.
+    fn plain(&mut self, text: &SourceText, index: usize) -> Template {
+        self.text(text, index, TextPlace::Prompt, PlaceholderSyntax::Dollar)
     }
 
     fn command(&mut self, text: &SourceText, index: usize) -> ShellCommand {
@@ -432,14 +409,12 @@ impl RecipeChecker<'_> {
     fn hook(&mut self, hook: &draft::RunHookDraft) -> RunHook {
         let scope = &self.scope;
         match hook {
-            draft::RunHookDraft::Notify(text) => RunHook::Notify(texts::template(
-                text,
-                PlaceholderSyntax::Dollar,
-                self.findings,
-                |found, span, findings| {
+            draft::RunHookDraft::Notify(text) => {
+                let syntax = PlaceholderSyntax::Dollar;
+                RunHook::Notify(texts::template(text, syntax, self.findings, |found, span, findings| {
                     scope.variable(found, span, None, TextPlace::Prompt, findings);
-                },
-            )),
+                }))
+            }
             draft::RunHookDraft::RunCommand(text) => {
                 RunHook::RunCommand(texts::command(text, self.findings, |found, span, findings| {
                     scope.variable(found, span, None, TextPlace::Command, findings);
@@ -448,12 +423,4 @@ impl RecipeChecker<'_> {
             draft::RunHookDraft::Start(name) => RunHook::Start(name.clone()),
         }
     }
-}
-
-/// The step whose failed review a condition asks for: `S.result == 'FAIL'` or `S.result != 'PASS'`.
-fn failed_review(condition: &Expr) -> Option<&str> {
-    let Expr::Compare(compare) = condition else { return None };
-    let ExprValue::Text(text) = &compare.value else { return None };
-    let asks = matches!((compare.op, text.as_str()), (CompareOp::Equal, "FAIL") | (CompareOp::NotEqual, "PASS"));
-    (asks && compare.path.tail() == ["result"]).then(|| compare.path.head())
 }

@@ -70,7 +70,7 @@ fn witness(
     budget: &mut usize,
 ) -> Result<Option<Witness>, ExprTooComplex> {
     let parts = all.iter().map(|expr| build(expr, false)).chain(none.iter().map(|expr| build(expr, true))).collect();
-    let formula = both(parts);
+    let formula = join(parts, true);
     let mut constants = BTreeMap::new();
     spend(budget, collect(&formula, &mut constants))?;
     let values: BTreeMap<&ValuePath, Vec<Option<ExprValue>>> =
@@ -95,87 +95,71 @@ fn spend(budget: &mut usize, cost: usize) -> Result<(), ExprTooComplex> {
 /// The comparisons that must hold in any case, and what else must.
 fn split(formula: Formula<'_>) -> (Vec<(&Comparison, bool)>, Formula<'_>) {
     let parts = match formula {
-        Formula::And(parts) => parts,
-        other @ (Formula::True | Formula::False | Formula::Leaf { .. } | Formula::Or(_)) => vec![other],
+        Formula::Joined { all: true, parts } => parts,
+        other => vec![other],
     };
     let mut certain = Vec::new();
     let mut rest = Vec::new();
     for part in parts {
         match part {
             Formula::Leaf { compare, negated } => certain.push((compare, negated)),
-            Formula::True | Formula::False | Formula::And(_) | Formula::Or(_) => rest.push(part),
+            Formula::Constant(_) | Formula::Joined { .. } => rest.push(part),
         }
     }
-    (certain, both(rest))
+    (certain, join(rest, true))
 }
 
 /// Negation pushed down to the comparisons, so that a formula is only `and`, `or` and leaves.
 #[derive(Clone, Debug)]
 enum Formula<'a> {
-    True,
-    False,
-    Leaf { compare: &'a Comparison, negated: bool },
-    And(Vec<Formula<'a>>),
-    Or(Vec<Formula<'a>>),
+    Constant(bool),
+    Leaf {
+        compare: &'a Comparison,
+        negated: bool,
+    },
+    /// Parts of which `all` must hold, or else one.
+    Joined {
+        all: bool,
+        parts: Vec<Formula<'a>>,
+    },
 }
 
 fn build(expr: &Expr, negated: bool) -> Formula<'_> {
     match expr {
         Expr::Compare(compare) => Formula::Leaf { compare, negated },
         Expr::Not(inner) => build(inner, !negated),
-        Expr::All(parts) | Expr::Any(parts) => {
-            let built = parts.iter().map(|part| build(part, negated)).collect();
-            match matches!(expr, Expr::All(_)) != negated {
-                true => both(built),
-                false => either(built),
-            }
-        }
+        Expr::All(parts) => join(parts.iter().map(|part| build(part, negated)).collect(), !negated),
+        Expr::Any(parts) => join(parts.iter().map(|part| build(part, negated)).collect(), negated),
     }
 }
 
-fn both(parts: Vec<Formula<'_>>) -> Formula<'_> {
+/// Joins parts of which `all` must hold, or else one: without those that decide nothing, and as flat as it can be.
+fn join(parts: Vec<Formula<'_>>, all: bool) -> Formula<'_> {
     let mut kept = Vec::with_capacity(parts.len());
     for part in parts {
         match part {
-            Formula::True => {}
-            Formula::False => return Formula::False,
-            Formula::And(inner) => kept.extend(inner),
-            Formula::Leaf { .. } | Formula::Or(_) => kept.push(part),
+            Formula::Constant(value) if value == all => {}
+            Formula::Constant(_) => return part,
+            Formula::Joined { all: inner, parts } if inner == all => kept.extend(parts),
+            Formula::Leaf { .. } | Formula::Joined { .. } => kept.push(part),
         }
     }
     match kept.len() {
-        0 => Formula::True,
+        0 => Formula::Constant(all),
         1 => kept.remove(0),
-        _ => Formula::And(kept),
-    }
-}
-
-fn either(parts: Vec<Formula<'_>>) -> Formula<'_> {
-    let mut kept = Vec::with_capacity(parts.len());
-    for part in parts {
-        match part {
-            Formula::False => {}
-            Formula::True => return Formula::True,
-            Formula::Or(inner) => kept.extend(inner),
-            Formula::Leaf { .. } | Formula::And(_) => kept.push(part),
-        }
-    }
-    match kept.len() {
-        0 => Formula::False,
-        1 => kept.remove(0),
-        _ => Formula::Or(kept),
+        _ => Formula::Joined { all, parts: kept },
     }
 }
 
 /// Gathers the constants that each path is compared with; gives the number of comparisons.
 fn collect<'a>(formula: &Formula<'a>, into: &mut BTreeMap<&'a ValuePath, BTreeSet<&'a ExprValue>>) -> usize {
     match formula {
-        Formula::True | Formula::False => 0,
+        Formula::Constant(_) => 0,
         Formula::Leaf { compare, .. } => {
             into.entry(&compare.path).or_default().insert(&compare.value);
             1
         }
-        Formula::And(parts) | Formula::Or(parts) => parts.iter().map(|part| collect(part, into)).sum(),
+        Formula::Joined { parts, .. } => parts.iter().map(|part| collect(part, into)).sum(),
     }
 }
 
@@ -235,7 +219,7 @@ fn narrow<'a>(
 ) -> Result<Option<(OpenPaths<'a>, Formula<'a>)>, ExprTooComplex> {
     loop {
         let (certain, rest) = split(formula);
-        if matches!(rest, Formula::False) {
+        if matches!(rest, Formula::Constant(false)) {
             return Ok(None);
         }
         if certain.is_empty() {
@@ -280,37 +264,35 @@ fn search<'a>(
 /// The first path of a formula that is still undecided.
 fn first_path<'a>(formula: &Formula<'a>) -> Option<&'a ValuePath> {
     match formula {
-        Formula::True | Formula::False => None,
+        Formula::Constant(_) => None,
         Formula::Leaf { compare, .. } => Some(&compare.path),
-        Formula::And(parts) | Formula::Or(parts) => parts.iter().find_map(first_path),
+        Formula::Joined { parts, .. } => parts.iter().find_map(first_path),
     }
 }
 
 /// The formula without the comparisons that all values left agree about.
 fn settle<'a>(formula: &Formula<'a>, open: &OpenPaths<'a>) -> Formula<'a> {
     match formula {
-        Formula::True => Formula::True,
-        Formula::False => Formula::False,
+        Formula::Constant(value) => Formula::Constant(*value),
         Formula::Leaf { compare, negated } => {
             let left = open.get(&compare.path).map(|open| open.left.as_slice()).unwrap_or_default();
             let holds = |value: &&Option<ExprValue>| compare.op.holds(value.as_ref(), &compare.value) != *negated;
             match (left.iter().any(&holds), left.iter().all(&holds)) {
-                (_, true) => Formula::True,
-                (false, _) => Formula::False,
+                (_, true) => Formula::Constant(true),
+                (false, _) => Formula::Constant(false),
                 (true, false) => formula.clone(),
             }
         }
-        Formula::And(parts) => both(parts.iter().map(|part| settle(part, open)).collect()),
-        Formula::Or(parts) => either(parts.iter().map(|part| settle(part, open)).collect()),
+        Formula::Joined { all, parts } => join(parts.iter().map(|part| settle(part, open)).collect(), *all),
     }
 }
 
 /// How many comparisons are left in it.
 fn size(formula: &Formula<'_>) -> usize {
     match formula {
-        Formula::True | Formula::False => 0,
+        Formula::Constant(_) => 0,
         Formula::Leaf { .. } => 1,
-        Formula::And(parts) | Formula::Or(parts) => parts.iter().map(size).sum(),
+        Formula::Joined { parts, .. } => parts.iter().map(size).sum(),
     }
 }
 
@@ -395,15 +377,6 @@ mod tests {
     }
 
     const PATHS: [&str; 3] = ["a", "b", "c"];
-    const OPS: [CompareOp; 6] = [
-        CompareOp::Equal,
-        CompareOp::NotEqual,
-        CompareOp::Less,
-        CompareOp::AtMost,
-        CompareOp::More,
-        CompareOp::AtLeast,
-    ];
-
     fn nested(leaf: impl Strategy<Value = Expr> + 'static) -> impl Strategy<Value = Expr> {
         leaf.prop_recursive(3, 12, 3, |inner| {
             prop_oneof![
@@ -415,7 +388,7 @@ mod tests {
     }
 
     fn compare(path: usize, op: usize, value: ExprValue) -> Expr {
-        Expr::Compare(Comparison { path: ValuePath::new(PATHS[path], []), op: OPS[op], value, at: 0..0 })
+        Expr::Compare(Comparison { path: ValuePath::new(PATHS[path], []), op: CompareOp::ALL[op], value })
     }
 
     fn whole(value: i64) -> ExprValue {

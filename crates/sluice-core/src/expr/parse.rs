@@ -62,7 +62,7 @@ impl ExprTokenKind {
         match self {
             ExprTokenKind::Path(path) => format!("`{path}`"),
             ExprTokenKind::Value(value) => format!("{value}"),
-            ExprTokenKind::Op(op) => format!("`{}`", op.symbol()),
+            ExprTokenKind::Op(op) => format!("`{}`", op.word()),
             ExprTokenKind::And => "`&&`".into(),
             ExprTokenKind::Or => "`||`".into(),
             ExprTokenKind::Not => "`!`".into(),
@@ -227,19 +227,25 @@ impl ExprParser {
     }
 
     fn any(&mut self) -> Result<Expr, ExprError> {
-        let mut parts = vec![self.all()?];
-        while self.takes(&ExprTokenKind::Or) {
-            parts.push(self.all()?);
-        }
-        Ok(one_or(parts, Expr::Any))
+        self.joined(&ExprTokenKind::Or, Self::all, Expr::Any)
     }
 
     fn all(&mut self) -> Result<Expr, ExprError> {
-        let mut parts = vec![self.unary()?];
-        while self.takes(&ExprTokenKind::And) {
-            parts.push(self.unary()?);
+        self.joined(&ExprTokenKind::And, Self::unary, Expr::All)
+    }
+
+    /// One part, or several with `by` between them.
+    fn joined(
+        &mut self,
+        by: &ExprTokenKind,
+        part: fn(&mut Self) -> Result<Expr, ExprError>,
+        many: fn(Vec<Expr>) -> Expr,
+    ) -> Result<Expr, ExprError> {
+        let mut parts = vec![part(self)?];
+        while self.takes(by) {
+            parts.push(part(self)?);
         }
-        Ok(one_or(parts, Expr::All))
+        Ok(if parts.len() == 1 { parts.remove(0) } else { many(parts) })
     }
 
     fn unary(&mut self) -> Result<Expr, ExprError> {
@@ -256,7 +262,7 @@ impl ExprParser {
                     false => Err(error(token.at, "`(` without its `)`")),
                 }
             }
-            ExprTokenKind::Path(path) => self.comparison(path, token.at),
+            ExprTokenKind::Path(path) => self.comparison(path),
             ExprTokenKind::Value(_)
             | ExprTokenKind::Op(_)
             | ExprTokenKind::And
@@ -268,18 +274,18 @@ impl ExprParser {
         }
     }
 
-    fn comparison(&mut self, path: ValuePath, at: Range<usize>) -> Result<Expr, ExprError> {
+    fn comparison(&mut self, path: ValuePath) -> Result<Expr, ExprError> {
         let Some(ExprToken { kind: ExprTokenKind::Op(op), at: op_at }) = self.peek().cloned() else {
-            return Ok(Expr::Compare(Comparison { path, op: CompareOp::Equal, value: ExprValue::Bool(true), at }));
+            return Ok(Expr::Compare(Comparison { path, op: CompareOp::Equal, value: ExprValue::Bool(true) }));
         };
         self.next += 1;
         match self.take() {
             Some(ExprToken { kind: ExprTokenKind::Value(value), at: value_at }) => match (&value, op.is_order()) {
                 (ExprValue::Number(_), _) | (ExprValue::Text(_) | ExprValue::Bool(_), false) => {
-                    Ok(Expr::Compare(Comparison { path, op, value, at }))
+                    Ok(Expr::Compare(Comparison { path, op, value }))
                 }
                 (ExprValue::Text(_) | ExprValue::Bool(_), true) => {
-                    Err(error(value_at, format!("`{}` compares numbers, not {value}", op.symbol()))
+                    Err(error(value_at, format!("`{}` compares numbers, not {value}", op.word()))
                         .help("compare text with `==` or `!=`"))
                 }
             },
@@ -287,7 +293,7 @@ impl ExprParser {
                 Err(error(at, format!("`{other}` is not a value")).help(&format!("text stands in quotes: '{other}'")))
             }
             Some(token) => Err(error(token.at, format!("expected a value, found {}", token.kind.name()))),
-            None => Err(error(op_at, format!("`{}` with nothing behind it", op.symbol()))),
+            None => Err(error(op_at, format!("`{}` with nothing behind it", op.word()))),
         }
     }
 
@@ -303,13 +309,6 @@ impl ExprParser {
         let result = inner(self);
         self.depth -= 1;
         result
-    }
-}
-
-fn one_or(mut parts: Vec<Expr>, many: fn(Vec<Expr>) -> Expr) -> Expr {
-    match parts.len() {
-        1 => parts.remove(0),
-        _ => many(parts),
     }
 }
 

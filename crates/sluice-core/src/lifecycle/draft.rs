@@ -150,8 +150,6 @@ pub struct SpawnDraft {
 /// An entry of `exit_monitoring.rules`.
 #[derive(Clone, Debug)]
 pub struct ExitRuleDraft {
-    /// The whole entry, for findings that have no better place.
-    pub span: Span,
     /// `status`: the name of the state that the rule watches.
     pub status: SpannedValue<String>,
     /// `has_artifact`: the rule applies if the artifact satisfies this.

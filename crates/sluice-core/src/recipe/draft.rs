@@ -63,8 +63,6 @@ pub struct InputDraft {
 /// An entry of `steps`.
 #[derive(Clone, Debug)]
 pub struct StepDraft {
-    /// The whole entry, for findings that have no better place.
-    pub span: Span,
     /// `name`, or `id` in formats that call it so.
     pub name: SpannedValue<String>,
     /// `title`: the step's name for people.

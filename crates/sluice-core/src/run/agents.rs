@@ -9,13 +9,13 @@
 
 use super::decide::not_ready;
 use super::effect::{AttemptPart, RunEffect, TimerKey};
-use super::event::{Answerer, QuestionKind, RunEvent, RunQuestion, StepOutcome};
+use super::event::{QuestionKind, RunEvent, RunQuestion, StepOutcome};
 use super::input::{AttemptReport, QuestionRequest, RunAsker, RunInput, RunMode, Speaker};
 use super::pending::RunPending;
 use super::record::RunRecord;
 use super::state::{StepStatus, attempt_of, parts};
 use crate::machine::{Refusal, RefusalCode};
-use crate::recipe::{FailureKind, StepId, StepWork};
+use crate::recipe::{FailureKind, StepId};
 
 /// The most questions that the agents of one step may ask in one round.
 const MOST_QUESTIONS: u32 = 100;
@@ -44,21 +44,15 @@ impl RunPending<'_> {
         }
         let name = self.name(by.step);
         let state = self.step(by.step);
-        let is_agent = match self.plan.recipe.step(by.step).work {
-            StepWork::Agent { .. } | StepWork::AgentLoop { .. } | StepWork::ParallelAgents { .. } => true,
-            // How a command went is what its exit code says, and nobody's word.
-            StepWork::Script { .. } | StepWork::Gate { .. } | StepWork::Task(_) => false,
-        };
+        // How a command went is what its exit code says, and nobody's word.
+        let is_agent = self.plan.recipe.step(by.step).work.prompt().is_some();
         if !is_agent || self.base.given.mode == RunMode::ByHand {
             let message = format!("`{name}` has no agent that could speak for it");
             return Err(not_ready(message).hint("a script or gate speaks by its exit code and by what it prints"));
         }
-        let under_way = match &state.status {
-            StepStatus::Running(progress) | StepStatus::Stopping(progress, _) => {
-                attempt_of(self, by.step, by.part) == by.attempt && parts(self, by.step, progress).contains(&by.part)
-            }
-            _ => false,
-        };
+        let under_way = state.status.progress().is_some_and(|progress| {
+            attempt_of(self, by.step, by.part) == by.attempt && parts(self, by.step, progress).contains(&by.part)
+        });
         match under_way {
             true => Ok(()),
             false => Err(not_ready(format!("attempt {} of `{name}` is not under way", by.attempt))),
@@ -96,18 +90,7 @@ impl RunPending<'_> {
         Ok(())
     }
 
-    /// A question of an agent is answered: the agent goes on, and its time with it.
-    pub(super) fn tell(&mut self, id: StepId, question: u32, option: &str, message: Option<String>, by: Answerer) {
-        self.happens(RunEvent::Answered { step: id, question, option: option.to_owned(), message, by });
-        self.time_goes_on(id);
-    }
-
-    /// Nobody has answered an agent in time, and it gave no default: it has to decide by itself.
-    pub(super) fn give_up(&mut self, id: StepId, question: u32) {
-        self.happens(RunEvent::Withdrawn { step: id, question });
-        self.time_goes_on(id);
-    }
-
+    /// Nobody is asked any more: the agent goes on, and its time with it.
     pub(super) fn time_goes_on(&mut self, id: StepId) {
         let state = self.step(id);
         let Some(timeout) = self.plan.recipe.step(id).timeout.filter(|_| state.is_busy()) else { return };

@@ -30,9 +30,7 @@ pub fn begin(plan: &RunPlan, given: RunParameters, now: Moment) -> Decision<RunE
     if let Some(timeout) = plan.recipe.timeout {
         sketch.wants(RunEffect::SetTimer(TimerKey::Run, now.after(timeout)));
     }
-    sketch.forward();
-    sketch.blocks();
-    Decision { events: sketch.events, effects: sketch.effects }
+    sketch.done()
 }
 
 /// What `input` leads to.
@@ -58,9 +56,7 @@ pub fn decide(plan: &RunPlan, state: &RunState, input: &RunInput, now: Moment) -
         RunInput::ByHand { step, what } => sketch.by_hand(*step, what)?,
         RunInput::Close { summary } => sketch.close(summary)?,
     }
-    sketch.forward();
-    sketch.blocks();
-    Ok(Decision { events: sketch.events, effects: sketch.effects })
+    Ok(sketch.done())
 }
 
 pub(super) fn not_ready(message: impl Into<String>) -> Refusal {
@@ -72,8 +68,15 @@ impl RunPending<'_> {
         self.plan.recipe.step(id).name.to_string()
     }
 
+    /// The decision, once everything has gone on that can.
+    fn done(mut self) -> Decision<RunEvent, RunEffect> {
+        self.forward();
+        self.blocks();
+        Decision { events: self.events, effects: self.effects }
+    }
+
     pub(super) fn still_going(&self) -> Result<(), Refusal> {
-        match self.end() {
+        match self.end {
             None => Ok(()),
             Some(_) => Err(Refusal::new(RefusalCode::Finished, "the run has ended")),
         }
@@ -81,7 +84,7 @@ impl RunPending<'_> {
 
     /// Goes on as far as it can: looks at what waits for nothing more, begins what is ready, and ends the run.
     fn forward(&mut self) {
-        while self.end().is_none() {
+        while self.end.is_none() {
             let mut moved = false;
             for id in self.parked() {
                 moved |= self.kind(id) == StepStatusKind::Waiting && self.consider(id);
@@ -94,7 +97,7 @@ impl RunPending<'_> {
                 break;
             }
         }
-        if self.end().is_none() && self.open() == 0 && self.base.given.mode == RunMode::Engine {
+        if self.end.is_none() && self.counts.open == 0 && self.base.given.mode == RunMode::Engine {
             self.finish();
         }
     }
@@ -154,15 +157,14 @@ impl RunPending<'_> {
 
     /// Whether a step could begin at once.
     fn has_room(&self, id: StepId) -> bool {
-        let free = self.running() < self.plan.recipe.max_parallel || !takes_place(self.plan.recipe.step(id));
-        free && self.base.given.mode == RunMode::Engine && self.end().is_none() && !self.is_stopping()
+        let free = self.counts.running < self.plan.recipe.max_parallel || !takes_place(self.plan.recipe.step(id));
+        free && self.base.given.mode == RunMode::Engine && self.end.is_none() && !self.is_stopping()
     }
 
     /// Whether the run is being ended, and what is not to go on has not ended yet: it may still work where others tidy up.
     fn is_stopping(&self) -> bool {
-        let goes = |id: StepId| matches!(self.kind(id), StepStatusKind::Running | StepStatusKind::Stopping);
-        let all = (0u32..).map(StepId).zip(&self.plan.recipe.steps);
-        self.ending().is_some() && all.into_iter().any(|(id, step)| !step.always && goes(id))
+        let recipe = &self.plan.recipe;
+        self.ending.is_some() && recipe.ids().any(|id| !recipe.step(id).always && self.kind(id).is_under_way())
     }
 
     /// Whether what the condition of `reader` reads can still become something else: a loop may run it again. Steps that
@@ -203,19 +205,11 @@ impl RunPending<'_> {
     /// Whether a step will come to its end by itself, or by what a person says.
     fn goes_on(&self, id: StepId) -> bool {
         match self.kind(id) {
-            StepStatusKind::Ready
-            | StepStatusKind::Running
-            | StepStatusKind::Stopping
-            | StepStatusKind::Retrying
-            | StepStatusKind::Held => true,
-            StepStatusKind::Completed
-            | StepStatusKind::Failed
-            | StepStatusKind::Skipped
-            | StepStatusKind::Cancelled => false,
             StepStatusKind::Waiting => {
                 let condition = self.plan.recipe.step(id).condition.as_ref();
                 self.open_needs(id).next().is_none() && condition.is_none_or(|condition| self.holds(condition, id))
             }
+            kind => !kind.has_ended(),
         }
     }
 
@@ -229,14 +223,14 @@ impl RunPending<'_> {
         self.still_going()?;
         let state = self.step(id);
         let over = || not_ready(format!("attempt {attempt} of `{}` is over", self.name(id)));
-        let (progress, stopping) = match &state.status {
-            StepStatus::Running(progress) => (progress.clone(), None),
-            StepStatus::Stopping(progress, failure) => (progress.clone(), Some(failure.clone())),
-            _ => return Err(over()),
-        };
-        if attempt_of(self, id, part) != attempt || !parts(self, id, &progress).contains(&part) {
+        let progress = state.status.progress().ok_or_else(over)?;
+        if attempt_of(self, id, part) != attempt || !parts(self, id, progress).contains(&part) {
             return Err(over());
         }
+        let stopping = match &state.status {
+            StepStatus::Stopping(_, failure) => Some(failure.clone()),
+            _ => None,
+        };
         let since = state.since;
         let report = &self.settled(id, part, report);
         let withdrawn = self.withdraw(id, Some(part));
@@ -298,31 +292,19 @@ impl RunPending<'_> {
     fn unless_stopping(&mut self, id: StepId, stopping: Option<StepFailure>) {
         let Some(failure) = stopping else { return self.go_on(id) };
         let StepStatus::Stopping(progress, _) = &self.step(id).status else { return };
-        let rest = match progress {
-            AttemptProgress::Items { running, .. } => *running,
-            AttemptProgress::Single | AttemptProgress::Turns { .. } => 0,
-        };
-        if rest == 0 {
+        if !matches!(progress, AttemptProgress::Items { running: 1.., .. }) {
             self.attempt_failed(id, failure, StepOutcome::default());
         }
     }
 
     /// The arbiter has spoken.
     fn judged(&mut self, id: StepId, turn: u32, verdict: &StepOutcome, stopping: Option<StepFailure>) {
-        let (limit, work) = match &self.step(id).status {
-            StepStatus::Running(AttemptProgress::Turns { limit, said, .. })
-            | StepStatus::Stopping(AttemptProgress::Turns { limit, said, .. }, _) => {
-                (*limit, said.last().map(|turn| turn.work.clone()).unwrap_or_default())
-            }
-            _ => return,
-        };
+        let Some(AttemptProgress::Turns { limit, said, .. }) = self.step(id).status.progress() else { return };
+        let (limit, work) = (*limit, said.last().map(|turn| turn.work.clone()).unwrap_or_default());
         let result = verdict.result.as_ref().map(|word| word.trim().to_lowercase());
         let verdict = StepOutcome { result, ..verdict.clone() };
         self.happens(RunEvent::PartEnded { step: id, part: AttemptPart::Arbiter(turn), result: Ok(verdict.clone()) });
-        let on_max = match &self.plan.recipe.step(id).work {
-            StepWork::AgentLoop { on_max, .. } => *on_max,
-            _ => return,
-        };
+        let StepWork::AgentLoop { on_max, .. } = self.plan.recipe.step(id).work else { return };
         match verdict.result.as_deref() {
             Some("done") => self.completes(id, StepOutcome { result: Some("done".into()), ..work }),
             Some("actionable") if turn < limit => self.unless_stopping(id, stopping),
@@ -346,7 +328,7 @@ impl RunPending<'_> {
         let now = self.now;
         self.clear_timers(id);
         self.happens(RunEvent::StepCompleted { step: id, outcome, at: now });
-        if let Some(way) = self.plan.loop_from(id).filter(|_| self.ending().is_none() && !self.is_exhausted(id)) {
+        if let Some(way) = self.plan.loop_from(id).filter(|_| self.ending.is_none() && !self.is_exhausted(id)) {
             self.happens(RunEvent::LoopedBack { from: id, to: way.to });
         }
     }
@@ -362,7 +344,7 @@ impl RunPending<'_> {
         let step = self.plan.recipe.step(id);
         let code = outcome.exit_code;
         self.leaves(id, &failure, outcome);
-        if self.ending().is_some() && !step.always {
+        if self.ending.is_some() && !step.always {
             let at = self.now;
             self.clear_timers(id);
             return self.happens(RunEvent::StepCancelled { step: id, at });
@@ -385,7 +367,7 @@ impl RunPending<'_> {
             }
         } else if let StepWork::Gate { message, .. } = &step.work {
             let code = code.map(|code| format!("exit code {code}"));
-            let reason = format!("the check failed: {}", code.unwrap_or_else(|| failure.describe(self)));
+            let reason = format!("the check failed: {}", code.unwrap_or_else(|| failure.words(self.plan)));
             // What its author says about it comes first; words that cannot be filled are no reason to say nothing.
             let words = message.as_ref().and_then(|text| self.fill(text, id, &Locals::default()).ok());
             let reason = words.map_or(reason.clone(), |words| format!("{} ({reason})", words.trim()));
@@ -397,9 +379,9 @@ impl RunPending<'_> {
 
     /// Keeps what a failed attempt left behind. After any end of a command its exit code and what it printed are there.
     fn leaves(&mut self, id: StepId, failure: &StepFailure, mut outcome: StepOutcome) {
-        if matches!(self.plan.recipe.step(id).work, StepWork::Script { .. } | StepWork::Gate { .. }) {
+        if self.plan.recipe.step(id).work.is_command() {
             outcome.exit_code.get_or_insert(NO_EXIT_CODE);
-            outcome.stderr.get_or_insert_with(|| failure.describe(self));
+            outcome.stderr.get_or_insert_with(|| failure.words(self.plan));
         }
         if outcome != StepOutcome::default() {
             self.happens(RunEvent::AttemptFailed { step: id, outcome });
@@ -407,7 +389,7 @@ impl RunPending<'_> {
     }
 
     fn timer(&mut self, key: TimerKey) {
-        if self.end().is_some() {
+        if self.end.is_some() {
             return;
         }
         match key {
@@ -427,7 +409,7 @@ impl RunPending<'_> {
                 }
             }
             TimerKey::Question(question) => self.unanswered(question),
-            TimerKey::Run => match self.ending().cloned() {
+            TimerKey::Run => match self.ending.clone() {
                 Some(end) => self.ends_now(end),
                 None => {
                     self.end_as(RunConclusion::Failed { error: "the run took longer than its `timeout`".to_owned() })

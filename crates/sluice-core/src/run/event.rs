@@ -5,6 +5,7 @@ use super::input::{AttemptReport, RunParameters};
 use super::plan::RunPlan;
 use crate::machine::Moment;
 use crate::recipe::{Data, FailureKind, StepId, StepWork};
+use crate::words::words;
 
 /// What happened to a run, as its log records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -356,36 +357,25 @@ impl RunQuestion {
     }
 }
 
-/// What a question is about, which decides what can be answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QuestionKind {
-    /// A gate's command has failed.
-    Gate,
-    /// A loop of agent and arbiter has used up its turns.
-    MaxIterations,
-    /// Some items of a fan-out have failed.
-    PartialFailure,
-    /// A loop back has used up its turns.
-    LoopExhausted,
-    /// An agent wants to know something.
-    Clarification,
-    /// An arbiter said neither that the work is done nor that it is not.
-    Undecided,
+words! {
+    /// What a question is about, which decides what can be answered.
+    QuestionKind {
+        /// A gate's command has failed.
+        Gate = "gate",
+        /// A loop of agent and arbiter has used up its turns.
+        MaxIterations = "max_iterations",
+        /// Some items of a fan-out have failed.
+        PartialFailure = "partial_failure",
+        /// A loop back has used up its turns.
+        LoopExhausted = "loop_exhausted",
+        /// An agent wants to know something.
+        Clarification = "clarification",
+        /// An arbiter said neither that the work is done nor that it is not.
+        Undecided = "undecided",
+    }
 }
 
 impl QuestionKind {
-    /// The word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            QuestionKind::Gate => "gate",
-            QuestionKind::MaxIterations => "max_iterations",
-            QuestionKind::PartialFailure => "partial_failure",
-            QuestionKind::LoopExhausted => "loop_exhausted",
-            QuestionKind::Clarification => "clarification",
-            QuestionKind::Undecided => "undecided",
-        }
-    }
-
     /// What can be answered to every question of this kind, the safest first.
     pub fn options(self) -> &'static [&'static str] {
         match self {

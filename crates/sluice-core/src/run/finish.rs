@@ -9,7 +9,7 @@ use super::law::StepStatusKind;
 use super::pending::RunPending;
 use super::plan::RunPlan;
 use super::record::RunRecord;
-use super::state::{RunConclusion, StepStatus};
+use super::state::RunConclusion;
 use super::values::Locals;
 use crate::recipe::{RunHook, StepId};
 
@@ -19,20 +19,12 @@ pub(super) const LONGEST_ENDING: Duration = Duration::from_secs(600);
 impl RunPending<'_> {
     /// Ends the run before its steps have ended. The steps that always run do so first, within [`LONGEST_ENDING`].
     pub(super) fn end_as(&mut self, end: RunConclusion) {
-        let all = || (0u32..).map(StepId).take(self.plan.recipe.steps.len());
-        let cleans_up = |id: &StepId| match self.kind(*id) {
-            StepStatusKind::Waiting
-            | StepStatusKind::Ready
-            | StepStatusKind::Running
-            | StepStatusKind::Stopping
-            | StepStatusKind::Retrying => self.plan.recipe.step(*id).always,
-            StepStatusKind::Held
-            | StepStatusKind::Completed
-            | StepStatusKind::Failed
-            | StepStatusKind::Skipped
-            | StepStatusKind::Cancelled => false,
+        let all = || self.plan.recipe.ids();
+        let cleans_up = |id: &StepId| {
+            let kind = self.kind(*id);
+            self.plan.recipe.step(*id).always && kind != StepStatusKind::Held && !kind.has_ended()
         };
-        if self.base.given.mode == RunMode::ByHand || self.ending().is_some() || !all().any(|id| cleans_up(&id)) {
+        if self.base.given.mode == RunMode::ByHand || self.ending.is_some() || !all().any(|id| cleans_up(&id)) {
             return self.ends_now(end);
         }
         let at = self.now;
@@ -59,16 +51,13 @@ impl RunPending<'_> {
 
     /// Every step has ended, and so has the run.
     pub(super) fn finish(&mut self) {
-        if let Some(end) = self.ending().cloned() {
+        if let Some(end) = self.ending.clone() {
             return self.ends(end);
         }
-        let failed =
-            (0u32..).map(StepId).take(self.plan.recipe.steps.len()).find_map(|id| match &self.step(id).status {
-                StepStatus::Failed(failure) if !matches!(failure, StepFailure::Upstream(_)) => {
-                    Some(format!("`{}` failed: {}", self.name(id), failure.describe(self)))
-                }
-                _ => None,
-            });
+        let failed = self.plan.recipe.ids().find_map(|id| {
+            let failure = self.step(id).status.own_failure()?;
+            Some(format!("`{}` failed: {}", self.name(id), failure.words(self.plan)))
+        });
         self.ends(match failed {
             Some(error) => RunConclusion::Failed { error },
             None => RunConclusion::Completed { summary: String::new() },
@@ -77,23 +66,18 @@ impl RunPending<'_> {
 
     pub(super) fn ends(&mut self, end: RunConclusion) {
         let recipe = &self.plan.recipe;
-        let hooks = match &end {
-            RunConclusion::Completed { .. } => recipe.on_complete.as_slice(),
-            RunConclusion::Failed { .. } => recipe.on_fail.as_slice(),
-            RunConclusion::Cancelled { .. } => &[],
-        };
         // A turn that failed is no reason for the next to be left out; only a person ends a patrol.
-        let (repeats, failed) = match &end {
-            RunConclusion::Completed { .. } => (true, None),
-            RunConclusion::Failed { error } => (true, Some(error.clone())),
-            RunConclusion::Cancelled { .. } => (false, None),
+        let (hooks, repeats, failed) = match &end {
+            RunConclusion::Completed { .. } => (recipe.on_complete.as_slice(), true, None),
+            RunConclusion::Failed { error } => (recipe.on_fail.as_slice(), true, Some(error.clone())),
+            RunConclusion::Cancelled { .. } => (&[][..], false, None),
         };
         let at = self.now;
-        if recipe.timeout.is_some() || self.ending().is_some() {
+        if recipe.timeout.is_some() || self.ending.is_some() {
             self.wants(RunEffect::ClearTimer(TimerKey::Run));
         }
-        if self.open() > 0 {
-            (0u32..).map(StepId).take(recipe.steps.len()).for_each(|id| self.clear_timers(id));
+        if self.counts.open > 0 {
+            recipe.ids().for_each(|id| self.clear_timers(id));
         }
         self.happens(RunEvent::Ended { end, at });
         for hook in hooks {
@@ -112,7 +96,7 @@ impl RunPending<'_> {
         // Hooks read values as the last step would.
         let reader = StepId(u32::try_from(self.plan.recipe.steps.len().saturating_sub(1)).unwrap_or(0));
         let undone = |failure: StepFailure| {
-            RunEffect::Notify(format!("a hook of the run was not done: {}", failure.describe(self)))
+            RunEffect::Notify(format!("a hook of the run was not done: {}", failure.words(self.plan)))
         };
         match hook {
             RunHook::Notify(text) => self.fill(text, reader, &Locals::default()).map_or_else(undone, RunEffect::Notify),
@@ -123,11 +107,6 @@ impl RunPending<'_> {
 }
 
 impl StepFailure {
-    /// The failure in words, with the names of the steps of the sketch's plan.
-    pub(super) fn describe(&self, sketch: &RunPending<'_>) -> String {
-        self.words(sketch.plan)
-    }
-
     /// In words, with the names of this plan's steps.
     pub fn words(&self, plan: &RunPlan) -> String {
         match self {

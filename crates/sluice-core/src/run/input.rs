@@ -6,6 +6,7 @@ use super::effect::{AttemptPart, TimerKey};
 use super::event::StepOutcome;
 use crate::recipe::{Data, FailureKind, StepId};
 use crate::task::state::WorkSnapshot;
+use crate::words::words;
 
 /// Who carries out the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,32 +57,19 @@ pub struct RunOrigin {
     pub began: Option<WorkSnapshot>,
 }
 
-/// What a run is called where it was started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RunKind {
-    /// A plain run, started under no other word.
-    #[default]
-    Run,
-    /// A mission, of a manifest.
-    Mission,
-    /// A workflow, of a grimoire.
-    Workflow,
-    /// A process, of a template.
-    Process,
-}
-
-impl RunKind {
-    /// Every kind of run, the default first.
-    pub const ALL: [RunKind; 4] = [RunKind::Run, RunKind::Mission, RunKind::Workflow, RunKind::Process];
-
-    /// The word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            RunKind::Run => "run",
-            RunKind::Mission => "mission",
-            RunKind::Workflow => "workflow",
-            RunKind::Process => "process",
-        }
+words! {
+    /// What a run is called where it was started.
+    #[derive(Default)]
+    RunKind {
+        /// A plain run, started under no other word.
+        #[default]
+        Run = "run",
+        /// A mission, of a manifest.
+        Mission = "mission",
+        /// A workflow, of a grimoire.
+        Workflow = "workflow",
+        /// A process, of a template.
+        Process = "process",
     }
 }
 

@@ -2,75 +2,43 @@
 //!
 //! One table. [`super::state`] obeys it when it records an event, and `docs/machines/run.md` is drawn from it.
 
-/// A step's status without its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum StepStatusKind {
-    /// Something it needs has not ended, or what its condition reads may still change.
-    Waiting,
-    /// The step may begin, and waits for room.
-    Ready,
-    /// An attempt is under way.
-    Running,
-    /// An attempt is being ended because it took too long, or cannot go on.
-    Stopping,
-    /// The next attempt is not due yet.
-    Retrying,
-    /// A person is asked.
-    Held,
-    /// The step has ended well.
-    Completed,
-    /// The step has failed, by itself or because a step that it needs has.
-    Failed,
-    /// It was left out.
-    Skipped,
-    /// The run ended first.
-    Cancelled,
+use crate::words::words;
+
+words! {
+    /// A step's status without its data. People and programs see its word; a step that is stopping still says `running`.
+    StepStatusKind {
+        /// Something it needs has not ended, or what its condition reads may still change.
+        Waiting = "waiting",
+        /// The step may begin, and waits for room.
+        Ready = "ready",
+        /// An attempt is under way.
+        Running = "running",
+        /// An attempt is being ended because it took too long, or cannot go on.
+        Stopping = "running",
+        /// The next attempt is not due yet.
+        Retrying = "retrying",
+        /// A person is asked.
+        Held = "held",
+        /// The step has ended well.
+        Completed = "completed",
+        /// The step has failed, by itself or because a step that it needs has.
+        Failed = "failed",
+        /// It was left out.
+        Skipped = "skipped",
+        /// The run ended first.
+        Cancelled = "cancelled",
+    }
 }
 
 impl StepStatusKind {
-    /// Every status, in the order of a step's life.
-    pub const ALL: [StepStatusKind; 10] = [
-        StepStatusKind::Waiting,
-        StepStatusKind::Ready,
-        StepStatusKind::Running,
-        StepStatusKind::Stopping,
-        StepStatusKind::Retrying,
-        StepStatusKind::Held,
-        StepStatusKind::Completed,
-        StepStatusKind::Failed,
-        StepStatusKind::Skipped,
-        StepStatusKind::Cancelled,
-    ];
-
-    /// The word that people and programs see; a step that is stopping still says `running`.
-    pub fn word(self) -> &'static str {
-        match self {
-            StepStatusKind::Waiting => "waiting",
-            StepStatusKind::Ready => "ready",
-            StepStatusKind::Running | StepStatusKind::Stopping => "running",
-            StepStatusKind::Retrying => "retrying",
-            StepStatusKind::Held => "held",
-            StepStatusKind::Completed => "completed",
-            StepStatusKind::Failed => "failed",
-            StepStatusKind::Skipped => "skipped",
-            StepStatusKind::Cancelled => "cancelled",
-        }
-    }
-
     /// Whether nothing more happens to it by itself.
     pub fn has_ended(self) -> bool {
-        match self {
-            StepStatusKind::Completed
-            | StepStatusKind::Failed
-            | StepStatusKind::Skipped
-            | StepStatusKind::Cancelled => true,
-            StepStatusKind::Waiting
-            | StepStatusKind::Ready
-            | StepStatusKind::Running
-            | StepStatusKind::Stopping
-            | StepStatusKind::Retrying
-            | StepStatusKind::Held => false,
-        }
+        matches!(self, Self::Completed | Self::Failed | Self::Skipped | Self::Cancelled)
+    }
+
+    /// Whether an attempt is under way, be it on its way out.
+    pub fn is_under_way(self) -> bool {
+        matches!(self, Self::Running | Self::Stopping)
     }
 }
 

@@ -195,13 +195,9 @@ impl RunPending<'_> {
     }
 
     fn cannot_go_on(&mut self, id: StepId, failure: StepFailure) {
-        let at_work = match &self.step(id).status {
-            StepStatus::Running(progress) => !parts(self, id, progress).is_empty(),
-            _ => false,
-        };
-        match at_work {
-            true => self.stops(id, failure),
-            false => self.fails(id, failure),
+        match &self.step(id).status {
+            StepStatus::Running(progress) if !parts(self, id, progress).is_empty() => self.stops(id, failure),
+            _ => self.fails(id, failure),
         }
     }
 

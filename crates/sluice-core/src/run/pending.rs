@@ -9,7 +9,7 @@ use super::event::RunEvent;
 use super::law::StepStatusKind;
 use super::plan::RunPlan;
 use super::record::{self, RunRecord};
-use super::state::{ItemState, RunConclusion, RunState, StepState};
+use super::state::{ItemState, RunConclusion, RunCounts, RunState, StepMark, StepState};
 use crate::machine::Moment;
 use crate::recipe::StepId;
 
@@ -23,15 +23,12 @@ pub(super) struct RunPending<'a> {
     steps: BTreeMap<StepId, StepState>,
     items: BTreeMap<(StepId, u32), ItemState>,
     open_needs: BTreeMap<StepId, u32>,
-    ready: BTreeMap<StepId, bool>,
-    parked: BTreeMap<StepId, bool>,
-    asking: BTreeMap<StepId, bool>,
-    running: u32,
-    busy: u32,
-    open: u32,
+    marks: BTreeMap<(StepMark, StepId), bool>,
+    pub(super) counts: RunCounts,
     questions: u32,
-    end: Option<RunConclusion>,
-    ending: Option<RunConclusion>,
+    pub(super) end: Option<RunConclusion>,
+    /// How the run will have ended, if it is being ended.
+    pub(super) ending: Option<RunConclusion>,
 }
 
 impl<'a> RunPending<'a> {
@@ -45,12 +42,8 @@ impl<'a> RunPending<'a> {
             steps: BTreeMap::new(),
             items: BTreeMap::new(),
             open_needs: BTreeMap::new(),
-            ready: BTreeMap::new(),
-            parked: BTreeMap::new(),
-            asking: BTreeMap::new(),
-            running: base.at_hand.running,
-            busy: base.at_hand.busy,
-            open: base.at_hand.open,
+            marks: BTreeMap::new(),
+            counts: base.at_hand.counts,
             questions: base.questions,
             end: base.end.clone(),
             ending: base.ending.clone(),
@@ -91,61 +84,42 @@ impl<'a> RunPending<'a> {
         self.step(id).status.kind()
     }
 
-    pub(super) fn running(&self) -> u32 {
-        self.running
-    }
-
-    pub(super) fn open(&self) -> u32 {
-        self.open
-    }
-
     pub(super) fn next_question(&self) -> u32 {
         self.questions + 1
     }
 
-    pub(super) fn end(&self) -> Option<&RunConclusion> {
-        self.end.as_ref()
-    }
-
-    /// How the run will have ended, if it is being ended.
-    pub(super) fn ending(&self) -> Option<&RunConclusion> {
-        self.ending.as_ref()
-    }
-
     /// The first step, in the order of the file, that may begin.
     pub(super) fn first_ready(&self) -> Option<StepId> {
-        first(&self.base.at_hand.ready, &self.ready)
+        let (mut kept, mut new) = self.marked(StepMark::Ready);
+        kept.next().into_iter().chain(new.next()).min()
     }
 
     /// The waiting steps that need nothing more.
     pub(super) fn parked(&self) -> Vec<StepId> {
-        all(&self.base.at_hand.parked, &self.parked)
+        self.all(StepMark::Parked)
     }
 
     /// The first step that the run waits for a person about, if nothing else goes on.
     pub(super) fn held_by(&self) -> Option<StepId> {
-        if self.end.is_some() || self.busy > 0 { None } else { self.asking().into_iter().next() }
+        if self.end.is_some() || self.counts.busy > 0 { None } else { self.asking().into_iter().next() }
     }
 
     /// The steps that a question is open about.
     pub(super) fn asking(&self) -> Vec<StepId> {
-        all(&self.base.at_hand.asking, &self.asking)
+        self.all(StepMark::Asking)
     }
-}
 
-fn all(base: &BTreeSet<StepId>, changed: &BTreeMap<StepId, bool>) -> Vec<StepId> {
-    let kept = base.iter().filter(|id| changed.get(id) != Some(&false)).copied();
-    let new = changed.iter().filter(|(_, is)| **is).map(|(id, _)| *id);
-    let mut all: Vec<StepId> = kept.chain(new).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
-}
+    fn all(&self, mark: StepMark) -> Vec<StepId> {
+        let (kept, new) = self.marked(mark);
+        kept.chain(new).collect::<BTreeSet<_>>().into_iter().collect()
+    }
 
-fn first(base: &BTreeSet<StepId>, changed: &BTreeMap<StepId, bool>) -> Option<StepId> {
-    let kept = base.iter().find(|id| changed.get(id) != Some(&false)).copied();
-    let new = changed.iter().find(|(_, is)| **is).map(|(id, _)| *id);
-    kept.into_iter().chain(new).min()
+    /// The steps that were marked and still are, and those that are marked in this decision.
+    fn marked(&self, mark: StepMark) -> (impl Iterator<Item = StepId>, impl Iterator<Item = StepId>) {
+        let kept = self.base.at_hand.marked(mark);
+        let new = self.marks.range(mark.of_any_step()).filter(|(_, is)| **is).map(|((_, id), _)| *id);
+        (kept.filter(move |id| self.marks.get(&(mark, *id)) != Some(&false)), new)
+    }
 }
 
 impl RunRecord for RunPending<'_> {
@@ -169,40 +143,20 @@ impl RunRecord for RunPending<'_> {
         self.open_needs.entry(id).or_insert_with(|| self.base.at_hand.open_needs[id.0 as usize])
     }
 
-    fn set_ready(&mut self, id: StepId, ready: bool) {
-        self.ready.insert(id, ready);
+    fn mark(&mut self, mark: StepMark, id: StepId, is: bool) {
+        self.marks.insert((mark, id), is);
     }
 
-    fn set_parked(&mut self, id: StepId, parked: bool) {
-        self.parked.insert(id, parked);
-    }
-
-    fn running_mut(&mut self) -> &mut u32 {
-        &mut self.running
-    }
-
-    fn open_mut(&mut self) -> &mut u32 {
-        &mut self.open
-    }
-
-    fn busy_mut(&mut self) -> &mut u32 {
-        &mut self.busy
-    }
-
-    fn set_asking(&mut self, id: StepId, asking: bool) {
-        self.asking.insert(id, asking);
+    fn counts_mut(&mut self) -> &mut RunCounts {
+        &mut self.counts
     }
 
     fn questions_mut(&mut self) -> &mut u32 {
         &mut self.questions
     }
 
-    fn set_end(&mut self, end: Option<RunConclusion>) {
-        self.end = end;
-    }
-
-    fn set_ending(&mut self, ending: Option<RunConclusion>) {
-        self.ending = ending;
+    fn set_end(&mut self, end: Option<RunConclusion>, ending: Option<RunConclusion>) {
+        (self.end, self.ending) = (end, ending);
     }
 }
 
@@ -227,48 +181,22 @@ impl RunRecord for RunState {
         &mut self.at_hand.open_needs[id.0 as usize]
     }
 
-    fn set_ready(&mut self, id: StepId, ready: bool) {
-        match ready {
-            true => drop(self.at_hand.ready.insert(id)),
-            false => drop(self.at_hand.ready.remove(&id)),
-        }
+    fn mark(&mut self, mark: StepMark, id: StepId, is: bool) {
+        match is {
+            true => self.at_hand.marks.insert((mark, id)),
+            false => self.at_hand.marks.remove(&(mark, id)),
+        };
     }
 
-    fn set_parked(&mut self, id: StepId, parked: bool) {
-        match parked {
-            true => drop(self.at_hand.parked.insert(id)),
-            false => drop(self.at_hand.parked.remove(&id)),
-        }
-    }
-
-    fn running_mut(&mut self) -> &mut u32 {
-        &mut self.at_hand.running
-    }
-
-    fn open_mut(&mut self) -> &mut u32 {
-        &mut self.at_hand.open
-    }
-
-    fn busy_mut(&mut self) -> &mut u32 {
-        &mut self.at_hand.busy
-    }
-
-    fn set_asking(&mut self, id: StepId, asking: bool) {
-        match asking {
-            true => drop(self.at_hand.asking.insert(id)),
-            false => drop(self.at_hand.asking.remove(&id)),
-        }
+    fn counts_mut(&mut self) -> &mut RunCounts {
+        &mut self.at_hand.counts
     }
 
     fn questions_mut(&mut self) -> &mut u32 {
         &mut self.questions
     }
 
-    fn set_end(&mut self, end: Option<RunConclusion>) {
-        self.end = end;
-    }
-
-    fn set_ending(&mut self, ending: Option<RunConclusion>) {
-        self.ending = ending;
+    fn set_end(&mut self, end: Option<RunConclusion>, ending: Option<RunConclusion>) {
+        (self.end, self.ending) = (end, ending);
     }
 }

@@ -39,15 +39,17 @@ impl RunPending<'_> {
         match (asked.default.clone(), self.kind(id)) {
             (Some(default), _) => self.answered(id, question, &default, None, Answerer::Deadline),
             (None, StepStatusKind::Held) => {}
-            (None, _) => self.give_up(id, question),
+            (None, _) => {
+                self.happens(RunEvent::Withdrawn { step: id, question });
+                self.time_goes_on(id);
+            }
         }
     }
 
     fn answered(&mut self, id: StepId, question: u32, option: &str, message: Option<String>, by: Answerer) {
-        let StepStatus::Held { progress, .. } = self.step(id).status.clone() else {
-            return self.tell(id, question, option, message, by);
-        };
+        let status = self.step(id).status.clone();
         self.happens(RunEvent::Answered { step: id, question, option: option.to_owned(), message, by });
+        let StepStatus::Held { progress, .. } = status else { return self.time_goes_on(id) };
         match option {
             "retry" => self.start(id),
             "skip" => {
@@ -75,22 +77,22 @@ impl RunPending<'_> {
     }
 
     pub(super) fn retry(&mut self, step: Option<StepId>, guidance: Option<String>) -> Result<(), Refusal> {
-        if let Some(RunConclusion::Completed { .. } | RunConclusion::Cancelled { .. }) = self.end() {
+        if let Some(RunConclusion::Completed { .. } | RunConclusion::Cancelled { .. }) = self.end {
             return Err(Refusal::new(RefusalCode::Finished, "the run has ended, and no step of it failed"));
         }
-        if self.ending().is_some() {
+        if self.ending.is_some() {
             return Err(Refusal::new(RefusalCode::Finished, "the run is being ended").hint("start it again"));
         }
-        let own_fault = |id: &StepId| matches!(&self.step(*id).status, StepStatus::Failed(failure) if !matches!(failure, StepFailure::Upstream(_)));
-        let all = || (0u32..).map(StepId).take(self.plan.recipe.steps.len());
-        let id = step.or_else(|| all().find(own_fault)).ok_or_else(|| not_ready("no step has failed"))?;
+        let own_fault = |id: &StepId| self.step(*id).status.own_failure().is_some();
+        let id =
+            step.or_else(|| self.plan.recipe.ids().find(own_fault)).ok_or_else(|| not_ready("no step has failed"))?;
         if !own_fault(&id) {
             return Err(not_ready(format!("`{}` has not failed by itself", self.name(id))));
         }
-        if all().any(|id| self.kind(id) == StepStatusKind::Cancelled) {
+        if self.plan.recipe.ids().any(|id| self.kind(id) == StepStatusKind::Cancelled) {
             return Err(Refusal::new(RefusalCode::Finished, "the run was ended as a whole").hint("start it again"));
         }
-        let had_ended = self.end().is_some();
+        let had_ended = self.end.is_some();
         self.happens(RunEvent::Reopened { step: id, guidance });
         if let Some(timeout) = self.plan.recipe.timeout.filter(|_| had_ended) {
             self.wants(RunEffect::SetTimer(TimerKey::Run, self.now.after(timeout)));
@@ -101,7 +103,7 @@ impl RunPending<'_> {
     /// One that failed can still be given up: until then it is kept for whoever looks after it.
     pub(super) fn cancel(&mut self, reason: &str) -> Result<(), Refusal> {
         let end = RunConclusion::Cancelled { reason: reason.to_owned() };
-        match self.end() {
+        match self.end {
             Some(RunConclusion::Failed { .. }) => self.ends_now(end),
             Some(RunConclusion::Completed { .. } | RunConclusion::Cancelled { .. }) | None => {
                 self.still_going()?;
@@ -118,7 +120,7 @@ impl RunPending<'_> {
             if kind != StepStatusKind::Ready {
                 return Err(not_ready(format!("`{name}` is {}", kind.word())).hint(way_on(kind)));
             }
-            if sketch.running() >= sketch.plan.recipe.max_parallel && takes_place(sketch.plan.recipe.step(id)) {
+            if sketch.counts.running >= sketch.plan.recipe.max_parallel && takes_place(sketch.plan.recipe.step(id)) {
                 return Err(not_ready(format!("`{name}` must wait: another step is in progress")));
             }
             let attempt = sketch.step(id).attempts + 1;
@@ -153,11 +155,8 @@ impl RunPending<'_> {
 
     pub(super) fn close(&mut self, summary: &str) -> Result<(), Refusal> {
         self.still_going()?;
-        let open = (0u32..)
-            .map(StepId)
-            .take(self.plan.recipe.steps.len())
-            .find(|id| !matches!(self.kind(*id), StepStatusKind::Completed | StepStatusKind::Skipped));
-        if let Some(id) = open {
+        let is_open = |id: &StepId| !matches!(self.kind(*id), StepStatusKind::Completed | StepStatusKind::Skipped);
+        if let Some(id) = self.plan.recipe.ids().find(is_open) {
             let kind = self.kind(id);
             let message = format!("`{}` is {}", self.name(id), kind.word());
             let hint = if kind == StepStatusKind::Failed { way_on(kind) } else { "complete or skip every step first" };
@@ -171,15 +170,8 @@ impl RunPending<'_> {
 /// What whoever does the steps can do about one that cannot be begun or left out.
 fn way_on(kind: StepStatusKind) -> &'static str {
     match kind {
-        StepStatusKind::Waiting
-        | StepStatusKind::Ready
-        | StepStatusKind::Running
-        | StepStatusKind::Stopping
-        | StepStatusKind::Retrying
-        | StepStatusKind::Held => "`process steps` says what it waits for",
         StepStatusKind::Failed => "`run retry` tries it again, `process cancel` discards the whole process",
-        StepStatusKind::Completed | StepStatusKind::Skipped | StepStatusKind::Cancelled => {
-            "what has been done or left out stays so"
-        }
+        kind if kind.has_ended() => "what has been done or left out stays so",
+        _ => "`process steps` says what it waits for",
     }
 }

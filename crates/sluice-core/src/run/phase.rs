@@ -1,36 +1,21 @@
 //! Where a whole run is, as it is listed and shown.
 
 use super::state::{RunConclusion, RunState};
+use crate::words::words;
 
-/// Where a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunPhase {
-    /// It goes on by itself.
-    Running,
-    /// Nothing goes on before a person answers.
-    Held,
-    /// Its steps are done.
-    Completed,
-    /// A step failed for good.
-    Failed,
-    /// A person ended it.
-    Cancelled,
-}
-
-impl RunPhase {
-    /// Every phase, in the order of a run's life.
-    pub const ALL: [RunPhase; 5] =
-        [RunPhase::Running, RunPhase::Held, RunPhase::Completed, RunPhase::Failed, RunPhase::Cancelled];
-
-    /// The word outside, which cards store.
-    pub const fn word(self) -> &'static str {
-        match self {
-            RunPhase::Running => "running",
-            RunPhase::Held => "held",
-            RunPhase::Completed => "completed",
-            RunPhase::Failed => "failed",
-            RunPhase::Cancelled => "cancelled",
-        }
+words! {
+    /// Where a run is. Cards store its word.
+    RunPhase {
+        /// It goes on by itself.
+        Running = "running",
+        /// Nothing goes on before a person answers.
+        Held = "held",
+        /// Its steps are done.
+        Completed = "completed",
+        /// A step failed for good.
+        Failed = "failed",
+        /// A person ended it.
+        Cancelled = "cancelled",
     }
 }
 
@@ -41,7 +26,7 @@ impl RunState {
             Some(RunConclusion::Completed { .. }) => RunPhase::Completed,
             Some(RunConclusion::Failed { .. }) => RunPhase::Failed,
             Some(RunConclusion::Cancelled { .. }) => RunPhase::Cancelled,
-            None if self.at_hand.busy == 0 && !self.at_hand.asking.is_empty() => RunPhase::Held,
+            None if self.at_hand.counts.busy == 0 && self.question().is_some() => RunPhase::Held,
             None => RunPhase::Running,
         }
     }

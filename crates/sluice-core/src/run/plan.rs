@@ -42,7 +42,7 @@ pub(super) struct PlanLoop {
 impl RunPlan {
     /// The plan of `recipe`: its followers, loops and readers are looked up once.
     pub fn new(recipe: Recipe) -> Self {
-        let ids = || (0u32..).map(StepId).take(recipe.steps.len());
+        let ids = || recipe.ids();
         let mut followers = vec![Vec::new(); recipe.steps.len()];
         for id in ids() {
             for need in &recipe.step(id).needs {

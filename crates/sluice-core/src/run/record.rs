@@ -5,8 +5,8 @@ use super::event::{QuestionKind, RunEvent, RunQuestion, StepFailure, StepOutcome
 use super::law::{self, StepHappening, StepStatusKind};
 use super::plan::RunPlan;
 use super::state::{
-    AgentQuestion, AttemptProgress, ItemState, ItemStatus, QuestionAnswer, RunConclusion, RunTurn, StepState,
-    StepStatus, takes_place,
+    AgentQuestion, AttemptProgress, ItemState, ItemStatus, QuestionAnswer, RunConclusion, RunCounts, RunTurn, StepMark,
+    StepState, StepStatus, takes_place,
 };
 use crate::machine::Moment;
 use crate::recipe::{FailureKind, OnLimit, StepId, StepWork};
@@ -21,15 +21,11 @@ pub(super) trait RunRecord {
     fn item(&self, step: StepId, item: u32) -> Option<&ItemState>;
     fn set_item(&mut self, step: StepId, item: u32, state: ItemState);
     fn open_needs_mut(&mut self, id: StepId) -> &mut u32;
-    fn set_ready(&mut self, id: StepId, ready: bool);
-    fn set_parked(&mut self, id: StepId, parked: bool);
-    fn running_mut(&mut self) -> &mut u32;
-    fn open_mut(&mut self) -> &mut u32;
-    fn busy_mut(&mut self) -> &mut u32;
-    fn set_asking(&mut self, id: StepId, asking: bool);
+    fn mark(&mut self, mark: StepMark, id: StepId, is: bool);
+    fn counts_mut(&mut self) -> &mut RunCounts;
     fn questions_mut(&mut self) -> &mut u32;
-    fn set_end(&mut self, end: Option<RunConclusion>);
-    fn set_ending(&mut self, ending: Option<RunConclusion>);
+    /// How the run has ended, or how it is being ended.
+    fn set_end(&mut self, end: Option<RunConclusion>, ending: Option<RunConclusion>);
 }
 
 /// Records `event` in `book`.
@@ -95,10 +91,7 @@ pub(super) fn record<B: RunRecord>(book: &mut B, plan: &RunPlan, event: &RunEven
         // What it says follows from the steps.
         RunEvent::Blocked { .. } => {}
         RunEvent::Ending { end, at } => ending(book, plan, end, *at),
-        RunEvent::StepCancelled { step, at } => {
-            change(book, plan, *step, StepHappening::RunEnded, StepStatus::Cancelled);
-            book.step_mut(*step).ended = Some(*at);
-        }
+        RunEvent::StepCancelled { step, at } => cancelled(book, plan, *step, *at),
         RunEvent::Ended { end, at } => ended(book, plan, end, *at),
     }
 }
@@ -170,10 +163,7 @@ fn note<B: RunRecord>(book: &mut B, id: StepId, happening: StepHappening, change
 
 /// The step waits for a person, and so does the attempt that the question is about.
 fn held<B: RunRecord>(book: &mut B, plan: &RunPlan, step: StepId, question: &RunQuestion) {
-    let progress = match &book.step(step).status {
-        StepStatus::Running(progress) | StepStatus::Stopping(progress, _) => Some(progress.clone()),
-        _ => None,
-    };
+    let progress = book.step(step).status.progress().cloned();
     change(book, plan, step, StepHappening::Held, StepStatus::Held { question: question.clone(), progress });
     *book.questions_mut() = question.id;
 }
@@ -186,36 +176,33 @@ fn change<B: RunRecord>(book: &mut B, plan: &RunPlan, id: StepId, happening: Ste
     let after = status.kind();
     keep(book, id, |state| {
         state.status = status;
-        if !matches!(after, StepStatusKind::Running | StepStatusKind::Stopping) {
+        if !after.is_under_way() {
             state.said.clear();
         }
     });
     let place = takes_place(plan.recipe.step(id));
-    let runs = |kind: StepStatusKind| place && matches!(kind, StepStatusKind::Running | StepStatusKind::Stopping);
-    match (runs(before), runs(after)) {
-        (false, true) => *book.running_mut() += 1,
-        (true, false) => *book.running_mut() -= 1,
-        (true, true) | (false, false) => {}
-    }
-    book.set_ready(id, after == StepStatusKind::Ready);
-    match (before.has_ended(), after.has_ended()) {
-        (false, true) => {
-            *book.open_mut() -= 1;
-            plan.followers[id.0 as usize].iter().for_each(|next| *book.open_needs_mut(*next) -= 1);
+    recount(&mut book.counts_mut().running, place && before.is_under_way(), place && after.is_under_way());
+    book.mark(StepMark::Ready, id, after == StepStatusKind::Ready);
+    park(book, id);
+    let (was_open, is_open) = (!before.has_ended(), !after.has_ended());
+    if was_open != is_open {
+        recount(&mut book.counts_mut().open, was_open, is_open);
+        for next in &plan.followers[id.0 as usize] {
+            recount(book.open_needs_mut(*next), was_open, is_open);
+            park(book, *next);
         }
-        (true, false) => {
-            *book.open_mut() += 1;
-            plan.followers[id.0 as usize].iter().for_each(|next| *book.open_needs_mut(*next) += 1);
-        }
-        (true, true) | (false, false) => {}
     }
-    let parked = after == StepStatusKind::Waiting && *book.open_needs_mut(id) == 0;
-    book.set_parked(id, parked);
-    let follows = (before.has_ended() != after.has_ended()).then_some(&plan.followers[id.0 as usize]);
-    for next in follows.into_iter().flatten() {
-        let parked = book.step(*next).status.kind() == StepStatusKind::Waiting && *book.open_needs_mut(*next) == 0;
-        book.set_parked(*next, parked);
-    }
+}
+
+/// Marks a step that waits and needs nothing more, or takes the mark away.
+fn park<B: RunRecord>(book: &mut B, id: StepId) {
+    let parked = book.step(id).status.kind() == StepStatusKind::Waiting && *book.open_needs_mut(id) == 0;
+    book.mark(StepMark::Parked, id, parked);
+}
+
+/// Counts one more or one less of something, if it was not so and is now, or the other way round.
+fn recount(count: &mut u32, was: bool, is: bool) {
+    *count = *count + u32::from(is) - u32::from(was);
 }
 
 /// Changes a step and keeps what is at hand about questions in step with it.
@@ -224,13 +211,9 @@ fn keep<B: RunRecord>(book: &mut B, id: StepId, change: impl FnOnce(&mut StepSta
     let was_asking = book.step(id).is_asking();
     change(book.step_mut(id));
     let (busy, asking) = (book.step(id).is_busy(), book.step(id).is_asking());
-    match (was_busy, busy) {
-        (false, true) => *book.busy_mut() += 1,
-        (true, false) => *book.busy_mut() -= 1,
-        (true, true) | (false, false) => {}
-    }
+    recount(&mut book.counts_mut().busy, was_busy, busy);
     if was_asking != asking {
-        book.set_asking(id, asking);
+        book.mark(StepMark::Asking, id, asking);
     }
 }
 
@@ -377,28 +360,19 @@ fn looped_back<B: RunRecord>(book: &mut B, plan: &RunPlan, from: StepId) {
 
 /// Nothing more begins but the steps that always run; what is under way is waited for.
 fn ending<B: RunRecord>(book: &mut B, plan: &RunPlan, end: &RunConclusion, at: Moment) {
-    for id in (0u32..).map(StepId).take(plan.recipe.steps.len()) {
-        let waits = match book.step(id).status.kind() {
-            StepStatusKind::Waiting | StepStatusKind::Ready | StepStatusKind::Retrying => !plan.recipe.step(id).always,
-            StepStatusKind::Held => true,
-            StepStatusKind::Running
-            | StepStatusKind::Stopping
-            | StepStatusKind::Completed
-            | StepStatusKind::Failed
-            | StepStatusKind::Skipped
-            | StepStatusKind::Cancelled => false,
-        };
-        if waits {
-            change(book, plan, id, StepHappening::RunEnded, StepStatus::Cancelled);
-            book.step_mut(id).ended = Some(at);
+    for id in plan.recipe.ids() {
+        let kind = book.step(id).status.kind();
+        let waits = !kind.has_ended() && !kind.is_under_way();
+        if waits && (kind == StepStatusKind::Held || !plan.recipe.step(id).always) {
+            cancelled(book, plan, id, at);
         }
     }
-    book.set_ending(Some(end.clone()));
+    book.set_end(None, Some(end.clone()));
 }
 
 /// The step waits again, and so does what failed only because of it.
 fn reopened<B: RunRecord>(book: &mut B, plan: &RunPlan, step: StepId, guidance: Option<String>) {
-    book.set_end(None);
+    book.set_end(None, None);
     if matches!(book.step(step).status, StepStatus::Failed(StepFailure::LoopExhausted)) {
         book.step_mut(step).granted += 1;
     }
@@ -419,16 +393,19 @@ fn reopened<B: RunRecord>(book: &mut B, plan: &RunPlan, step: StepId, guidance: 
 }
 
 fn ended<B: RunRecord>(book: &mut B, plan: &RunPlan, end: &RunConclusion, at: Moment) {
-    if *book.open_mut() > 0 {
-        for id in (0u32..).map(StepId).take(plan.recipe.steps.len()) {
+    if book.counts_mut().open > 0 {
+        for id in plan.recipe.ids() {
             if !book.step(id).status.kind().has_ended() {
-                change(book, plan, id, StepHappening::RunEnded, StepStatus::Cancelled);
-                book.step_mut(id).ended = Some(at);
+                cancelled(book, plan, id, at);
             }
         }
     }
-    book.set_ending(None);
-    book.set_end(Some(end.clone()));
+    book.set_end(Some(end.clone()), None);
+}
+
+fn cancelled<B: RunRecord>(book: &mut B, plan: &RunPlan, step: StepId, at: Moment) {
+    change(book, plan, step, StepHappening::RunEnded, StepStatus::Cancelled);
+    book.step_mut(step).ended = Some(at);
 }
 
 /// Whether a limit asks a person.

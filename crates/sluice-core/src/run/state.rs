@@ -4,6 +4,7 @@
 //! ([`RunState::restore`]), and kept only so that the next decision need not look at every step.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use super::effect::{AttemptPart, TimerKey};
 use super::event::{Answerer, RunEvent, RunQuestion, SkipReason, StepFailure, StepOutcome};
@@ -41,18 +42,44 @@ pub struct RunState {
 pub(super) struct RunIndex {
     /// For each step, how many of its needs have not ended.
     pub(super) open_needs: Vec<u32>,
-    /// Steps that may begin.
-    pub(super) ready: BTreeSet<StepId>,
-    /// Waiting steps that need nothing more; their condition reads what may still change.
-    pub(super) parked: BTreeSet<StepId>,
+    /// The steps that are something which the next decision looks for.
+    pub(super) marks: BTreeSet<(StepMark, StepId)>,
+    pub(super) counts: RunCounts,
+}
+
+impl RunIndex {
+    /// The steps that are marked so, in the order of the file.
+    pub(super) fn marked(&self, mark: StepMark) -> impl Iterator<Item = StepId> {
+        self.marks.range(mark.of_any_step()).map(|(_, id)| *id)
+    }
+}
+
+/// What a step is, as far as the next decision looks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum StepMark {
+    /// It may begin.
+    Ready,
+    /// It waits and needs nothing more; its condition reads what may still change.
+    Parked,
+    /// A question is open about it.
+    Asking,
+}
+
+impl StepMark {
+    pub(super) fn of_any_step(self) -> RangeInclusive<(StepMark, StepId)> {
+        (self, StepId(0))..=(self, StepId(u32::MAX))
+    }
+}
+
+/// How many steps there are of some kinds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RunCounts {
     /// Attempts under way in the run's own workspace.
     pub(super) running: u32,
     /// Steps that have not ended.
     pub(super) open: u32,
     /// Attempts under way, wherever, that wait for nobody.
     pub(super) busy: u32,
-    /// Steps that a question is open about.
-    pub(super) asking: BTreeSet<StepId>,
 }
 
 /// How a run ended.
@@ -158,18 +185,7 @@ impl StepState {
 
     /// The questions about it that are open.
     pub fn questions(&self) -> impl Iterator<Item = &RunQuestion> {
-        let held = match &self.status {
-            StepStatus::Held { question, .. } => Some(question),
-            StepStatus::Waiting
-            | StepStatus::Ready
-            | StepStatus::Running(_)
-            | StepStatus::Stopping(..)
-            | StepStatus::Retrying { .. }
-            | StepStatus::Completed
-            | StepStatus::Failed(_)
-            | StepStatus::Skipped(_)
-            | StepStatus::Cancelled => None,
-        };
+        let held = if let StepStatus::Held { question, .. } = &self.status { Some(question) } else { None };
         let asked = self.asked.iter().filter(|it| it.answer.is_none()).map(|it| &it.question);
         held.into_iter().chain(asked)
     }
@@ -181,7 +197,7 @@ impl StepState {
 
     /// Whether an attempt is under way that waits for nobody.
     pub(super) fn is_busy(&self) -> bool {
-        matches!(self.status, StepStatus::Running(_) | StepStatus::Stopping(..)) && !self.is_asking()
+        self.status.progress().is_some() && !self.is_asking()
     }
 }
 
@@ -226,17 +242,19 @@ pub enum StepStatus {
 impl StepStatus {
     /// How far an attempt had come that the next one goes on from.
     pub(super) fn kept(&self) -> Option<&AttemptProgress> {
-        match self {
-            StepStatus::Held { progress, .. } | StepStatus::Retrying { progress, .. } => progress.as_ref(),
-            StepStatus::Waiting
-            | StepStatus::Ready
-            | StepStatus::Running(_)
-            | StepStatus::Stopping(..)
-            | StepStatus::Completed
-            | StepStatus::Failed(_)
-            | StepStatus::Skipped(_)
-            | StepStatus::Cancelled => None,
-        }
+        let (Self::Held { progress, .. } | Self::Retrying { progress, .. }) = self else { return None };
+        progress.as_ref()
+    }
+
+    /// How far the attempt has come that is under way.
+    pub(super) fn progress(&self) -> Option<&AttemptProgress> {
+        if let Self::Running(progress) | Self::Stopping(progress, _) = self { Some(progress) } else { None }
+    }
+
+    /// Why the step has failed, if not because of one that it needs.
+    pub(super) fn own_failure(&self) -> Option<&StepFailure> {
+        let Self::Failed(failure) = self else { return None };
+        (!matches!(failure, StepFailure::Upstream(_))).then_some(failure)
     }
 
     /// The status without its data, as [`super::law`] knows it.
@@ -380,14 +398,14 @@ impl RunState {
 
     /// The open questions, in the order of the steps.
     pub fn questions(&self) -> impl Iterator<Item = (StepId, &RunQuestion)> {
-        let steps = self.at_hand.asking.iter();
-        steps.flat_map(|id| self.step(*id).questions().map(move |question| (*id, question)))
+        let steps = self.at_hand.marked(StepMark::Asking);
+        steps.flat_map(|id| self.step(id).questions().map(move |question| (id, question)))
     }
 
     /// The timers that are set.
     pub fn timers(&self, plan: &RunPlan) -> BTreeSet<TimerKey> {
         let limited = self.end.is_none() && (plan.recipe.timeout.is_some() || self.ending.is_some());
-        let of_steps = (0u32..).map(StepId).take(self.steps.len()).flat_map(|id| timers(self, plan, id));
+        let of_steps = plan.recipe.ids().flat_map(|id| timers(self, plan, id));
         limited.then_some(TimerKey::Run).into_iter().chain(of_steps).collect()
     }
 
@@ -395,7 +413,7 @@ impl RunState {
     pub fn under_way(&self) -> Vec<(StepId, u32, AttemptPart)> {
         let mut found = Vec::new();
         for (id, step) in (0u32..).map(StepId).zip(&self.steps) {
-            if let StepStatus::Running(progress) | StepStatus::Stopping(progress, _) = &step.status {
+            if let Some(progress) = step.status.progress() {
                 found.extend(parts(self, id, progress).into_iter().map(|part| (id, attempt_of(self, id, part), part)));
             }
         }
@@ -415,24 +433,16 @@ pub(super) fn attempt_of(book: &impl RunRecord, step: StepId, part: AttemptPart)
 /// The timers that are set for a step. None outlives what it is for.
 pub(super) fn timers(book: &impl RunRecord, plan: &RunPlan, id: StepId) -> Vec<TimerKey> {
     let state = book.step(id);
-    let mut found: Vec<TimerKey> = match &state.status {
-        StepStatus::Running(progress) => {
-            let limited = plan.recipe.step(id).timeout.is_some() && !state.is_asking();
-            let total = if let AttemptProgress::Items { total, .. } = progress { *total } else { 0 };
-            let due = (0..total).filter_map(|item| book.item(id, item)).filter(|it| it.due.is_some());
-            let backoffs = due.map(|it| TimerKey::Backoff(id, it.attempt));
-            limited.then_some(TimerKey::Timeout(id, state.since)).into_iter().chain(backoffs).collect()
-        }
-        StepStatus::Retrying { .. } => vec![TimerKey::Backoff(id, state.attempts)],
-        StepStatus::Waiting
-        | StepStatus::Ready
-        | StepStatus::Stopping(..)
-        | StepStatus::Held { .. }
-        | StepStatus::Completed
-        | StepStatus::Failed(_)
-        | StepStatus::Skipped(_)
-        | StepStatus::Cancelled => Vec::new(),
-    };
+    let mut found = Vec::new();
+    if let StepStatus::Running(progress) = &state.status {
+        let limited = plan.recipe.step(id).timeout.is_some() && !state.is_asking();
+        found.extend(limited.then_some(TimerKey::Timeout(id, state.since)));
+        let total = if let AttemptProgress::Items { total, .. } = progress { *total } else { 0 };
+        let due = (0..total).filter_map(|item| book.item(id, item)).filter(|it| it.due.is_some());
+        found.extend(due.map(|it| TimerKey::Backoff(id, it.attempt)));
+    } else if matches!(state.status, StepStatus::Retrying { .. }) {
+        found.push(TimerKey::Backoff(id, state.attempts));
+    }
     found.extend(state.questions().filter(|it| it.deadline.is_some()).map(|it| TimerKey::Question(it.id)));
     found
 }
@@ -464,23 +474,15 @@ impl RunIndex {
             let is_open = |need: &&StepId| !steps[need.0 as usize].status.kind().has_ended();
             let open_needs = u32::try_from(defined.needs.iter().filter(is_open).count()).unwrap_or(u32::MAX);
             let kind = step.status.kind();
-            match kind {
-                StepStatusKind::Waiting if open_needs == 0 => drop(found.parked.insert(id)),
-                StepStatusKind::Ready => drop(found.ready.insert(id)),
-                StepStatusKind::Running | StepStatusKind::Stopping => found.running += u32::from(takes_place(defined)),
-                StepStatusKind::Waiting
-                | StepStatusKind::Retrying
-                | StepStatusKind::Held
-                | StepStatusKind::Completed
-                | StepStatusKind::Failed
-                | StepStatusKind::Skipped
-                | StepStatusKind::Cancelled => {}
-            }
-            found.open += u32::from(!kind.has_ended());
-            found.busy += u32::from(step.is_busy());
-            if step.is_asking() {
-                found.asking.insert(id);
-            }
+            let marks = [
+                (StepMark::Ready, kind == StepStatusKind::Ready),
+                (StepMark::Parked, kind == StepStatusKind::Waiting && open_needs == 0),
+                (StepMark::Asking, step.is_asking()),
+            ];
+            found.marks.extend(marks.into_iter().filter(|(_, is)| *is).map(|(mark, _)| (mark, id)));
+            found.counts.running += u32::from(kind.is_under_way() && takes_place(defined));
+            found.counts.open += u32::from(!kind.has_ended());
+            found.counts.busy += u32::from(step.is_busy());
             found.open_needs.push(open_needs);
         }
         found

@@ -8,7 +8,7 @@ use super::record::RunRecord;
 use super::state::{AgentQuestion, RunState, RunTurn};
 use crate::expr::{Expr, ExprValue, Number, ValuePath};
 use crate::machine::environment;
-use crate::recipe::{Data, FailureKind, StepId, StepPrompt, StepWork};
+use crate::recipe::{Data, FailureKind, StepId, StepPrompt};
 use crate::text::{ShellCommand, Template};
 
 /// The longest context that an agent is given, in bytes. What is left out is said.
@@ -131,7 +131,7 @@ impl RunPending<'_> {
         let outcome = state.latest.as_ref();
         // A command has an exit code whichever way it ended, and what it printed then.
         let newest = state.left.as_ref().or(outcome);
-        let is_command = matches!(self.plan.recipe.step(id).work, StepWork::Script { .. } | StepWork::Gate { .. });
+        let is_command = self.plan.recipe.step(id).work.is_command();
         match field.as_str() {
             "status" => Some(Data::Text(state.word().into())),
             "output" => outcome.or_else(|| newest.filter(|_| is_command))?.output.at(rest).cloned(),
@@ -185,12 +185,7 @@ pub fn context(plan: &RunPlan, state: &RunState, step: StepId) -> String {
 
 /// What the agent of a step is told, as things stand; `None` while a value is missing, or if it has no agent.
 pub fn prompt(plan: &RunPlan, state: &RunState, step: StepId) -> Option<String> {
-    let prompt = match &plan.recipe.step(step).work {
-        StepWork::Agent { prompt } | StepWork::AgentLoop { prompt, .. } | StepWork::ParallelAgents { prompt, .. } => {
-            prompt
-        }
-        StepWork::Script { .. } | StepWork::Gate { .. } | StepWork::Task(_) => return None,
-    };
+    let prompt = plan.recipe.step(step).work.prompt()?;
     RunPending::new(plan, state, state.started).prompt(prompt, step, &Locals::default()).ok().map(|(prompt, _)| prompt)
 }
 

@@ -63,8 +63,7 @@ impl TaskState {
         match event {
             TaskEvent::Moved(moved) => self.moved(lifecycle, moved),
             TaskEvent::Began { turn, edge } => {
-                let transition = edge.and_then(|edge| self::edge(lifecycle, edge));
-                if transition.is_some_and(starts_beside) {
+                if edge.and_then(|edge| self::edge(lifecycle, edge)).is_some_and(starts_beside) {
                     self.visit.watch = TaskSessionPlace::Beside;
                 }
                 let mut jobs = beginning(lifecycle, self.status, *edge);
@@ -143,10 +142,9 @@ impl TaskState {
             turn: moved.turn,
             since: moved.at,
             by: moved.by,
-            watch: if transition.is_some_and(starts_beside) {
-                TaskSessionPlace::Beside
-            } else {
-                TaskSessionPlace::Main
+            watch: match transition.is_some_and(starts_beside) {
+                true => TaskSessionPlace::Beside,
+                false => TaskSessionPlace::Main,
             },
             seen: moved.seen.clone(),
             uprooted: 0,
@@ -185,8 +183,7 @@ impl TaskState {
         if self.run.as_ref().is_some_and(is_over) {
             self.run = None;
         }
-        let starts = self.turns.iter().flat_map(|turn| &turn.jobs).any(|job| matches!(job, TaskJob::StartRun(_)));
-        if self.run.is_some() || starts { VecDeque::from([TaskJob::CancelRun]) } else { VecDeque::new() }
+        if self.run.is_some() || self.starts_run() { VecDeque::from([TaskJob::CancelRun]) } else { VecDeque::new() }
     }
 
     /// The run of the present state once more; what is left of the one before is cancelled.
@@ -237,11 +234,6 @@ pub(super) fn edge(lifecycle: &Lifecycle, id: EdgeId) -> Option<&LifecycleTransi
     lifecycle.transitions.get(id.0 as usize)
 }
 
-/// Whether a transition starts an agent.
-pub(super) fn spawns(edge: &LifecycleTransition) -> bool {
-    edge.hooks.iter().any(|hook| matches!(hook, TransitionHook::SpawnAgent(_) | TransitionHook::SpawnReviewer(_)))
-}
-
 pub(super) fn starts_beside(edge: &LifecycleTransition) -> bool {
     edge.hooks.iter().any(|hook| matches!(hook, TransitionHook::SpawnReviewer(_)))
 }
@@ -249,9 +241,7 @@ pub(super) fn starts_beside(edge: &LifecycleTransition) -> bool {
 /// What a task that is created in `state` gets: a workspace, and what the transition gives that leads there and starts
 /// an agent. Where none does, the state's own prompt serves.
 fn beginning(lifecycle: &Lifecycle, state: StateId, edge: Option<EdgeId>) -> VecDeque<TaskJob> {
-    let belongs = |hook: &TransitionHook| {
-        matches!(hook, TransitionHook::Increment(_) | TransitionHook::SpawnAgent(_) | TransitionHook::SpawnReviewer(_))
-    };
+    let belongs = |hook: &TransitionHook| hook.spawn().is_some() || matches!(hook, TransitionHook::Increment(_));
     let mut jobs = VecDeque::from([TaskJob::Acquire]);
     match edge.and_then(|id| Some((id, self::edge(lifecycle, id)?))) {
         Some((id, transition)) => {

@@ -1,7 +1,6 @@
 //! What people ask for that is more than a move: begin, start again, change. A merge has a file of its own.
 
 use super::TaskInputResult;
-use super::apply::spawns;
 use super::event::TaskEvent;
 use super::hooks::{self, starts_soon};
 use super::input::{Evidence, TaskAsker, TaskUpdate, WorkspaceReservation};
@@ -39,7 +38,7 @@ pub(super) fn spawn(
             None => nothing(),
         };
     }
-    let edge = edges(lifecycle).find(|(_, edge)| edge.to == status && spawns(edge)).map(|(id, _)| id);
+    let edge = edges(lifecycle).find(|(_, edge)| edge.to == status && edge.spawns()).map(|(id, _)| id);
     let state = lifecycle.state(status);
     if edge.is_none() && state.enter_prompt.is_none() && state.respawn_prompt.is_none() && state.run.is_none() {
         return nothing();
@@ -84,9 +83,7 @@ pub(super) fn respawn(ledger: &mut TaskPending<'_>, by: TaskAsker) -> TaskInputR
     if by == TaskAsker::Person {
         ledger.clear_attention();
     }
-    let turn = ledger.next_turn();
-    ledger.record(TaskEvent::Respawning { turn, place, by });
-    hooks::run(ledger);
+    hooks::respawn(ledger, place, by);
     Ok(())
 }
 
@@ -100,8 +97,7 @@ pub(super) fn request_changes(
     let status = ledger.state.status;
     let tells =
         |edge: &LifecycleTransition| edge.hooks.iter().any(|hook| matches!(hook, TransitionHook::NotifyWorker { .. }));
-    let judges = |edge: &LifecycleTransition| edge.gate.as_ref().is_some_and(|gate| gate.verdict.is_some());
-    let found = edges(ledger.lifecycle).find(|(_, edge)| edge.from == status && tells(edge) && !judges(edge));
+    let found = edges(ledger.lifecycle).find(|(_, edge)| edge.from == status && tells(edge) && !edge.gives_verdict());
     let Some(to) = found.map(|(_, edge)| ledger.lifecycle.state_name(edge.to)) else {
         let name = ledger.lifecycle.state_name(status);
         let message = format!("Changes cannot be requested: no transition from `{name}` notifies the worker");
@@ -131,16 +127,14 @@ fn instead(ledger: &TaskPending<'_>) -> String {
 
 /// Changes what the task is about.
 pub(super) fn update(ledger: &mut TaskPending<'_>, update: &TaskUpdate) {
-    let same = match update {
-        TaskUpdate::Summary(text) => ledger.state.about.summary == *text,
-        TaskUpdate::Branch(name) => ledger.state.about.branch == *name,
-        TaskUpdate::PullRequest(url) => ledger.state.pull_request.as_ref() == Some(url),
+    let (same, event) = match update {
+        TaskUpdate::Summary(text) => (ledger.state.about.summary == *text, TaskEvent::Updated(update.clone())),
+        TaskUpdate::Branch(name) => (ledger.state.about.branch == *name, TaskEvent::Updated(update.clone())),
+        TaskUpdate::PullRequest(url) => {
+            (ledger.state.pull_request.as_ref() == Some(url), TaskEvent::PullRequestOpened(url.clone()))
+        }
     };
-    if same {
-        return;
-    }
-    match update {
-        TaskUpdate::PullRequest(url) => ledger.record(TaskEvent::PullRequestOpened(url.clone())),
-        TaskUpdate::Summary(_) | TaskUpdate::Branch(_) => ledger.record(TaskEvent::Updated(update.clone())),
+    if !same {
+        ledger.record(event);
     }
 }

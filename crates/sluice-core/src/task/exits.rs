@@ -8,7 +8,7 @@ use super::moves::{self, edges, holds};
 use super::pending::TaskPending;
 use super::session::{SessionChange, SessionExit, SessionNumber, TaskSessionPlace};
 use super::state::{RefusedVerdict, TaskAttention};
-use crate::lifecycle::{ArtifactTest, ExitReaction, ExitRule, STUCK, StateId};
+use crate::lifecycle::{ArtifactTest, ExitReaction, ExitRule, LifecycleTransition, STUCK, StateId};
 
 /// How often an agent is started again in one stay because what was around it went away.
 const MOST_UPROOTED: u32 = 3;
@@ -96,10 +96,7 @@ fn matching<'a>(ledger: &TaskPending<'a>, evidence: &Evidence) -> Option<&'a Exi
 }
 
 fn advance(ledger: &mut TaskPending<'_>, to: StateId, ended: &TaskSessionEnd, evidence: &Evidence) {
-    let gives_verdict = |edge| {
-        let gate = edge_at(ledger.lifecycle, edge).and_then(|edge| edge.gate.as_ref());
-        gate.is_some_and(|gate| gate.verdict.is_some())
-    };
+    let gives_verdict = |edge| edge_at(ledger.lifecycle, edge).is_some_and(LifecycleTransition::gives_verdict);
     match moves::select(ledger, TaskAsker::Engine, to, evidence) {
         Ok(edge) if ended.is_its_own() || !gives_verdict(edge) => {
             ledger.record(TaskEvent::Advanced { session: ended.session, to });
@@ -114,13 +111,11 @@ fn advance(ledger: &mut TaskPending<'_>, to: StateId, ended: &TaskSessionEnd, ev
 /// verdict other than the one that the reviewer asked for.
 fn failed_to_advance(ledger: &mut TaskPending<'_>, ended: &TaskSessionEnd, evidence: &Evidence) {
     let rules = ledger.lifecycle.exits.rules.iter().filter(|rule| rule.state == ledger.state.status);
-    let (stuck_after, respawn) = rules
-        .filter_map(|rule| match rule.reaction {
-            ExitReaction::Crash { stuck_after, respawn } => Some((stuck_after, respawn)),
-            ExitReaction::Advance(_) | ExitReaction::Choose(_) | ExitReaction::MarkDead => None,
-        })
-        .next()
-        .unwrap_or((None, false));
+    let crashes = |rule: &ExitRule| match rule.reaction {
+        ExitReaction::Crash { stuck_after, respawn } => Some((stuck_after, respawn)),
+        ExitReaction::Advance(_) | ExitReaction::Choose(_) | ExitReaction::MarkDead => None,
+    };
+    let (stuck_after, respawn) = rules.into_iter().find_map(crashes).unwrap_or((None, false));
     crash(ledger, stuck_after, respawn, ended, evidence);
 }
 
@@ -130,9 +125,7 @@ fn uprooted(ledger: &mut TaskPending<'_>, ended: &TaskSessionEnd) {
     if !has_prompt || ledger.state.visit.uprooted > MOST_UPROOTED {
         return ledger.mark(TaskAttention::Uprooted);
     }
-    let turn = ledger.next_turn();
-    ledger.record(TaskEvent::Respawning { turn, place: ended.place, by: TaskAsker::Engine });
-    hooks::run(ledger);
+    hooks::respawn(ledger, ended.place, TaskAsker::Engine);
 }
 
 fn crash(
@@ -156,11 +149,7 @@ fn crash(
         return;
     }
     match ledger.lifecycle.state(ledger.state.status).respawn_prompt {
-        Some(_) => {
-            let turn = ledger.next_turn();
-            ledger.record(TaskEvent::Respawning { turn, place: ended.place, by: TaskAsker::Engine });
-            hooks::run(ledger);
-        }
+        Some(_) => hooks::respawn(ledger, ended.place, TaskAsker::Engine),
         None => ledger.mark(TaskAttention::NoPrompt),
     }
 }

@@ -3,6 +3,7 @@
 use super::apply::edge as edge_at;
 use super::effect::{Instruction, Occasion, TaskAction};
 use super::event::{Settlement, TaskEvent};
+use super::input::TaskAsker;
 use super::pending::TaskPending;
 use super::runs;
 use super::session::{SessionChange, TaskSession, TaskSessionPlace};
@@ -27,6 +28,13 @@ pub(super) fn run(ledger: &mut TaskPending<'_>) {
     }
 }
 
+/// Begins a turn that starts the agent in `place` again, or the run of a state that has only that.
+pub(super) fn respawn(ledger: &mut TaskPending<'_>, place: TaskSessionPlace, by: TaskAsker) {
+    let turn = ledger.next_turn();
+    ledger.record(TaskEvent::Respawning { turn, place, by });
+    run(ledger);
+}
+
 /// Does a job: either it is settled here, or an outcome is waited for.
 fn perform(ledger: &mut TaskPending<'_>, job: TaskJob) {
     let lifecycle = ledger.lifecycle;
@@ -42,9 +50,7 @@ fn perform(ledger: &mut TaskPending<'_>, job: TaskJob) {
         TransitionHook::AcquireWorkspace => acquire(ledger),
         TransitionHook::ReleaseWorkspace => release(ledger),
         TransitionHook::SpawnAgent(_) | TransitionHook::SpawnReviewer(_) => spawn_planned(ledger, job),
-        TransitionHook::KillSession => {
-            end(ledger, &[TaskSessionPlace::Main, TaskSessionPlace::Beside], TaskAction::KillSession)
-        }
+        TransitionHook::KillSession => end(ledger, &TaskSessionPlace::ALL, TaskAction::KillSession),
         TransitionHook::KillReviewer => end(ledger, &[TaskSessionPlace::Beside], TaskAction::KillReviewer),
         TransitionHook::NotifyWorker { message, start } => tell_worker(ledger, edge, message.as_ref(), *start),
         TransitionHook::Increment(field) => {
@@ -81,8 +87,7 @@ fn acquire(ledger: &mut TaskPending<'_>) {
 
 fn release(ledger: &mut TaskPending<'_>) {
     // The next task would share the worktree with an agent or a run that nobody could end.
-    let haunted = [TaskSessionPlace::Main, TaskSessionPlace::Beside]
-        .map(|place| matches!(ledger.state.session(place), TaskSession::Ending(_)));
+    let haunted = TaskSessionPlace::ALL.map(|place| matches!(ledger.state.session(place), TaskSession::Ending(_)));
     match ledger.state.workspace.clone() {
         TaskWorkspace::Unbound => ledger.settle(Settlement::Idle),
         TaskWorkspace::Bound(_) if haunted.contains(&true) => {

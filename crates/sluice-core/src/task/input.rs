@@ -4,6 +4,7 @@ use super::effect::EffectKey;
 use super::session::{SessionExit, SessionNumber};
 use super::state::{CommitId, TaskSubject, TreeId, WorkSnapshot, WorktreePath};
 use crate::name::StateName;
+use crate::words::words;
 
 /// Who asks. The host finds that out; what each may do is decided here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,25 +277,15 @@ pub enum TaskEffectProduct {
     },
 }
 
-/// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunEnd {
-    /// Every step that was to be done has been.
-    Completed,
-    /// A step failed, and nothing could go on.
-    Failed,
-    /// The run was cancelled before it had completed.
-    Cancelled,
-}
-
-impl RunEnd {
-    /// As people see it.
-    pub fn word(self) -> &'static str {
-        match self {
-            RunEnd::Completed => "completed",
-            RunEnd::Failed => "failed",
-            RunEnd::Cancelled => "cancelled",
-        }
+words! {
+    /// How a run ended.
+    RunEnd {
+        /// Every step that was to be done has been.
+        Completed = "completed",
+        /// A step failed, and nothing could go on.
+        Failed = "failed",
+        /// The run was cancelled before it had completed.
+        Cancelled = "cancelled",
     }
 }
 

@@ -118,7 +118,6 @@ pub fn page() -> String {
     let phases: Vec<String> = TaskPhase::ALL.iter().map(|phase| format!("{phase:?}").to_lowercase()).collect();
     table(
         &mut page,
-        "",
         &phases,
         TaskInputKind::ALL.iter().map(|input| {
             (input.words().to_owned(), TaskPhase::ALL.into_iter().map(|phase| words(answer(phase, *input))).collect())
@@ -128,7 +127,6 @@ pub fn page() -> String {
     let kinds: Vec<String> = TaskSession::samples().iter().map(|session| session.word().to_owned()).collect();
     table(
         &mut page,
-        "",
         &kinds,
         SessionChange::samples().iter().map(|change| {
             let cell = |session: &TaskSession| match session.after(change) {
@@ -164,8 +162,8 @@ fn words(answer: TaskResponse) -> String {
     }
 }
 
-fn table(page: &mut String, corner: &str, head: &[String], rows: impl Iterator<Item = (String, Vec<String>)>) {
-    page.push_str(&format!("| {corner} | {} |\n|---|{}\n", head.join(" | "), "---|".repeat(head.len())));
+fn table(page: &mut String, head: &[String], rows: impl Iterator<Item = (String, Vec<String>)>) {
+    page.push_str(&format!("|  | {} |\n|---|{}\n", head.join(" | "), "---|".repeat(head.len())));
     for (name, cells) in rows {
         page.push_str(&format!("| {name} | {} |\n", cells.join(" | ")));
     }

@@ -29,8 +29,8 @@ pub(super) fn may(ledger: &TaskPending<'_>, by: TaskAsker, force: bool, evidence
     let (edge, _) = to_done(ledger, by, evidence)?;
     let standing = match &evidence.work {
         WorkEvidence::Unreadable(why) => {
-            let message = format!("Merge not allowed: the work cannot be read: {why}");
-            return Err(Refusal::new(RefusalCode::NotReady, message).hint("mend the workspace, then merge again"));
+            let why = format!("the work cannot be read: {why}");
+            return Err(refused(RefusalCode::NotReady, &why).hint("mend the workspace, then merge again"));
         }
         WorkEvidence::Unseen => None,
         WorkEvidence::Read(standing) => Some(standing),
@@ -86,24 +86,22 @@ fn on_branch(ledger: &TaskPending<'_>, standing: &WorkStanding) -> TaskInputResu
             ),
         ),
     };
-    let message = format!("Merge not allowed: the task's branch is `{branch}`, and its workspace stands {place}");
-    Err(Refusal::new(RefusalCode::NotOnBranch, message).hint(way))
+    let why = format!("the task's branch is `{branch}`, and its workspace stands {place}");
+    Err(refused(RefusalCode::NotOnBranch, &why).hint(way))
 }
 
 /// Nothing lies beside the commit. Where the commit was not passed either, both are said: `--force` is a word against both.
-fn committed(standing: &WorkStanding, refused: Option<&Refusal>) -> TaskInputResult {
+fn committed(standing: &WorkStanding, also: Option<&Refusal>) -> TaskInputResult {
     if standing.dirty.is_empty() {
         return Ok(());
     }
-    let mut message = format!("{REFUSED}the workspace holds changes that no commit has: {}", standing.dirty);
-    let mut hint = "`commit=true` commits them first; `force=true` merges without them, and they are kept".to_owned();
-    if let Some(refused) = refused {
-        let also = refused.message.strip_prefix(REFUSED).unwrap_or(&refused.message);
-        message.push_str(&format!("; and {also}"));
-        hint = "`commit=true` commits them first; `force=true` merges without them, and against that; they are kept"
-            .to_owned();
+    let mut why = format!("the workspace holds changes that no commit has: {}", standing.dirty);
+    let mut hint = "`commit=true` commits them first; `force=true` merges without them, and they are kept";
+    if let Some(also) = also {
+        why.push_str(&format!("; and {}", also.message.strip_prefix(REFUSED).unwrap_or(&also.message)));
+        hint = "`commit=true` commits them first; `force=true` merges without them, and against that; they are kept";
     }
-    Err(Refusal::new(RefusalCode::Uncommitted, message).hint(hint))
+    Err(refused(RefusalCode::Uncommitted, &why).hint(hint))
 }
 
 /// The verdict is a PASS, and was given for exactly this.
@@ -122,9 +120,9 @@ fn judges(ledger: &TaskPending<'_>, judged: &WorkVerdict, standing: Option<&Work
 fn checked(ledger: &TaskPending<'_>, standing: Option<&WorkStanding>) -> TaskInputResult {
     if let Some(open) = runs::unchecked(ledger) {
         let run = open.run.map_or("its run".to_owned(), |id| format!("run {id}"));
-        let message = format!("Merge not allowed: {run}, which checks the work, has not ended");
+        let why = format!("{run}, which checks the work, has not ended");
         let hint = "wait for its end; `force=true` merges without it";
-        return Err(Refusal::new(RefusalCode::NotReady, message).hint(hint));
+        return Err(refused(RefusalCode::NotReady, &why).hint(hint));
     }
     let Some(checked @ RunJudgement { run, end, work }) = &ledger.state.checked else { return Ok(()) };
     let Some(run) = run.as_ref().map(|id| format!("run {id}")) else {
@@ -159,11 +157,9 @@ fn agreed(ledger: &TaskPending<'_>, standing: Option<&WorkStanding>) -> TaskInpu
     }
     let at = |work: &WorkSnapshot| work.commit.as_ref().map_or("unknown work".to_owned(), |it| short(&it.0).to_owned());
     let (verdict, run) = (at(&judged.work), at(&checked.work));
-    let message = format!(
-        "Merge not allowed: the task's branch is gone, and the verdict was given for {verdict}, the check for {run}"
-    );
+    let why = format!("the task's branch is gone, and the verdict was given for {verdict}, the check for {run}");
     let hint = format!("make the branch `{}` again where the work is, and have it judged", ledger.state.about.branch);
-    Err(Refusal::new(RefusalCode::StaleVerdict, message).hint(hint))
+    Err(refused(RefusalCode::StaleVerdict, &why).hint(hint))
 }
 
 /// Whether what was judged is what is there now.
@@ -178,10 +174,12 @@ fn is_same(work: &WorkSnapshot, standing: Option<&WorkStanding>) -> bool {
     }
 }
 
+fn refused(code: RefusalCode, why: &str) -> Refusal {
+    Refusal::new(code, format!("{REFUSED}{why}"))
+}
+
 fn failed(ledger: &TaskPending<'_>, why: &str) -> Refusal {
-    let message = format!("Merge not allowed: {why}");
-    Refusal::new(RefusalCode::FailedVerdict, message)
-        .hint(format!("{}; `force=true` merges against the verdict", again(ledger)))
+    refused(RefusalCode::FailedVerdict, why).hint(format!("{}; `force=true` merges against the verdict", again(ledger)))
 }
 
 /// How a person has the work judged again from here. Many a lifecycle knows no way back.
@@ -227,8 +225,7 @@ fn stale(ledger: &TaskPending<'_>, judged: &str, work: &WorkSnapshot, standing: 
         (None, Some(tree)) => format!("the content {}", short(&tree.0)),
         (None, None) => "work that could not be read or was put elsewhere meanwhile".to_owned(),
     };
-    let message = format!("Merge not allowed: {judged} {given}, and the work is now {now}");
-    Refusal::new(RefusalCode::StaleVerdict, message)
+    refused(RefusalCode::StaleVerdict, &format!("{judged} {given}, and the work is now {now}"))
         .hint(format!("{}; `force=true` merges it as it is now", again(ledger)))
 }
 
@@ -238,8 +235,8 @@ fn short(id: &str) -> &str {
 
 fn to_done(ledger: &TaskPending<'_>, by: TaskAsker, evidence: &Evidence) -> Result<(EdgeId, StateId), Refusal> {
     let Some(done) = ledger.lifecycle.find(DONE) else {
-        let message = format!("Merge not allowed: `{}` has no state `{DONE}`", ledger.lifecycle.name);
-        return Err(Refusal::new(RefusalCode::NoTransition, message));
+        let why = format!("`{}` has no state `{DONE}`", ledger.lifecycle.name);
+        return Err(refused(RefusalCode::NoTransition, &why));
     };
     moves::select(ledger, by, done, evidence).map(|edge| (edge, done))
 }

@@ -118,7 +118,7 @@ fn ended(ledger: &mut TaskPending<'_>, job: TaskJob, action: TaskAction, outcome
     let places: &[TaskSessionPlace] = match (&plan, action) {
         (Some(plan), _) => &[plan.place],
         (None, TaskAction::KillReviewer) => &[TaskSessionPlace::Beside],
-        (None, _) => &[TaskSessionPlace::Main, TaskSessionPlace::Beside],
+        (None, _) => &TaskSessionPlace::ALL,
     };
     let change = match outcome {
         TaskEffectOutcome::Ok(_) | TaskEffectOutcome::Skipped(_) => SessionChange::Ended,

@@ -118,34 +118,22 @@ impl<'a> TaskPending<'a> {
     pub(super) fn heard(&mut self, place: TaskSessionPlace, change: SessionChange, again: bool) -> bool {
         let session = self.state.session(place);
         self.rows.push(LawRow::Session(session.word(), change.word()));
-        let id = match &change {
-            SessionChange::Asked(agent) => Some(agent.id),
-            SessionChange::Started
-            | SessionChange::NotStarted(_)
-            | SessionChange::EndAsked
-            | SessionChange::Ended
-            | SessionChange::NotEnded
-            | SessionChange::Exited(_) => session.agent().map(|agent| agent.id),
+        let agent = if let SessionChange::Asked(agent) = &change { Some(agent) } else { session.agent() };
+        let Some(id) = agent.map(|agent| agent.id) else { return false };
+        let died = match session.after(&change) {
+            SessionTransition::Becomes(_) => false,
+            SessionTransition::Died(_) => true,
+            SessionTransition::Stays | SessionTransition::Never => return false,
         };
-        let Some(id) = id else { return false };
-        match session.after(&change) {
-            SessionTransition::Becomes(_) => {
-                self.record(TaskEvent::Session { place, session: id, change, again });
-                false
-            }
-            SessionTransition::Died(_) => {
-                self.record(TaskEvent::Session { place, session: id, change, again });
-                true
-            }
-            SessionTransition::Stays | SessionTransition::Never => false,
-        }
+        self.record(TaskEvent::Session { place, session: id, change, again });
+        died
     }
 
     /// The place of session `id`, if it is one of the task's present ones.
     pub(super) fn place_of(&self, id: SessionNumber) -> Option<TaskSessionPlace> {
-        [TaskSessionPlace::Main, TaskSessionPlace::Beside]
-            .into_iter()
-            .find(|place| self.state.session(*place).agent().is_some_and(|agent| agent.id == id))
+        let is_there =
+            |place: &TaskSessionPlace| self.state.session(*place).agent().is_some_and(|agent| agent.id == id);
+        TaskSessionPlace::ALL.into_iter().find(is_there)
     }
 
     pub(super) fn finish(mut self) -> (Decision<TaskEvent, TaskEffect>, Vec<LawRow>) {

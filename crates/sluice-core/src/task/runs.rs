@@ -139,8 +139,7 @@ pub(super) fn reopened(ledger: &mut TaskPending<'_>, run: &str) {
 
 /// Starts the run of this state again, unless it goes on.
 pub(super) fn again(ledger: &mut TaskPending<'_>, by: TaskAsker) -> TaskInputResult {
-    let starts = ledger.state.turns.iter().flat_map(|turn| &turn.jobs).any(|job| matches!(job, TaskJob::StartRun(_)));
-    if ledger.state.has_open_run() || starts {
+    if ledger.state.has_open_run() || ledger.state.starts_run() {
         let id = ledger.state.run.as_ref().map_or(String::new(), |run| format!(" {}", run.id));
         let message = format!("Respawn not allowed: the run{id} of this state has not ended");
         return Err(Refusal::new(RefusalCode::NotReady, message).hint("wait for its end, or cancel it"));
@@ -148,8 +147,6 @@ pub(super) fn again(ledger: &mut TaskPending<'_>, by: TaskAsker) -> TaskInputRes
     if by == TaskAsker::Person {
         ledger.clear_attention();
     }
-    let turn = ledger.next_turn();
-    ledger.record(TaskEvent::Respawning { turn, place: TaskSessionPlace::Main, by });
-    hooks::run(ledger);
+    hooks::respawn(ledger, TaskSessionPlace::Main, by);
     Ok(())
 }

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::words::words;
+
 /// A session of a task. The machine gives the number when it asks for the session, so that the agent can already
 /// speak while its start is still being reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,22 +27,18 @@ pub enum TaskSessionPlace {
     Beside,
 }
 
-/// What a session was asked to be. A reviewer can stand in either place: in `default` it takes the worker's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SessionRole {
-    /// The agent that does the work.
-    Worker,
-    /// Judges it: started for a state with a verdict, or beside the worker.
-    Reviewer,
+impl TaskSessionPlace {
+    /// Both places of a task.
+    pub const ALL: [TaskSessionPlace; 2] = [TaskSessionPlace::Main, TaskSessionPlace::Beside];
 }
 
-impl SessionRole {
-    /// As sessions see it.
-    pub fn word(self) -> &'static str {
-        match self {
-            SessionRole::Worker => "worker",
-            SessionRole::Reviewer => "reviewer",
-        }
+words! {
+    /// What a session was asked to be. A reviewer can stand in either place: in `default` it takes the worker's.
+    SessionRole {
+        /// The agent that does the work.
+        Worker = "worker",
+        /// Judges it: started for a state with a verdict, or beside the worker.
+        Reviewer = "reviewer",
     }
 }
 

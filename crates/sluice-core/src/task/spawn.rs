@@ -28,7 +28,8 @@ impl<'a> SpawnPlan<'a> {
             TaskJob::Acquire | TaskJob::StartRun(_) | TaskJob::CancelRun => None,
             TaskJob::Hook { edge, hook } => {
                 let edge = edge_at(lifecycle, edge)?;
-                let (place, spawn) = spawning(edge.hooks.get(hook as usize)?)?;
+                let hook = edge.hooks.get(hook as usize)?;
+                let (place, spawn) = (place(hook), hook.spawn()?);
                 Some(SpawnPlan {
                     place,
                     role: role(lifecycle, edge.to, place),
@@ -82,19 +83,11 @@ pub(super) fn worker_again(lifecycle: &Lifecycle) -> Option<SpawnPlan<'_>> {
     })
 }
 
-fn spawning(hook: &TransitionHook) -> Option<(TaskSessionPlace, &AgentSpawn)> {
-    match hook {
-        TransitionHook::SpawnAgent(spawn) => Some((TaskSessionPlace::Main, spawn)),
-        TransitionHook::SpawnReviewer(spawn) => Some((TaskSessionPlace::Beside, spawn)),
-        TransitionHook::AcquireWorkspace
-        | TransitionHook::ReleaseWorkspace
-        | TransitionHook::KillSession
-        | TransitionHook::KillReviewer
-        | TransitionHook::NotifyWorker { .. }
-        | TransitionHook::Increment(_)
-        | TransitionHook::RunCommand(_)
-        | TransitionHook::SetField { .. }
-        | TransitionHook::Plain(_) => None,
+/// Where the agent of a hook stands.
+fn place(hook: &TransitionHook) -> TaskSessionPlace {
+    match matches!(hook, TransitionHook::SpawnReviewer(_)) {
+        true => TaskSessionPlace::Beside,
+        false => TaskSessionPlace::Main,
     }
 }
 
@@ -108,16 +101,15 @@ pub(super) struct SpawnManner {
 
 impl SpawnManner {
     pub(super) fn of(lifecycle: &Lifecycle, state: StateId) -> SpawnManner {
-        let into = || lifecycle.transitions.iter().filter(|edge| edge.to == state);
+        let hooks = lifecycle.transitions.iter().filter(|edge| edge.to == state).flat_map(|edge| &edge.hooks);
         let spawns: Vec<(TaskSessionPlace, &AgentSpawn)> =
-            into().flat_map(|edge| &edge.hooks).filter_map(spawning).collect();
+            hooks.filter_map(|hook| Some((place(hook), hook.spawn()?))).collect();
         let all =
             |test: &dyn Fn(&(TaskSessionPlace, &AgentSpawn)) -> bool| !spawns.is_empty() && spawns.iter().all(test);
         SpawnManner {
-            place: if all(&|(place, _)| *place == TaskSessionPlace::Beside) {
-                TaskSessionPlace::Beside
-            } else {
-                TaskSessionPlace::Main
+            place: match all(&|(place, _)| *place == TaskSessionPlace::Beside) {
+                true => TaskSessionPlace::Beside,
+                false => TaskSessionPlace::Main,
             },
             harness: match all(&|(_, spawn)| spawn.harness == HarnessChoice::Review) {
                 true => HarnessChoice::Review,

@@ -387,17 +387,6 @@ pub enum TaskPulse {
     Inactive,
 }
 
-impl TaskPulse {
-    /// As `task show` says it.
-    pub fn word(self) -> &'static str {
-        match self {
-            TaskPulse::Active => "active",
-            TaskPulse::Crashed => "crashed",
-            TaskPulse::Inactive => "inactive",
-        }
-    }
-}
-
 impl TaskState {
     /// What the task is in the middle of.
     pub fn phase(&self, lifecycle: &Lifecycle) -> TaskPhase {
@@ -430,6 +419,11 @@ impl TaskState {
     /// Whether a run that a state started has not ended.
     pub fn has_open_run(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.end.is_none())
+    }
+
+    /// Whether a queued job, or the one under way, starts a run.
+    pub(super) fn starts_run(&self) -> bool {
+        self.turns.iter().flat_map(|turn| &turn.jobs).any(|job| matches!(job, TaskJob::StartRun(_)))
     }
 
     /// The run of the present state, if it has started one.

@@ -35,10 +35,7 @@ impl<'a> TableFields<'a> {
     }
 
     pub(super) fn entries(self) -> &'a [TableEntry] {
-        match &self.node.value {
-            NodeValue::Table(entries) => entries,
-            _ => &[],
-        }
+        self.node.as_table().unwrap_or_default()
     }
 
     pub(super) fn text(self, key: &str) -> Option<&'a SourceText> {
@@ -55,17 +52,11 @@ impl<'a> TableFields<'a> {
 
     pub(super) fn number<N: TryFrom<i64>>(self, key: &str) -> Option<SpannedValue<N>> {
         let node = self.node(key)?;
-        match node.value {
-            NodeValue::Integer(number) => N::try_from(number).ok().map(|number| SpannedValue::new(number, node.span)),
-            _ => None,
-        }
+        Some(SpannedValue::new(N::try_from(node.as_integer()?).ok()?, node.span))
     }
 
     pub(super) fn flag(self, key: &str) -> Option<bool> {
-        match self.node(key)?.value {
-            NodeValue::Bool(value) => Some(value),
-            _ => None,
-        }
+        self.node(key)?.as_bool()
     }
 
     pub(super) fn duration(self, key: &str) -> Option<Duration> {
@@ -73,19 +64,16 @@ impl<'a> TableFields<'a> {
     }
 
     pub(super) fn table(self, key: &str) -> Option<TableFields<'a>> {
-        self.node(key).filter(|node| matches!(node.value, NodeValue::Table(_))).map(TableFields::of)
+        self.node(key).filter(|node| node.as_table().is_some()).map(TableFields::of)
     }
 
     pub(super) fn list(self, key: &str) -> &'a [Node] {
-        match self.node(key).map(|node| &node.value) {
-            Some(NodeValue::List(nodes)) => nodes,
-            _ => &[],
-        }
+        self.node(key).and_then(Node::as_list).unwrap_or_default()
     }
 
     /// The tables of a list.
     pub(super) fn tables(self, key: &str) -> impl Iterator<Item = TableFields<'a>> {
-        self.list(key).iter().filter(|node| matches!(node.value, NodeValue::Table(_))).map(TableFields::of)
+        self.list(key).iter().filter(|node| node.as_table().is_some()).map(TableFields::of)
     }
 
     /// The names in a list of texts; `None` when there is no such list.

@@ -13,7 +13,9 @@ use sluice_core::span::{SourceText, Span, SpannedValue};
 
 use super::fields::{TableFields, named};
 use super::sense::{empty, is_blank, told};
-use crate::shape::{Field, FieldForm, FieldKind, Shape};
+use crate::shape::FieldForm::{self, Filled, Heading, Kebab, Name, NotEmpty, Settable};
+use crate::shape::FieldKind::{Bool, Choice, ChoiceAnyCase, Either, Integer, List, Named, Table, Text};
+use crate::shape::{Field, Shape};
 use crate::tree::{Node, NodeValue, TableEntry};
 
 /// The largest number a field or limit may have.
@@ -21,157 +23,121 @@ const MOST: i64 = 1_000_000;
 const HARNESSES: [(&str, HarnessChoice); 2] = [("task", HarnessChoice::Task), ("review", HarnessChoice::Review)];
 const PERMISSIONS: [(&str, AgentPermissions); 2] =
     [("full", AgentPermissions::Full), ("reduced", AgentPermissions::Reduced)];
-const VERDICTS: [(&str, Verdict); 2] = [("PASS", Verdict::Pass), ("FAIL", Verdict::Fail)];
 const TAKERS: [(&str, AssignedTaker); 2] = [("agent", AssignedTaker::Agent), ("person", AssignedTaker::Person)];
 /// A field that hooks may set.
-const SETTABLE: &[FieldForm] = &[FieldForm::Name, FieldForm::Settable];
+const SETTABLE: &[FieldForm] = &[Name, Settable];
 const SPAWNS: &[&str] = &["spawn_agent", "spawn_reviewer"];
 
 pub static LIFECYCLE: Shape = Shape::new(
     "a lifecycle",
     &[&[
-        Field::required("name", FieldKind::Text, "the name that projects and tasks choose it by, in kebab-case")
-            .form(&[FieldForm::Kebab]),
-        Field::new("version", FieldKind::Integer(0, MOST), "the author's own version number"),
-        Field::new("description", FieldKind::Text, "what it is for"),
-        Field::required("states", FieldKind::Named(&FieldKind::Table(&STATE)), "the states, by name")
-            .form(&[FieldForm::NotEmpty, FieldForm::Name]),
-        Field::required("transitions", FieldKind::List(&FieldKind::Table(&TRANSITION)), "the permitted moves"),
-        Field::new("exit_monitoring", FieldKind::Table(&EXITS), "what happens when an agent's process ends by itself"),
-        Field::new("prompts", FieldKind::Named(&FieldKind::Text), "what agents are told, by name")
-            .form(&[FieldForm::Filled]),
+        Field::required("name", Text, "the name that projects and tasks choose it by, in kebab-case").form(&[Kebab]),
+        Field::new("version", Integer(0, MOST), "the author's own version number"),
+        Field::new("description", Text, "what it is for"),
+        Field::required("states", Named(&Table(&STATE)), "the states, by name").form(&[NotEmpty, Name]),
+        Field::required("transitions", List(&Table(&TRANSITION)), "the permitted moves"),
+        Field::new("exit_monitoring", Table(&EXITS), "what happens when an agent's process ends by itself"),
+        Field::new("prompts", Named(&Text), "what agents are told, by name").form(&[Filled]),
     ]],
 );
 static STATE: Shape = Shape::new(
     "a state",
     &[&[
-        Field::new("terminal", FieldKind::Bool, "whether the task ends here"),
-        Field::new("respawn_prompt", FieldKind::Text, "the prompt of an agent that is started here again"),
-        Field::new(
-            "enter_prompt",
-            FieldKind::Text,
-            "the prompt of an agent that is started whenever the state is entered",
-        ),
-        Field::new("run", FieldKind::Table(&RUN), "the run that is started whenever the state is entered"),
-        Field::new("description", FieldKind::Text, "what it means"),
+        Field::new("terminal", Bool, "whether the task ends here"),
+        Field::new("respawn_prompt", Text, "the prompt of an agent that is started here again"),
+        Field::new("enter_prompt", Text, "the prompt of an agent that is started whenever the state is entered"),
+        Field::new("run", Table(&RUN), "the run that is started whenever the state is entered"),
+        Field::new("description", Text, "what it means"),
     ]],
 );
 static RUN: Shape = Shape::new(
     "a run of a state",
     &[&[
-        Field::required("recipe", FieldKind::Text, "its recipe, by name; looked up when the run starts")
-            .form(&[FieldForm::Filled]),
-        Field::new(
-            "inputs",
-            FieldKind::Named(&FieldKind::Text),
-            "what it is given, by name; may show the task's variables",
-        )
-        .form(&[FieldForm::Name])
-        .also(&["input", "with"]),
-        Field::new("completed", FieldKind::Text, "the state that the task moves to when the run has completed")
-            .form(&[FieldForm::Name]),
-        Field::new("failed", FieldKind::Text, "the state that the task moves to when the run has failed")
-            .form(&[FieldForm::Name]),
+        Field::required("recipe", Text, "its recipe, by name; looked up when the run starts").form(&[Filled]),
+        Field::new("inputs", Named(&Text), "what it is given, by name; may show the task's variables")
+            .form(&[Name])
+            .also(&["input", "with"]),
+        Field::new("completed", Text, "the state that the task moves to when the run has completed").form(&[Name]),
+        Field::new("failed", Text, "the state that the task moves to when the run has failed").form(&[Name]),
     ]],
 );
 static TRANSITION: Shape = Shape::new(
     "a transition",
     &[&[
-        Field::required("from", FieldKind::Text, "the state it leaves").form(&[FieldForm::Name]),
-        Field::required("to", FieldKind::Text, "the state it leads to").form(&[FieldForm::Name]),
-        Field::new("gate", FieldKind::Table(&GATE), "what the task's artifact must have"),
-        Field::new("when", FieldKind::Text, "a guard over the task's counters: `review_round < 2`")
-            .form(&[FieldForm::Filled])
-            .also(&["condition", "if", "guard"]),
+        Field::required("from", Text, "the state it leaves").form(&[Name]),
+        Field::required("to", Text, "the state it leads to").form(&[Name]),
+        Field::new("gate", Table(&GATE), "what the task's artifact must have"),
+        Field::new("when", Text, "a guard over the task's counters: `review_round < 2`").form(&[Filled]).also(&[
+            "condition",
+            "if",
+            "guard",
+        ]),
         Field::new(
             "by",
-            FieldKind::Choice(&["agent", "person"]),
+            Choice(&["agent", "person"]),
             "who may take it; without it, agents take what has a gate or neither starts an agent nor ends the task",
         ),
-        Field::new("hooks", FieldKind::List(&FieldKind::Table(&HOOK)), "what is done, in order")
-            .also(&["actions", "effects"]),
+        Field::new("hooks", List(&Table(&HOOK)), "what is done, in order").also(&["actions", "effects"]),
     ]],
 );
 static GATE: Shape = Shape::new(
     "a gate",
     &[&[
-        Field::required("section", FieldKind::Text, "the heading in TASK.md: `## Handoff`").form(&[FieldForm::Heading]),
-        Field::new("required", FieldKind::Bool, "whether the section must have content; true unless said otherwise"),
-        Field::new(
-            "fields",
-            FieldKind::List(&FieldKind::Text),
-            "at least one of these stands there as `NAME: something`",
-        )
-        .form(&[FieldForm::Name]),
-        Field::new("verdict", FieldKind::ChoiceAnyCase(&["PASS", "FAIL"]), "the verdict that the section must give"),
-        Field::new("strict", FieldKind::Bool, "whether the verdict must be the first line, as `Verdict: PASS`"),
+        Field::required("section", Text, "the heading in TASK.md: `## Handoff`").form(&[Heading]),
+        Field::new("required", Bool, "whether the section must have content; true unless said otherwise"),
+        Field::new("fields", List(&Text), "at least one of these stands there as `NAME: something`").form(&[Name]),
+        Field::new("verdict", ChoiceAnyCase(&["PASS", "FAIL"]), "the verdict that the section must give"),
+        Field::new("strict", Bool, "whether the verdict must be the first line, as `Verdict: PASS`"),
     ]],
 );
 static HOOK: Shape = Shape::new(
     "a hook",
     &[&[
-        Field::required("action", FieldKind::Choice(TaskAction::HOOK_WORDS), "what is done"),
-        Field::required("prompt", FieldKind::Text, "the agent's prompt, by name").only(&["spawn_agent"]),
-        Field::new("prompt", FieldKind::Text, "the reviewer's prompt, by name; `reviewer` unless said otherwise")
+        Field::required("action", Choice(TaskAction::HOOK_WORDS), "what is done"),
+        Field::required("prompt", Text, "the agent's prompt, by name").only(&["spawn_agent"]),
+        Field::new("prompt", Text, "the reviewer's prompt, by name; `reviewer` unless said otherwise")
             .only(&["spawn_reviewer"]),
-        Field::new("harness", FieldKind::Choice(&["task", "review"]), "which of the task's two harnesses").only(SPAWNS),
-        Field::new("permissions", FieldKind::Choice(&["full", "reduced"]), "what the agent may do").only(SPAWNS),
-        Field::new("increment", FieldKind::Text, "a counter that goes up before the agent starts")
-            .form(SETTABLE)
-            .only(SPAWNS),
-        Field::required("message", FieldKind::Text, "what a person is told")
-            .form(&[FieldForm::Filled])
-            .only(&["notify"]),
-        Field::new("message", FieldKind::Text, "what the worker is told, in place of the engine's own words")
+        Field::new("harness", Choice(&["task", "review"]), "which of the task's two harnesses").only(SPAWNS),
+        Field::new("permissions", Choice(&["full", "reduced"]), "what the agent may do").only(SPAWNS),
+        Field::new("increment", Text, "a counter that goes up before the agent starts").form(SETTABLE).only(SPAWNS),
+        Field::required("message", Text, "what a person is told").form(&[Filled]).only(&["notify"]),
+        Field::new("message", Text, "what the worker is told, in place of the engine's own words")
             .only(&["notify_worker"]),
-        Field::new(
-            "start",
-            FieldKind::Bool,
-            "whether a worker is started where none is alive; true unless said otherwise",
-        )
-        .only(&["notify_worker"]),
-        Field::required("command", FieldKind::Text, "the command, run in the task's workspace")
-            .form(&[FieldForm::Filled])
+        Field::new("start", Bool, "whether a worker is started where none is alive; true unless said otherwise")
+            .only(&["notify_worker"]),
+        Field::required("command", Text, "the command, run in the task's workspace")
+            .form(&[Filled])
             .only(&["run_command"]),
-        Field::required("field", FieldKind::Text, "the field that is set").form(SETTABLE).only(&["set_field"]),
-        Field::required(
-            "value",
-            FieldKind::Either(&[FieldKind::Integer(-MOST, MOST), FieldKind::Text]),
-            "what it is set to",
-        )
-        .only(&["set_field"]),
+        Field::required("field", Text, "the field that is set").form(SETTABLE).only(&["set_field"]),
+        Field::required("value", Either(&[Integer(-MOST, MOST), Text]), "what it is set to").only(&["set_field"]),
     ]],
 )
 .tagged("action", None);
 static EXITS: Shape = Shape::new(
     "exit monitoring",
     &[&[
-        Field::new("poll_interval", FieldKind::Integer(1, 86_400), "seconds between two looks, as a backstop"),
-        Field::new("rules", FieldKind::List(&FieldKind::Table(&RULE)), "the first that matches is applied"),
+        Field::new("poll_interval", Integer(1, 86_400), "seconds between two looks, as a backstop"),
+        Field::new("rules", List(&Table(&RULE)), "the first that matches is applied"),
     ]],
 );
 static RULE: Shape = Shape::new(
     "an exit rule",
     &[&[
-        Field::required("status", FieldKind::Text, "the state it watches")
-            .form(&[FieldForm::Name])
-            .also(&["state", "from"]),
-        Field::new("has_artifact", FieldKind::Table(&GATE), "it applies if the artifact has this"),
-        Field::new("no_artifact", FieldKind::Bool, "it applies if no `has_artifact` rule of this state does"),
-        Field::new("then", FieldKind::Text, "the state that the task advances to")
-            .form(&[FieldForm::Name])
-            .also(&["to"]),
-        Field::new("then_when", FieldKind::List(&FieldKind::Table(&CLAUSE)), "the state it advances to, by guards"),
-        Field::new("action", FieldKind::Choice(&["crash", "mark_dead"]), "what else can follow"),
-        Field::new("stuck_after", FieldKind::Integer(1, MOST), "crashes after which the task is stuck"),
-        Field::new("respawn", FieldKind::Bool, "start the agent again at once after a crash"),
+        Field::required("status", Text, "the state it watches").form(&[Name]).also(&["state", "from"]),
+        Field::new("has_artifact", Table(&GATE), "it applies if the artifact has this"),
+        Field::new("no_artifact", Bool, "it applies if no `has_artifact` rule of this state does"),
+        Field::new("then", Text, "the state that the task advances to").form(&[Name]).also(&["to"]),
+        Field::new("then_when", List(&Table(&CLAUSE)), "the state it advances to, by guards"),
+        Field::new("action", Choice(&["crash", "mark_dead"]), "what else can follow"),
+        Field::new("stuck_after", Integer(1, MOST), "crashes after which the task is stuck"),
+        Field::new("respawn", Bool, "start the agent again at once after a crash"),
     ]],
 );
 static CLAUSE: Shape = Shape::new(
     "a clause",
     &[&[
-        Field::required("when", FieldKind::Text, "a guard over the task's counters").form(&[FieldForm::Filled]),
-        Field::required("then", FieldKind::Text, "the state that the task advances to").form(&[FieldForm::Name]),
+        Field::required("when", Text, "a guard over the task's counters").form(&[Filled]),
+        Field::required("then", Text, "the state that the task advances to").form(&[Name]),
     ]],
 );
 
@@ -246,7 +212,7 @@ fn transition(fields: TableFields<'_>, findings: &mut CheckFindings) -> Transiti
 }
 
 fn gate(fields: TableFields<'_>, findings: &mut CheckFindings) -> Option<GateDraft> {
-    let verdict = fields.choice("verdict", &VERDICTS).zip(fields.text("verdict"));
+    let verdict = fields.text("verdict").and_then(|text| Some((Verdict::read(&text.value)?, text)));
     if let (None, Some(key)) = (&verdict, fields.key("strict").filter(|_| fields.key("verdict").is_none())) {
         findings.add(
             Diagnosis::new(Code::KeyConflict, key, "`strict` without a `verdict`")
@@ -325,7 +291,7 @@ fn rule(fields: TableFields<'_>, findings: &mut CheckFindings) -> Option<ExitRul
     let reaction = reaction(fields)?;
     let has_artifact = fields.table("has_artifact").and_then(|gate| self::gate(gate, findings));
     let no_artifact = fields.key("no_artifact").filter(|_| fields.flag("no_artifact") == Some(true));
-    Some(ExitRuleDraft { span: fields.span(), status, has_artifact, no_artifact, reaction })
+    Some(ExitRuleDraft { status, has_artifact, no_artifact, reaction })
 }
 
 fn reaction(fields: TableFields<'_>) -> Option<ReactionDraft> {

@@ -24,8 +24,6 @@ const MAX_ITERATIONS: u32 = 3;
 /// Agents of a fan-out at once, unless the file says otherwise.
 const MAX_CONCURRENT: u32 = 4;
 const LIMITS: [(&str, OnLimit); 2] = [("block", OnLimit::Block), ("continue", OnLimit::Continue)];
-const JOINS: [(&str, Join); 3] =
-    [("none_failed", Join::NoneFailed), ("all_completed", Join::AllCompleted), ("any_completed", Join::AnyCompleted)];
 
 /// The draft that `node` says in `dialect`; prompt files are read by `prompts`.
 pub fn lower(
@@ -92,7 +90,7 @@ fn trigger(fields: TableFields<'_>) -> Option<TriggerDraft> {
 }
 
 fn input(fields: TableFields<'_>) -> Option<InputDraft> {
-    let kinds: Vec<(&str, RecipeInputKind)> = RecipeInputKind::ALL.iter().map(|kind| (kind.word(), *kind)).collect();
+    let kinds = RecipeInputKind::ALL.map(|kind| (kind.word(), kind));
     Some(InputDraft {
         name: fields.name("name")?,
         kind: fields.choice("type", &kinds).unwrap_or(RecipeInputKind::Any),
@@ -128,7 +126,6 @@ fn step(
         RecipeDialect::Grimoire | RecipeDialect::Template => {}
     }
     Some(StepDraft {
-        span: fields.span(),
         title: fields.string("title"),
         role: fields.name("role"),
         needs: fields.names(needs),
@@ -140,7 +137,7 @@ fn step(
         loop_back: loop_back(fields),
         max_retries: fields.number("max_retries"),
         own_workspace: fields.choice("workspace", &[("shared", false), ("own", true)]).unwrap_or(false),
-        join: fields.choice("join", &JOINS),
+        join: fields.choice("join", &Join::ALL.map(|join| (join.word(), join))),
         always: fields.flag("always").unwrap_or(false),
         harness: fields.string("harness"),
         permissions: fields

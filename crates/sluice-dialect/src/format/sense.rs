@@ -2,7 +2,7 @@
 //!
 //! The shape cannot tell these: whether a number or a text makes sense depends on what stands beside it.
 
-use sluice_core::expr::{self, CompareOp, Expr, ExprValue};
+use sluice_core::expr;
 use sluice_core::findings::CheckFindings;
 use sluice_core::problem::{Code, Diagnosis, clip, closest};
 use sluice_core::recipe::RecipeDialect;
@@ -70,10 +70,8 @@ pub(super) fn retries(fields: TableFields<'_>, findings: &mut CheckFindings) {
 
 /// The step whose failed review this one waits for: such a step with `max_retries` loops back to the review.
 fn failed_review(fields: TableFields<'_>) -> Option<String> {
-    let Ok(Expr::Compare(compare)) = expr::parse(&fields.text("condition")?.value) else { return None };
-    let ExprValue::Text(text) = &compare.value else { return None };
-    let asks = matches!((compare.op, text.as_str()), (CompareOp::Equal, "FAIL") | (CompareOp::NotEqual, "PASS"));
-    (asks && compare.path.tail() == ["result"]).then(|| compare.path.head().to_owned())
+    let condition = expr::parse(&fields.text("condition")?.value).ok()?;
+    condition.failed_review().map(str::to_owned)
 }
 
 /// Whether an agent without a prompt has been reported already, by a key that is misspelt or goes with another type.

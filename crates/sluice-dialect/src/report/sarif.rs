@@ -116,122 +116,48 @@ mod tests {
         let warning = Diagnosis::new(Code::EndlessLoop, Span::new(file, 6..7), "round");
         let describe = |code| (code == Code::EndlessLoop).then(|| "There is a circle.".to_owned());
         let note = Diagnosis::new(Code::DeadRule, Span::new(file, 6..7), "well");
-        let log = serde_json::to_string_pretty(&render(&sources, &[&problem, &warning, &note], &describe)).unwrap();
-        insta::assert_snapshot!(log, @r#"
-        {
-          "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-          "version": "2.1.0",
-          "runs": [
+        let rule = |code: &str, title: &str, description: &str, level: &str| {
+            let help = format!("`sluice workflow explain {code}` shows its page, docs/problems/{code}.md");
+            json!({
+                "id": code,
+                "shortDescription": { "text": title },
+                "fullDescription": { "text": description },
+                "help": { "text": help },
+                "defaultConfiguration": { "level": level },
+            })
+        };
+        let place = |line: u32, column: u32| {
+            let region = json!({ "startLine": line, "startColumn": column, "endLine": line, "endColumn": column + 1 });
+            json!({ "artifactLocation": { "uri": "a.yml" }, "region": region })
+        };
+        let twice = "A key is written twice.";
+        let rules = [
+            rule("S0006", twice, twice, "error"),
+            rule("S0116", "A loop that agents can go round for ever.", "There is a circle.", "warning"),
+        ];
+        let results = json!([
             {
-              "tool": {
-                "driver": {
-                  "name": "sluice",
-                  "version": "0.1.0",
-                  "rules": [
-                    {
-                      "id": "S0006",
-                      "shortDescription": {
-                        "text": "A key is written twice."
-                      },
-                      "fullDescription": {
-                        "text": "A key is written twice."
-                      },
-                      "help": {
-                        "text": "`sluice workflow explain S0006` shows its page, docs/problems/S0006.md"
-                      },
-                      "defaultConfiguration": {
-                        "level": "error"
-                      }
-                    },
-                    {
-                      "id": "S0116",
-                      "shortDescription": {
-                        "text": "A loop that agents can go round for ever."
-                      },
-                      "fullDescription": {
-                        "text": "There is a circle."
-                      },
-                      "help": {
-                        "text": "`sluice workflow explain S0116` shows its page, docs/problems/S0116.md"
-                      },
-                      "defaultConfiguration": {
-                        "level": "warning"
-                      }
-                    }
-                  ]
-                }
-              },
-              "columnKind": "unicodeCodePoints",
-              "results": [
-                {
-                  "ruleId": "S0006",
-                  "ruleIndex": 0,
-                  "level": "error",
-                  "message": {
-                    "text": "no\nhelp: do"
-                  },
-                  "locations": [
-                    {
-                      "physicalLocation": {
-                        "artifactLocation": {
-                          "uri": "a.yml"
-                        },
-                        "region": {
-                          "startLine": 1,
-                          "startColumn": 4,
-                          "endLine": 1,
-                          "endColumn": 5
-                        }
-                      }
-                    }
-                  ],
-                  "relatedLocations": [
-                    {
-                      "id": 0,
-                      "physicalLocation": {
-                        "artifactLocation": {
-                          "uri": "a.yml"
-                        },
-                        "region": {
-                          "startLine": 2,
-                          "startColumn": 1,
-                          "endLine": 2,
-                          "endColumn": 2
-                        }
-                      },
-                      "message": {
-                        "text": "there"
-                      }
-                    }
-                  ]
-                },
-                {
-                  "ruleId": "S0116",
-                  "ruleIndex": 1,
-                  "level": "warning",
-                  "message": {
-                    "text": "round"
-                  },
-                  "locations": [
-                    {
-                      "physicalLocation": {
-                        "artifactLocation": {
-                          "uri": "a.yml"
-                        },
-                        "region": {
-                          "startLine": 2,
-                          "startColumn": 1,
-                          "endLine": 2,
-                          "endColumn": 2
-                        }
-                      }
-                    }
-                  ]
-                }
-              ]
-            }
-          ]
-        }
-        "#);
+                "ruleId": "S0006",
+                "ruleIndex": 0,
+                "level": "error",
+                "message": { "text": "no\nhelp: do" },
+                "locations": [{ "physicalLocation": place(1, 4) }],
+                "relatedLocations": [{ "id": 0, "physicalLocation": place(2, 1), "message": { "text": "there" } }],
+            },
+            {
+                "ruleId": "S0116",
+                "ruleIndex": 1,
+                "level": "warning",
+                "message": { "text": "round" },
+                "locations": [{ "physicalLocation": place(2, 1) }],
+            },
+        ]);
+        let driver = json!({ "name": "sluice", "version": "0.1.0", "rules": rules });
+        let log = json!({
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+            "version": "2.1.0",
+            "runs": [{ "tool": { "driver": driver }, "columnKind": "unicodeCodePoints", "results": results }],
+        });
+        assert_eq!(render(&sources, &[&problem, &warning, &note], &describe), log);
     }
 }

@@ -39,7 +39,8 @@ fn draw(definition: &Definition) {
         Definition::Lifecycle(lifecycle) => sluice_draw::Graph::of_lifecycle(lifecycle),
         Definition::Recipe(recipe) => sluice_draw::Graph::of_recipe(recipe),
     };
-    for format in sluice_draw::DrawFormat::ALL {
-        let _ = sluice_draw::draw(&graph, format, &sluice_draw::TextStyle::default());
-    }
+    sluice_draw::text(&graph, &sluice_draw::TextStyle::default());
+    sluice_draw::mermaid(&graph);
+    sluice_draw::dot(&graph);
+    let _ = sluice_draw::svg(&graph);
 }

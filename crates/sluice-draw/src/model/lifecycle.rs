@@ -12,32 +12,19 @@ use super::{Graph, GraphEdge, GraphKind, NodeBox, label, note, words};
 impl Graph {
     /// The graph of `lifecycle`.
     pub fn of_lifecycle(lifecycle: &Lifecycle) -> Graph {
-        let count = lifecycle.states.len();
-        let mut nodes: Vec<NodeBox> = lifecycle
-            .states
-            .iter()
-            .map(|state| NodeBox {
+        let states = (0u32..).map(StateId).zip(&lifecycle.states).zip(rules_of_states(lifecycle));
+        let nodes = states
+            .map(|((id, state), rules)| NodeBox {
                 name: words(state.name.as_str()),
                 details: starts(lifecycle, state),
-                notes: Vec::new(),
-                initial: false,
+                notes: exit_note(lifecycle, &rules).into_iter().collect(),
+                initial: lifecycle.initial.contains(&id),
                 terminal: state.terminal,
             })
             .collect();
-        for id in &lifecycle.initial {
-            if let Some(node) = nodes.get_mut(place(*id)) {
-                node.initial = true;
-            }
-        }
-        for (node, rules) in nodes.iter_mut().zip(rules_of_states(lifecycle)) {
-            if !rules.is_empty() {
-                node.notes.push(note(format!("on exit: {}", exit_note(lifecycle, &rules))));
-            }
-        }
         let edges = lifecycle
             .transitions
             .iter()
-            .filter(|transition| place(transition.from) < count && place(transition.to) < count)
             .map(|transition| GraphEdge {
                 from: place(transition.from),
                 to: place(transition.to),
@@ -69,9 +56,8 @@ fn starts(lifecycle: &Lifecycle, state: &LifecycleState) -> Vec<String> {
 
 /// `run: verify → reviewing, failed → working`
 fn run_words(lifecycle: &Lifecycle, run: &StateRun) -> String {
-    let name = |id: StateId| lifecycle.states.get(place(id)).map_or("?", |state| state.name.as_str());
-    let completed = run.completed.map(|to| format!(" → {}", name(to))).unwrap_or_default();
-    let failed = run.failed.map(|to| format!(", failed → {}", name(to))).unwrap_or_default();
+    let completed = run.completed.map(|to| format!(" → {}", lifecycle.state_name(to))).unwrap_or_default();
+    let failed = run.failed.map(|to| format!(", failed → {}", lifecycle.state_name(to))).unwrap_or_default();
     format!("run: {}{completed}{failed}", run.recipe)
 }
 
@@ -82,16 +68,14 @@ fn place(id: StateId) -> usize {
 fn rules_of_states(lifecycle: &Lifecycle) -> Vec<Vec<&ExitRule>> {
     let mut rules = vec![Vec::new(); lifecycle.states.len()];
     for rule in &lifecycle.exits.rules {
-        if let Some(of_state) = rules.get_mut(place(rule.state)) {
-            of_state.push(rule);
-        }
+        rules[place(rule.state)].push(rule);
     }
     rules
 }
 
-/// `## Handoff → agent-review; else crash, stuck after 2`
-fn exit_note(lifecycle: &Lifecycle, rules: &[&ExitRule]) -> String {
-    let name = |id: StateId| lifecycle.states.get(place(id)).map_or("?", |state| state.name.as_str());
+/// `on exit: ## Handoff → agent-review; else crash, stuck after 2`, where there are rules.
+fn exit_note(lifecycle: &Lifecycle, rules: &[&ExitRule]) -> Option<String> {
+    let name = |id: StateId| lifecycle.state_name(id);
     let parts = rules.iter().map(|rule| {
         let reaction = match &rule.reaction {
             ExitReaction::Advance(to) => format!("→ {}", name(*to)),
@@ -112,7 +96,7 @@ fn exit_note(lifecycle: &Lifecycle, rules: &[&ExitRule]) -> String {
             ArtifactTest::Missing => format!("else {reaction}"),
         }
     });
-    parts.collect::<Vec<_>>().join("; ")
+    (!rules.is_empty()).then(|| note(format!("on exit: {}", parts.collect::<Vec<_>>().join("; "))))
 }
 
 /// The hook in as few words as say what it does.

@@ -18,8 +18,7 @@ impl Graph {
         let mut nodes = Vec::with_capacity(recipe.steps.len());
         let mut edges = Vec::new();
         for (place, step) in recipe.steps.iter().enumerate() {
-            let mut needs: Vec<usize> = step.needs.iter().map(|id| index(*id)).collect();
-            needs.retain(|need| *need < recipe.steps.len());
+            let needs: Vec<usize> = step.needs.iter().map(|id| index(*id)).collect();
             let decider = decider(step, &needs, &places);
             let condition = step.condition.as_ref().map(|condition| label(condition.to_string()));
             let on_node = if decider.is_none() { condition.as_ref() } else { None };
@@ -32,7 +31,7 @@ impl Graph {
                 hooks: Vec::new(),
                 back: false,
             }));
-            edges.extend(way_back(step, place).filter(|edge| edge.to < recipe.steps.len()));
+            edges.extend(way_back(step, place));
         }
         let mut graph = Graph {
             title: words(recipe.name.as_str()),

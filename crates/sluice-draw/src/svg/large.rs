@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::{escaped, framed};
+use super::{escaped, frame, framed};
 use crate::GraphTooLarge;
 use crate::layers::{layers_of, within};
 use crate::measure::clip;
@@ -136,27 +136,11 @@ fn border(middle: (f64, f64), to: (f64, f64)) -> (f64, f64) {
 }
 
 fn boxed(out: &mut String, node: &NodeBox, starts: bool, middle: (f64, f64)) {
-    let (left, top) = (middle.0 - BOX.0 / 2.0, middle.1 - BOX.1 / 2.0);
-    let class = if starts { "box first" } else { "box" };
+    let corner = (middle.0 - BOX.0 / 2.0, middle.1 - BOX.1 / 2.0);
     let says: Vec<&str> =
         [&node.name].into_iter().chain(&node.details).chain(&node.notes).map(String::as_str).collect();
-    let _ = write!(
-        out,
-        "<g><title>{}</title><rect class=\"{class}\" x=\"{left}\" y=\"{top}\" width=\"{}\" height=\"{}\" rx=\"8\"/>",
-        escaped(&says.join("; ")),
-        BOX.0,
-        BOX.1
-    );
-    if node.terminal {
-        let _ = write!(
-            out,
-            "<rect class=\"inner\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"5.5\"/>",
-            left + 3.0,
-            top + 3.0,
-            BOX.0 - 6.0,
-            BOX.1 - 6.0
-        );
-    }
+    let _ = write!(out, "<g><title>{}</title>", escaped(&says.join("; ")));
+    frame(out, node, starts, corner, BOX);
     let shown = 1 + node.details.len().min(DETAILS);
     let lines = [&node.name].into_iter().chain(&node.details).take(shown);
     for (row, line) in lines.enumerate() {

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::{COLUMN, escaped, height};
+use super::{COLUMN, escaped, frame, height};
 use crate::measure::width;
 use crate::model::Graph;
 use crate::plan::{ArrowHead, EdgeWire, GraphPlan, GridRow, PlacedBox, WireEnd};
@@ -53,25 +53,11 @@ impl SvgPage {
             let (left, top) = (x as f64 * COLUMN, self.top(y));
             let (wide, high) = (w as f64 * COLUMN, self.top(y + h - 1) + height(GridRow::Border) - top);
             let starts = graph.marks_start(index);
-            let class = if starts { "box first" } else { "box" };
             out.push_str("<g>");
             if !node.notes.is_empty() {
                 let _ = write!(out, "<title>{}</title>", escaped(&node.notes.join("; ")));
             }
-            let _ = write!(
-                out,
-                "<rect class=\"{class}\" x=\"{left}\" y=\"{top}\" width=\"{wide}\" height=\"{high}\" rx=\"8\"/>"
-            );
-            if node.terminal {
-                let _ = write!(
-                    out,
-                    "<rect class=\"inner\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"5.5\"/>",
-                    left + 3.0,
-                    top + 3.0,
-                    wide - 6.0,
-                    high - 6.0
-                );
-            }
+            frame(out, node, starts, (left, top), (wide, high));
             if starts {
                 let _ = write!(
                     out,

@@ -8,7 +8,7 @@ use super::super::{arrows, count};
 use super::exits;
 use super::explore::{SituationGraph, SituationMove, explore};
 use crate::findings::CheckFindings;
-use crate::lifecycle::draft::{self, LifecycleDraft};
+use crate::lifecycle::draft::LifecycleDraft;
 use crate::lifecycle::{ExitReaction, Lifecycle, StateId, TransitionHook};
 use crate::problem::{Code, Diagnosis};
 use crate::span::Span;
@@ -71,15 +71,11 @@ fn behind_guards(
     let entered: BTreeSet<StateId> = picture.situations.iter().map(|situation| situation.state).collect();
     for ((id, state), reached) in (0u32..).map(StateId).zip(&draft.states).zip(reached) {
         if *reached && !entered.contains(&id) {
-            let name = lifecycle.state_name(id);
+            let message = format!("no task can reach the state `{}`", lifecycle.state_name(id));
             findings.add(
-                Diagnosis::new(
-                    Code::UnreachableState,
-                    state.name.span,
-                    format!("no task can reach the state `{name}`"),
-                )
-                .note("transitions lead to it, but their guards never hold when a task is there")
-                .help("change the guards, or the hooks that set the fields they read"),
+                Diagnosis::new(Code::UnreachableState, state.name.span, message)
+                    .note("transitions lead to it, but their guards never hold when a task is there")
+                    .help("change the guards, or the hooks that set the fields they read"),
             );
         }
     }
@@ -98,17 +94,13 @@ fn left_behind(draft: &LifecycleDraft, lifecycle: &Lifecycle, picture: &Situatio
             ];
             for (is_kept, code, what, hook) in kept {
                 if is_kept && seen.insert((index, code)) {
-                    let name = lifecycle.state_name(after.state);
+                    let message = format!("a task can reach `{}` with {what}", lifecycle.state_name(after.state));
                     let mut states = picture.way_to(from);
                     states.push(after.state);
                     findings.add(
-                        Diagnosis::new(
-                            code,
-                            draft.transitions[index].to_span(),
-                            format!("a task can reach `{name}` with {what}"),
-                        )
-                        .note(format!("for example by {}", way(lifecycle, &states)))
-                        .help(format!("add the hook `{hook}` to this transition")),
+                        Diagnosis::new(code, draft.transitions[index].to_span(), message)
+                            .note(format!("for example by {}", way(lifecycle, &states)))
+                            .help(format!("add the hook `{hook}` to this transition")),
                     );
                 }
             }
@@ -141,19 +133,11 @@ fn idle_hooks(draft: &LifecycleDraft, lifecycle: &Lifecycle, picture: &Situation
 fn respawns_for_ever(draft: &LifecycleDraft, lifecycle: &Lifecycle, findings: &mut CheckFindings) -> Option<StateId> {
     let mut first = None;
     for (rule, written) in lifecycle.exits.rules.iter().zip(&draft.rules) {
-        let (ExitReaction::Crash { stuck_after: None, respawn: true }, draft::ReactionDraft::Crash { .. }) =
-            (&rule.reaction, &written.reaction)
-        else {
-            continue;
-        };
-        let name = lifecycle.state_name(rule.state);
+        let ExitReaction::Crash { stuck_after: None, respawn: true } = rule.reaction else { continue };
+        let message = format!("a crashing agent is started in `{}` for ever", lifecycle.state_name(rule.state));
         findings.add(
-            Diagnosis::new(
-                Code::EndlessLoop,
-                written.status.span,
-                format!("a crashing agent is started in `{name}` for ever"),
-            )
-            .help("add `stuck_after`, so that crashes have a bound"),
+            Diagnosis::new(Code::EndlessLoop, written.status.span, message)
+                .help("add `stuck_after`, so that crashes have a bound"),
         );
         first = first.or(Some(rule.state));
     }

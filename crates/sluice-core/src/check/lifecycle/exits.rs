@@ -13,7 +13,7 @@ use crate::problem::{Code, Diagnosis};
 pub(super) struct ResolvedRule {
     state: Option<StateId>,
     artifact: ArtifactTest,
-    pub(super) reaction: Option<ResolvedReaction>,
+    pub(super) reaction: ResolvedReaction,
 }
 
 /// What a rule leads to; what could not be found or read is `None`.
@@ -60,12 +60,12 @@ pub(super) fn resolve(
         (None, Some(_)) => ArtifactTest::Missing,
         (None, None) => ArtifactTest::Any,
     };
-    ResolvedRule { state, artifact, reaction: Some(reaction) }
+    ResolvedRule { state, artifact, reaction }
 }
 
 impl ResolvedRule {
     pub(super) fn finish(self) -> Option<ExitRule> {
-        let reaction = match self.reaction? {
+        let reaction = match self.reaction {
             ResolvedReaction::Advance(target) => ExitReaction::Advance(target?),
             ResolvedReaction::Choose(clauses) => {
                 let clause = |(guard, target): (Option<Expr>, Option<StateId>)| Some((guard?, target?));
@@ -83,11 +83,8 @@ pub(super) fn check(draft: &LifecycleDraft, lifecycle: &Lifecycle, findings: &mu
     let mut earlier = EarlierRules::of(lifecycle);
     for (index, (rule, written)) in lifecycle.exits.rules.iter().zip(&draft.rules).enumerate() {
         if let Some(reason) = earlier.why_dead(lifecycle, index) {
-            findings.add(Diagnosis::new(
-                Code::DeadRule,
-                written.status.span,
-                format!("this rule can never fire: {reason}"),
-            ));
+            let message = format!("this rule can never fire: {reason}");
+            findings.add(Diagnosis::new(Code::DeadRule, written.status.span, message));
         }
         let targets: Vec<_> = match (&rule.reaction, &written.reaction) {
             (ExitReaction::Advance(to), draft::ReactionDraft::Then(target)) => vec![(*to, target)],
@@ -98,11 +95,10 @@ pub(super) fn check(draft: &LifecycleDraft, lifecycle: &Lifecycle, findings: &mu
         };
         for (to, target) in targets.into_iter().filter(|(to, _)| !moves.contains(&(rule.state, *to))) {
             let (from, to) = (lifecycle.state_name(rule.state), lifecycle.state_name(to));
+            let why = "a rule moves the task along a transition, with its gate and hooks; without one it is refused";
             findings.add(
                 Diagnosis::new(Code::NoSuchMove, target.span, format!("no transition leads from `{from}` to `{to}`"))
-                    .note(
-                        "a rule moves the task along a transition, with its gate and hooks; without one it is refused",
-                    )
+                    .note(why)
                     .help(format!("add a transition from `{from}` to `{to}`, or advance to another state")),
             );
         }

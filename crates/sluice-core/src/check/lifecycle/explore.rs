@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::expr::{Comparison, Expr, ExprValue, Number};
 use crate::lifecycle::{
-    AgentSpawn, ExitReaction, FieldValue, Lifecycle, LifecycleTransition, STUCK, StateId, TransitionHook,
-    TransitionTakers, WORKER_AGAIN,
+    ExitReaction, FieldValue, Lifecycle, LifecycleTransition, STUCK, StateId, TransitionHook, TransitionTakers,
+    WORKER_AGAIN,
 };
+use crate::name::FieldName;
 
 /// The most situations that are looked at.
 const MOST_SITUATIONS: usize = 100_000;
@@ -45,8 +46,8 @@ pub(super) struct SituationMove {
 pub(super) struct SituationGraph {
     pub(super) situations: Vec<Situation>,
     pub(super) moves: Vec<Vec<SituationMove>>,
-    /// The situation each was first reached from, and the index of that move; `None` for a beginning.
-    came_from: Vec<Option<(usize, usize)>>,
+    /// The situation each was first reached from; `None` for a beginning.
+    came_from: Vec<Option<usize>>,
     /// Agents that creating a task in a beginning starts.
     pub(super) beginnings: Vec<(usize, u64)>,
     /// For each transition and hook: whether it ever had something to do.
@@ -200,7 +201,6 @@ impl<'a> Explorer<'a> {
             taken: vec![false; lifecycle.transitions.len()],
             exact: counters.exact,
         };
-        let (known, open) = (BTreeMap::new(), VecDeque::new());
         Explorer {
             lifecycle,
             counters,
@@ -210,8 +210,8 @@ impl<'a> Explorer<'a> {
             crashes,
             starts_workers_again: lifecycle.prompts.keys().any(|prompt| prompt.as_str() == WORKER_AGAIN),
             moves: 0,
-            known,
-            open,
+            known: BTreeMap::new(),
+            open: VecDeque::new(),
             picture,
         }
     }
@@ -240,23 +240,21 @@ impl<'a> Explorer<'a> {
     /// `reviewing` it gets nothing.
     fn beginning(&mut self, state: StateId, usual: bool) -> (Situation, u64) {
         let mut situation = self.empty(state);
-        let spawns =
-            |hook: &TransitionHook| matches!(hook, TransitionHook::SpawnAgent(_) | TransitionHook::SpawnReviewer(_));
-        let entry = self.lifecycle.transitions.iter().find(|edge| edge.to == state && edge.hooks.iter().any(spawns));
+        let entry = self.lifecycle.transitions.iter().find(|edge| edge.to == state && edge.spawns());
         let mut starts = self.crashes[state.0 as usize].respawns;
         // A run works where the task does.
         situation.workspace = !usual && self.lifecycle.state(state).run.is_some();
         let without = usual || self.lifecycle.state_name(state) == WITHOUT_AGENT;
         if let (false, Some(entry)) = (without, entry) {
             situation.workspace = true;
-            for hook in entry.hooks.iter().filter(|hook| spawns(hook)) {
+            for hook in entry.hooks.iter().filter(|hook| hook.spawn().is_some()) {
                 starts += self.perform(hook, &mut situation).0;
             }
         }
         (situation, starts)
     }
 
-    fn visit(&mut self, situation: Situation, came_from: Option<(usize, usize)>) -> usize {
+    fn visit(&mut self, situation: Situation, came_from: Option<usize>) -> usize {
         if let Some(id) = self.known.get(&situation) {
             return *id;
         }
@@ -320,8 +318,7 @@ impl<'a> Explorer<'a> {
         starts += self.crashes[to.0 as usize].respawns;
         after.state = to;
         self.moves += 1;
-        let next = self.picture.moves[from].len();
-        let to = self.visit(after, Some((from, next)));
+        let to = self.visit(after, Some(from));
         self.picture.moves[from].push(SituationMove { to, transition, starts, by_person });
     }
 
@@ -330,14 +327,10 @@ impl<'a> Explorer<'a> {
         match hook {
             TransitionHook::AcquireWorkspace => (0, !std::mem::replace(&mut on.workspace, true)),
             TransitionHook::ReleaseWorkspace => (0, std::mem::replace(&mut on.workspace, false)),
-            TransitionHook::SpawnAgent(spawn) => {
-                self.increment(spawn, on);
-                on.worker = true;
-                (1, true)
-            }
-            TransitionHook::SpawnReviewer(spawn) => {
-                self.increment(spawn, on);
-                on.reviewer = true;
+            TransitionHook::SpawnAgent(spawn) | TransitionHook::SpawnReviewer(spawn) => {
+                spawn.increment.iter().for_each(|field| self.count_up(field, on));
+                let is_reviewer = matches!(hook, TransitionHook::SpawnReviewer(_));
+                *(if is_reviewer { &mut on.reviewer } else { &mut on.worker }) = true;
                 (1, true)
             }
             // The worker may have died unseen, also where one seems to be alive.
@@ -352,7 +345,7 @@ impl<'a> Explorer<'a> {
             }
             TransitionHook::KillReviewer => (0, std::mem::replace(&mut on.reviewer, false)),
             TransitionHook::Increment(field) => {
-                self.counters.set(&mut on.counters, field.as_str(), |value| value.saturating_add(1));
+                self.count_up(field, on);
                 (0, true)
             }
             TransitionHook::SetField { field, value: FieldValue::Number(number) } => {
@@ -366,10 +359,8 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    fn increment(&self, spawn: &AgentSpawn, on: &mut Situation) {
-        if let Some(field) = &spawn.increment {
-            self.counters.set(&mut on.counters, field.as_str(), |value| value.saturating_add(1));
-        }
+    fn count_up(&self, field: &FieldName, on: &mut Situation) {
+        self.counters.set(&mut on.counters, field.as_str(), |value| value.saturating_add(1));
     }
 }
 
@@ -382,7 +373,7 @@ impl SituationGraph {
     pub(super) fn way_to(&self, situation: usize) -> Vec<StateId> {
         let mut way = vec![self.situations[situation].state];
         let mut at = situation;
-        while let Some((from, _)) = self.came_from[at] {
+        while let Some(from) = self.came_from[at] {
             way.push(self.situations[from].state);
             at = from;
         }

@@ -35,7 +35,7 @@ pub(super) fn check(
     }
     overlapping_transitions(&written, &mut asker);
     for (rule, found) in draft.rules.iter().zip(&resolved.rules) {
-        if let (draft::ReactionDraft::ThenWhen(clauses), Some(ResolvedReaction::Choose(guards))) =
+        if let (draft::ReactionDraft::ThenWhen(clauses), ResolvedReaction::Choose(guards)) =
             (&rule.reaction, &found.reaction)
         {
             then_when(clauses.span, &clauses.value, guards, &mut asker);

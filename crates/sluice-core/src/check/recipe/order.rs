@@ -37,13 +37,6 @@ impl RecipeOrder {
         RecipeOrder { needs, before }
     }
 
-    pub(super) fn is_sequence(&self) -> bool {
-        match self.before {
-            StepAncestors::Sequence => true,
-            StepAncestors::Graph { .. } => false,
-        }
-    }
-
     pub(super) fn needs(&self, step: usize) -> Vec<StepId> {
         self.needs[step].iter().filter_map(|index| u32::try_from(*index).ok().map(StepId)).collect()
     }

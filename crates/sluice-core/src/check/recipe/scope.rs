@@ -143,6 +143,24 @@ impl<'a> RecipeScope<'a> {
         }
     }
 
+    /// Reports a placeholder of the text of step `reader` that leads nowhere, as `syntax` has it.
+    pub(super) fn written(
+        &self,
+        syntax: PlaceholderSyntax,
+        found: &Placeholder,
+        span: Span,
+        reader: usize,
+        place: TextPlace,
+        findings: &mut CheckFindings,
+    ) {
+        match syntax {
+            PlaceholderSyntax::DoubleBraces => mission_variable(found, span, findings),
+            PlaceholderSyntax::Braces | PlaceholderSyntax::Dollar => {
+                self.variable(found, span, Some(reader), place, findings);
+            }
+        }
+    }
+
     /// Reports a placeholder that leads nowhere.
     pub(super) fn variable(
         &self,
@@ -156,15 +174,12 @@ impl<'a> RecipeScope<'a> {
         let shown = clip(&PlaceholderSyntax::Dollar.wrap(&found.path));
         let problem = match unknown {
             UnknownPath::Late(id) => {
-                let (giver, own) =
-                    (self.name(id), reader.map_or("the run", |reader| &self.draft.steps[reader].name.value));
-                Diagnosis::new(
-                    Code::VariableTooLate,
-                    span,
-                    format!("`{shown}` is given by `{}`, which does not come before `{}`", clip(giver), clip(own)),
-                )
-                .other(self.draft.steps[id.0 as usize].name.span, "given here")
-                .help(format!("let `{}` wait for `{}`", clip(own), clip(giver)))
+                let own = clip(reader.map_or("the run", |reader| &self.draft.steps[reader].name.value));
+                let giver = clip(self.name(id));
+                let message = format!("`{shown}` is given by `{giver}`, which does not come before `{own}`");
+                Diagnosis::new(Code::VariableTooLate, span, message)
+                    .other(self.draft.steps[id.0 as usize].name.span, "given here")
+                    .help(format!("let `{own}` wait for `{giver}`"))
             }
             other => Diagnosis::new(Code::UnknownVariable, span, format!("`{shown}` is not defined"))
                 .maybe_help(self.advice(&found.path, &other, place, findings)),
@@ -210,38 +225,30 @@ impl<'a> RecipeScope<'a> {
     pub(super) fn compared(&self, compare: &Comparison, span: Span, reader: usize, findings: &mut CheckFindings) {
         let path = &compare.path;
         let own = clip(&self.draft.steps[reader].name.value);
+        let reads = format!("the condition of `{own}` reads `{path}`");
         let problem = match self.look_up(path, Some(reader), TextPlace::Command) {
-            Ok(()) => match self.never_given(compare) {
-                Some(problem) => problem(span),
+            Ok(()) => match self.never_given(compare, span) {
+                Some(problem) => problem,
                 None => return,
             },
             Err(UnknownPath::Late(id)) => {
                 let name = clip(self.name(id));
-                Diagnosis::new(
-                    Code::NotUpstream,
-                    span,
-                    format!("the condition of `{own}` reads `{path}`, but `{name}` does not come before it"),
-                )
-                .other(self.draft.steps[id.0 as usize].name.span, "may not have run by then")
-                .help(format!("let `{own}` wait for `{name}`"))
+                Diagnosis::new(Code::NotUpstream, span, format!("{reads}, but `{name}` does not come before it"))
+                    .other(self.draft.steps[id.0 as usize].name.span, "may not have run by then")
+                    .help(format!("let `{own}` wait for `{name}`"))
             }
-            Err(unknown @ UnknownPath::Field(..)) => Diagnosis::new(
-                Code::NobodyGives,
-                span,
-                format!("the condition of `{own}` reads `{path}`, which nothing gives"),
-            )
-            .maybe_help(self.advice(path, &unknown, TextPlace::Command, findings)),
-            Err(unknown @ UnknownPath::Input(_)) => Diagnosis::new(
-                Code::UnknownVariable,
-                span,
-                format!("the condition of `{own}` reads `{path}`, which is not an input"),
-            )
-            .maybe_help(self.advice(path, &unknown, TextPlace::Command, findings)),
+            Err(unknown @ UnknownPath::Field(..)) => {
+                Diagnosis::new(Code::NobodyGives, span, format!("{reads}, which nothing gives"))
+                    .maybe_help(self.advice(path, &unknown, TextPlace::Command, findings))
+            }
+            Err(unknown @ UnknownPath::Input(_)) => {
+                Diagnosis::new(Code::UnknownVariable, span, format!("{reads}, which is not an input"))
+                    .maybe_help(self.advice(path, &unknown, TextPlace::Command, findings))
+            }
             Err(UnknownPath::Nothing) => {
                 let what = if path.tail().is_empty() { "an output of a step" } else { "a step" };
                 let help = findings.suggest(path.head(), self.step_names().chain(self.outputs.keys().copied()));
-                let message =
-                    format!("the condition of `{own}` reads `{path}`, but `{}` is not {what}", clip(path.head()));
+                let message = format!("{reads}, but `{}` is not {what}", clip(path.head()));
                 return findings.hole(Diagnosis::new(Code::UnknownStep, span, message).maybe_help(help));
             }
         };
@@ -249,7 +256,7 @@ impl<'a> RecipeScope<'a> {
     }
 
     /// A value that the step's kind can never have.
-    fn never_given(&self, compare: &Comparison) -> Option<impl Fn(Span) -> Diagnosis> {
+    fn never_given(&self, compare: &Comparison, span: Span) -> Option<Diagnosis> {
         let id = self.step(compare.path.head())?;
         let [field] = compare.path.tail() else { return None };
         let possible: &[&str] = match (field.as_str(), &self.draft.steps[id.0 as usize].work) {
@@ -264,16 +271,16 @@ impl<'a> RecipeScope<'a> {
             ExprValue::Text(text) => suggest(text, possible.iter().copied()),
             ExprValue::Number(_) | ExprValue::Bool(_) => suggest("", possible.iter().copied()),
         };
-        (!known).then_some(move |span| {
-            Diagnosis::new(Code::NobodyGives, span, message.clone())
+        (!known).then(|| {
+            Diagnosis::new(Code::NobodyGives, span, message)
                 .note(format!("it is one of {}", list(possible, "and")))
-                .maybe_help(help.clone().filter(|help| help.starts_with("did")))
+                .maybe_help(help.filter(|help| help.starts_with("did")))
         })
     }
 }
 
 /// Reports a `{{placeholder}}` that a manifest's prompts do not have.
-pub(super) fn mission_variable(found: &Placeholder, span: Span, findings: &mut CheckFindings) {
+fn mission_variable(found: &Placeholder, span: Span, findings: &mut CheckFindings) {
     if !MISSION_VARIABLES.contains(&found.path.head()) {
         let shown = clip(&PlaceholderSyntax::DoubleBraces.wrap(&found.path));
         findings.add(

@@ -2,7 +2,7 @@
 
 use super::CommandScanner;
 use super::refusals::{self, VariableRefusal};
-use super::simple::CommandList;
+use super::simple::{CommandList, CommandListEnd};
 
 /// More contexts in each other than this are nobody's script.
 const DEEPEST: usize = 200;
@@ -78,7 +78,7 @@ pub(super) struct ContextFrame {
 
 impl ContextFrame {
     pub(super) fn script() -> Self {
-        ContextFrame { context: ShellContext::Commands(CommandList::script()), refusal: None }
+        ContextFrame { context: ShellContext::Commands(CommandList::new(CommandListEnd::Script, 0)), refusal: None }
     }
 }
 
@@ -148,28 +148,24 @@ impl CommandScanner<'_> {
 
     /// The commands whose word is being read, be it between quotes.
     pub(super) fn words(&self) -> Option<&CommandList> {
-        match self.frames.as_slice() {
-            [.., ContextFrame { context: ShellContext::Commands(commands), .. }] => Some(commands),
-            [.., ContextFrame { context: ShellContext::Commands(commands), .. }, quotes]
-                if quotes.context.is_quotes() =>
-            {
-                Some(commands)
-            }
+        match &self.frames.get(self.words_at()?)?.context {
+            ShellContext::Commands(commands) => Some(commands),
             _ => None,
         }
     }
 
     /// The same, to change them.
     pub(super) fn words_mut(&mut self) -> Option<&mut CommandList> {
-        match self.frames.as_mut_slice() {
-            [.., ContextFrame { context: ShellContext::Commands(commands), .. }] => Some(commands),
-            [.., ContextFrame { context: ShellContext::Commands(commands), .. }, quotes]
-                if quotes.context.is_quotes() =>
-            {
-                Some(commands)
-            }
+        let at = self.words_at()?;
+        match &mut self.frames.get_mut(at)?.context {
+            ShellContext::Commands(commands) => Some(commands),
             _ => None,
         }
+    }
+
+    /// The innermost frame, or the one around the quotes that are that.
+    fn words_at(&self) -> Option<usize> {
+        self.frames.len().checked_sub(if self.context().is_quotes() { 2 } else { 1 })
     }
 
     /// The word being read holds something that only the shell knows.

@@ -58,7 +58,10 @@ impl CommandScanner<'_> {
         let documents = commands.documents;
         match commands.end_word() {
             WordEnd::None => return false,
-            WordEnd::Case => self.enter(ShellContext::Commands(CommandList::case(documents)), 0),
+            WordEnd::Case => {
+                let ends = CommandListEnd::Case(CasePart::Subject);
+                self.enter(ShellContext::Commands(CommandList::new(ends, documents)), 0);
+            }
             WordEnd::Esac => self.leave(0),
             WordEnd::Test => self.enter(ShellContext::Test, 0),
             WordEnd::Format(at) => {
@@ -87,7 +90,7 @@ impl CommandScanner<'_> {
 
     fn redirection(&mut self) {
         if let Some(len) = self.ahead("<(").or_else(|| self.ahead(">(")) {
-            let commands = CommandList::substitution(self.documents.len());
+            let commands = CommandList::new(CommandListEnd::Substitution, self.documents.len());
             return self.expand(ShellContext::Commands(commands), len);
         }
         let here = self.ahead("<<").filter(|_| self.ahead("<<<").is_none());
@@ -131,7 +134,8 @@ impl CommandScanner<'_> {
                 }
                 (WordPosition::Start, ..) => {
                     commands.position = WordPosition::Arguments;
-                    self.enter(ShellContext::Commands(CommandList::subshell(documents)), 1);
+                    let commands = CommandList::new(CommandListEnd::Subshell, documents);
+                    self.enter(ShellContext::Commands(commands), 1);
                 }
                 _ => self.lose(&refusals::AFTER_OPENING),
             },

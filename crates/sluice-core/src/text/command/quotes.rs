@@ -4,7 +4,7 @@
 use super::CommandScanner;
 use super::contexts::{Brackets, CountedBrackets, ShellContext};
 use super::refusals;
-use super::simple::CommandList;
+use super::simple::{CommandList, CommandListEnd};
 
 impl CommandScanner<'_> {
     /// What may stand unquoted, between double quotes, in expansions and in arithmetic alike. Says whether it was that.
@@ -36,7 +36,7 @@ impl CommandScanner<'_> {
         if let Some(len) = self.ahead("$((") {
             self.expand(Brackets::Expansion.open(), len);
         } else if let Some(len) = self.ahead("$(") {
-            let commands = CommandList::substitution(self.documents.len());
+            let commands = CommandList::new(CommandListEnd::Substitution, self.documents.len());
             self.expand(ShellContext::Commands(commands), len);
         } else if let Some(len) = self.ahead("$[") {
             self.expand(Brackets::Old.open(), len);

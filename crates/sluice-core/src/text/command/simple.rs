@@ -190,25 +190,9 @@ fn is_name(text: &str) -> bool {
 }
 
 impl CommandList {
-    fn new(ends: CommandListEnd, documents: usize) -> Self {
+    pub(super) fn new(ends: CommandListEnd, documents: usize) -> Self {
         let (position, class, word) = (WordPosition::Start, CommandClass::Plain, CommandWord::default());
         CommandList { ends, position, class, word, redirected: false, documents }
-    }
-
-    pub(super) fn script() -> Self {
-        Self::new(CommandListEnd::Script, 0)
-    }
-
-    pub(super) fn subshell(documents: usize) -> Self {
-        Self::new(CommandListEnd::Subshell, documents)
-    }
-
-    pub(super) fn substitution(documents: usize) -> Self {
-        Self::new(CommandListEnd::Substitution, documents)
-    }
-
-    pub(super) fn case(documents: usize) -> Self {
-        Self::new(CommandListEnd::Case(CasePart::Subject), documents)
     }
 
     /// The command is over.

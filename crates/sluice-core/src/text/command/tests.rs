@@ -248,42 +248,15 @@ fn shell_expansions_must_be_said_to_be_such() {
 
 #[test]
 fn broken_scripts_end() {
-    let parts = [
-        "'",
-        "\"",
-        "`",
-        "$(",
-        "$((",
-        "$[",
-        "<<",
-        "<<'",
-        "<<E",
-        "\n",
-        "\\",
-        "${",
-        "$$",
-        "$${",
-        "<<-\\",
-        "é",
-        "${a}",
-        "(",
-        ")",
-        "case x in ",
-        "esac",
-        "[[ ",
-        " ",
-        ";;",
-        "x=(",
-        "$'",
-        "}",
-        "<(",
-        "printf ",
-        "sh -c ",
+    let signs = [
+        "'", "\"", "`", "$(", "$((", "$[", "<<", "<<'", "<<E", "\n", "\\", "${", "$$", "$${", "<<-\\", "é", "${a}",
+        "(", ")", "[[ ", " ", ";;", "x=(", "$'", "}", "<(",
     ];
-    for first in parts {
-        for second in parts {
-            for third in parts {
-                script(&[first, second, third].concat());
+    let parts: Vec<&str> = signs.into_iter().chain(["case x in ", "esac", "printf ", "sh -c "]).collect();
+    for first in &parts {
+        for second in &parts {
+            for third in &parts {
+                script(&[*first, *second, *third].concat());
             }
         }
     }
