@@ -89,6 +89,14 @@ pub struct ActorChange {
     pub timers: Vec<(String, Option<i64>)>,
 }
 
+impl ActorChange {
+    /// These events and this header, and nothing else yet.
+    pub fn new(events: Vec<Event>, header: Header) -> ActorChange {
+        let (rows, effects, settled, timers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        ActorChange { events, header, rows, effects, settled, timers }
+    }
+}
+
 /// A task or a run.
 pub trait Actor: Send {
     /// Takes what is said. `None`: nothing follows. A refusal changes nothing.
@@ -98,7 +106,7 @@ pub trait Actor: Send {
     fn header(&self, now: Moment) -> Header;
 
     /// Records of others were added to its stream.
-    fn noted(&mut self, events: u64);
+    fn noted(&mut self, _events: u64) {}
 
     /// Whether it has ended, and nothing of it is left to be done.
     fn is_over(&self) -> bool;
@@ -107,7 +115,9 @@ pub trait Actor: Send {
     fn is_open(&self, effect: &str) -> bool;
 
     /// Who may perform this effect: a role and a group. `None`: the engine's own hands.
-    fn wants(&self, effect: &Effect) -> Option<WorkerRequirement>;
+    fn wants(&self, _effect: &Effect) -> Option<WorkerRequirement> {
+        None
+    }
 
     /// What it has to be told when it is taken up, because nobody else will say it.
     fn stranded(&self) -> Vec<ActorInput> {
@@ -116,7 +126,9 @@ pub trait Actor: Send {
 
     /// Whether its effects are performed in order, one after the other. `None`: all at once, in any order. Otherwise
     /// the ids of those that are not settled, in that order.
-    fn in_order(&self) -> Option<&[String]>;
+    fn in_order(&self) -> Option<&[String]> {
+        None
+    }
 
     /// The longest time for which a timer of this name can have been set. `None`: any time.
     fn longest(&self, _timer: &str) -> Option<Duration> {

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sluice_core::event_name::EventName;
 use sluice_core::machine::{Moment, Refusal};
-use sluice_store::{Card, Effect, Event, Header, RowKey, StoredStream};
+use sluice_store::{Card, Event, Header, RowKey, StoredStream};
 
-use crate::actor::{Actor, ActorChange, ActorInput, WorkerRequirement, misdirected};
+use crate::actor::{Actor, ActorChange, ActorInput, misdirected};
 use crate::codec::UnreadableData;
 
 /// The version that is written.
@@ -92,14 +92,7 @@ impl KeyedFacts {
         let rows = entries.into_iter().filter_map(|(key, value)| self.change(key, value)).collect();
         let event =
             Event { kind, version: VERSION, time: now.0, actor, correlation: self.name.clone(), caused_by: None, data };
-        ActorChange {
-            events: vec![event],
-            header: self.header(now),
-            rows,
-            effects: Vec::new(),
-            settled: Vec::new(),
-            timers: Vec::new(),
-        }
+        ActorChange { rows, ..ActorChange::new(vec![event], self.header(now)) }
     }
 
     /// Changes an entry, and gives what of it is to be stored.
@@ -143,21 +136,11 @@ impl Actor for KeyedFacts {
         Header { card, data: b"{}".to_vec() }
     }
 
-    fn noted(&mut self, _: u64) {}
-
     fn is_over(&self) -> bool {
         self.is_closed
     }
 
     fn is_open(&self, _: &str) -> bool {
         false
-    }
-
-    fn wants(&self, _: &Effect) -> Option<WorkerRequirement> {
-        None
-    }
-
-    fn in_order(&self) -> Option<&[String]> {
-        None
     }
 }

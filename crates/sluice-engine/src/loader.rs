@@ -105,19 +105,22 @@ impl Loader {
 
     /// A task, to be looked at; `None` when there is none of that name.
     pub fn task(&mut self, stream: &StreamId) -> Result<Option<StreamSnapshot<TaskActor>>, StreamLoadError> {
-        let Some(stored) = self.reader.load(stream)?.filter(|it| it.header.card.kind == TaskActor::KIND) else {
-            return Ok(None);
-        };
-        let actor = self.task_of(&stored)?;
-        Ok(Some(StreamSnapshot { version: stored.version, card: stored.header.card, actor }))
+        self.snapshot(stream, TaskActor::KIND, Self::task_of)
     }
 
     /// A run, to be looked at; `None` when there is none of that name.
     pub fn run(&mut self, stream: &StreamId) -> Result<Option<StreamSnapshot<RunActor>>, StreamLoadError> {
-        let Some(stored) = self.reader.load(stream)?.filter(|it| it.header.card.kind == RunActor::KIND) else {
-            return Ok(None);
-        };
-        let actor = self.run_of(&stored)?;
+        self.snapshot(stream, RunActor::KIND, Self::run_of)
+    }
+
+    fn snapshot<A>(
+        &mut self,
+        stream: &StreamId,
+        kind: &str,
+        read: fn(&mut Self, &StoredStream) -> Result<A, StreamLoadError>,
+    ) -> Result<Option<StreamSnapshot<A>>, StreamLoadError> {
+        let Some(stored) = self.reader.load(stream)?.filter(|it| it.header.card.kind == kind) else { return Ok(None) };
+        let actor = read(self, &stored)?;
         Ok(Some(StreamSnapshot { version: stored.version, card: stored.header.card, actor }))
     }
 

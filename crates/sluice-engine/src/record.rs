@@ -3,9 +3,9 @@
 //! same log, and is forgotten like ended work. It decides nothing.
 
 use sluice_core::machine::{Moment, Refusal};
-use sluice_store::{Card, Effect, Event, Header};
+use sluice_store::{Card, Event, Header};
 
-use crate::actor::{Actor, ActorChange, ActorInput, WorkerRequirement, misdirected};
+use crate::actor::{Actor, ActorChange, ActorInput, misdirected};
 
 /// A fact that stands alone.
 pub struct RecordActor {
@@ -30,14 +30,7 @@ impl RecordActor {
             updated: event.time,
         };
         let header = Header { card, data };
-        let change = ActorChange {
-            events: vec![event],
-            header: header.clone(),
-            rows: Vec::new(),
-            effects: Vec::new(),
-            settled: Vec::new(),
-            timers: Vec::new(),
-        };
+        let change = ActorChange::new(vec![event], header.clone());
         (RecordActor { header }, change)
     }
 }
@@ -51,21 +44,11 @@ impl Actor for RecordActor {
         self.header.clone()
     }
 
-    fn noted(&mut self, _: u64) {}
-
     fn is_over(&self) -> bool {
         true
     }
 
     fn is_open(&self, _: &str) -> bool {
         false
-    }
-
-    fn wants(&self, _: &Effect) -> Option<WorkerRequirement> {
-        None
-    }
-
-    fn in_order(&self) -> Option<&[String]> {
-        None
     }
 }

@@ -198,17 +198,12 @@ impl RunActor {
         for id in &settled {
             self.open.remove(id);
         }
-        let mut change = ActorChange {
-            events,
-            header: self.describe(now),
-            rows: touched.iter().map(|key| (*key, Some(self.row(*key)))).collect(),
-            effects: Vec::new(),
-            settled,
-            timers: Vec::new(),
-        };
+        let rows = touched.iter().map(|key| (*key, Some(self.row(*key)))).collect();
+        let mut change = ActorChange { rows, settled, ..ActorChange::new(events, Header::default()) };
         for (index, effect) in decision.effects.iter().enumerate() {
             self.store_effect(effect, index, &mut change);
         }
+        // Not before: an effect may be what it waits for.
         change.header = self.describe(now);
         self.version += change.events.len() as u64;
         change
@@ -281,14 +276,8 @@ impl RunActor {
         self.next_turn = self.next_turn.take().filter(|(id, _)| id != effect);
         let note = OutboxNote::Settled { effect: effect.to_owned(), error: error.map(str::to_owned) };
         self.version += 1;
-        Some(ActorChange {
-            events: vec![self.event(note.kind(), outbox::write(&note), ENGINE, now)],
-            header: self.describe(now),
-            rows: Vec::new(),
-            effects: Vec::new(),
-            settled: vec![effect.to_owned()],
-            timers: Vec::new(),
-        })
+        let event = self.event(note.kind(), outbox::write(&note), ENGINE, now);
+        Some(ActorChange { settled: vec![effect.to_owned()], ..ActorChange::new(vec![event], self.describe(now)) })
     }
 
     fn outcome(&mut self, effect: &str, outcome: EffectOutcome, now: Moment) -> Option<ActorChange> {
@@ -404,10 +393,6 @@ impl Actor for RunActor {
         let told =
             |(step, attempt, part)| ActorInput::Run(RunInput::Ended { step, attempt, part, report: failed(NO_REPORT) });
         nobody_is_at.map(told).collect()
-    }
-
-    fn in_order(&self) -> Option<&[String]> {
-        None
     }
 
     fn longest(&self, timer: &str) -> Option<Duration> {

@@ -4,13 +4,6 @@
 
 use crate::actor::WorkerRequirement;
 
-/// Something that waits for a worker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaitingEffect<'a> {
-    /// Who may do it.
-    pub wanted: &'a WorkerRequirement,
-}
-
 /// A worker that could do something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreeWorker<'a> {
@@ -22,19 +15,19 @@ pub struct FreeWorker<'a> {
     pub room: usize,
 }
 
-/// For each of `waiting`, in their order, the place in `free` of the worker that gets it.
-pub fn assign(waiting: &[WaitingEffect<'_>], free: &[FreeWorker<'_>]) -> Vec<Option<usize>> {
+/// For each of those that are wanted, in their order, the place in `free` of the worker that gets the work.
+pub fn assign<'a>(wanted: impl Iterator<Item = &'a WorkerRequirement>, free: &[FreeWorker<'_>]) -> Vec<Option<usize>> {
     let mut room: Vec<usize> = free.iter().map(|worker| worker.room).collect();
-    let mut given = Vec::with_capacity(waiting.len());
-    for it in waiting {
+    let mut given = Vec::new();
+    for wanted in wanted {
         let able = |exact: bool| {
             (0..free.len()).find(|index| {
                 let worker = &free[*index];
                 let fits = match exact {
-                    true => worker.role == it.wanted.role,
-                    false => worker.role == "any" || it.wanted.role == "any",
+                    true => worker.role == wanted.role,
+                    false => worker.role == "any" || wanted.role == "any",
                 };
-                room[*index] > 0 && worker.group == it.wanted.group && fits
+                room[*index] > 0 && worker.group == wanted.group && fits
             })
         };
         let found = able(true).or_else(|| able(false));
@@ -55,10 +48,9 @@ mod tests {
             .iter()
             .map(|(role, group)| WorkerRequirement { role: (*role).into(), group: (*group).into() })
             .collect();
-        let waiting: Vec<WaitingEffect<'_>> = wanted.iter().map(|wanted| WaitingEffect { wanted }).collect();
         let free: Vec<FreeWorker<'_>> =
             free.iter().map(|(role, group, room)| FreeWorker { role, group, room: *room }).collect();
-        assign(&waiting, &free)
+        assign(wanted.iter(), &free)
     }
 
     #[test]

@@ -13,7 +13,7 @@ use sluice_core::task::state::TaskPhase;
 use sluice_core::task::{EffectKey, NewTask, TaskAsker, TaskEffect, TaskEvent, TaskInput, TaskState, create, decide};
 use sluice_store::{Card, Effect, Event, Header, StoredStream};
 
-use crate::actor::{Actor, ActorChange, ActorInput, EffectOutcome, Remark, WorkerRequirement, misdirected};
+use crate::actor::{Actor, ActorChange, ActorInput, EffectOutcome, Remark, misdirected};
 use crate::codec::outbox::{self, OutboxNote};
 use crate::codec::remark::{self, Remarks};
 use crate::codec::task_state::TaskHeader;
@@ -141,14 +141,9 @@ impl TaskActor {
         self.kept.open.extend(effects.iter().map(|effect| effect.id.clone()));
         let stored =
             |event: &TaskEvent| self.event(event.type_name(), task_event::VERSION, task_event::write(event), by, now);
-        ActorChange {
-            events: decision.events.iter().map(stored).collect(),
-            header: self.describe(now),
-            rows: Vec::new(),
-            effects,
-            settled: settled.into_iter().collect(),
-            timers: Vec::new(),
-        }
+        let events = decision.events.iter().map(stored).collect();
+        let settled = settled.into_iter().collect();
+        ActorChange { effects, settled, ..ActorChange::new(events, self.describe(now)) }
     }
 
     /// Applies a decision. `None`: it changes nothing.
@@ -187,19 +182,7 @@ impl TaskActor {
         let note = OutboxNote::Settled { effect: effect.clone(), error };
         self.kept.open.retain(|id| *id != effect);
         let event = self.event(note.kind(), outbox::VERSION, outbox::write(&note), TaskAsker::Engine, now);
-        self.noted_down(event, vec![effect], now)
-    }
-
-    /// An event that is none of the machine's.
-    fn noted_down(&self, event: Event, settled: Vec<String>, now: Moment) -> ActorChange {
-        ActorChange {
-            events: vec![event],
-            header: self.describe(now),
-            rows: Vec::new(),
-            effects: Vec::new(),
-            settled,
-            timers: Vec::new(),
-        }
+        ActorChange { settled: vec![effect], ..ActorChange::new(vec![event], self.describe(now)) }
     }
 
     /// Writes a remark down, unless it says what the last of its kind said.
@@ -228,7 +211,7 @@ impl TaskActor {
         }
         let data = remark::write(remark, &digest);
         let event = self.event(remark::kind(remark), remark::VERSION, data, TaskAsker::Engine, now);
-        Ok(Some(self.noted_down(event, Vec::new(), now)))
+        Ok(Some(ActorChange::new(vec![event], self.describe(now))))
     }
 }
 
@@ -270,19 +253,12 @@ impl Actor for TaskActor {
         self.describe(now)
     }
 
-    /// Nothing to note: its keys are numbered by its own events.
-    fn noted(&mut self, _events: u64) {}
-
     fn is_open(&self, effect: &str) -> bool {
         self.kept.open.iter().any(|id| id == effect)
     }
 
     fn is_over(&self) -> bool {
         self.is_finished() && self.kept.open.is_empty()
-    }
-
-    fn wants(&self, _effect: &Effect) -> Option<WorkerRequirement> {
-        None
     }
 
     fn in_order(&self) -> Option<&[String]> {

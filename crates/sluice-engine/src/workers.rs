@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use sluice_store::{Effect, StreamId};
 
 use crate::actor::WorkerRequirement;
-use crate::scheduler::{FreeWorker, WaitingEffect, assign};
+use crate::scheduler::{FreeWorker, assign};
 
 /// A worker, by the name it gave.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,16 +119,14 @@ impl WorkerQueue {
         if self.waiting.is_empty() || self.workers.values().all(|worker| room(worker) == 0) {
             return Vec::new();
         }
-        let waiting: Vec<WaitingEffect<'_>> =
-            self.waiting.iter().map(|job| WaitingEffect { wanted: &job.wanted }).collect();
         let ids: Vec<&WorkerId> = self.workers.keys().collect();
         let free: Vec<FreeWorker<'_>> = self
             .workers
             .values()
             .map(|it| FreeWorker { role: &it.offer.role, group: &it.offer.group, room: room(it) })
             .collect();
-        let given: Vec<Option<WorkerId>> =
-            assign(&waiting, &free).into_iter().map(|place| place.map(|index| ids[index].clone())).collect();
+        let places = assign(self.waiting.iter().map(|job| &job.wanted), &free).into_iter();
+        let given: Vec<Option<WorkerId>> = places.map(|place| place.map(|index| ids[index].clone())).collect();
         let mut handed = Vec::new();
         let mut kept = VecDeque::new();
         for (job, worker) in self.waiting.drain(..).zip(given) {

@@ -85,7 +85,7 @@ impl Append {
 }
 
 /// Something that happened. Only `data` means anything to the machines; the rest is for people and audits.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
     /// What kind of event.
     pub kind: String,
@@ -104,7 +104,7 @@ pub struct Event {
 }
 
 /// What a stream's events add up to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// What lists show and filter.
     pub card: Card,
@@ -113,7 +113,7 @@ pub struct Header {
 }
 
 /// What lists are made of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Card {
     /// The kind of stream.
     pub kind: String,

@@ -10,7 +10,7 @@ use sluice_core::run::{
 };
 
 use super::UnreadableData;
-use super::task_data::StoredWorkState;
+use super::task_data::{StoredWorkState, twins};
 
 /// A table with this one key is a number that JSON would round or not take: `1.50`, `1e400`, thirty digits.
 const NUMBER: &str = "$number";
@@ -233,30 +233,19 @@ pub(super) struct StoredQuestion {
     deadline: Option<i64>,
 }
 
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum StoredQuestionKind {
-    Gate,
-    MaxIterations,
-    PartialFailure,
-    LoopExhausted,
-    Clarification,
-    Undecided,
+twins! {
+    StoredQuestionKind of QuestionKind {
+        Gate, MaxIterations, PartialFailure, LoopExhausted, Clarification, Undecided
+    }
+    StoredAnswerer of Answerer { Person, Deadline }
+    StoredSkip of SkipReason { Condition, Join, Person }
 }
 
 impl From<&RunQuestion> for StoredQuestion {
     fn from(it: &RunQuestion) -> Self {
-        let kind = match it.kind {
-            QuestionKind::Gate => StoredQuestionKind::Gate,
-            QuestionKind::MaxIterations => StoredQuestionKind::MaxIterations,
-            QuestionKind::PartialFailure => StoredQuestionKind::PartialFailure,
-            QuestionKind::LoopExhausted => StoredQuestionKind::LoopExhausted,
-            QuestionKind::Clarification => StoredQuestionKind::Clarification,
-            QuestionKind::Undecided => StoredQuestionKind::Undecided,
-        };
         StoredQuestion {
             id: it.id,
-            kind,
+            kind: it.kind.into(),
             reason: it.reason.clone(),
             choices: it.choices.clone(),
             default: it.default.clone(),
@@ -267,74 +256,13 @@ impl From<&RunQuestion> for StoredQuestion {
 
 impl From<StoredQuestion> for RunQuestion {
     fn from(it: StoredQuestion) -> Self {
-        let kind = match it.kind {
-            StoredQuestionKind::Gate => QuestionKind::Gate,
-            StoredQuestionKind::MaxIterations => QuestionKind::MaxIterations,
-            StoredQuestionKind::PartialFailure => QuestionKind::PartialFailure,
-            StoredQuestionKind::LoopExhausted => QuestionKind::LoopExhausted,
-            StoredQuestionKind::Clarification => QuestionKind::Clarification,
-            StoredQuestionKind::Undecided => QuestionKind::Undecided,
-        };
         RunQuestion {
             id: it.id,
-            kind,
+            kind: it.kind.into(),
             reason: it.reason,
             choices: it.choices,
             default: it.default,
             deadline: it.deadline.map(Moment),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum StoredAnswerer {
-    Person,
-    Deadline,
-}
-
-impl From<Answerer> for StoredAnswerer {
-    fn from(it: Answerer) -> Self {
-        match it {
-            Answerer::Person => StoredAnswerer::Person,
-            Answerer::Deadline => StoredAnswerer::Deadline,
-        }
-    }
-}
-
-impl From<StoredAnswerer> for Answerer {
-    fn from(it: StoredAnswerer) -> Self {
-        match it {
-            StoredAnswerer::Person => Answerer::Person,
-            StoredAnswerer::Deadline => Answerer::Deadline,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum StoredSkip {
-    Condition,
-    Join,
-    Person,
-}
-
-impl From<SkipReason> for StoredSkip {
-    fn from(it: SkipReason) -> Self {
-        match it {
-            SkipReason::Condition => StoredSkip::Condition,
-            SkipReason::Join => StoredSkip::Join,
-            SkipReason::Person => StoredSkip::Person,
-        }
-    }
-}
-
-impl From<StoredSkip> for SkipReason {
-    fn from(it: StoredSkip) -> Self {
-        match it {
-            StoredSkip::Condition => SkipReason::Condition,
-            StoredSkip::Join => SkipReason::Join,
-            StoredSkip::Person => SkipReason::Person,
         }
     }
 }

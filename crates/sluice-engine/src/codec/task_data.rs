@@ -35,6 +35,7 @@ macro_rules! twins {
         }
     )+};
 }
+pub(super) use twins;
 
 twins! {
     StoredPlace of TaskSessionPlace { Main, Beside }

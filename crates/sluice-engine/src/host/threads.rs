@@ -243,17 +243,8 @@ mod tests {
     }
 
     fn stream(name: &str, created: i64, updated: i64, open: bool) -> Append {
-        let text = String::new;
-        let card = Card { kind: "run".into(), status: text(), group: text(), title: text(), open, created, updated };
-        let event = Event {
-            kind: "begun".into(),
-            version: 1,
-            time: created,
-            actor: text(),
-            correlation: text(),
-            caused_by: None,
-            data: Vec::new(),
-        };
+        let card = Card { kind: "run".into(), open, created, updated, ..Card::default() };
+        let event = Event { kind: "begun".into(), version: 1, time: created, ..Event::default() };
         Append::new(StreamId::new(name), 0, vec![event], Header { card, data: Vec::new() })
     }
 

@@ -87,11 +87,11 @@ pub struct LoadedStream {
 /// What the reactor wants.
 #[derive(Debug)]
 pub enum ReactorAction {
-    /// Store this batch, and answer with [`Message::CommittedCatalogue`]. There is never more than one on its way.
+    /// Store this batch, and answer with [`ReactorMessage::Committed`]. There is never more than one on its way.
     Commit(Vec<Append>),
-    /// Load a stream, and answer with [`Message::LoadedDefinition`].
+    /// Load a stream, and answer with [`ReactorMessage::Loaded`].
     Load(StreamId),
-    /// Perform an effect, and answer with [`Message::Ended`].
+    /// Perform an effect, and answer with [`ReactorMessage::Ended`].
     Perform(Assignment),
     /// A worker was at this before the engine began, and may still be: nobody else is asked. It may have given it a name.
     Held(Assignment, Option<String>),

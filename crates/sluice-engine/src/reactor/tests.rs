@@ -17,32 +17,10 @@ struct Wisher {
 }
 
 fn change(effects: &[String], settled: Vec<String>) -> ActorChange {
-    let card = Card {
-        kind: "wisher".into(),
-        status: String::new(),
-        group: String::new(),
-        title: String::new(),
-        open: true,
-        created: 0,
-        updated: 0,
-    };
-    let event = Event {
-        kind: "wished".into(),
-        version: 1,
-        time: 0,
-        actor: String::new(),
-        correlation: String::new(),
-        caused_by: None,
-        data: Vec::new(),
-    };
-    ActorChange {
-        events: vec![event],
-        header: Header { card, data: Vec::new() },
-        rows: Vec::new(),
-        effects: effects.iter().map(|id| effect(id)).collect(),
-        settled,
-        timers: Vec::new(),
-    }
+    let card = Card { kind: "wisher".into(), open: true, ..Card::default() };
+    let event = Event { kind: "wished".into(), version: 1, ..Event::default() };
+    let effects = effects.iter().map(|id| effect(id)).collect();
+    ActorChange { effects, settled, ..ActorChange::new(vec![event], Header { card, data: Vec::new() }) }
 }
 
 fn effect(id: &str) -> Effect {
@@ -69,8 +47,6 @@ impl Actor for Wisher {
     fn header(&self, _: Moment) -> Header {
         change(&[], Vec::new()).header
     }
-
-    fn noted(&mut self, _: u64) {}
 
     fn is_over(&self) -> bool {
         false

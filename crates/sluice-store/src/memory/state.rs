@@ -4,15 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::time::Duration;
 
 use crate::ownership::StoreOwner;
 use crate::{
-    Append, Conflict, Cursor, Digest, Effect, Event, Header, LARGEST_PAGE, Lease, LoggedEvent, OpenEffect, Order,
-    Ownership, Page, PageKey, Query, RowKey, StoreError, StoredStream, StreamId, StreamSummary,
+    Append, Conflict, Cursor, Digest, Effect, Event, Header, LARGEST_PAGE, Lease, LoggedEvent, OpenEffect, Order, Page,
+    PageKey, Query, RowKey, StoredStream, StreamId, StreamSummary,
 };
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct MemoryState {
     streams: BTreeMap<StreamId, MemoryStream>,
     /// Where in its stream each event of the log stands.
@@ -21,12 +20,11 @@ pub(super) struct MemoryState {
     last: u64,
     /// Each body, and the streams that brought it.
     blobs: BTreeMap<Digest, (Vec<u8>, BTreeSet<StreamId>)>,
-    owner: StoreOwner,
+    pub(super) owner: StoreOwner,
     /// How far the log has been acted upon.
     pub(super) followed: Option<Cursor>,
 }
 
-#[derive(Clone)]
 struct MemoryStream {
     events: Vec<Event>,
     header: Header,
@@ -70,24 +68,6 @@ impl MemoryStream {
 }
 
 impl MemoryState {
-    pub(super) fn epoch(&self) -> u64 {
-        self.owner.epoch
-    }
-
-    pub(super) fn own(
-        &mut self,
-        mine: Option<u64>,
-        name: &str,
-        now: i64,
-        ttl: Duration,
-    ) -> Result<Ownership, StoreError> {
-        self.owner.take(mine, name, now, ttl)
-    }
-
-    pub(super) fn release(&mut self, epoch: u64) {
-        self.owner.release(epoch);
-    }
-
     pub(super) fn append(&mut self, batch: Vec<Append>) -> Vec<Result<u64, Conflict>> {
         batch.into_iter().map(|append| self.append_one(append)).collect()
     }
@@ -196,20 +176,17 @@ impl MemoryState {
                 && is(&query.group, &card.group)
                 && query.open.is_none_or(|open| open == card.open);
             if matches {
-                let summary =
-                    StreamSummary { stream: stream.clone(), version: it.events.len() as u64, card: card.clone() };
-                found.insert(PageKey { created: card.created, stream: stream.clone() }, summary);
+                let key = PageKey { created: card.created, stream: stream.clone() };
+                found.extend(self.summary(stream).map(|summary| (key, summary)));
             }
         }
-        let after = query.after.as_ref();
+        let beyond = query.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let items: Vec<StreamSummary> = match query.order {
             Order::Oldest => {
-                let start = after.map_or(Bound::Unbounded, Bound::Excluded);
-                found.range((start, Bound::Unbounded)).map(|(_, it)| it.clone()).take(query.limit).collect()
+                found.range((beyond, Bound::Unbounded)).map(|(_, it)| it.clone()).take(query.limit).collect()
             }
             Order::Newest => {
-                let end = after.map_or(Bound::Unbounded, Bound::Excluded);
-                found.range((Bound::Unbounded, end)).rev().map(|(_, it)| it.clone()).take(query.limit).collect()
+                found.range((Bound::Unbounded, beyond)).rev().map(|(_, it)| it.clone()).take(query.limit).collect()
             }
         };
         Page::of(items, query.limit)

@@ -138,57 +138,35 @@ fn log<'a>(plan: &BatchPlan<'a>, epoch: i64, last: i64) -> (Write<'a>, i64) {
 }
 
 fn rows<'a>(plan: &BatchPlan<'a>, writes: &mut Vec<Write<'a>>) {
-    let (mut put, mut drop) = ((vec![], vec![], vec![], vec![]), (vec![], vec![], vec![]));
+    let (mut put, mut gone) = ((vec![], vec![], vec![], vec![]), (vec![], vec![], vec![]));
     for ((stream, key), row) in &plan.rows {
         let (major, minor) = (i64::from(key.0), i64::from(key.1));
         match row {
-            Some(row) => {
-                put.0.push(*stream);
-                put.1.push(major);
-                put.2.push(minor);
-                put.3.push(*row);
-            }
-            None => {
-                drop.0.push(*stream);
-                drop.1.push(major);
-                drop.2.push(minor);
-            }
+            Some(row) => put.extend([(*stream, major, minor, *row)]),
+            None => gone.extend([(*stream, major, minor)]),
         }
     }
     if !put.0.is_empty() {
         writes.push(write!(PUT_ROWS, put.0, put.1, put.2, put.3));
     }
-    if !drop.0.is_empty() {
-        writes.push(write!(DROP_ROWS, drop.0, drop.1, drop.2));
+    if !gone.0.is_empty() {
+        writes.push(write!(DROP_ROWS, gone.0, gone.1, gone.2));
     }
 }
 
 fn effects<'a>(plan: &BatchPlan<'a>, writes: &mut Vec<Write<'a>>) {
-    let split = |lease: &Option<&'a Lease>| (lease.map(|it| it.holder.as_str()), lease.map(|it| it.until));
+    let holder = |lease: &Option<&'a Lease>| lease.map(|it| it.holder.as_str());
+    let until = |lease: &Option<&'a Lease>| lease.map(|it| it.until);
     let (mut gone, mut held) = ((vec![], vec![]), (vec![], vec![], vec![], vec![]));
     let mut put = (vec![], vec![], vec![], vec![], vec![], vec![]);
     for ((stream, id), outbox) in &plan.effects {
         match outbox {
-            OutboxChange::Gone => {
-                gone.0.push(*stream);
-                gone.1.push(*id);
-            }
+            OutboxChange::Gone => gone.extend([(*stream, *id)]),
             OutboxChange::Put(effect, lease) => {
-                let (holder, until) = split(lease);
-                put.0.push(*stream);
-                put.1.push(*id);
-                put.2.push(effect.kind.as_str());
-                put.3.push(effect.data.as_slice());
-                put.4.push(holder);
-                put.5.push(until);
+                let (kind, data) = (effect.kind.as_str(), effect.data.as_slice());
+                put.extend([(*stream, *id, kind, data, holder(lease), until(lease))]);
             }
-            OutboxChange::Held(lease) => {
-                let (holder, until) = split(lease);
-                held.0.push(*stream);
-                held.1.push(*id);
-                held.2.push(holder);
-                held.3.push(until);
-            }
+            OutboxChange::Held(lease) => held.extend([(*stream, *id, holder(lease), until(lease))]),
         }
     }
     if !gone.0.is_empty() {
@@ -203,24 +181,17 @@ fn effects<'a>(plan: &BatchPlan<'a>, writes: &mut Vec<Write<'a>>) {
 }
 
 fn timers<'a>(plan: &BatchPlan<'a>, writes: &mut Vec<Write<'a>>) {
-    let (mut put, mut drop) = ((vec![], vec![], vec![]), (vec![], vec![]));
+    let (mut put, mut gone) = ((vec![], vec![], vec![]), (vec![], vec![]));
     for ((stream, key), due) in &plan.timers {
         match due {
-            Some(due) => {
-                put.0.push(*stream);
-                put.1.push(*key);
-                put.2.push(*due);
-            }
-            None => {
-                drop.0.push(*stream);
-                drop.1.push(*key);
-            }
+            Some(due) => put.extend([(*stream, *key, *due)]),
+            None => gone.extend([(*stream, *key)]),
         }
     }
     if !put.0.is_empty() {
         writes.push(write!(PUT_TIMERS, put.0, put.1, put.2));
     }
-    if !drop.0.is_empty() {
-        writes.push(write!(DROP_TIMERS, drop.0, drop.1));
+    if !gone.0.is_empty() {
+        writes.push(write!(DROP_TIMERS, gone.0, gone.1));
     }
 }

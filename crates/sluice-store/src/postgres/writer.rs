@@ -228,18 +228,8 @@ mod tests {
     use crate::{Card, Header, Reader};
 
     fn append(stream: &str, expected: u64, data: u8) -> Append {
-        let event = Event {
-            kind: "e".to_owned(),
-            version: 1,
-            time: 0,
-            actor: String::new(),
-            correlation: String::new(),
-            caused_by: None,
-            data: vec![data],
-        };
-        let text = String::new;
-        let card =
-            Card { kind: text(), status: text(), group: text(), title: text(), open: true, created: 0, updated: 0 };
+        let event = Event { kind: "e".to_owned(), version: 1, data: vec![data], ..Event::default() };
+        let card = Card { open: true, ..Card::default() };
         Append::new(StreamId::new(stream), expected, vec![event], Header { card, data: Vec::new() })
     }
 
