@@ -28,8 +28,8 @@ use std::fmt;
 use serde::Deserialize;
 
 /// The form of a home that this program writes. It is written into the home, and an engine that knows only lower numbers
-/// says so and opens nothing. It grows with every key or word that a stored form gets; `tests/golden/*.keys` says which number
-/// brought which.
+/// says so and opens nothing. It grows with every key or word that a stored form gets; `tests/golden/format-N.json` has samples of
+/// what number N brought.
 ///
 /// 2: cards of runs name what a run is called beside the colony that it is for.
 /// 3: runs say at which commit their work stands; tasks say which verdicts were planted.

@@ -1,13 +1,15 @@
 //! What was ever stored can be read: a sample of every stored form, as bytes that no later change may touch.
 //!
-//! `golden/FAMILY.v1.json` holds the samples of a family by name. Each must be what its sample is written as today, and
-//! must give itself when it is read and written again. A variant without a sample fails by name; a variant that
-//! [`forms!`] does not list does not compile. `cargo xtask update` adds the samples that are
-//! missing. It never changes one that is there: a form that must change gets a new version, and new
-//! samples beside the old.
+//! `golden/format-N.json` holds the samples that came while `FORMAT` was N, by family and name; 3 has those before it too.
+//! Each must be what its sample is written as today, and must give itself when it is read and written again. A variant
+//! without a sample fails by name; a variant that [`forms!`] does not list does not compile. `cargo xtask update` adds the
+//! samples that are missing. It never changes one that is there: a form that must change gets a new version, a family of its
+//! own, and new samples beside the old.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+#[path = "golden/formats.rs"]
+mod formats;
 #[path = "golden/keys.rs"]
 mod keys;
 #[path = "golden/run.rs"]
@@ -17,10 +19,8 @@ mod task;
 #[path = "golden/task_state.rs"]
 mod task_state;
 
-use std::collections::BTreeSet;
-use std::path::Path;
-
-use serde_json::{Map, Value};
+use keys::FamilyKeys;
+use serde_json::Value;
 use sluice_engine::codec::UnreadableData;
 use sluice_engine::codec::outbox::{self, OutboxNote};
 
@@ -50,39 +50,44 @@ fn json(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap()
 }
 
-/// Compares the samples of a family with its file. `again` reads a sample and writes it.
-fn compare<T>(
-    family: &str,
-    samples: &[(String, T)],
-    write: impl Fn(&T) -> Value,
-    again: impl Fn(&Value) -> Result<Value, UnreadableData>,
-) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{family}.v1.json"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|_| "{}".into());
-    let mut golden: Map<String, Value> = serde_json::from_str(&text).unwrap();
-    let missing: Vec<&(String, T)> = samples.iter().filter(|(name, _)| !golden.contains_key(name)).collect();
-    if !missing.is_empty() {
-        let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
-        let update = std::env::var_os("UPDATE_GOLDEN").is_some();
-        assert!(update, "{family}: no golden sample of {}; `cargo xtask update` adds them", names.join(", "));
-        for (name, sample) in missing {
-            golden.insert(name.clone(), write(sample));
+/// Reads a form and writes it again.
+type Again = Box<dyn Fn(&Value) -> Result<Value, UnreadableData>>;
+
+/// A stored form in one version, and samples of everything that it can say.
+struct StoredFamily {
+    name: &'static str,
+    /// What each sample is written as today.
+    samples: Vec<(String, Value)>,
+    again: Again,
+}
+
+impl StoredFamily {
+    fn new<T>(
+        name: &'static str,
+        samples: &[(String, T)],
+        write: impl Fn(&T) -> Value,
+        again: impl Fn(&Value) -> Result<Value, UnreadableData> + 'static,
+    ) -> StoredFamily {
+        let samples = samples.iter().map(|(name, sample)| (name.clone(), write(sample))).collect();
+        StoredFamily { name, samples, again: Box::new(again) }
+    }
+}
+
+#[test]
+fn what_was_ever_stored_is_read_and_written_as_it_was() {
+    let families =
+        [notes(), run::effects(), run::events(), run::states(), task::effects(), task::events(), task_state::states()];
+    let golden = formats::compared(&families);
+    for StoredFamily { name: family, again, .. } in &families {
+        let mut keys = FamilyKeys::default();
+        // Those that no variant writes any more too.
+        for (name, form) in golden.samples(family) {
+            let read = again(form).unwrap_or_else(|error| panic!("{family}: `{name}`: {error}"));
+            assert_eq!(read, *form, "{family}: `{name}` is not what it was when it is read and written again");
+            keys::nothing_is_dropped(&format!("{family}: `{name}`"), form, again, &mut keys);
         }
-        // A sample is a line, so that a difference shows which it is.
-        let lines: Vec<String> = golden.iter().map(|(name, form)| format!("  {name:?}: {form}")).collect();
-        std::fs::write(&path, format!("{{\n{}\n}}\n", lines.join(",\n"))).unwrap();
+        keys::are_sampled(family, golden.samples(family).map(|(_, form)| form), &keys);
     }
-    for (name, sample) in samples {
-        assert_eq!(write(sample), golden[name], "{family}: `{name}` is written in another way than it was");
-    }
-    let mut wanted = BTreeSet::new();
-    // Those that no variant writes any more too.
-    for (name, form) in &golden {
-        let read = again(form).unwrap_or_else(|error| panic!("{family}: `{name}`: {error}"));
-        assert_eq!(read, *form, "{family}: `{name}` is not what it was when it is read and written again");
-        wanted.extend(keys::nothing_is_dropped(&format!("{family}: `{name}`"), form, &again));
-    }
-    keys::are_known(family, &golden, &wanted);
 }
 
 forms! {
@@ -93,17 +98,16 @@ forms! {
     }
 }
 
-#[test]
-fn notes_of_the_loop() {
+fn notes() -> StoredFamily {
     let samples = vec![
         OutboxNote::Settled { effect: "write-4".into(), error: None },
         OutboxNote::Settled { effect: "write-4".into(), error: Some("the disk is full".into()) },
         OutboxNote::Leased { effect: "0.1.whole".into(), worker: "w1".into(), until: 90_000 },
     ];
     let write = |it: &OutboxNote| serde_json::json!({ "kind": it.kind(), "data": json(&outbox::write(it)) });
-    compare("note", &named(NOTES, note, samples), write, |form| {
+    StoredFamily::new("note.v1", &named(NOTES, note, samples), write, move |form| {
         let bytes = form["data"].to_string();
         let read = outbox::read(form["kind"].as_str().unwrap(), 1, bytes.as_bytes())?.unwrap();
         Ok(write(&read))
-    });
+    })
 }

@@ -1,11 +1,10 @@
-//! Nothing that is stored is lost on an engine that does not know it: a key that it does not know is refused, never dropped,
-//! and a key or word that is new raises `FORMAT`, so that an older engine leaves the whole home alone.
+//! Nothing that is stored is lost on an engine that does not know it: a key that it does not know is refused, never dropped;
+//! and every key that a form can have is in a sample.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
-use sluice_engine::codec::{FORMAT, UnreadableData};
+use serde_json::Value;
+use sluice_engine::codec::UnreadableData;
 
 /// A key that no stored form has.
 const UNKNOWN: &str = "of_a_later_version";
@@ -13,27 +12,36 @@ const UNKNOWN: &str = "of_a_later_version";
 const TAGS: [&str; 10] = ["action", "by", "do", "effect", "event", "how", "is", "of", "who", "why"];
 /// Keys that were stored before samples of them were asked for. None is added.
 const UNSAMPLED: [(&str, &str); 9] = [
-    ("run_event", "harness"),
-    ("run_state", "base"),
-    ("run_state", "cause"),
-    ("run_state", "commit"),
-    ("run_state", "harness"),
-    ("run_state", "root"),
-    ("run_state", "task"),
-    ("run_state", "usage"),
-    ("task_state", "remarks"),
+    ("run_event.v1", "harness"),
+    ("run_state.v1", "base"),
+    ("run_state.v1", "cause"),
+    ("run_state.v1", "commit"),
+    ("run_state.v1", "harness"),
+    ("run_state.v1", "root"),
+    ("run_state.v1", "task"),
+    ("run_state.v1", "usage"),
+    ("task_state.v1", "remarks"),
 ];
 /// What the families hold their stored forms in, beside which nothing is stored.
 const WRAPPERS: [&str; 2] = ["data", "header"];
 
+/// What is known of the keys of a family, each with its place.
+#[derive(Default)]
+pub(crate) struct FamilyKeys {
+    /// Those that a form can have: each wants a sample.
+    wanted: BTreeSet<String>,
+    /// The tables whose keys are an author's names, and no sample of anything.
+    of_authors: BTreeSet<String>,
+}
+
 /// Adds a key to each table of a sample in turn. Reading must refuse it, or keep it where the keys are an author's names. A
-/// refusal names the keys that are known there, and those are given: each wants a sample.
+/// refusal names the keys that are known there.
 pub(crate) fn nothing_is_dropped(
     name: &str,
     form: &Value,
-    again: &impl Fn(&Value) -> Result<Value, UnreadableData>,
-) -> Vec<String> {
-    let mut wanted = Vec::new();
+    again: &dyn Fn(&Value) -> Result<Value, UnreadableData>,
+    keys: &mut FamilyKeys,
+) {
     let mut places = Vec::new();
     tables(form, String::new(), &mut places);
     for place in places {
@@ -44,18 +52,18 @@ pub(crate) fn nothing_is_dropped(
             Ok(read) => {
                 let kept = read.pointer(&place).is_some_and(|table| table.get(UNKNOWN).is_some());
                 assert!(kept, "{name}: `{place}` drops a key that it does not know: add `deny_unknown_fields`");
+                keys.of_authors.insert(path(&place));
             }
             Err(UnreadableData(why)) => {
                 let known = why.split_once(&format!("unknown field `{UNKNOWN}`, expected")).map(|(_, known)| known);
                 let known = known.unwrap_or_default().split('`').skip(1).step_by(2);
-                wanted.extend(known.map(|key| path(&format!("{place}/{key}"))));
+                keys.wanted.extend(known.map(|key| path(&format!("{place}/{key}"))));
             }
         }
     }
-    wanted
 }
 
-/// A place as the files of keys have it: without the numbers of lists.
+/// A place without the numbers of lists.
 fn path(pointer: &str) -> String {
     let is_number = |part: &str| !part.is_empty() && part.chars().all(|letter| letter.is_ascii_digit());
     pointer.split('/').skip(1).fold(String::new(), |path, part| match (path.is_empty(), is_number(part)) {
@@ -89,59 +97,37 @@ fn tables(form: &Value, place: String, places: &mut Vec<String>) {
     }
 }
 
-/// The keys and words of every family, each with the format of the home that brought it.
-fn file(family: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{family}.keys"))
-}
-
-/// Compares the keys and words of a family with those that the formats of homes have brought so far.
-/// `wanted` are those that a form can have.
-pub(crate) fn are_known(family: &str, golden: &Map<String, Value>, wanted: &BTreeSet<String>) {
-    let mut found = BTreeMap::new();
-    for form in golden.values() {
-        words(form, String::new(), &mut found);
-    }
+/// Fails by name on a key that a form can have and no sample has.
+pub(crate) fn are_sampled<'a>(family: &str, forms: impl Iterator<Item = &'a Value>, keys: &FamilyKeys) {
+    let is_own = |path: &String| !path.rsplit_once('.').is_some_and(|(table, _)| keys.of_authors.contains(table));
     // A table that stands at several places is sampled whole at one of them, so the name alone counts.
     let name = |path: &str| path.split('=').next().and_then(|it| it.rsplit('.').next()).unwrap_or_default().to_owned();
-    let names: BTreeSet<String> = found.keys().map(|path| name(path)).collect();
+    let names: BTreeSet<String> = forms.flat_map(words).filter(is_own).map(|path| name(&path)).collect();
     let is_known = |path: &String| names.contains(&name(path)) || UNSAMPLED.contains(&(family, name(path).as_str()));
-    let unseen: Vec<&String> = wanted.iter().filter(|path| !is_known(path)).collect();
+    let unseen: Vec<&String> = keys.wanted.iter().filter(|path| !is_known(path)).collect();
     assert!(unseen.is_empty(), "{family}: no golden sample has {unseen:?}: write one in tests/golden/ with it");
-    let text = std::fs::read_to_string(file(family)).unwrap_or_default();
-    let line =
-        |line: &str| line.split_once(' ').map(|(format, path)| (path.to_owned(), format.parse::<u32>().unwrap()));
-    let mut known: BTreeMap<String, u32> = text.lines().filter_map(line).collect();
-    let new: Vec<String> = found.into_keys().filter(|path| !known.contains_key(path)).collect();
-    if new.is_empty() {
-        return;
-    }
-    let newest = known.values().copied().max().unwrap_or_default();
-    assert!(
-        newest < FORMAT,
-        "{family}: format {newest} does not have {}: raise FORMAT in crates/sluice-engine/src/codec.rs, so that an older \
-         engine leaves such a home alone, and run `cargo xtask update`",
-        new.join(", ")
-    );
-    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
-    assert!(update, "{family}: {} is new; `cargo xtask update` adds it", new.join(", "));
-    known.extend(new.into_iter().map(|path| (path, FORMAT)));
-    let lines: Vec<String> = known.iter().map(|(path, format)| format!("{format} {path}\n")).collect();
-    std::fs::write(file(family), lines.concat()).unwrap();
 }
 
-fn words(form: &Value, path: String, found: &mut BTreeMap<String, ()>) {
+/// The keys of a form and the words of its variants, each with its place.
+pub(crate) fn words(form: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    add_words(form, String::new(), &mut found);
+    found
+}
+
+fn add_words(form: &Value, path: String, found: &mut BTreeSet<String>) {
     match form {
         Value::Object(table) => {
             for (key, inner) in table {
                 let here = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
                 match inner.as_str().filter(|_| TAGS.contains(&key.as_str())) {
-                    Some(word) => found.insert(format!("{here}={word}"), ()),
-                    None => found.insert(here.clone(), ()),
+                    Some(word) => found.insert(format!("{here}={word}")),
+                    None => found.insert(here.clone()),
                 };
-                words(inner, here, found);
+                add_words(inner, here, found);
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| words(item, format!("{path}[]"), found)),
+        Value::Array(items) => items.iter().for_each(|item| add_words(item, format!("{path}[]"), found)),
         _ => {}
     }
 }

@@ -18,7 +18,7 @@ use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, DefinitionFile, Sources, load};
 use sluice_engine::codec::{run_effect, run_event, run_state, task_effect, task_state};
 
-use super::{compare, forms, json, named};
+use super::{StoredFamily, forms, json, named};
 
 forms! {
     EVENTS, event(RunEvent) {
@@ -271,8 +271,7 @@ fn plain_events() -> Vec<RunEvent> {
     ]
 }
 
-#[test]
-fn events() {
+pub(super) fn events() -> StoredFamily {
     let mut samples = named(EVENTS, event, plain_events());
     let mut add = |name: String, event: RunEvent| samples.push((name, event));
     for (name, mode) in named(MODES, mode, vec![RunMode::Engine, RunMode::ByHand]) {
@@ -326,7 +325,9 @@ fn events() {
     add("step_completed.elsewhere".into(), RunEvent::StepCompleted { step: STEP, outcome, at: AT });
     add("step_completed.bare".into(), RunEvent::StepCompleted { step: STEP, outcome: StepOutcome::default(), at: AT });
     let write = |it: &RunEvent| json(&run_event::write(it));
-    compare("run_event", &samples, write, |form| Ok(write(&run_event::read(1, form.to_string().as_bytes())?)));
+    StoredFamily::new("run_event.v1", &samples, write, move |form| {
+        Ok(write(&run_event::read(1, form.to_string().as_bytes())?))
+    })
 }
 
 fn perform(job: RunJob) -> RunEffect {
@@ -342,8 +343,7 @@ fn perform(job: RunJob) -> RunEffect {
     }))
 }
 
-#[test]
-fn effects() {
+pub(super) fn effects() -> StoredFamily {
     let plain = vec![
         perform(RunJob::Agent { prompt: "Do it".into(), folder_at: Vec::new() }),
         RunEffect::Stop { step: STEP, attempt: 2, part: AttemptPart::Whole },
@@ -391,7 +391,9 @@ fn effects() {
         })),
     ));
     let write = |it: &RunEffect| json(&run_effect::write(it).unwrap());
-    compare("run_effect", &samples, write, |form| Ok(write(&run_effect::read(form.to_string().as_bytes())?)));
+    StoredFamily::new("run_effect.v1", &samples, write, move |form| {
+        Ok(write(&run_effect::read(form.to_string().as_bytes())?))
+    })
 }
 
 fn plan() -> RunPlan {
@@ -479,8 +481,7 @@ fn statuses() -> Vec<StepStatus> {
     ]
 }
 
-#[test]
-fn states() {
+pub(super) fn states() -> StoredFamily {
     let ended = |end| run(end, step(StepStatus::Completed), ItemStatus::Waiting);
     let mut samples = vec![
         ("header".to_owned(), ended(None)),
@@ -523,7 +524,7 @@ fn states() {
             "item": json(&run_state::write_item(&it.items[&(StepId(0), 0)])),
         })
     };
-    compare("run_state", &samples, write, |form| {
+    StoredFamily::new("run_state.v1", &samples, write, move |form| {
         let bytes = |name: &str| form[name].to_string().into_bytes();
         let rows = [
             (run_state::GIVEN, bytes("given")),
@@ -532,7 +533,7 @@ fn states() {
         ];
         assert_eq!(run_state::definition_of(&bytes("header"))?, "d1");
         Ok(write(&run_state::read(&plan(), &bytes("header"), &rows)?))
-    });
+    })
 }
 
 #[test]

@@ -16,10 +16,10 @@ use sluice_engine::codec::remark::Remarks;
 use sluice_engine::codec::task_state::{self, TaskHeader};
 
 use super::task::{
-    ASKED, AT, WORKER, about, askers, attentions, checks, judged_a_commit, judgements, places, run_ends, seen, stood,
-    workspace_name,
+    ASKED, AT, WORKER, about, askers, attentions, checks, creations, judged_a_commit, judgements, places, run_ends,
+    seen, stood, workspace_name,
 };
-use super::{compare, forms, json, named};
+use super::{StoredFamily, forms, json, named};
 
 forms! {
     WORKSPACES, workspace(TaskWorkspace) {
@@ -107,8 +107,7 @@ fn jobs() -> Vec<(String, TaskJob)> {
     named(JOBS, job, samples)
 }
 
-#[test]
-fn states() {
+pub(super) fn states() -> StoredFamily {
     let created = TaskCreation {
         status: StateId(0),
         about: TaskSubject::default(),
@@ -118,6 +117,9 @@ fn states() {
         sessions: 0,
     };
     let mut samples = vec![("new".to_owned(), TaskState::created(&created)), ("middle".to_owned(), state())];
+    for (name, creation) in creations() {
+        samples.push((format!("created.{name}"), TaskState::created(&creation)));
+    }
     let mut add = |name: String, change: &dyn Fn(&mut TaskState)| {
         let mut state = state();
         change(&mut state);
@@ -172,9 +174,9 @@ fn states() {
     };
     let write = |it: &TaskState| json(&task_state::write(&kept(it)));
     let lifecycle = lifecycle();
-    compare("task_state", &samples, write, |form| {
+    StoredFamily::new("task_state.v1", &samples, write, move |form| {
         let read = task_state::read(&lifecycle, form.to_string().as_bytes())?;
         assert_eq!(read, kept(&read.state), "its name, definition and order are kept");
         Ok(json(&task_state::write(&read)))
-    });
+    })
 }
