@@ -18,7 +18,7 @@ pub(crate) mod worktrees;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
@@ -39,6 +39,7 @@ use sluice_os::workspace::{WorkspaceName, WorkspacePool};
 
 use crate::background::lane::Lane;
 use crate::background::later::HomeTimer;
+use crate::background::locked;
 use crate::background::threads::ThreadPool;
 use crate::background::turns::KeyedTurns;
 use crate::home::branches::BranchClaims;
@@ -168,12 +169,12 @@ impl Home {
 
     /// A session asks for something: it is not ended before this process of it has its answer.
     pub fn asks(&self, session: SessionId, process: ProcessIdentity) {
-        self.asking.lock().unwrap_or_else(PoisonError::into_inner).insert(session, process);
+        locked(&self.asking).insert(session, process);
     }
 
     /// The process of a session that asked last.
     pub fn asker(&self, session: &SessionId) -> Option<ProcessIdentity> {
-        self.asking.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
+        locked(&self.asking).get(session).cloned()
     }
 
     /// Reads TASK.md. What it says is kept if it is new, and a forged frontmatter is recorded: neither moves anything.
@@ -206,7 +207,7 @@ impl Home {
         // The file may have been written after the task was seen, and then says what is true now.
         let now = self.tasks.load(&seen.id).ok().flatten().map_or(0, |now| now.state.review_round);
         let rounds = 0..=seen.state.review_round.max(now);
-        let history = self.tasks.history(&seen.id, 0, usize::MAX >> 1).unwrap_or_default();
+        let history = self.tasks.task_history(&seen.id).unwrap_or_default();
         let events = history.iter().filter_map(|(_, event)| task_event::read(event.version, &event.data).ok());
         let name = |state| seen.lifecycle.state_name(state).to_owned();
         let statuses: BTreeSet<String> = events
@@ -247,8 +248,7 @@ impl Home {
 
     /// A task as it is shown.
     pub fn shown(&self, seen: &TaskSnapshot) -> Task {
-        let alive = [&seen.state.main, &seen.state.beside].into_iter().filter(|session| session.is_living());
-        let ids = alive.filter_map(|session| session_id(&seen.id, session.agent()?.id).ok());
+        let ids = seen.living().filter_map(|agent| session_id(&seen.id, agent.id).ok());
         let idle_seconds = ids.filter_map(|id| self.context.sessions.idle_seconds(&id).ok()).min();
         let (tmux_session, is_gone, waits) = (self.tmux_session(seen), self.is_gone(seen), self.waits.of(&seen.id));
         let mut shown = view::task(seen, TaskExtras { tmux_session, idle_seconds, is_gone, waits });
@@ -318,26 +318,22 @@ impl Home {
 
     /// What was around a task's agent went away.
     pub(crate) fn uproot(&self, task: &str) {
-        self.uprooted.lock().unwrap_or_else(PoisonError::into_inner).insert(task.to_owned(), Instant::now());
+        locked(&self.uprooted).insert(task.to_owned(), Instant::now());
     }
 
     /// When that was, once.
     pub(crate) fn take_uprooted(&self, task: &str) -> Option<Instant> {
-        self.uprooted.lock().unwrap_or_else(PoisonError::into_inner).remove(task)
+        locked(&self.uprooted).remove(task)
     }
 
     /// Takes it upon oneself to look at a session, until [`Ground::leaves`] it; not if somebody else does.
     pub(crate) fn takes(&self, id: &SessionId) -> bool {
-        self.watched().insert(id.clone())
+        locked(&self.watched).insert(id.clone())
     }
 
     /// Nobody looks at it any more.
     pub(crate) fn leaves(&self, id: &SessionId) {
-        self.watched().remove(id);
-    }
-
-    fn watched(&self) -> MutexGuard<'_, BTreeSet<SessionId>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.watched).remove(id);
     }
 
     /// Says something to the task machine that nobody waits for.
@@ -349,6 +345,11 @@ impl Home {
 /// The name of a worktree in its pool, from its path.
 pub fn pool_name(path: &str) -> Option<WorkspaceName> {
     WorkspaceName::new(Path::new(path).file_name()?.to_str()?).ok()
+}
+
+/// The names of the worktrees in a pool of this size.
+pub(crate) fn pool_names(size: usize) -> Vec<WorkspaceName> {
+    (1..=u32::try_from(size).unwrap_or(u32::MAX)).map(WorkspaceName::numbered).collect()
 }
 
 /// What people see as the name of a task's tmux session.

@@ -14,8 +14,8 @@ mod work;
 pub use presence::WorkerConnection;
 pub use speech::MessageSubject;
 
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
 
 use serde_json::Value;
 use sluice_api::Problem;
@@ -25,6 +25,7 @@ use sluice_core::recipe::StepId;
 use sluice_core::run::AttemptPart;
 use sluice_engine::host::EngineClock;
 
+use crate::background::locked;
 use crate::home::Home;
 use crate::home::workers::{LeasedStep, RemoteWorker, RosterState};
 pub use crate::home::workers::{Roster, WorkerSink};
@@ -39,7 +40,7 @@ pub struct StepHolder {
 
 impl Roster {
     fn inner(&self) -> MutexGuard<'_, RosterState> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.inner)
     }
 
     /// The worker that holds a step.

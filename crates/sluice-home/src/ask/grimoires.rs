@@ -17,6 +17,7 @@ use sluice_dialect::{Definition, Sources};
 
 use super::runs::EndedRunsFilter;
 use super::{KeyedId, Requester, Service};
+use crate::home::engine::refusal;
 use crate::read::runs::RunSnapshot;
 use crate::read::view_run;
 use crate::settings::clock::written;
@@ -93,7 +94,7 @@ impl Service {
             let code = if seen.state.end.is_some() { RefusalCode::Finished } else { RefusalCode::NotReady };
             let message = format!("workflow {} is {}, and waits for no answer", seen.id, status(seen.state.phase()));
             let hint = "a workflow that is `blocked` waits for an intervention";
-            return Err(Problem::new(ProblemStatus::Refused, code.as_str(), message).hint(hint));
+            return Err(refusal(code, message).hint(hint));
         }
         let Intervention { option, message } = wanted;
         self.answer(who, &seen.id, AnswerQuestion { option, message }).map(|seen| workflow(&seen))

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_api::problem::Problem;
 use sluice_api::run::{AnswerQuestion, StartRun, StepHeard, StepSays};
 use sluice_api::shown::{Question, RunStatus};
 use sluice_core::machine::RefusalCode;
@@ -16,15 +16,14 @@ use sluice_core::run::{
 };
 use sluice_core::task::TaskInput;
 use sluice_engine::run_actor::RunActor;
-use sluice_store::{Query, StreamSummary};
 use sluice_os::session::SessionStream;
+use sluice_store::{Query, StreamSummary};
 
 use super::page::{ListPage, PageQuery, newest};
 use super::{ANSWER_WITHIN, KeyedId, Requester, Service};
-use crate::home::engine::{ask, say};
+use crate::home::engine::{ask, refusal, say};
 use crate::perform::{data, sweep};
 use crate::read::runs::{RunSnapshot, id_of};
-use crate::read::tasks;
 use crate::read::view_run;
 use crate::settings::bounds::{LONGEST_SUMMARY, cut};
 use crate::settings::projects::described;
@@ -209,8 +208,7 @@ impl Service {
     pub fn step_says(&self, who: &Requester, said: StepSays) -> Result<StepHeard, Problem> {
         let Requester::Step { run, speaker } = who else {
             let message = "Not allowed: only the agent of a step may speak for it";
-            return Err(Problem::new(ProblemStatus::Forbidden, "not_yours", message)
-                .hint("`sluice answer` and `sluice run` are for people"));
+            return Err(refusal(RefusalCode::NotYours, message).hint("`sluice answer` and `sluice run` are for people"));
         };
         let StepSays { verb, summary, result, output, text, options } = said;
         // A secret that is cut is not known any more.
@@ -316,7 +314,7 @@ impl Service {
             // So that it does not look for a person any more when this is answered. A task that cannot be told now
             // hears of it with the next look at its run.
             let _ = ask(&self.home, task, TaskInput::RunReopened { run: seen.id.clone() });
-            self.home.tasks.refresh(&tasks::stream(task));
+            self.home.tasks.refresh(task);
         }
         Ok(seen)
     }
@@ -337,7 +335,7 @@ impl Service {
                         Some(number) => format!("the question {}/{number} has been answered or withdrawn", seen.id),
                         None => format!("run {} has no open question: each has been answered or withdrawn", seen.id),
                     };
-                    Problem::new(ProblemStatus::Refused, RefusalCode::NotReady.as_str(), message)
+                    refusal(RefusalCode::NotReady, message)
                 }
                 Ok(_) | Err(_) => Problem::not_found(format!("run {} has no such question", seen.id)),
             };

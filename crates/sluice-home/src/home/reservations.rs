@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::task::input::WorkspaceReservation;
@@ -14,8 +14,9 @@ use sluice_core::task::state::WorktreePath;
 use sluice_os::session::SessionId;
 use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 
+use crate::background::locked;
 use crate::home::judged;
-use crate::home::{Home, session_of};
+use crate::home::{Home, pool_names, session_of};
 use crate::read::tasks::had;
 
 /// For whom a worktree is promised.
@@ -65,14 +66,14 @@ impl ReservationHold<'_> {
     /// It can be had: from now on it is promised.
     fn promise(self) -> WorkspaceReservation {
         let name = self.name.clone();
-        self.all.promised().get_mut(&name).into_iter().for_each(|promise| promise.is_doubtful = false);
+        locked(&self.all.promised).get_mut(&name).into_iter().for_each(|promise| promise.is_doubtful = false);
         WorkspaceReservation::Reserved(WorktreePath(name))
     }
 }
 
 impl Drop for ReservationHold<'_> {
     fn drop(&mut self) {
-        let mut promised = self.all.promised();
+        let mut promised = locked(&self.all.promised);
         if promised.get(&self.name).is_some_and(|promise| promise.is_doubtful) {
             promised.remove(&self.name);
         }
@@ -81,17 +82,12 @@ impl Drop for ReservationHold<'_> {
 }
 
 impl Reservations {
-    fn promised(&self) -> MutexGuard<'_, BTreeMap<String, Reservation>> {
-        self.promised.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Promises a free worktree of this pool to a task: its own, if it has left one, else the first.
     pub fn reserve(&self, home: &Home, pool: &WorkspacePool, size: usize, task: &str) -> WorkspaceReservation {
-        let mut numbers: Vec<WorkspaceName> =
-            (1..=u32::try_from(size).unwrap_or(u32::MAX)).map(WorkspaceName::numbered).collect();
+        let mut numbers = pool_names(size);
         numbers.sort_by_cached_key(|number| !is_lent_to(pool, number, task));
         for number in numbers {
-            let promised = self.promised();
+            let promised = locked(&self.promised);
             let is_doubtful =
                 |promised: &mut BTreeMap<_, Reservation>| promised.values().any(|it| it.is_doubtful && it.is_for(task));
             let mut promised = self.decided.wait_while(promised, is_doubtful).unwrap_or_else(PoisonError::into_inner);
@@ -117,7 +113,7 @@ impl Reservations {
         pool: &WorkspacePool,
         number: &WorkspaceName,
     ) -> Option<ReservationHold<'_>> {
-        let held = self.hold(home, &mut self.promised(), &pool.folder(number), ReservationOwner::Removal)?;
+        let held = self.hold(home, &mut locked(&self.promised), &pool.folder(number), ReservationOwner::Removal)?;
         let is_nobodys = match pool.lent_to(number) {
             Ok(binding) => binding.is_none_or(|binding| is_over(home, &binding.task)),
             Err(_) => false,
@@ -151,7 +147,7 @@ impl Reservations {
 
     /// Somebody who asked for a task's worktree has taken it up, or never will.
     pub fn settle(&self, task: &str) {
-        self.promised().retain(|_, promise| {
+        locked(&self.promised).retain(|_, promise| {
             let is_its = promise.is_for(task);
             promise.askers = promise.askers.saturating_sub(usize::from(is_its));
             !is_its || promise.askers > 0 || promise.is_queued
@@ -164,7 +160,7 @@ impl Reservations {
             return; // it was promised nothing
         }
         if answer.as_ref().is_err_and(|problem| problem.status == ProblemStatus::Accepted) {
-            self.promised().values_mut().filter(|it| it.is_for(task)).for_each(|it| it.is_queued = true);
+            locked(&self.promised).values_mut().filter(|it| it.is_for(task)).for_each(|it| it.is_queued = true);
         }
         self.settle(task);
     }

@@ -94,24 +94,11 @@ fn steps(seen: &RunSnapshot) -> Vec<ProcessStep> {
 }
 
 fn waits(status: ProcessStepStatus) -> bool {
-    match status {
-        ProcessStepStatus::Pending | ProcessStepStatus::Blocked => true,
-        ProcessStepStatus::Ready
-        | ProcessStepStatus::InProgress
-        | ProcessStepStatus::Completed
-        | ProcessStepStatus::Failed
-        | ProcessStepStatus::Skipped => false,
-    }
+    matches!(status, ProcessStepStatus::Pending | ProcessStepStatus::Blocked)
 }
 
 fn has_ended(status: ProcessStepStatus) -> bool {
-    match status {
-        ProcessStepStatus::Completed | ProcessStepStatus::Failed | ProcessStepStatus::Skipped => true,
-        ProcessStepStatus::Pending
-        | ProcessStepStatus::Ready
-        | ProcessStepStatus::InProgress
-        | ProcessStepStatus::Blocked => false,
-    }
+    matches!(status, ProcessStepStatus::Completed | ProcessStepStatus::Failed | ProcessStepStatus::Skipped)
 }
 
 /// The statuses of a process's steps, each one of seven. A step is looked at once, however many need it.

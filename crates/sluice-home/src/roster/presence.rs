@@ -16,6 +16,7 @@ use sluice_engine::reactor::ReactorMessage;
 use sluice_engine::workers::{WorkerId, WorkerOffer};
 
 use crate::home::Home;
+use crate::home::engine::refusal;
 use crate::home::registry::{RegistryChange, RegistryEntry};
 use crate::home::workers::{RemoteWorker, Roster, RosterState, WorkerSink};
 use crate::roster::groups;
@@ -319,8 +320,7 @@ impl Roster {
         if keeper.is_none() || worker.keeper.as_deref() == keeper {
             return Ok(());
         }
-        let message = format!("Not allowed: crab {id} was registered with another token");
-        Err(Problem::new(ProblemStatus::Forbidden, RefusalCode::NotYours.as_str(), message))
+        Err(refusal(RefusalCode::NotYours, format!("Not allowed: crab {id} was registered with another token")))
     }
 }
 

@@ -14,16 +14,14 @@ use sluice_dialect::pin::DefinitionPin;
 use sluice_dialect::{Definition, DefinitionFile, LoadedDefinition, Sources};
 use sluice_engine::host::EngineClock;
 use sluice_engine::loader::pin;
-use sluice_engine::reactor::ReactorMessage;
 use sluice_engine::run_actor::RunActor;
 
 use serde_json::Value;
 
 use crate::definitions;
 use crate::definitions::committed::{self, DefinitionSite};
-use crate::home::engine::wait;
 use crate::home::worktrees::{PlannedWorktree, plan as plan_worktree};
-use crate::home::{Home, project_workers};
+use crate::home::{Home, engine, project_workers};
 use crate::perform::data;
 use crate::perform::lists;
 use crate::read::runs::{RunSnapshot, stream};
@@ -153,12 +151,9 @@ fn begin(
     let id = given.id.clone();
     let mut span = spans::run_starts(&id);
     let digest = pin(&pinned);
-    let (actor, change) = RunActor::create(plan.clone(), digest.to_string(), group.into(), given, home.clock.now());
-    let engine = &home.engine;
-    let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
-    let answer =
-        engine.ask(|token| ReactorMessage::Create { token: Some(token), stream: stream(&id), actor, change, blobs });
-    wait(engine, &answer, &id).inspect_err(|problem| span.fail(&problem.code))?;
+    let created = RunActor::create(plan.clone(), digest.to_string(), group.into(), given, home.clock.now());
+    let created = engine::create(home, stream(&id), &id, created, vec![(digest, pinned)]);
+    created.inspect_err(|problem| span.fail(&problem.code))?;
     home.mirrors.write(home, &id);
     home.tasks.load_run(&id)?.ok_or_else(|| Problem::fault(format!("run {id} is gone as soon as it began")))
 }

@@ -11,15 +11,14 @@ use sluice_core::task::input::WorkspaceReservation;
 use sluice_core::task::state::TaskSubject;
 use sluice_core::task::{Evidence, NewTask, TaskAsker};
 use sluice_engine::loader::pin;
-use sluice_engine::reactor::{EventRange, ReactorMessage};
+use sluice_engine::reactor::EventRange;
 use sluice_engine::task_actor::TaskActor;
 use sluice_os::taskfile;
 
 use crate::definitions::committed::DefinitionSite;
 use crate::definitions::{self, ChosenLifecycle};
-use crate::home::Home;
 use crate::home::branches::BranchHold;
-use crate::home::engine::{refused, wait};
+use crate::home::{Home, engine};
 use crate::read::files::home_file;
 use crate::read::tasks::stream;
 use crate::settings::bounds::LONGEST_SUMMARY;
@@ -55,7 +54,7 @@ pub(crate) fn create_task(
         // It is created when the store answers, and keeps what was reserved for it.
         Err(problem) if problem.status == ProblemStatus::Accepted => claimed.queue(),
         Ok(_) | Err(_) => {
-            home.tasks.refresh(&stream(id));
+            home.tasks.refresh(id);
             home.reservations.settle(id);
             drop(claimed);
         }
@@ -105,19 +104,15 @@ fn record(home: &Home, id: &str, chosen: ChosenLifecycle, create: &NewTask, body
     let file = home_file(&home.context.places, &create.about.project, id);
     let digest = pin(&pinned);
     let now = home.clock.next();
-    let (actor, change) = TaskActor::create(lifecycle, digest.to_string(), id.to_owned(), create, now)
-        .map_err(|refusal| refused(&refusal))?;
+    let created = TaskActor::create(lifecycle, digest.to_string(), id.to_owned(), create, now);
+    let created = created.map_err(|refusal| engine::refused(&refusal))?;
     let unwritable = |why: String| {
         Problem::unavailable(format!("{} cannot be written: {why}", file.display()))
             .hint("make room on its disk, or make its folder writable, and try again")
     };
     file.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| unwritable(error.to_string()))?;
     taskfile::write(&file, body.as_bytes()).map_err(|error| unwritable(error.to_string()))?;
-    let engine = &home.engine;
-    let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
-    let answer =
-        engine.ask(|token| ReactorMessage::Create { token: Some(token), stream: stream(id), actor, change, blobs });
-    wait(engine, &answer, id)
+    engine::create(home, stream(id), id, created, vec![(digest, pinned)])
 }
 
 /// The project that is meant.
