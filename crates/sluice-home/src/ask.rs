@@ -4,7 +4,6 @@
 mod access;
 mod change;
 mod control;
-mod create;
 pub mod denied;
 mod file;
 mod grimoires;
@@ -52,7 +51,6 @@ pub struct Service {
 }
 
 impl Service {
-    /// What everything here stands on.
     pub fn home(&self) -> &Arc<Home> {
         &self.home
     }
@@ -111,7 +109,6 @@ impl Service {
         known.or(heard).unwrap_or_else(|| Problem::unavailable("the store was not in its place a moment ago"))
     }
 
-    /// Copies the store to a file.
     pub fn backup(&self, who: &Requester, file: &std::path::Path) -> Result<(), Problem> {
         who.must_be_person("a backup")?;
         backup::copy(&self.store, file)

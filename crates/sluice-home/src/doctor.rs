@@ -31,7 +31,6 @@ const OWN_PROGRAM: &str = "{sluice}";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DoctorStatus {
-    /// As it should be.
     Ok,
     /// It works, and something is worth knowing.
     Warning,
@@ -57,7 +56,6 @@ pub struct DoctorFinding {
     pub name: String,
     pub status: DoctorStatus,
     pub found: String,
-    /// What to do about it.
     pub remedy: Option<String>,
 }
 

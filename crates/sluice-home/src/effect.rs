@@ -56,7 +56,6 @@ pub(crate) struct LocalExecutor {
 }
 
 impl LocalExecutor {
-    /// Hands of an engine that has just got its home.
     pub(crate) fn new(home: Arc<Home>) -> LocalExecutor {
         process::tidy_notes(&home.context.commands());
         LocalExecutor { home }
@@ -108,7 +107,6 @@ impl Executor for LocalExecutor {
 
 type EffectResult = Result<TaskEffectProduct, PerformError>;
 
-/// Carries an effect out.
 fn outcome_of(home: &Arc<Home>, assignment: &Assignment, place: &ErrandPlace) -> Result<EffectOutcome, ErrandPending> {
     let Assignment { stream, effect, .. } = assignment;
     caught(&format!("{} of {stream}", effect.id), || match (id_of(stream), runs::id_of(stream)) {
@@ -160,7 +158,6 @@ fn wanted(home: &Home, id: &str, effect: &Effect) -> Result<(TaskSnapshot, Instr
     Ok((home.tasks.load(id)?.ok_or("the task is gone")?, wanted.instruction))
 }
 
-/// Where an instruction is carried out.
 fn place_of(home: &Home, seen: &TaskSnapshot, instruction: &Instruction) -> ErrandPlace {
     let is_for_git = match instruction {
         Instruction::AcquireWorkspace { .. } | Instruction::ReleaseWorkspace { .. } | Instruction::StartRun { .. } => {

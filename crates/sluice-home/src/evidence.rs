@@ -40,7 +40,6 @@ static WRITING: Mutex<()> = Mutex::new(());
 /// The performances under way whose beginning is written.
 static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// The file of a run.
 fn file(home: &Home, run: &str) -> PathBuf {
     home.context.places.evidence().join(format!("{run}{ENDING}"))
 }
@@ -220,15 +219,20 @@ fn write(home: &Home, run: &str, line: &impl Serialize) -> std::io::Result<()> {
     file.write_all(format!("{broken}{line}\n").as_bytes())
 }
 
-/// The last line of a file.
 fn last_line(path: &Path) -> Option<LastLine> {
-    let mut file = File::open(path).ok()?;
-    let from = file.metadata().ok()?.len().saturating_sub(LAST);
-    file.seek(SeekFrom::Start(from)).ok()?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).ok()?;
+    let (_, bytes) = tail(path, LAST).ok()?;
     let line = bytes.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()?;
     serde_json::from_slice(line).ok()
+}
+
+/// The size of a file, and the last bytes of it, so many at most.
+pub(crate) fn tail(path: &Path, most: u64) -> std::io::Result<(u64, Vec<u8>)> {
+    let mut file = File::open(path)?;
+    let size = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(size.saturating_sub(most)))?;
+    file.read_to_end(&mut bytes)?;
+    Ok((size, bytes))
 }
 
 /// The beginning of a text, whole letters only.
@@ -314,7 +318,6 @@ pub(crate) fn sweep(home: &Home) {
     }
 }
 
-/// The names in a folder.
 pub(crate) fn names(folder: &Path) -> impl Iterator<Item = String> + use<> {
     let listing = std::fs::read_dir(folder).into_iter().flatten();
     listing.filter_map(|entry| entry.ok()?.file_name().into_string().ok())

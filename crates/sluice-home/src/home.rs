@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
 use sluice_api::project::Project;
-use sluice_api::task::Task;
+use sluice_api::task::{SessionPulse, Task};
 use sluice_core::task::session::{SessionNumber, TaskSession};
 use sluice_core::task::state::TaskAttention;
 use sluice_core::task::{Evidence, TaskEvent, TaskInput};
@@ -53,7 +53,7 @@ use crate::home::worktrees::RunWorktrees;
 use crate::perform::PerformContext;
 use crate::read::files::{self, TaskFileContent};
 use crate::read::tasks::{ReadModel, TaskSnapshot, stream};
-use crate::read::view::{self, TaskExtras};
+use crate::read::view;
 use crate::settings::clock::WallClock;
 use crate::settings::projects::Projects;
 
@@ -62,41 +62,30 @@ pub struct Home {
     /// Where the work is done.
     pub context: PerformContext,
     pub projects: Projects,
-    /// What there is to see.
     pub tasks: Arc<ReadModel>,
-    /// Which worktrees are free.
     pub reservations: Reservations,
-    /// Which branches are spoken for.
     pub(crate) branches: BranchClaims,
-    /// What tells the time.
     pub clock: Arc<WallClock>,
-    /// The way to the engine.
     pub(crate) engine: EngineHandle,
     /// The process that asked last, of each session that asked for something.
     asking: Mutex<BTreeMap<SessionId, ProcessIdentity>>,
-    /// Main checkouts as they were when a session began.
     pub(crate) checkouts: CheckoutSnapshots,
     /// Merges of tasks that are under way, by task.
     pub(crate) merges: KeyedTurns,
     /// Sessions whose end is waited for.
     watched: Mutex<BTreeSet<SessionId>>,
-    /// The worktrees of runs that are there.
     pub(crate) worktrees: RunWorktrees,
     /// Tasks whose agent went down with what was around it, and when.
     uprooted: Mutex<BTreeMap<String, Instant>>,
     /// The files of processes.
     pub(crate) mirrors: Mirrors,
-    /// What is done at a later moment.
     pub(crate) later: HomeTimer,
-    /// Those who do what may take its time.
     pub(crate) threads: ThreadPool,
-    /// Where git works for the engine.
     pub(crate) lane: Lane,
     /// What is asked for again and again, of tasks.
     pub(crate) waits: EffectWaits,
     /// For how long what is over is kept, as the engine was started.
     keep: Option<RetentionTerm>,
-    /// What is known beside tasks and runs.
     pub(crate) registry: Registry,
     pub roster: Roster,
 }
@@ -231,7 +220,6 @@ impl Home {
         Ok(Evidence { body, is_written, work: crate::home::work::of(self, seen)? })
     }
 
-    /// The name of a task's tmux session, if it has one.
     pub fn tmux_session(&self, seen: &TaskSnapshot) -> Option<String> {
         self.context.sessions.tmux()?;
         let agents = [seen.state.main.agent(), seen.state.beside.agent()];
@@ -246,12 +234,14 @@ impl Home {
         }
     }
 
-    /// A task as it is shown.
     pub fn shown(&self, seen: &TaskSnapshot) -> Task {
         let ids = seen.living().filter_map(|agent| session_id(&seen.id, agent.id).ok());
         let idle_seconds = ids.filter_map(|id| self.context.sessions.idle_seconds(&id).ok()).min();
-        let (tmux_session, is_gone, waits) = (self.tmux_session(seen), self.is_gone(seen), self.waits.of(&seen.id));
-        let mut shown = view::task(seen, TaskExtras { tmux_session, idle_seconds, is_gone, waits });
+        let mut shown = Task { tmux_session: self.tmux_session(seen), idle_seconds, ..view::task(seen) };
+        if shown.session == SessionPulse::Active && self.is_gone(seen) {
+            shown.session = SessionPulse::Crashed;
+        }
+        shown.attention = shown.attention.or_else(|| self.waits.of(&seen.id));
         if let Some(TaskAttention::NotPushed(why)) = &seen.state.attention
             && self.pool_of(seen).is_ok_and(|(_, pool)| pool.repository().is_pushed().unwrap_or(false))
         {
@@ -343,8 +333,9 @@ impl Home {
 }
 
 /// The name of a worktree in its pool, from its path.
-pub fn pool_name(path: &str) -> Option<WorkspaceName> {
-    WorkspaceName::new(Path::new(path).file_name()?.to_str()?).ok()
+pub(crate) fn pool_name(path: &str) -> Result<WorkspaceName, String> {
+    let name = Path::new(path).file_name().and_then(|name| name.to_str());
+    name.and_then(|name| WorkspaceName::new(name).ok()).ok_or_else(|| format!("`{path}` is no worktree of the pool"))
 }
 
 /// The names of the worktrees in a pool of this size.

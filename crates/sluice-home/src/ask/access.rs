@@ -36,7 +36,6 @@ pub struct Bearer {
 /// Somebody who is not let in.
 #[derive(Clone, Debug)]
 pub struct DeniedBearer {
-    /// What they are told.
     pub problem: Problem,
     /// By what the token is known, if it is.
     pub token: Option<String>,

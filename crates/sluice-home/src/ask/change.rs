@@ -1,7 +1,7 @@
-//! Changing a task: moves, spawning, cancelling, words for its agents.
+//! Creating and changing a task: moves, spawning, cancelling, words for its agents.
 
 use sluice_api::problem::{Problem, ProblemStatus};
-use sluice_api::task::{Branch, TaskAnswer, UpdateTask};
+use sluice_api::task::{Branch, CreateTask, TaskAnswer, UpdateTask};
 use sluice_core::machine::RefusalCode::{self, NotYours};
 use sluice_core::name::StateName;
 use sluice_core::task::input::{TaskUpdate, WorkspaceReservation};
@@ -12,7 +12,8 @@ use sluice_engine::reactor::EventRange;
 use sluice_os::git::Repository;
 use sluice_os::session::{SayDelivery, SayRequest};
 
-use super::{Requester, Service};
+use super::{KeyedId, Requester, Service};
+use crate::definitions::committed::DefinitionSite;
 use crate::effect;
 use crate::home::branches::BranchHold;
 use crate::home::engine::{ask, begin, refusal, refused, room, say_to};
@@ -20,9 +21,22 @@ use crate::home::judged;
 use crate::home::session_id;
 use crate::read::tasks::{TaskSnapshot, stream};
 use crate::settings::projects::{described, git, shown};
-use crate::start::must_hold_no_secret;
+use crate::start::{create_task, must_hold_no_secret};
 
 impl Service {
+    /// Creates a task, and starts its agent unless told otherwise.
+    pub fn create(&self, who: &Requester, chosen: &KeyedId, wanted: &CreateTask) -> Result<TaskAnswer, Problem> {
+        who.must_be_person("creating a task")?;
+        if let Some(there) = chosen.there()
+            && self.home.tasks.load(there)?.is_some()
+        {
+            return self.show(there);
+        }
+        let id = chosen.id()?;
+        let created = create_task(&self.home, &id, wanted, DefinitionSite::Checkout, None)?;
+        self.settled(who, &id, created)
+    }
+
     /// Moves a task, or changes what it is about.
     pub fn update(&self, who: &Requester, id: &str, wanted: UpdateTask) -> Result<TaskAnswer, Problem> {
         let seen = self.home.tasks.find(id)?;
@@ -128,7 +142,6 @@ impl Service {
         claimed.map_err(|other| refusal(NotYours, format!("Not allowed: `{branch}` is the branch of task {other}")))
     }
 
-    /// Begins a task that waits.
     pub fn spawn(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
         let seen = self.home.tasks.find(id)?;
         let recorded = begin(&self.home, &seen, who.to(&seen.id), room(&self.home, &seen)?)?;
@@ -181,7 +194,6 @@ impl Service {
         Ok(TaskAnswer { task, transition: None, notes, still_running: false })
     }
 
-    /// Asks the worker for changes.
     pub fn request_changes(&self, who: &Requester, id: &str, message: String) -> Result<TaskAnswer, Problem> {
         let seen = self.home.tasks.find(id)?;
         if message.trim().is_empty() {

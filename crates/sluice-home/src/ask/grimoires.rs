@@ -72,8 +72,7 @@ impl Service {
 
     /// All workflows, newest first.
     pub fn workflows(&self) -> Result<Vec<Workflow>, Problem> {
-        let mut runs = self.runs_called(RunKind::Workflow, Some(EndedRunsFilter(None)), |_| true)?;
-        runs.sort_by(|one, other| (other.card.created, &other.id).cmp(&(one.card.created, &one.id)));
+        let runs = self.runs_called(RunKind::Workflow, Some(EndedRunsFilter(None)), |_| true)?;
         Ok(runs.iter().map(workflow).collect())
     }
 
@@ -101,18 +100,14 @@ impl Service {
     }
 
     fn workflow_run(&self, id: &str) -> Result<RunSnapshot, Problem> {
-        let none = || Problem::not_found(format!("there is no workflow `{id}`")).hint("GET /workflows lists all");
         match self.run(id) {
-            Ok(seen) if is_workflow(&seen) => Ok(seen),
-            Ok(_) => Err(none()),
-            Err(problem) if problem.status == ProblemStatus::NotFound => Err(none()),
-            Err(problem) => Err(problem),
+            Ok(seen) if seen.state.given.origin.kind == RunKind::Workflow => Ok(seen),
+            Err(problem) if problem.status != ProblemStatus::NotFound => Err(problem),
+            Ok(_) | Err(_) => {
+                Err(Problem::not_found(format!("there is no workflow `{id}`")).hint("GET /workflows lists all"))
+            }
         }
     }
-}
-
-fn is_workflow(seen: &RunSnapshot) -> bool {
-    seen.state.given.origin.kind == RunKind::Workflow
 }
 
 fn grimoire(recipe: &Recipe, origin: String) -> Grimoire {
@@ -170,13 +165,11 @@ fn workflow(seen: &RunSnapshot) -> Workflow {
         errors.push(WorkflowError { step: None, error: error.clone() });
     }
     let question = seen.state.question();
-    let available_actions = match (&seen.state.end, question) {
-        (Some(_), _) => Vec::new(),
-        (None, Some((_, question))) => {
-            question.options().iter().map(ToString::to_string).chain(["cancel".into()]).collect()
-        }
-        (None, None) => vec!["cancel".into()],
-    };
+    let mut available_actions = Vec::new();
+    if seen.state.end.is_none() {
+        available_actions.extend(question.into_iter().flat_map(|(_, question)| view_run::options(question)));
+        available_actions.push("cancel".to_owned());
+    }
     Workflow {
         workflow_id: seen.id.clone(),
         grimoire: seen.plan.recipe.name.to_string(),

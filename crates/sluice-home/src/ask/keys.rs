@@ -43,7 +43,6 @@ pub struct KeyedId {
 }
 
 impl KeyedId {
-    /// The id to use.
     pub(super) fn id(&self) -> Result<String, Problem> {
         self.id.clone().map_or_else(|| new_id().map_err(Problem::fault), Ok)
     }
@@ -62,7 +61,6 @@ pub enum KeyStatus {
     Other,
     /// Something was to be made, and it is not known whether it was.
     Begun {
-        /// What it is called.
         id: String,
     },
     Answered {
@@ -71,7 +69,6 @@ pub enum KeyStatus {
     },
 }
 
-/// A key of somebody.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey(String);
 
@@ -104,7 +101,6 @@ struct KeyAnswer {
     body: Option<String>,
 }
 
-/// A digest of what somebody asks.
 fn digest(body: &[u8]) -> String {
     sluice_engine::loader::pin(body).to_string()
 }
@@ -147,7 +143,6 @@ impl Service {
         Ok(id)
     }
 
-    /// Stores what was answered under a key.
     pub fn answer_key(&self, key: &IdempotencyKey, status: u16, body: &str) -> Result<(), Problem> {
         let body = Some(body.to_owned()).filter(|body| body.len() <= LONGEST_ANSWER);
         self.keep(&key.answered(), EventName::RequestAnswered, &KeyAnswer { status, body })

@@ -39,9 +39,7 @@ const LAST_BYTES: usize = 8 << 10;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaskFilter<'a> {
-    /// Only those with this status.
     pub status: Option<&'a str>,
-    /// Only those of this project.
     pub project: Option<&'a str>,
     /// Also those that have ended.
     pub all: bool,
@@ -117,7 +115,6 @@ impl Service {
             .hint(format!("one of: {}", all.join(", "))))
     }
 
-    /// How much there is of what.
     pub fn census(&self) -> Result<Census, Problem> {
         let mut census = Census::default();
         for seen in self.home.tasks.open() {
@@ -168,7 +165,6 @@ impl Service {
         }
     }
 
-    /// Everything that happened to a task.
     pub fn history(&self, id: &str) -> Result<History, Problem> {
         let seen = self.home.tasks.find(id)?;
         let events = self.home.tasks.task_history(&seen.id)?;

@@ -1,7 +1,6 @@
 //! Runs: what can be asked of one, and said by those who do its steps.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use sluice_store::{Query, StreamSummary};
 
 use super::page::{ListPage, PageQuery, newest};
 use super::{ANSWER_WITHIN, KeyedId, Requester, Service};
+use crate::evidence::tail;
 use crate::home::engine::{ask, refusal, say};
 use crate::perform::{data, sweep};
 use crate::read::runs::{RunSnapshot, id_of};
@@ -78,8 +78,8 @@ impl Service {
         })
     }
 
-    /// Runs that are called so and of which this is so: all that are open, and then with `ended` the newest that have, perhaps
-    /// only those with a status. What this costs depends on how many are called so, not on how many others have ended.
+    /// Runs that are called so and of which this is so, newest first: all that are open, and with `ended` the newest that have,
+    /// perhaps only those with a status. What this costs depends on how many are called so, not on how many others have ended.
     pub(super) fn runs_called(
         &self,
         kind: RunKind,
@@ -93,15 +93,17 @@ impl Service {
             }
             Ok(self.summed_up(summary)?.filter(|seen| seen.state.given.origin.kind == kind && is_so(seen)))
         };
-        let mut runs = PageQuery::default().gather(&self.home.tasks, &of_runs(false), look)?.items;
-        let Some(EndedRunsFilter(status)) = ended else { return Ok(runs) };
-        let groups = crate::roster::groups::ids(&self.home).into_iter();
-        // Those that an earlier Sluice stored last do not say what they are called, and have to be looked at.
-        let groups = groups.flat_map(|group| [RunActor::belongs(&group, kind), group]);
-        let status = status.map(|status| status.word().to_owned());
-        let queries = groups.map(|group| Query { group: Some(group), status: status.clone(), ..Query::default() });
         let when = |seen: &RunSnapshot| (seen.card.created, seen.id.clone());
-        runs.extend(newest(&self.home.tasks, queries, look, when)?);
+        let mut runs = PageQuery::default().gather(&self.home.tasks, &of_runs(false), look)?.items;
+        if let Some(EndedRunsFilter(status)) = ended {
+            let groups = crate::roster::groups::ids(&self.home).into_iter();
+            // Those that an earlier Sluice stored last do not say what they are called, and have to be looked at.
+            let groups = groups.flat_map(|group| [RunActor::belongs(&group, kind), group]);
+            let status = status.map(|status| status.word().to_owned());
+            let queries = groups.map(|group| Query { group: Some(group), status: status.clone(), ..Query::default() });
+            runs.extend(newest(&self.home.tasks, queries, look, when)?);
+        }
+        runs.sort_by_cached_key(|seen| Reverse(when(seen)));
         Ok(runs)
     }
 
@@ -115,15 +117,12 @@ impl Service {
     /// from every list.
     pub fn list_processes(&self, all: bool) -> Result<Vec<RunSnapshot>, Problem> {
         // Without `all`, of those that have ended only those that failed are wanted.
-        let mut runs =
-            self.runs_called(RunKind::Process, Some(EndedRunsFilter((!all).then_some(RunPhase::Failed))), |seen| {
-                is_listed(seen, all)
-            })?;
-        runs.sort_by(|one, other| (one.card.created, &one.id).cmp(&(other.card.created, &other.id)));
+        let ended = EndedRunsFilter((!all).then_some(RunPhase::Failed));
+        let mut runs = self.runs_called(RunKind::Process, Some(ended), |seen| is_listed(seen, all))?;
+        runs.reverse();
         Ok(runs)
     }
 
-    /// The process that is meant.
     pub fn process(&self, id: &str) -> Result<RunSnapshot, Problem> {
         let seen = self.run(id)?;
         match view_run::is_process(&seen) && is_listed(&seen, true) {
@@ -139,12 +138,9 @@ impl Service {
         let asking = PageQuery::default().gather(&self.home.tasks, &of_runs(false), |summary| {
             Ok(self.summed_up(summary)?.filter(|seen| seen.state.question().is_some()))
         });
-        let mut runs = asking?.items;
-        runs.reverse();
-        let questions = |seen: &RunSnapshot| -> Vec<Question> {
-            seen.state.questions().map(|(step, it)| view_run::question(seen, step, it)).collect()
-        };
-        Ok(runs.iter().flat_map(questions).collect())
+        let asking = asking?.items;
+        let questions = asking.iter().rev().flat_map(|seen| seen.state.questions().map(move |asked| (seen, asked)));
+        Ok(questions.map(|(seen, (step, it))| view_run::question(seen, step, it)).collect())
     }
 
     /// What the agent of a step is told about the steps before it.
@@ -220,27 +216,20 @@ impl Service {
             ..StepOutcome::default()
         };
         let by = *speaker;
-        match verb.as_str() {
-            "complete" => {
-                say(&self.home, run, RunInput::Said { by, report: AttemptReport::Completed(outcome) })?;
-                Ok(StepHeard::Said { said: true })
-            }
+        let report = match verb.as_str() {
+            "complete" => AttemptReport::Completed(outcome),
             "fail" => {
                 let error = summary.unwrap_or_else(|| "its agent says that it failed".into());
-                say(
-                    &self.home,
-                    run,
-                    RunInput::Said { by, report: AttemptReport::Failed { kind: FailureKind::Failed, error, outcome } },
-                )?;
-                Ok(StepHeard::Said { said: true })
+                AttemptReport::Failed { kind: FailureKind::Failed, error, outcome }
             }
-            "ask" => self.asks(
-                run,
-                by,
-                QuestionRequest { text: text.unwrap_or_default(), options, default: None, wait: None },
-            ),
-            other => Err(Problem::bad_request(format!("a step cannot `{other}`"))),
-        }
+            "ask" => {
+                let text = text.unwrap_or_default();
+                return self.asks(run, by, QuestionRequest { text, options, default: None, wait: None });
+            }
+            other => return Err(Problem::bad_request(format!("a step cannot `{other}`"))),
+        };
+        say(&self.home, run, RunInput::Said { by, report })?;
+        Ok(StepHeard::Said { said: true })
     }
 
     /// Asks a person, and waits for the answer as long as the command may wait; asked again in the same words it waits
@@ -298,7 +287,6 @@ impl Service {
         Ok(now.unwrap_or(seen))
     }
 
-    /// Tries a failed step again.
     pub fn retry_run(
         &self,
         who: &Requester,
@@ -358,7 +346,6 @@ impl Service {
         self.tell_run(who, &seen.id, RunInput::ByHand { step, what })
     }
 
-    /// Closes a run that is done by hand.
     pub fn close_run(&self, who: &Requester, id: &str, summary: String) -> Result<RunSnapshot, Problem> {
         self.tell_run(who, id, RunInput::Close { summary })
     }
@@ -366,24 +353,16 @@ impl Service {
 
 /// The end of a file, and where the rest of it is.
 fn last_of(path: &Path) -> String {
-    let read = || {
-        let mut file = File::open(path)?;
-        let size = file.metadata()?.len();
-        let from = size.saturating_sub(LONGEST_LOG as u64);
-        let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(from))?;
-        file.read_to_end(&mut bytes)?;
-        std::io::Result::Ok((size, from, bytes))
-    };
-    match read() {
-        Ok((size, 0, bytes)) => format!("[{size} bytes, in {}]\n{}", path.display(), String::from_utf8_lossy(&bytes)),
-        Ok((size, from, bytes)) => format!(
-            "[the last {} of {size} bytes; all of it is in {}]\n{}",
-            size - from,
-            path.display(),
-            String::from_utf8_lossy(&bytes)
-        ),
-        Err(error) => format!("[{} cannot be read: {error}]\n", path.display()),
+    let place = path.display();
+    match tail(path, LONGEST_LOG as u64) {
+        Ok((size, bytes)) => {
+            let part = match size.saturating_sub(LONGEST_LOG as u64) {
+                0 => format!("{size} bytes, in {place}"),
+                _ => format!("the last {LONGEST_LOG} of {size} bytes; all of it is in {place}"),
+            };
+            format!("[{part}]\n{}", String::from_utf8_lossy(&bytes))
+        }
+        Err(error) => format!("[{place} cannot be read: {error}]\n"),
     }
 }
 

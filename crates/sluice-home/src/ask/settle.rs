@@ -46,7 +46,8 @@ impl Service {
         if transition.is_some() && !seen.card.open && who.is_person() {
             notes.extend(self.unmerged(&seen));
             // A worktree that was given back has seen to it already. Not every task that ends has one.
-            notes.extend(judged::keep(&self.home, &seen).err().map(|problem| not_kept(&problem)));
+            let not_kept = "commits that were judged and are on no branch any more could not be kept";
+            notes.extend(judged::keep(&self.home, &seen).err().map(|why| format!("{not_kept}: {}", why.message)));
             notes.extend(self.put_away(&seen));
         }
         Ok(TaskAnswer { task: self.home.shown(&seen), transition, notes, still_running })
@@ -80,7 +81,6 @@ impl Service {
         self.wait_until(HEARD_WITHIN, || is_gone().map(|is_gone| !is_gone))
     }
 
-    /// Waits until it is so, or the time is up.
     fn wait_until(&self, most: Duration, is_so: impl Fn() -> Result<bool, Problem>) -> Result<(), Problem> {
         let waited = self.home.tasks.wait(most, || is_so().map(|is_so| is_so.then_some(())).transpose());
         waited.unwrap_or(Ok(()))
@@ -106,11 +106,6 @@ impl Service {
         let effects = reports(&events, moved.turn);
         Ok(Some(Transition { from: name(moved.from), to: name(moved.to), effects }))
     }
-}
-
-/// What a person hears who may have to keep something themselves.
-fn not_kept(problem: &Problem) -> String {
-    format!("commits that were judged and are on no branch any more could not be kept: {}", problem.message)
 }
 
 /// Whether something that was set going by then is not done.

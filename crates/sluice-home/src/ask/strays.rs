@@ -112,7 +112,6 @@ fn lent(home: &Home, folder: PathBuf) -> Option<(Project, WorkspacePool, PathBuf
     })
 }
 
-/// Ends one of them.
 pub(crate) fn end(home: &Home, session: &str) -> Result<(), Problem> {
     let id = living(home, session)?;
     home.context

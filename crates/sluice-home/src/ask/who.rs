@@ -33,8 +33,10 @@ pub enum Requester {
         /// What they are called: the name of their user, or of their token.
         name: String,
     },
-    /// A session of a task.
-    Session { task: String, number: SessionNumber },
+    Session {
+        task: String,
+        number: SessionNumber,
+    },
     /// The agent or script of a step.
     Step {
         run: String,
@@ -43,12 +45,10 @@ pub enum Requester {
     },
     /// A worker on another machine.
     Worker {
-        /// The id of its token.
         token: String,
     },
     /// Somebody who only looks.
     Reader {
-        /// The id of their token.
         token: String,
     },
     /// A process that the engine started, or that was left behind by one, and that speaks for no step.
@@ -65,12 +65,10 @@ pub enum RequestAccess {
 }
 
 impl Requester {
-    /// A person of this name.
     pub fn person(name: impl Into<String>) -> Requester {
         Requester::Person { name: name.into() }
     }
 
-    /// Whether that is a person.
     pub fn is_person(&self) -> bool {
         matches!(self, Requester::Person { .. })
     }
@@ -123,7 +121,6 @@ impl Requester {
         }
     }
 
-    /// Only a person may do this.
     pub fn must_be_person(&self, what: &str) -> Result<(), Problem> {
         if self.is_person() { Ok(()) } else { Err(self.is_not_for(what, "a person")) }
     }

@@ -94,7 +94,6 @@ impl Service {
         Ok(())
     }
 
-    /// Makes all worktrees of a project.
     pub fn init_workspaces(
         &self,
         who: &Requester,

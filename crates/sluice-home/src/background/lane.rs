@@ -27,7 +27,6 @@ struct LaneState {
     waiting: BTreeMap<String, LaneQueue>,
     /// Whose turn it is next, of those that wait.
     turns: VecDeque<String>,
-    /// How many are at work, by repository.
     at_work: BTreeMap<String, usize>,
 }
 

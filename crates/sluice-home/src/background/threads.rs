@@ -19,7 +19,6 @@ const IDLE: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_secs(1);
 
 type ThreadWork = Box<dyn FnOnce() + Send>;
-/// What starts a thread.
 type ThreadStart = fn(ThreadWork) -> io::Result<()>;
 
 #[derive(Default)]

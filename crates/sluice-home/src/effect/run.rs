@@ -28,6 +28,7 @@ use crate::perform::lists::listed;
 use crate::perform::performer::WorktreeAccess;
 use crate::perform::{LocalOrder, OrderWork, PerformResult, StepIdentity, reported, sweep};
 use crate::read::runs::{RunFacts, RunSnapshot, performance};
+use crate::read::view_run::unless_empty;
 use crate::spans;
 use crate::undone::{PerformError, PerformFailure, UnavailableReason, settled};
 
@@ -209,16 +210,14 @@ fn agent(home: &Arc<Home>, seen: &RunSnapshot, wanted: &Perform, name: &str, pro
     })
 }
 
-/// What the workbench is told to do.
 fn order(setting: &RunFacts, wanted: &Perform, name: &str, folder: PathBuf, work: OrderWork) -> LocalOrder {
-    let of_run = || Some(setting.given.origin.harness.clone()).filter(|name| !name.is_empty());
     LocalOrder {
         name: name.to_owned(),
         run: setting.id.clone(),
         step: setting.plan.recipe.step(wanted.step).name.to_string(),
         attempt: wanted.attempt,
         role: wanted.role.to_string(),
-        harness: wanted.harness.clone().or_else(of_run),
+        harness: wanted.harness.clone().or_else(|| unless_empty(&setting.given.origin.harness)),
         permissions: wanted.permissions,
         folder,
         voice: StepIdentity::OfThisHome,

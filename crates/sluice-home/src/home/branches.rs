@@ -10,7 +10,6 @@ use crate::background::locked;
 use crate::home::Home;
 use crate::read::tasks::TaskSnapshot;
 
-/// A branch of a project.
 type ProjectBranch = (String, String);
 
 /// Who has spoken for what.

@@ -22,7 +22,6 @@ const GIVE_UP: Duration = Duration::from_secs(30);
 /// How long it may take before it is asked whether something is in the store's way.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Says something to a task and waits until it is durable.
 pub(crate) fn ask(home: &Home, task: &str, input: TaskInput) -> Result<EventRange, Problem> {
     say_to(home, stream(task), task, ActorInput::Task(home.context.clean().task_input(input)))
 }

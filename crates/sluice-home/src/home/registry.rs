@@ -45,12 +45,10 @@ pub(crate) struct Registry {
     number: RwLock<u64>,
 }
 
-/// The stream of a ledger.
 pub(crate) fn ledger(number: u64) -> StreamId {
     if number == 0 { StreamId::new(NAME) } else { StreamId::new(format!("{NAME}.{number}")) }
 }
 
-/// The number of the ledger in a stream.
 fn number_of(stream: &StreamId) -> Option<u64> {
     match stream.as_str().strip_prefix(NAME)? {
         "" => Some(0),
@@ -79,13 +77,11 @@ impl<'a> RegistryChange<'a> {
         RegistryChange { name, actor, data: as_json(data), entries: Vec::new() }
     }
 
-    /// It writes an entry.
     pub(crate) fn put<T: RegistryEntry>(mut self, id: &str, entry: &T) -> RegistryChange<'a> {
         self.entries.push((format!("{}{id}", T::PREFIX), Some(as_json(entry))));
         self
     }
 
-    /// It removes an entry.
     pub(crate) fn remove<T: RegistryEntry>(mut self, id: &str) -> RegistryChange<'a> {
         self.entries.push((format!("{}{id}", T::PREFIX), None));
         self
@@ -104,7 +100,6 @@ impl Registry {
         Ok(Registry { entries: Mutex::new(entries.collect()), begun, number: RwLock::new(number) })
     }
 
-    /// The entry of this id.
     pub(crate) fn get<T: RegistryEntry>(&self, id: &str) -> Option<T> {
         T::deserialize(locked(&self.entries).get(&format!("{}{id}", T::PREFIX))?).ok()
     }
@@ -117,7 +112,6 @@ impl Registry {
         own.filter_map(|(id, value)| Some((id.to_owned(), T::deserialize(value).ok()?))).collect()
     }
 
-    /// The ids of all entries of a kind.
     pub(crate) fn ids<T: RegistryEntry>(&self) -> Vec<String> {
         let entries = locked(&self.entries);
         let from = entries.range(T::PREFIX.to_owned()..);
@@ -188,7 +182,6 @@ impl Registry {
     }
 }
 
-/// A fact about the ledger itself.
 fn happened(name: EventName, entries: Vec<(String, Option<Vec<u8>>)>) -> Fact {
     Fact { kind: name.word().into(), actor: "engine".into(), data: b"{}".to_vec(), entries }
 }
@@ -256,7 +249,6 @@ pub(crate) fn settle(home: &Home) -> Result<(), Problem> {
     wait(&home.engine, &answer, FACT).map(drop)
 }
 
-/// The event that something happened.
 pub(crate) fn fact(home: &Home, name: EventName, actor: &str, correlation: &str, data: &impl Serialize) -> Event {
     Event {
         kind: name.word().to_owned(),

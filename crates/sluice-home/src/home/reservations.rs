@@ -19,18 +19,11 @@ use crate::home::judged;
 use crate::home::{Home, pool_names, session_of};
 use crate::read::tasks::had;
 
-/// For whom a worktree is promised.
-#[derive(Debug, PartialEq, Eq)]
-enum ReservationOwner {
-    Task(String),
-    /// For nobody: it is being removed.
-    Removal,
-}
-
 /// For whom a worktree is promised, and to how many who ask for it.
 #[derive(Debug)]
 struct Reservation {
-    whose: ReservationOwner,
+    /// The task; none: it is being removed.
+    task: Option<String>,
     askers: usize,
     /// Whoever asked first is still looking whether it can be had.
     is_doubtful: bool,
@@ -40,10 +33,7 @@ struct Reservation {
 
 impl Reservation {
     fn is_for(&self, task: &str) -> bool {
-        match &self.whose {
-            ReservationOwner::Task(name) => name == task,
-            ReservationOwner::Removal => false,
-        }
+        self.task.as_deref() == Some(task)
     }
 }
 
@@ -95,7 +85,7 @@ impl Reservations {
                 promise.askers += 1;
                 return WorkspaceReservation::Reserved(WorktreePath(name.clone()));
             }
-            let held = self.hold(home, &mut promised, &pool.folder(&number), ReservationOwner::Task(task.to_owned()));
+            let held = self.hold(home, &mut promised, &pool.folder(&number), Some(task));
             drop(promised);
             if let Some(held) = held
                 && is_given_back(home, pool, &number, task)
@@ -113,7 +103,7 @@ impl Reservations {
         pool: &WorkspacePool,
         number: &WorkspaceName,
     ) -> Option<ReservationHold<'_>> {
-        let held = self.hold(home, &mut locked(&self.promised), &pool.folder(number), ReservationOwner::Removal)?;
+        let held = self.hold(home, &mut locked(&self.promised), &pool.folder(number), None)?;
         let is_nobodys = match pool.lent_to(number) {
             Ok(binding) => binding.is_none_or(|binding| is_over(home, &binding.task)),
             Err(_) => false,
@@ -127,7 +117,7 @@ impl Reservations {
         home: &Home,
         promised: &mut BTreeMap<String, Reservation>,
         folder: &Path,
-        whose: ReservationOwner,
+        task: Option<&str>,
     ) -> Option<ReservationHold<'_>> {
         let open = home.tasks.open();
         // What was on its way is there, or its task is over: then the worktree is the task's own, or free.
@@ -137,11 +127,11 @@ impl Reservations {
         promised.retain(|_, promise| promise.askers > 0 || waits(promise));
         let name = folder.display().to_string();
         let is_had = open.iter().any(|seen| had(&seen.state.workspace) == Some(&name));
-        if is_had || promised.contains_key(&name) || has_other_agents(&home.context.sessions.at_work(), folder, &whose)
-        {
+        if is_had || promised.contains_key(&name) || has_other_agents(&home.context.sessions.at_work(), folder, task) {
             return None;
         }
-        promised.insert(name.clone(), Reservation { whose, askers: 1, is_doubtful: true, is_queued: false });
+        let task = task.map(str::to_owned);
+        promised.insert(name.clone(), Reservation { task, askers: 1, is_doubtful: true, is_queued: false });
         Some(ReservationHold { all: self, name })
     }
 
@@ -166,14 +156,13 @@ impl Reservations {
     }
 }
 
-/// Whether a worktree is still lent to this task.
 fn is_lent_to(pool: &WorkspacePool, number: &WorkspaceName, task: &str) -> bool {
     pool.lent_to(number).is_ok_and(|binding| binding.is_some_and(|binding| binding.task == task))
 }
 
 /// Whether an agent lives in a folder that is not this task's.
-fn has_other_agents(living: &[(SessionId, PathBuf)], folder: &Path, whose: &ReservationOwner) -> bool {
-    let is_others = |id: &SessionId| session_of(id).is_none_or(|(owner, _)| *whose != ReservationOwner::Task(owner));
+fn has_other_agents(living: &[(SessionId, PathBuf)], folder: &Path, task: Option<&str>) -> bool {
+    let is_others = |id: &SessionId| session_of(id).is_none_or(|(owner, _)| task != Some(&owner));
     living.iter().any(|(id, works_in)| works_in.starts_with(folder) && is_others(id))
 }
 

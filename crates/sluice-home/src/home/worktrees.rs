@@ -83,7 +83,6 @@ pub(crate) fn ready(home: &Home, given: &RunParameters) -> Result<(), PerformErr
     Ok(())
 }
 
-/// The branch that a run's work is on.
 pub(crate) fn branch(run: &str) -> String {
     format!("sluice/run-{run}")
 }

@@ -38,7 +38,6 @@ impl TaskFileContent {
     }
 }
 
-/// The file in the home.
 pub fn home_file(places: &HomePaths, project: &str, id: &str) -> PathBuf {
     places.task(project, id).join(TASK_FILE)
 }

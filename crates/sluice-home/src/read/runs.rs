@@ -25,12 +25,10 @@ const MOST_STEPS: usize = 20_000;
 /// So many of them may have ended: hardly anybody looks at one twice, and the memory of a day's work would stay.
 const MOST_ENDED: usize = 100;
 
-/// The stream of a run.
 pub fn stream(id: &str) -> StreamId {
     StreamId::new(format!("{KIND}{id}"))
 }
 
-/// The run of a stream.
 pub fn id_of(stream: &StreamId) -> Option<&str> {
     stream.as_str().strip_prefix(KIND)
 }
@@ -44,7 +42,6 @@ pub struct RunSnapshot {
     /// What lists show of it.
     pub card: Card,
     pub state: Arc<RunState>,
-    /// What it carries out.
     pub plan: Arc<RunPlan>,
     /// When the next turn of a patrol begins, if it rests until then.
     pub next_turn: Option<Moment>,
@@ -57,7 +54,6 @@ impl RunSnapshot {
         RunSnapshot { id: id.into(), version, card, state: Arc::new(actor.into_state()), plan, next_turn }
     }
 
-    /// The step of this name.
     pub fn step(&self, name: &str) -> Result<StepId, Problem> {
         let names: Vec<&str> = self.plan.recipe.steps.iter().map(|step| step.name.as_str()).collect();
         let found = (0u32..).map(StepId).zip(&names).find(|(_, it)| **it == name).map(|(id, _)| id);
@@ -87,14 +83,11 @@ impl RunSnapshot {
 #[derive(Clone)]
 pub struct RunFacts {
     pub id: String,
-    /// What it carries out.
     pub plan: Arc<RunPlan>,
-    /// What it was given.
     pub given: RunParameters,
 }
 
 impl RunFacts {
-    /// The folder that its steps work in.
     pub fn folder(&self) -> &str {
         folder(&self.given)
     }

@@ -31,12 +31,10 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// What damage is called that is in no stream.
 pub(crate) const STORE: &str = "the store";
 
-/// The stream of a task.
 pub fn stream(id: &str) -> StreamId {
     StreamId::new(format!("{KIND}{id}"))
 }
 
-/// The task of a stream.
 pub fn id_of(stream: &StreamId) -> Option<&str> {
     stream.as_str().strip_prefix(KIND)
 }
@@ -75,7 +73,6 @@ impl TaskSnapshot {
         sessions.filter(|session| session.is_living()).filter_map(|session| session.agent())
     }
 
-    /// The name of its status.
     pub fn status(&self) -> &str {
         self.lifecycle.state_name(self.state.status)
     }
@@ -336,12 +333,10 @@ impl ReadModel {
         self.loader().reader().log(after, limit).map_err(unread)
     }
 
-    /// The place of the last event of everything.
     pub fn end_of_log(&self) -> Result<Cursor, Problem> {
         self.loader().reader().end().map_err(unread)
     }
 
-    /// A body that was kept.
     pub fn blob(&self, digest: &sluice_store::Digest) -> Result<Option<Vec<u8>>, Problem> {
         self.loader().reader().blob(digest).map_err(unread)
     }

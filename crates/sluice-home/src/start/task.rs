@@ -1,6 +1,6 @@
 //! How a task begins: its project, its lifecycle, its branch, a worktree for it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::project::Project;
@@ -15,6 +15,7 @@ use sluice_engine::reactor::EventRange;
 use sluice_engine::task_actor::TaskActor;
 use sluice_os::taskfile;
 
+use super::run::{around, startable};
 use crate::definitions::committed::DefinitionSite;
 use crate::definitions::{self, ChosenLifecycle};
 use crate::home::branches::BranchHold;
@@ -43,8 +44,9 @@ pub(crate) fn create_task(
 ) -> Result<EventRange, Problem> {
     let project = project(home, wanted.project.as_deref(), wanted.cwd.as_deref())?;
     let workflow = wanted.workflow.as_deref().or(project.workflow.as_deref()).unwrap_or(DEFAULT_WORKFLOW);
-    let seen_from = wanted.cwd.as_deref().map_or_else(|| PathBuf::from(&project.path), |cwd| checkout(cwd, &project));
-    let chosen = definitions::lifecycle(home, workflow, &seen_from, reading)?;
+    // The caller's own checkout, if there is one.
+    let seen_from = wanted.cwd.as_deref().and_then(|cwd| around(Path::new(cwd))).unwrap_or(Path::new(&project.path));
+    let chosen = definitions::lifecycle(home, workflow, seen_from, reading)?;
     let about = about(home, &project, wanted, id)?;
     runs_must_be_startable(home, &project, &chosen.lifecycle)?;
     let claimed = claim(home, &about, id)?;
@@ -115,7 +117,6 @@ fn record(home: &Home, id: &str, chosen: ChosenLifecycle, create: &NewTask, body
     engine::create(home, stream(id), id, created, vec![(digest, pinned)])
 }
 
-/// The project that is meant.
 pub(crate) fn project(home: &Home, name: Option<&str>, cwd: Option<&str>) -> Result<Project, Problem> {
     if let Some(name) = name {
         return home.projects.get(name);
@@ -192,7 +193,7 @@ pub(crate) fn must_hold_no_secret(home: &Home, branch: &str) -> Result<(), Probl
 fn runs_must_be_startable(home: &Home, project: &Project, lifecycle: &Lifecycle) -> Result<(), Problem> {
     for state in &lifecycle.states {
         let Some(run) = &state.run else { continue };
-        super::run::startable(home, Path::new(&project.path), run).map_err(|problem| Problem {
+        startable(home, Path::new(&project.path), run).map_err(|problem| Problem {
             message: format!(
                 "the workflow `{}` cannot be used: a run of `{}` could not be started in its state `{}`: {}",
                 lifecycle.name, run.recipe, state.name, problem.message
@@ -215,13 +216,6 @@ fn claim<'a>(home: &'a Home, about: &TaskSubject, id: &str) -> Result<BranchHold
         let message = format!("the branch `{}` is task {other}'s", shown(&about.branch));
         Problem::new(ProblemStatus::Refused, "branch_taken", message).hint("choose another branch")
     })
-}
-
-/// The checkout around a folder, where definitions are looked for: the caller's own, if it is one of this project.
-fn checkout(cwd: &str, project: &Project) -> PathBuf {
-    let folder = Path::new(cwd);
-    let root = folder.ancestors().find(|folder| folder.join(".git").exists());
-    root.map_or_else(|| PathBuf::from(&project.path), Path::to_owned)
 }
 
 /// What TASK.md says from the start. A text without headings of its own stands below `## Context`.

@@ -20,8 +20,8 @@ use crate::background::threads::spawn;
 use crate::effect::run::task;
 use crate::evidence;
 use crate::home::Home;
-use crate::read::runs;
-use crate::read::tasks;
+use crate::read::view_run::unless_empty;
+use crate::read::{runs, tasks};
 use crate::spans;
 use crate::undone::{PerformError, UnavailableReason, settled};
 use crate::watch::attempts;
@@ -134,7 +134,7 @@ impl Follower {
         for id in turned {
             if let Some(seen) = noted(id, home.tasks.load_run(id))?.flatten() {
                 evidence::conclude(home, &seen);
-                waiting.extend(Some(seen.state.given.origin.task.clone()).filter(|task| !task.is_empty()));
+                waiting.extend(unless_empty(&seen.state.given.origin.task));
             }
         }
         for task in &waiting {
@@ -143,7 +143,7 @@ impl Follower {
         for moved in &moved {
             noted(moved, task::look(home, moved))?;
         }
-        self.triggers.refresh(home);
+        self.triggers.shelves.refresh(home);
         for logged in page {
             let kind = match runs::id_of(&logged.stream) {
                 Some(id) => self.kind(home, id)?,
