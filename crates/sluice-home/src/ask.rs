@@ -3,7 +3,6 @@
 
 mod access;
 mod change;
-mod create;
 pub mod denied;
 mod file;
 pub(crate) mod keys;
@@ -25,13 +24,14 @@ pub use sluice_os::process::ProcessIdentity;
 pub use who::{RequestAccess, Requester};
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sluice_api::problem::Problem;
 use sluice_engine::host::Host;
 use sluice_store::Store;
 
+use crate::background::locked;
 use crate::fence::HomeFence;
 use crate::home::{Home, registry};
 use crate::settings::backup;
@@ -52,7 +52,6 @@ pub struct Service {
 }
 
 impl Service {
-    /// What everything here stands on.
     pub fn home(&self) -> &Arc<Home> {
         &self.home
     }
@@ -69,7 +68,7 @@ impl Service {
 
     /// Whether the engine has ended by itself.
     pub fn has_ended(&self) -> bool {
-        self.host.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(Host::has_ended)
+        locked(&self.host).as_ref().is_none_or(Host::has_ended)
     }
 
     /// Whether nothing is going on that the engine must be there for.
@@ -83,14 +82,14 @@ impl Service {
 
     /// What cannot be understood in the store, and why.
     pub fn faults(&self) -> Vec<(String, String)> {
-        let host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        let host = locked(&self.host);
         let faults = host.as_ref().map(Host::faults).unwrap_or_default();
         faults.into_iter().map(|(stream, why)| (stream.to_string(), why)).collect()
     }
 
     /// Ends the engine. Sessions go on, unless the store is another engine's now: then so is their work.
     pub fn close(&self) -> Result<(), Problem> {
-        let host = self.host.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let host = locked(&self.host).take();
         let stopped = host.map_or(Ok(()), Host::stop).map_err(|error| closed(&error));
         if self.fence.as_ref().is_some_and(|fence| fence.is_lost()) {
             self.home.context.end_everything();
@@ -111,7 +110,6 @@ impl Service {
         known.or(heard).unwrap_or_else(|| Problem::unavailable("the store was not in its place a moment ago"))
     }
 
-    /// Copies the store to a file.
     pub fn backup(&self, who: &Requester, file: &std::path::Path) -> Result<(), Problem> {
         who.must_be_person("a backup")?;
         backup::copy(&self.store, file)

@@ -55,14 +55,20 @@ const LIFECYCLE: &str = "workflow";
 /// A definition that was found, as it can be read now.
 pub(crate) struct FoundDefinition {
     pub(crate) path: PathBuf,
-    /// What is in it.
     pub(crate) bytes: io::Result<Vec<u8>>,
-    /// What comes of it.
     pub(crate) loaded: LoadedDefinition,
     /// Where it was read, for people, if not in a checkout or in the home.
     pub(crate) told: String,
     /// The commit of the default branch that the engine looked in, if it did and there is one.
     pub(crate) commit: Option<String>,
+}
+
+impl FoundDefinition {
+    /// What lies in a file, as it is there now.
+    pub(crate) fn in_file(path: PathBuf) -> FoundDefinition {
+        let loaded = load_path(&path, &mut Sources::new());
+        FoundDefinition { bytes: std::fs::read(&path), path, loaded, told: String::new(), commit: None }
+    }
 }
 
 /// What is called so, seen from a repository: the nearest one. `what` is looked for, in words.
@@ -117,23 +123,19 @@ pub(crate) fn find(
 /// may have written it, so it does not act for a person.
 fn uncommitted(path: PathBuf, home: &Path, committed: &CommittedCatalogue) -> Result<FoundDefinition, Problem> {
     let place = &committed.place;
-    let loaded = load_path(&path, &mut Sources::new());
-    if acts_as_person(&loaded) {
-        let (shown, folder) = (path.display(), home.join(HOME_FOLDER));
+    let shown = path.display().to_string();
+    let found = FoundDefinition::in_file(path);
+    if acts_as_person(&found.loaded) {
         let message =
             format!("{shown} acts as a person, and is not in {place}: the engine does not start it by itself");
+        let folder = home.join(HOME_FOLDER);
         let cure = format!("commit it to the default branch, or put it into {}", folder.display());
         return Err(Problem::new(ProblemStatus::Refused, "unusable_recipe", message).hint(cure));
     }
-    let told = format!(
-        "{} in the checkout; it is not in {place}, so any process that writes there can change it",
-        path.display()
-    );
-    let commit = committed.commit().map(str::to_owned);
-    Ok(FoundDefinition { bytes: std::fs::read(&path), path, loaded, told, commit })
+    let told = format!("{shown} in the checkout; it is not in {place}, so any process that writes there can change it");
+    Ok(FoundDefinition { told, commit: committed.commit().map(str::to_owned), ..found })
 }
 
-/// Whether a step of a recipe acts as a person.
 pub(crate) fn acts_as_person(loaded: &LoadedDefinition) -> bool {
     match &loaded.definition {
         Some(Definition::Recipe(recipe)) => recipe.steps.iter().any(|step| step.acts_as_person),
@@ -150,20 +152,17 @@ pub(crate) fn lifecycle(
     reading: DefinitionSite,
 ) -> Result<ChosenLifecycle, Problem> {
     let FoundDefinition { path, bytes, loaded, .. } = find(home, LIFECYCLE, name, root, reading)?;
+    let shown = path.display().to_string();
     let unusable = |why: String| {
-        Problem::new(
-            ProblemStatus::Refused,
-            "unusable_workflow",
-            format!("the workflow `{name}` cannot be used: {why}"),
-        )
-        .hint(format!("`sluice check {}` shows every problem", path.display()))
+        let message = format!("the workflow `{name}` cannot be used: {why}");
+        let problem = Problem::new(ProblemStatus::Refused, "unusable_workflow", message);
+        problem.hint(format!("`sluice check {shown}` shows every problem"))
     };
     let bytes = bytes.map_err(|error| unusable(error.to_string()))?;
     if !loaded.is_usable() {
         let first = loaded.problems.first().map(|problem| problem.message.clone());
         return Err(unusable(first.unwrap_or_else(|| "it has errors".into())));
     }
-    let shown = path.display().to_string();
     let pinned =
         DefinitionPin::of(&DefinitionFile { path: &shown, bytes: &bytes }, &loaded).map(|pinned| pinned.to_bytes());
     match (loaded.definition, pinned) {

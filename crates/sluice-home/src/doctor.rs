@@ -10,6 +10,7 @@ use sluice_api::workspace::WorkspaceList;
 use sluice_api::{Client, Problem};
 use sluice_store::{Meaning, Store, StoreError};
 
+use self::DoctorStatus::{Broken, Missing, Warning};
 use crate::settings::attached::{self, StoreChoice};
 use crate::settings::config::HomeConfig;
 use crate::settings::places::HomePaths;
@@ -30,7 +31,6 @@ const OWN_PROGRAM: &str = "{sluice}";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DoctorStatus {
-    /// As it should be.
     Ok,
     /// It works, and something is worth knowing.
     Warning,
@@ -56,12 +56,16 @@ pub struct DoctorFinding {
     pub name: String,
     pub status: DoctorStatus,
     pub found: String,
-    /// What to do about it.
     pub remedy: Option<String>,
 }
 
 fn finding(name: &str, status: DoctorStatus, found: impl Into<String>, remedy: Option<&str>) -> DoctorFinding {
     DoctorFinding { name: name.into(), status, found: found.into(), remedy: remedy.map(str::to_owned) }
+}
+
+/// What keeps Sluice from working, as the problem says.
+fn broken(name: &str, problem: Problem) -> DoctorFinding {
+    finding(name, Broken, problem.message, problem.hint.as_deref())
 }
 
 /// What is seen of the engine.
@@ -83,7 +87,7 @@ pub fn elsewhere(places: &HomePaths, url: &str) -> DoctorFinding {
         Err(problem) => {
             let found = format!("{url} cannot be asked: {}; {rest}", problem.message);
             let remedy = problem.hint.unwrap_or_else(|| "mend that, or unset SLUICE_URL to ask the engine here".into());
-            finding("SLUICE_URL", DoctorStatus::Broken, found, Some(&remedy))
+            finding("SLUICE_URL", Broken, found, Some(&remedy))
         }
     }
 }
@@ -121,11 +125,11 @@ pub fn worktrees(list: Option<&WorkspaceList>) -> Vec<DoctorFinding> {
              its worktree is lent to nobody until then",
             it.session
         );
-        finding("session", DoctorStatus::Warning, found, Some(&remedy))
+        finding("session", Warning, found, Some(&remedy))
     });
     let doubts = list.workspaces.iter().filter_map(|it| {
         let found = format!("{}: {}", it.path, it.doubt.as_ref()?);
-        Some(finding("worktree", DoctorStatus::Warning, found, None))
+        Some(finding("worktree", Warning, found, None))
     });
     let mut found: Vec<DoctorFinding> = strays.chain(doubts).collect();
     if found.is_empty() {
@@ -137,7 +141,7 @@ pub fn worktrees(list: Option<&WorkspaceList>) -> Vec<DoctorFinding> {
 /// What the engine says about agents that are paused.
 pub fn paused(words: String) -> DoctorFinding {
     let remedy = "bring the store's server back, or the way to it: then they go on by themselves";
-    finding("agents", DoctorStatus::Broken, words, Some(remedy))
+    finding("agents", Broken, words, Some(remedy))
 }
 
 fn home(places: &HomePaths) -> DoctorFinding {
@@ -145,29 +149,21 @@ fn home(places: &HomePaths) -> DoctorFinding {
     let shown = home.display().to_string();
     let unwritable = |folder: &Path| {
         let remedy = "make it yours (chown, chmod 700) on a disk that can be written, or set SLUICE_HOME";
-        finding("home", DoctorStatus::Broken, format!("{} cannot be written", folder.display()), Some(remedy))
+        finding("home", Broken, format!("{} cannot be written", folder.display()), Some(remedy))
     };
     match std::fs::metadata(home) {
         Err(_) if home.ancestors().find(|folder| folder.is_dir()).is_some_and(|folder| !can_write(folder)) => {
             let remedy = "make the folder that it lies in writable, or set SLUICE_HOME";
-            finding("home", DoctorStatus::Broken, format!("{shown} is not there, and cannot be made"), Some(remedy))
+            finding("home", Broken, format!("{shown} is not there, and cannot be made"), Some(remedy))
         }
-        Err(_) => finding(
-            "home",
-            DoctorStatus::Missing,
-            format!("{shown} is not there yet"),
-            Some("the first command makes it"),
-        ),
-        Ok(there) if !there.is_dir() => finding(
-            "home",
-            DoctorStatus::Broken,
-            format!("{shown} is no folder"),
-            Some("move it away, or set SLUICE_HOME"),
-        ),
+        Err(_) => finding("home", Missing, format!("{shown} is not there yet"), Some("the first command makes it")),
+        Ok(there) if !there.is_dir() => {
+            finding("home", Broken, format!("{shown} is no folder"), Some("move it away, or set SLUICE_HOME"))
+        }
         // Before what others may do: a folder that all can read, and none can write, is the worse of the two.
         Ok(_) if !can_write(home) => unwritable(home),
         Ok(there) if there.permissions().mode() & 0o077 != 0 => {
-            finding("home", DoctorStatus::Warning, format!("{shown} can be read by others"), Some("chmod 700 on it"))
+            finding("home", Warning, format!("{shown} can be read by others"), Some("chmod 700 on it"))
         }
         Ok(_) => match folders_in(home).iter().find(|folder| !can_write(folder)) {
             Some(folder) => unwritable(folder),
@@ -190,14 +186,12 @@ fn folders_in(home: &Path) -> Vec<PathBuf> {
 fn disk(places: &HomePaths) -> DoctorFinding {
     let folder = places.home().ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
     match rustix::fs::statvfs(folder) {
-        Err(error) => finding("disk", DoctorStatus::Warning, format!("cannot be asked: {error}"), None),
+        Err(error) => finding("disk", Warning, format!("cannot be asked: {error}"), None),
         Ok(disk) => {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             let shown = format!("{} MiB free", free >> 20);
             match free < LITTLE_ROOM {
-                true => {
-                    finding("disk", DoctorStatus::Warning, shown, Some("free some space: a full disk stops all work"))
-                }
+                true => finding("disk", Warning, shown, Some("free some space: a full disk stops all work")),
                 false => finding("disk", DoctorStatus::Ok, shown, None),
             }
         }
@@ -212,7 +206,7 @@ fn engine(sign: EngineSign) -> DoctorFinding {
         }
         EngineSign::Silent => {
             let remedy = "it may be stopped (`kill -CONT` lets it go on) or have too much to do; ask again later";
-            finding("engine", DoctorStatus::Broken, "runs and does not answer", Some(remedy))
+            finding("engine", Broken, "runs and does not answer", Some(remedy))
         }
     }
 }
@@ -230,7 +224,7 @@ fn descriptors(places: &HomePaths) -> Option<DoctorFinding> {
     Some(match open + LITTLE_LEFT > most {
         true => finding(
             "descriptors",
-            DoctorStatus::Warning,
+            Warning,
             found,
             Some(
                 "raise it for the engine that runs: `prlimit --pid PID --nofile=65536`, and `ulimit -n` for the next; what waits for one then goes on",
@@ -254,16 +248,19 @@ fn chosen(places: &HomePaths) -> Result<StoreChoice, Problem> {
 fn store(places: &HomePaths, running: bool, deep: bool) -> Vec<DoctorFinding> {
     let choice = match chosen(places) {
         Ok(choice) => choice,
-        Err(problem) => return vec![finding("store", DoctorStatus::Broken, problem.message, problem.hint.as_deref())],
+        Err(problem) => return vec![broken("store", problem)],
     };
     let own = choice.address.strip_prefix("sqlite:").map(Path::new);
     if own.is_some_and(|file| !file.exists()) {
         let found = format!("{}: there is none yet", choice.name);
-        return vec![finding("store", DoctorStatus::Missing, found, Some("the first command makes it"))];
+        return vec![finding("store", Missing, found, Some("the first command makes it"))];
     }
-    if running && !deep && own.is_some() {
+    let in_use = || {
         let found = format!("{}, in use by the engine", choice.name);
-        return vec![finding("store", DoctorStatus::Ok, found, Some("`sluice doctor --deep` reads all of it"))];
+        vec![finding("store", DoctorStatus::Ok, found, Some("`sluice doctor --deep` reads all of it"))]
+    };
+    if running && !deep && own.is_some() {
+        return in_use();
     }
     let mut is_older = None;
     let looked = Store::open(&choice.address).and_then(|store| {
@@ -271,39 +268,35 @@ fn store(places: &HomePaths, running: bool, deep: bool) -> Vec<DoctorFinding> {
         if deep || own.is_some() { store.verify() } else { Ok(Vec::new()) }
     });
     if let Some(problem) = is_older {
-        return vec![finding("store", DoctorStatus::Broken, problem.message, problem.hint.as_deref())];
+        return vec![broken("store", problem)];
     }
     let remedy = Some("`sluice restore FILE` puts a backup back");
     match looked {
-        Ok(damage) if damage.is_empty() && running && !deep => {
-            let found = format!("{}, in use by the engine", choice.name);
-            vec![finding("store", DoctorStatus::Ok, found, Some("`sluice doctor --deep` reads all of it"))]
-        }
+        Ok(damage) if damage.is_empty() && running && !deep => in_use(),
         Ok(damage) if damage.is_empty() => {
             let read = if deep { ", read whole: every sum is right" } else { "" };
             vec![finding("store", DoctorStatus::Ok, format!("{}{read}", choice.name), None)]
         }
         Ok(damage) => {
-            let mut findings =
-                vec![finding("store", DoctorStatus::Broken, format!("{} is damaged", choice.name), remedy)];
-            findings.extend(damage.into_iter().take(MOST_NAMED).map(|it| {
+            let damaged = damage.into_iter().take(MOST_NAMED).map(|it| {
                 let what = it.stream.map_or_else(|| "the store".to_owned(), |stream| stream.to_string());
-                finding(DAMAGE, DoctorStatus::Broken, format!("{what}: {}", it.why), None)
-            }));
-            findings
+                finding(DAMAGE, Broken, format!("{what}: {}", it.why), None)
+            });
+            let store = finding("store", Broken, format!("{} is damaged", choice.name), remedy);
+            std::iter::once(store).chain(damaged).collect()
         }
         // Nothing in it is damaged, and a backup would not help: the error says what does.
         Err(error @ StoreError::ReadOnly { .. }) => {
-            vec![finding("store", DoctorStatus::Broken, described(&error), None)]
+            vec![finding("store", Broken, described(&error), None)]
         }
         Err(error) => match error.meaning() {
             Meaning::Damaged | Meaning::Unusable => vec![
-                finding("store", DoctorStatus::Broken, described(&error), remedy),
-                finding(DAMAGE, DoctorStatus::Broken, format!("the store: {}", described(&error)), None),
+                finding("store", Broken, described(&error), remedy),
+                finding(DAMAGE, Broken, format!("the store: {}", described(&error)), None),
             ],
             Meaning::Unavailable(_) | Meaning::Refused => {
                 let remedy = "bring its server back, or the way to it; until then nothing is stored";
-                vec![finding("store", DoctorStatus::Broken, described(&error), Some(remedy))]
+                vec![finding("store", Broken, described(&error), Some(remedy))]
             }
         },
     }
@@ -322,22 +315,22 @@ fn replication(places: &HomePaths) -> Vec<DoctorFinding> {
             .into_iter()
             .map(|it| {
                 let found = format!("{}: {}", it.setting, it.means);
-                finding("replication", DoctorStatus::Warning, found, Some(it.remedy))
+                finding("replication", Warning, found, Some(it.remedy))
             })
             .collect(),
-        Err(error) => vec![finding("replication", DoctorStatus::Warning, described(&error), None)],
+        Err(error) => vec![finding("replication", Warning, described(&error), None)],
     }
 }
 
 fn git() -> DoctorFinding {
     let remedy = Some("install git 2.38 or later");
     match output("git", &["--version"]) {
-        None => finding("git", DoctorStatus::Broken, "is not there", remedy),
+        None => finding("git", Broken, "is not there", remedy),
         Some(text) => {
             let numbers: Vec<u32> =
                 text.split(|letter: char| !letter.is_ascii_digit()).filter_map(|it| it.parse().ok()).collect();
             match numbers.as_slice() {
-                [major, minor, ..] if (*major, *minor) < GIT => finding("git", DoctorStatus::Broken, text, remedy),
+                [major, minor, ..] if (*major, *minor) < GIT => finding("git", Broken, text, remedy),
                 _ => finding("git", DoctorStatus::Ok, text, None),
             }
         }
@@ -349,7 +342,7 @@ fn tmux() -> DoctorFinding {
         Some(text) => finding("tmux", DoctorStatus::Ok, text, None),
         None => finding(
             "tmux",
-            DoctorStatus::Warning,
+            Warning,
             "is not there; sessions run without it, and cannot be attached to",
             Some("install tmux"),
         ),
@@ -360,13 +353,10 @@ fn settings(places: &HomePaths) -> (DoctorFinding, Vec<DoctorFinding>) {
     let file = places.config();
     let config = match HomeConfig::read(&file) {
         Ok(config) => config,
-        Err(problem) => {
-            let broken = finding("config", DoctorStatus::Broken, problem.message, problem.hint.as_deref());
-            return (broken, Vec::new());
-        }
+        Err(problem) => return (broken("config", problem), Vec::new()),
     };
     match config.known_harnesses() {
-        Err(why) => (finding("config", DoctorStatus::Broken, why, Some("mend [harnesses] in it")), Vec::new()),
+        Err(why) => (finding("config", Broken, why, Some("mend [harnesses] in it")), Vec::new()),
         Ok(harnesses) => {
             let shown = if file.exists() { file.display().to_string() } else { "none, and none is needed".into() };
             (finding("config", DoctorStatus::Ok, shown, None), harnesses.iter().map(harness).collect())
@@ -387,15 +377,12 @@ fn harness(harness: &sluice_os::harness::Harness) -> DoctorFinding {
         }
     };
     match found {
-        None => finding(
-            &harness.name,
-            DoctorStatus::Missing,
-            format!("{program} is not there"),
-            Some("install it to use this harness"),
-        ),
+        None => {
+            finding(&harness.name, Missing, format!("{program} is not there"), Some("install it to use this harness"))
+        }
         Some(text) => {
             let warnings = harness.warnings();
-            let health = if warnings.is_empty() { DoctorStatus::Ok } else { DoctorStatus::Warning };
+            let health = if warnings.is_empty() { DoctorStatus::Ok } else { Warning };
             let known: Vec<&str> = warnings.iter().take(1).chain(&harness.remark).map(String::as_str).collect();
             let advice = (!known.is_empty()).then(|| known.join(". "));
             finding(&harness.name, health, text, advice.as_deref())

@@ -12,7 +12,7 @@ mod state_run;
 pub(crate) use git::{create_pr, current_branch};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,8 @@ use crate::undone::{PerformError, PerformFailure, settled};
 
 /// How long a hook's command may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(600);
+/// How long telling a person may take.
+const NOTIFY_LIMIT: Duration = Duration::from_secs(30);
 /// Bytes of a hook's output that are kept.
 const OUTPUT_LIMIT: usize = 64 << 10;
 
@@ -54,7 +56,6 @@ pub(crate) struct LocalExecutor {
 }
 
 impl LocalExecutor {
-    /// Hands of an engine that has just got its home.
     pub(crate) fn new(home: Arc<Home>) -> LocalExecutor {
         process::tidy_notes(&home.context.commands());
         LocalExecutor { home }
@@ -106,7 +107,6 @@ impl Executor for LocalExecutor {
 
 type EffectResult = Result<TaskEffectProduct, PerformError>;
 
-/// Carries an effect out.
 fn outcome_of(home: &Arc<Home>, assignment: &Assignment, place: &ErrandPlace) -> Result<EffectOutcome, ErrandPending> {
     let Assignment { stream, effect, .. } = assignment;
     caught(&format!("{} of {stream}", effect.id), || match (id_of(stream), runs::id_of(stream)) {
@@ -158,7 +158,6 @@ fn wanted(home: &Home, id: &str, effect: &Effect) -> Result<(TaskSnapshot, Instr
     Ok((home.tasks.load(id)?.ok_or("the task is gone")?, wanted.instruction))
 }
 
-/// Where an instruction is carried out.
 fn place_of(home: &Home, seen: &TaskSnapshot, instruction: &Instruction) -> ErrandPlace {
     let is_for_git = match instruction {
         Instruction::AcquireWorkspace { .. } | Instruction::ReleaseWorkspace { .. } | Instruction::StartRun { .. } => {
@@ -222,7 +221,7 @@ fn carry_out_plain(
 ) -> Result<TaskEffectOutcome, PerformError> {
     let done = match plain {
         PlainEffect::SpawnNext {} => {
-            crate::effect::queue::begin_next(home, seen, effect)?;
+            queue::begin_next(home, seen, effect)?;
             Ok(TaskEffectProduct::Nothing)
         }
         PlainEffect::PushBranch {} => git::push(home, seen),
@@ -279,30 +278,18 @@ fn tell_worker(home: &Home, seen: &TaskSnapshot, session: SessionNumber, effect:
 /// Tells a person, once: a note in the folder `notes` says that the program which tells has ended well. An engine that is
 /// killed between that end and the note tells again, which is better than never; nothing can be asked of the program.
 fn notify(home: &Home, about: &str, effect: &str, notes: &Path, message: &str) -> EffectResult {
-    let record = home.context.record(about, effect);
     let note = notes.join(format!("told-{}", effect.replace(|it: char| !it.is_ascii_alphanumeric(), "-")));
     if note.exists() {
         return Ok(TaskEffectProduct::Nothing);
     }
-    // An engine that died may have left it running.
-    kill_leftover(&record).map_err(PerformError::by)?;
-    let config = home.context.config();
-    let Some((program, arguments)) = config.notify.command.split_first() else { return Ok(TaskEffectProduct::Nothing) };
-    let words = std::iter::once(program).chain(arguments).cloned().collect();
-    let script = ProcessScript {
-        program: ScriptProgram::Arguments(words),
-        environment: inherited(&home.context),
-        folder: home.context.places.home().to_owned(),
-        input: message.as_bytes().to_vec(),
-        timeout: Some(Duration::from_secs(30)),
-        grace: GRACE,
-        output_limit: OUTPUT_LIMIT,
-        output_file: None,
-        record,
-        speaks_for: None,
-        ward: None,
-    };
-    let told = run_to_end(home, &script)?;
+    let command = home.context.config().notify.command.clone();
+    let is_nobody_told = command.is_empty();
+    let hook = hook(home, about, effect, ScriptProgram::Arguments(command), home.context.places.home())?;
+    if is_nobody_told {
+        return Ok(TaskEffectProduct::Nothing);
+    }
+    let (input, timeout) = (message.as_bytes().to_vec(), Some(NOTIFY_LIMIT));
+    let told = run_to_end(home, &ProcessScript { input, timeout, ..hook })?;
     // Told is told: without its note it is told again after a crash, and fails for nothing else.
     let noted = std::fs::create_dir_all(notes).map_err(|error| error.to_string());
     if let Err(why) = noted.and_then(|()| taskfile::write(&note, message.as_bytes()).map_err(|error| described(&error)))
@@ -320,16 +307,26 @@ fn command(
     text: &str,
     values: &[(String, String)],
 ) -> EffectResult {
-    let record = home.context.record(&seen.id, effect);
-    // An engine that died may have left it running.
+    let mut hook = hook(home, &seen.id, effect, ScriptProgram::Shell(text.to_owned()), Path::new(workspace))?;
+    hook.environment.extend(start::about(home, seen));
+    hook.environment.extend(values.iter().cloned());
+    run_to_end(home, &hook)
+}
+
+/// What a hook of this task or run executes. What an engine that died may have left running of it is ended.
+fn hook(
+    home: &Home,
+    about: &str,
+    effect: &str,
+    program: ScriptProgram,
+    folder: &Path,
+) -> Result<ProcessScript, PerformError> {
+    let record = home.context.record(about, effect);
     kill_leftover(&record).map_err(PerformError::by)?;
-    let mut environment = inherited(&home.context);
-    environment.extend(start::about(home, seen));
-    environment.extend(values.iter().cloned());
-    let script = ProcessScript {
-        program: ScriptProgram::Shell(text.to_owned()),
-        environment,
-        folder: PathBuf::from(workspace),
+    Ok(ProcessScript {
+        program,
+        environment: inherited(&home.context),
+        folder: folder.to_owned(),
         input: Vec::new(),
         timeout: Some(COMMAND_LIMIT),
         grace: GRACE,
@@ -338,8 +335,7 @@ fn command(
         record,
         speaks_for: None,
         ward: None,
-    };
-    run_to_end(home, &script)
+    })
 }
 
 fn run_to_end(home: &Home, script: &ProcessScript) -> EffectResult {

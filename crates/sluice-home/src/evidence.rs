@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,6 +18,7 @@ use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunJob, StepStatusKi
 use sluice_engine::host::EngineClock;
 use sluice_worker::value::plain;
 
+use crate::background::locked;
 use crate::home::Home;
 use crate::perform::ProgramNote;
 use crate::read::runs::{RunFacts, RunSnapshot, performance};
@@ -40,7 +41,6 @@ static WRITING: Mutex<()> = Mutex::new(());
 /// The performances under way whose beginning is written.
 static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// The file of a run.
 fn file(home: &Home, run: &str) -> PathBuf {
     home.context.places.evidence().join(format!("{run}{ENDING}"))
 }
@@ -131,26 +131,23 @@ pub(crate) struct EvidenceRecord {
 
 /// A performance begins: what it is told is kept.
 pub(crate) fn begin(home: &Home, setting: &RunFacts, wanted: &Perform) -> EvidenceRecord {
-    let began = home.clock.now();
-    if matches!(wanted.part, AttemptPart::Item(item) if item >= MOST_ITEMS) {
-        return EvidenceRecord { is_kept: false, began };
+    let record = resumed(wanted, home.clock.now());
+    // Asked for again, because the store was away for instance, it is told the same.
+    let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
+    if !record.is_kept || !locked(&TOLD).insert(name) {
+        return record;
     }
     let text = match &wanted.job {
         RunJob::Agent { prompt, .. } | RunJob::Arbiter { prompt, .. } => ToldText::Prompt(cut(prompt)),
         RunJob::Script(script) | RunJob::Gate(script) => ToldText::Command(cut(&script.script)),
         RunJob::Task { summary, .. } => ToldText::Task(cut(summary)),
     };
-    let told = ToldLine { about: about("told", setting, wanted), text, started_at: written(began.0) };
-    // Asked for again, because the store was away for instance, it is told the same.
-    let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
-    if !TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(name) {
-        return EvidenceRecord { is_kept: true, began };
-    }
+    let told = ToldLine { about: about("told", setting, wanted), text, started_at: written(record.began.0) };
     match append(home, &setting.id, &told) {
-        Ok(()) => EvidenceRecord { is_kept: true, began },
+        Ok(()) => record,
         Err(error) => {
             tracing::warn!(run = setting.id, "no evidence is kept: {error}");
-            EvidenceRecord { is_kept: false, began }
+            EvidenceRecord { is_kept: false, ..record }
         }
     }
 }
@@ -180,7 +177,7 @@ impl EvidenceRecord {
             return;
         }
         let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
-        TOLD.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
+        locked(&TOLD).remove(&name);
         let (outcome, error) = match report {
             AttemptReport::Completed(outcome) => (outcome, None),
             AttemptReport::Failed { error, outcome, .. } => (outcome, Some(error.as_str())),
@@ -206,7 +203,7 @@ impl EvidenceRecord {
 }
 
 fn append(home: &Home, run: &str, line: &impl Serialize) -> std::io::Result<()> {
-    let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _one = locked(&WRITING);
     write(home, run, line)
 }
 
@@ -223,15 +220,20 @@ fn write(home: &Home, run: &str, line: &impl Serialize) -> std::io::Result<()> {
     file.write_all(format!("{broken}{line}\n").as_bytes())
 }
 
-/// The last line of a file.
 fn last_line(path: &Path) -> Option<LastLine> {
-    let mut file = File::open(path).ok()?;
-    let from = file.metadata().ok()?.len().saturating_sub(LAST);
-    file.seek(SeekFrom::Start(from)).ok()?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).ok()?;
+    let (_, bytes) = tail(path, LAST).ok()?;
     let line = bytes.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()?;
     serde_json::from_slice(line).ok()
+}
+
+/// The size of a file, and the last bytes of it, so many at most.
+pub(crate) fn tail(path: &Path, most: u64) -> std::io::Result<(u64, Vec<u8>)> {
+    let mut file = File::open(path)?;
+    let size = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(size.saturating_sub(most)))?;
+    file.read_to_end(&mut bytes)?;
+    Ok((size, bytes))
 }
 
 /// The beginning of a text, whole letters only.
@@ -251,7 +253,7 @@ pub(crate) fn conclude(home: &Home, seen: &RunSnapshot) {
     }
     // It asks git, and every step of every run writes here: so it is made before the lock is taken.
     let verdict = verdict(home, seen);
-    let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _one = locked(&WRITING);
     // Several may look at a run that has just ended.
     if is_written() {
         return;
@@ -267,10 +269,6 @@ fn verdict<'a>(home: &Home, seen: &'a RunSnapshot) -> VerdictLine<'a> {
         let outcome = state.latest.as_ref()?;
         Some((step.name.as_str(), outcome.result.as_deref()?, outcome.summary.as_str()))
     });
-    let (step, result, summary) = match judged {
-        Some((step, result, summary)) => (Some(step), Some(result), Some(summary)),
-        None => (None, None, None),
-    };
     VerdictLine {
         kind: VERDICT,
         run: &seen.id,
@@ -278,9 +276,9 @@ fn verdict<'a>(home: &Home, seen: &'a RunSnapshot) -> VerdictLine<'a> {
         recipe: seen.plan.recipe.name.as_str(),
         work_order: Some(seen.state.given.work_order.as_str()).filter(|order| !order.is_empty()),
         status: seen.state.status(),
-        result,
-        judged_by: step,
-        summary,
+        result: judged.map(|(_, result, _)| result),
+        judged_by: judged.map(|(step, ..)| step),
+        summary: judged.map(|(_, _, summary)| summary),
         definition: home.tasks.definition(&seen.id).ok(),
         commit: commit(seen),
         started_at: written(seen.state.started.0),
@@ -321,7 +319,6 @@ pub(crate) fn sweep(home: &Home) {
     }
 }
 
-/// The names in a folder.
 pub(crate) fn names(folder: &Path) -> impl Iterator<Item = String> + use<> {
     let listing = std::fs::read_dir(folder).into_iter().flatten();
     listing.filter_map(|entry| entry.ok()?.file_name().into_string().ok())

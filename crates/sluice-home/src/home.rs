@@ -18,12 +18,12 @@ pub(crate) mod worktrees;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
 use sluice_api::project::Project;
-use sluice_api::task::Task;
+use sluice_api::task::{SessionPulse, Task};
 use sluice_core::task::session::{SessionNumber, TaskSession};
 use sluice_core::task::state::TaskAttention;
 use sluice_core::task::{Evidence, TaskEvent, TaskInput};
@@ -39,6 +39,7 @@ use sluice_os::workspace::{WorkspaceName, WorkspacePool};
 
 use crate::background::lane::Lane;
 use crate::background::later::HomeTimer;
+use crate::background::locked;
 use crate::background::threads::ThreadPool;
 use crate::background::turns::KeyedTurns;
 use crate::home::branches::BranchClaims;
@@ -52,7 +53,7 @@ use crate::home::worktrees::RunWorktrees;
 use crate::perform::PerformContext;
 use crate::read::files::{self, TaskFileContent};
 use crate::read::tasks::{ReadModel, TaskSnapshot, stream};
-use crate::read::view::{self, TaskExtras};
+use crate::read::view;
 use crate::settings::clock::WallClock;
 use crate::settings::projects::Projects;
 
@@ -61,41 +62,30 @@ pub struct Home {
     /// Where the work is done.
     pub context: PerformContext,
     pub projects: Projects,
-    /// What there is to see.
     pub tasks: Arc<ReadModel>,
-    /// Which worktrees are free.
     pub reservations: Reservations,
-    /// Which branches are spoken for.
     pub(crate) branches: BranchClaims,
-    /// What tells the time.
     pub clock: Arc<WallClock>,
-    /// The way to the engine.
     pub(crate) engine: EngineHandle,
     /// The process that asked last, of each session that asked for something.
     asking: Mutex<BTreeMap<SessionId, ProcessIdentity>>,
-    /// Main checkouts as they were when a session began.
     pub(crate) checkouts: CheckoutSnapshots,
     /// Merges of tasks that are under way, by task.
     pub(crate) merges: KeyedTurns,
     /// Sessions whose end is waited for.
     watched: Mutex<BTreeSet<SessionId>>,
-    /// The worktrees of runs that are there.
     pub(crate) worktrees: RunWorktrees,
     /// Tasks whose agent went down with what was around it, and when.
     uprooted: Mutex<BTreeMap<String, Instant>>,
     /// The files of processes.
     pub(crate) mirrors: Mirrors,
-    /// What is done at a later moment.
     pub(crate) later: HomeTimer,
-    /// Those who do what may take its time.
     pub(crate) threads: ThreadPool,
-    /// Where git works for the engine.
     pub(crate) lane: Lane,
     /// What is asked for again and again, of tasks.
     pub(crate) waits: EffectWaits,
     /// For how long what is over is kept, as the engine was started.
     keep: Option<RetentionTerm>,
-    /// What is known beside tasks and runs.
     pub(crate) registry: Registry,
     pub roster: Roster,
 }
@@ -168,12 +158,12 @@ impl Home {
 
     /// A session asks for something: it is not ended before this process of it has its answer.
     pub fn asks(&self, session: SessionId, process: ProcessIdentity) {
-        self.asking.lock().unwrap_or_else(PoisonError::into_inner).insert(session, process);
+        locked(&self.asking).insert(session, process);
     }
 
     /// The process of a session that asked last.
     pub fn asker(&self, session: &SessionId) -> Option<ProcessIdentity> {
-        self.asking.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
+        locked(&self.asking).get(session).cloned()
     }
 
     /// Reads TASK.md. What it says is kept if it is new, and a forged frontmatter is recorded: neither moves anything.
@@ -206,7 +196,7 @@ impl Home {
         // The file may have been written after the task was seen, and then says what is true now.
         let now = self.tasks.load(&seen.id).ok().flatten().map_or(0, |now| now.state.review_round);
         let rounds = 0..=seen.state.review_round.max(now);
-        let history = self.tasks.history(&seen.id, 0, usize::MAX >> 1).unwrap_or_default();
+        let history = self.tasks.task_history(&seen.id).unwrap_or_default();
         let events = history.iter().filter_map(|(_, event)| task_event::read(event.version, &event.data).ok());
         let name = |state| seen.lifecycle.state_name(state).to_owned();
         let statuses: BTreeSet<String> = events
@@ -230,7 +220,6 @@ impl Home {
         Ok(Evidence { body, is_written, work: crate::home::work::of(self, seen)? })
     }
 
-    /// The name of a task's tmux session, if it has one.
     pub fn tmux_session(&self, seen: &TaskSnapshot) -> Option<String> {
         self.context.sessions.tmux()?;
         let agents = [seen.state.main.agent(), seen.state.beside.agent()];
@@ -245,13 +234,14 @@ impl Home {
         }
     }
 
-    /// A task as it is shown.
     pub fn shown(&self, seen: &TaskSnapshot) -> Task {
-        let alive = [&seen.state.main, &seen.state.beside].into_iter().filter(|session| session.is_living());
-        let ids = alive.filter_map(|session| session_id(&seen.id, session.agent()?.id).ok());
+        let ids = seen.living().filter_map(|agent| session_id(&seen.id, agent.id).ok());
         let idle_seconds = ids.filter_map(|id| self.context.sessions.idle_seconds(&id).ok()).min();
-        let (tmux_session, is_gone, waits) = (self.tmux_session(seen), self.is_gone(seen), self.waits.of(&seen.id));
-        let mut shown = view::task(seen, TaskExtras { tmux_session, idle_seconds, is_gone, waits });
+        let mut shown = Task { tmux_session: self.tmux_session(seen), idle_seconds, ..view::task(seen) };
+        if shown.session == SessionPulse::Active && self.is_gone(seen) {
+            shown.session = SessionPulse::Crashed;
+        }
+        shown.attention = shown.attention.or_else(|| self.waits.of(&seen.id));
         if let Some(TaskAttention::NotPushed(why)) = &seen.state.attention
             && self.pool_of(seen).is_ok_and(|(_, pool)| pool.repository().is_pushed().unwrap_or(false))
         {
@@ -318,26 +308,22 @@ impl Home {
 
     /// What was around a task's agent went away.
     pub(crate) fn uproot(&self, task: &str) {
-        self.uprooted.lock().unwrap_or_else(PoisonError::into_inner).insert(task.to_owned(), Instant::now());
+        locked(&self.uprooted).insert(task.to_owned(), Instant::now());
     }
 
     /// When that was, once.
     pub(crate) fn take_uprooted(&self, task: &str) -> Option<Instant> {
-        self.uprooted.lock().unwrap_or_else(PoisonError::into_inner).remove(task)
+        locked(&self.uprooted).remove(task)
     }
 
     /// Takes it upon oneself to look at a session, until [`Ground::leaves`] it; not if somebody else does.
     pub(crate) fn takes(&self, id: &SessionId) -> bool {
-        self.watched().insert(id.clone())
+        locked(&self.watched).insert(id.clone())
     }
 
     /// Nobody looks at it any more.
     pub(crate) fn leaves(&self, id: &SessionId) {
-        self.watched().remove(id);
-    }
-
-    fn watched(&self) -> MutexGuard<'_, BTreeSet<SessionId>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.watched).remove(id);
     }
 
     /// Says something to the task machine that nobody waits for.
@@ -347,8 +333,14 @@ impl Home {
 }
 
 /// The name of a worktree in its pool, from its path.
-pub fn pool_name(path: &str) -> Option<WorkspaceName> {
-    WorkspaceName::new(Path::new(path).file_name()?.to_str()?).ok()
+pub(crate) fn pool_name(path: &str) -> Result<WorkspaceName, String> {
+    let name = Path::new(path).file_name().and_then(|name| name.to_str());
+    name.and_then(|name| WorkspaceName::new(name).ok()).ok_or_else(|| format!("`{path}` is no worktree of the pool"))
+}
+
+/// The names of the worktrees in a pool of this size.
+pub(crate) fn pool_names(size: usize) -> Vec<WorkspaceName> {
+    (1..=u32::try_from(size).unwrap_or(u32::MAX)).map(WorkspaceName::numbered).collect()
 }
 
 /// What people see as the name of a task's tmux session.

@@ -11,6 +11,7 @@ use sluice_os::process::{HomeNesting, StrayProcesses};
 use sluice_store::{Meaning, Store};
 
 use crate::ask::Service;
+use crate::background::threads::spawn;
 use crate::definitions::PinnedDefinitions;
 use crate::effect::LocalExecutor;
 use crate::fence::HomeFence;
@@ -90,19 +91,12 @@ impl Service {
         }));
         home.roster.take_up(&home);
         let looking = Arc::downgrade(&home);
-        let thread = std::thread::Builder::new().name("exits".into());
-        let look = move || crate::home::exits::keep_looking(looking, strays);
-        thread.spawn(look).map_err(|error| Problem::fault(error.to_string()))?;
+        spawn("exits", move || crate::home::exits::keep_looking(looking, strays))?;
         let waiting = Arc::downgrade(&home);
-        let thread = std::thread::Builder::new().name("queue".into());
-        thread
-            .spawn(move || crate::effect::queue::keep_going(waiting))
-            .map_err(|error| Problem::fault(error.to_string()))?;
+        spawn("queue", move || crate::effect::queue::keep_going(waiting))?;
         crate::watch::follower::start(&home)?;
         let finishing = Arc::downgrade(&home);
-        let thread = std::thread::Builder::new().name("merges".into());
-        let finish = move || crate::effect::merges::keep_finishing(&finishing);
-        thread.spawn(finish).map_err(|error| Problem::fault(error.to_string()))?;
+        spawn("merges", move || crate::effect::merges::keep_finishing(&finishing))?;
         Ok(Service { home, tokens, fence, host: Mutex::new(Some(host)), store })
     }
 }
@@ -124,8 +118,7 @@ fn verify(store: &Store, tasks: &Arc<ReadModel>) -> Result<(), Problem> {
         look();
         return Ok(());
     }
-    let thread = std::thread::Builder::new().name("verify".into());
-    thread.spawn(look).map(drop).map_err(|error| Problem::fault(error.to_string()))
+    spawn("verify", look)
 }
 
 /// Who owns the store, and what stops when it is another's. A store of this machine's alone is owned by the home: whoever

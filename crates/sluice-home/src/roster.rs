@@ -14,8 +14,8 @@ mod work;
 pub use presence::WorkerConnection;
 pub use speech::MessageSubject;
 
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
 
 use serde_json::Value;
 use sluice_api::Problem;
@@ -25,6 +25,7 @@ use sluice_core::recipe::StepId;
 use sluice_core::run::AttemptPart;
 use sluice_engine::host::EngineClock;
 
+use crate::background::locked;
 use crate::home::Home;
 use crate::home::workers::{LeasedStep, RemoteWorker, RosterState};
 pub use crate::home::workers::{Roster, WorkerSink};
@@ -39,10 +40,9 @@ pub struct StepHolder {
 
 impl Roster {
     fn inner(&self) -> MutexGuard<'_, RosterState> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.inner)
     }
 
-    /// The worker that holds a step.
     pub fn holder(&self, mission: &str, step: StepId) -> Option<StepHolder> {
         let inner = self.inner();
         let job = inner.jobs.values().find(|job| job.mission == mission && job.wanted.step == step)?;
@@ -59,14 +59,13 @@ impl Roster {
         self.inner().jobs.values().any(|job| job.performance() == performance)
     }
 
-    /// All workers, as they are shown.
     pub fn list(&self) -> Vec<Crab> {
         let inner = self.inner();
         inner.workers.iter().map(|(id, worker)| inner.shown(id, worker)).collect()
     }
 
     /// The holder of this token is told of no worker of another group.
-    pub(crate) fn must_see(&self, keeper: Option<&str>, id: &str) -> Result<(), Problem> {
+    fn must_see(&self, keeper: Option<&str>, id: &str) -> Result<(), Problem> {
         if self.inner().sees(keeper, id) { Ok(()) } else { Err(presence::unknown(id)) }
     }
 
@@ -139,7 +138,10 @@ impl RosterState {
         }
     }
 
-    /// The handings-out that a worker holds.
+    fn listener(&self, worker: &str) -> Option<&WorkerSink> {
+        self.workers.get(worker)?.listens.as_ref().map(|(_, post)| post)
+    }
+
     fn held_by(&self, worker: &str) -> Vec<u64> {
         self.jobs.iter().filter(|(_, job)| job.worker == worker).map(|(dispatch, _)| *dispatch).collect()
     }

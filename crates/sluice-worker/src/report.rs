@@ -14,14 +14,14 @@ use sluice_core::run::{AgentUsage, AttemptReport, StepOutcome};
 use sluice_os::harness::result::result;
 
 use crate::redact::HomeRedactor;
-use crate::value::{cut, data, plain};
+use crate::value::{cut, data, dollars, plain};
 
 /// A report as a worker sends it. Each field of what it says is named, so that one that is added is not forgotten.
 pub fn written(run_id: String, report: &AttemptReport) -> StepReport {
     let (status, failure, error, outcome) = match report {
         AttemptReport::Completed(outcome) => (AttemptStatus::Completed, None, None, outcome),
         AttemptReport::Failed { kind, error, outcome } => {
-            (AttemptStatus::Failed, Some(failure_word(*kind)), Some(error), outcome)
+            (AttemptStatus::Failed, Some(kind.word()), Some(error), outcome)
         }
     };
     let StepOutcome { summary, result, output, exit_code, stderr, commit, usage } = outcome;
@@ -53,7 +53,7 @@ fn fitted(report: StepReport) -> StepReport {
         return shortened;
     }
     let error = format!("its output is too large to be reported: more than {LARGEST_REPORT} bytes in JSON");
-    let (failure, output) = (Some(failure_word(FailureKind::Failed).to_owned()), Some(Value::Null));
+    let (failure, output) = (Some(FailureKind::Failed.word().to_owned()), Some(Value::Null));
     StepReport {
         status: AttemptStatus::Failed.to_string(),
         failure,
@@ -66,8 +66,6 @@ fn fitted(report: StepReport) -> StepReport {
 
 fn written_usage(usage: &AgentUsage) -> TokenUsage {
     let AgentUsage { input, cached, output, total, cost } = *usage;
-    #[expect(clippy::cast_precision_loss, reason = "a double holds every cost below nine billion dollars exactly")]
-    let dollars = |millionths: u64| millionths as f64 / 1e6;
     TokenUsage {
         prompt_tokens: input,
         cached_tokens: cached,
@@ -155,18 +153,8 @@ pub fn read(clean: &HomeRedactor, wanted: &StepReport) -> Result<AttemptReport, 
     }
 }
 
-fn failure_word(kind: FailureKind) -> &'static str {
-    match kind {
-        FailureKind::Failed => "failed",
-        FailureKind::Timeout => "timeout",
-        FailureKind::Crashed => "crashed",
-        FailureKind::Lost => "lost",
-    }
-}
-
 fn failure_kind(word: &str) -> Result<FailureKind, Problem> {
-    let kinds = [FailureKind::Failed, FailureKind::Timeout, FailureKind::Crashed, FailureKind::Lost];
-    kinds.into_iter().find(|kind| failure_word(*kind) == word).ok_or_else(|| {
+    FailureKind::ALL.into_iter().find(|kind| kind.word() == word).ok_or_else(|| {
         Problem::bad_request(format!("`{word}` is no way to fail")).hint("failed, timeout, crashed or lost")
     })
 }
@@ -197,11 +185,10 @@ mod tests {
     #[test]
     fn a_report_of_a_worker_arrives_as_it_was_sent() {
         let (clean, bare) = (HomeRedactor::of_nothing(), StepOutcome { output: Data::Null, ..StepOutcome::default() });
-        let kinds = [FailureKind::Failed, FailureKind::Timeout, FailureKind::Crashed, FailureKind::Lost];
         let failed = |kind| AttemptReport::Failed { kind, error: "exit code 3".into(), outcome: outcome() };
         let said = StepOutcome { summary: "Verdict: PASS".into(), ..bare.clone() };
         let completed = [outcome(), bare, said].map(AttemptReport::Completed);
-        for report in completed.into_iter().chain(kinds.map(failed)) {
+        for report in completed.into_iter().chain(FailureKind::ALL.map(failed)) {
             let sent = serde_json::to_string(&written("run".into(), &report)).unwrap();
             assert_eq!(read(&clean, &serde_json::from_str(&sent).unwrap()), Ok(report));
         }

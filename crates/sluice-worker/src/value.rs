@@ -27,6 +27,12 @@ pub fn plain(data: &Data) -> Value {
     }
 }
 
+/// A cost in dollars.
+#[expect(clippy::cast_precision_loss, reason = "a double holds every cost below nine billion dollars exactly")]
+pub fn dollars(millionths: u64) -> f64 {
+    millionths as f64 / 1e6
+}
+
 /// A text of at most so many bytes, and a little more: what is left out of its middle is counted.
 pub fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {

@@ -10,6 +10,7 @@ use sluice_api::token::{CreateToken, Scope, Token, TokenAnswer, TokenList};
 use sluice_core::event_name::EventName;
 use sluice_core::task::session::SessionRole;
 use sluice_engine::host::PendingAnswer;
+use sluice_engine::reactor::ReactorAnswer;
 use sluice_os::redact::redacted;
 use sluice_os::session::SessionId;
 use sluice_worker::names::PREFIX;
@@ -36,7 +37,6 @@ pub struct Bearer {
 /// Somebody who is not let in.
 #[derive(Clone, Debug)]
 pub struct DeniedBearer {
-    /// What they are told.
     pub problem: Problem,
     /// By what the token is known, if it is.
     pub token: Option<String>,
@@ -50,12 +50,12 @@ impl Service {
         }
         let Some(token) = self.tokens.find(secret) else { return Err(unknown()) };
         let denied = |problem| DeniedBearer { problem, token: Some(token.id.clone()) };
-        if token.revoked_at.is_some() {
-            let problem = Problem::new(ProblemStatus::Unauthorized, "token_revoked", "this token has been revoked");
-            return Err(denied(problem.hint("`sluice token create` makes another")));
-        }
-        if is_expired(&token) {
-            let problem = Problem::new(ProblemStatus::Unauthorized, "token_expired", "this token has expired");
+        let over = [
+            (token.revoked_at.is_some(), "token_revoked", "this token has been revoked"),
+            (is_expired(&token), "token_expired", "this token has expired"),
+        ];
+        if let Some((_, code, message)) = over.into_iter().find(|(is_so, ..)| *is_so) {
+            let problem = Problem::new(ProblemStatus::Unauthorized, code, message);
             return Err(denied(problem.hint("`sluice token create` makes another")));
         }
         let who = match token.scope {
@@ -179,7 +179,7 @@ impl Service {
         !expired.is_empty()
     }
 
-    /// Writes down that somebody may do more or less than before.
+    /// Writes down that somebody may do more or less than before, or was turned away.
     pub(super) fn access_changed(&self, name: EventName, actor: &str, about: &str, data: &impl Serialize) {
         let stored = note(&self.home, name, actor, about, data);
         // It is stored when the store is back.
@@ -204,20 +204,15 @@ impl Service {
     pub fn turned_away_meanwhile(&self) {
         let deadline = Instant::now() + STORED_WITHIN;
         while let Some(meanwhile) = DeniedBacklog::take(&self.home.context.places) {
-            let noted = meanwhile
-                .turned
-                .iter()
-                .map(|(id, turned)| note_as(&self.home, id, EventName::AccessDenied, "engine", "", &described(turned)));
-            let noted: Vec<_> = noted.collect();
-            let is_stored = |asked: &Option<PendingAnswer>| {
-                let within = deadline.saturating_duration_since(Instant::now());
-                let answer = asked.as_ref().and_then(|asked| asked.recv_timeout(within).ok());
-                answer.is_some_and(|answer| !matches!(answer, sluice_engine::reactor::ReactorAnswer::Fault(_)))
+            let note = |(id, turned): &(String, AccessDenied)| {
+                note_as(&self.home, id, EventName::AccessDenied, "engine", "", &described(turned))
             };
-            if !noted.iter().all(is_stored) {
-                return;
-            }
-            if !meanwhile.remove() || Instant::now() >= deadline {
+            let noted: Vec<PendingAnswer> = meanwhile.turned.iter().map(note).collect();
+            let is_stored = |asked: &PendingAnswer| {
+                let within = deadline.saturating_duration_since(Instant::now());
+                asked.recv_timeout(within).is_ok_and(|answer| !matches!(answer, ReactorAnswer::Fault(_)))
+            };
+            if !noted.iter().all(is_stored) || !meanwhile.remove() || Instant::now() >= deadline {
                 return;
             }
         }
@@ -226,9 +221,7 @@ impl Service {
     /// Writes down that somebody was turned away, and waits until that is durable, but not for a store that is away.
     pub fn turned_away(&self, turned: &AccessDenied) {
         let of_token = turned.token.as_deref().unwrap_or_default();
-        let stored = note(&self.home, EventName::AccessDenied, "engine", of_token, &described(turned));
-        // It is stored when the store is back.
-        let _ = stored.map(|stored| stored.recv_timeout(STORED_WITHIN));
+        self.access_changed(EventName::AccessDenied, "engine", of_token, &described(turned));
     }
 }
 

@@ -1,29 +1,43 @@
-//! Changing a task: moves, spawning, cancelling, words for its agents.
+//! Creating and changing a task: moves, spawning, cancelling, words for its agents.
 
 use sluice_api::problem::{Problem, ProblemStatus};
-use sluice_api::task::{Branch, TaskAnswer, UpdateTask};
-use sluice_core::machine::RefusalCode;
+use sluice_api::task::{Branch, CreateTask, TaskAnswer, UpdateTask};
+use sluice_core::machine::RefusalCode::{self, NotYours};
 use sluice_core::name::StateName;
 use sluice_core::task::input::{TaskUpdate, WorkspaceReservation};
 use sluice_core::task::{Evidence, TaskAsker, TaskInput, decide};
 use sluice_engine::actor::{ActorInput, Remark};
 use sluice_engine::host::EngineClock;
-use sluice_engine::reactor::{EventRange, ReactorMessage};
+use sluice_engine::reactor::EventRange;
 use sluice_os::git::Repository;
 use sluice_os::session::{SayDelivery, SayRequest};
 
-use super::{Requester, Service};
+use super::{KeyedId, Requester, Service};
+use crate::definitions::committed::DefinitionSite;
 use crate::effect;
 use crate::home::branches::BranchHold;
-use crate::home::engine::{ask, begin, refused, room, wait};
+use crate::home::engine::{ask, begin, refusal, refused, room, say_to};
 use crate::home::judged;
 use crate::home::session_id;
 use crate::read::tasks::{TaskSnapshot, stream};
 use crate::settings::projects::{git, shown};
-use crate::start::must_hold_no_secret;
+use crate::start::{create_task, must_hold_no_secret};
 use crate::undone::described;
 
 impl Service {
+    /// Creates a task, and starts its agent unless told otherwise.
+    pub fn create(&self, who: &Requester, chosen: &KeyedId, wanted: &CreateTask) -> Result<TaskAnswer, Problem> {
+        who.must_be_person("creating a task")?;
+        if let Some(there) = chosen.there()
+            && self.home.tasks.load(there)?.is_some()
+        {
+            return self.show(there);
+        }
+        let id = chosen.id()?;
+        let created = create_task(&self.home, &id, wanted, DefinitionSite::Checkout, None)?;
+        self.settled(who, &id, created)
+    }
+
     /// Moves a task, or changes what it is about.
     pub fn update(&self, who: &Requester, id: &str, wanted: UpdateTask) -> Result<TaskAnswer, Problem> {
         let seen = self.home.tasks.find(id)?;
@@ -37,10 +51,10 @@ impl Service {
             match &changed {
                 Err(problem) if problem.status == ProblemStatus::Accepted => claimed.queue(),
                 Ok(_) => {
-                    self.home.tasks.refresh(&stream(&seen.id));
+                    self.home.tasks.refresh(&seen.id);
                     claimed.settle();
                 }
-                Err(_) => self.home.tasks.refresh(&stream(&seen.id)),
+                Err(_) => self.home.tasks.refresh(&seen.id),
             }
             recorded = changed?;
             self.home.rename_session(&self.home.tasks.find(&seen.id)?);
@@ -73,7 +87,7 @@ impl Service {
         }
         let input = TaskInput::Move { by: who.to(id), to: StateName::new(to), evidence, room: room.clone() };
         let asked = ask(&self.home, id, input);
-        self.home.tasks.refresh(&stream(id));
+        self.home.tasks.refresh(id);
         self.home.reservations.answered(id, &room, &asked);
         asked
     }
@@ -87,7 +101,8 @@ impl Service {
         wanted: Branch,
     ) -> Result<(String, BranchHold<'_>), Problem> {
         let name = match &wanted {
-            Branch::Current => effect::current_branch(&self.home, seen).map_err(|why| no_branch(&why))?,
+            Branch::Current => effect::current_branch(&self.home, seen)
+                .map_err(|why| refusal(RefusalCode::NoWorkspace, why).hint("`branch=NAME` names it"))?,
             Branch::Named(name) => name.clone(),
         };
         must_hold_no_secret(&self.home, &name)?;
@@ -109,12 +124,12 @@ impl Service {
         let is_here = || effect::current_branch(&self.home, seen).is_ok_and(|current| current == name);
         if is_there && !who.is_person() && name != *old && !is_here() {
             let message = format!("Not allowed: `{name}` is not checked out in this task's worktree");
-            return Err(not_yours(message).hint("check it out there, or leave it to a person"));
+            return Err(refusal(NotYours, message).hint("check it out there, or leave it to a person"));
         }
         if is_there && !who.is_person() && name != *old && !is_its_own(repository, &name, seen)? {
             let message =
                 format!("Not allowed: the branch `{name}` may be older than this task, and belong to other work");
-            return Err(not_yours(message).hint("make a new branch from it, or leave it to a person"));
+            return Err(refusal(NotYours, message).hint("make a new branch from it, or leave it to a person"));
         }
         Ok((name, claimed))
     }
@@ -122,16 +137,15 @@ impl Service {
     /// Speaks for a branch that a task may have: it is not the default branch, nor another task's.
     fn claim(&self, seen: &TaskSnapshot, branch: &str, default: &str) -> Result<BranchHold<'_>, Problem> {
         if branch == default {
-            return Err(not_yours(format!("Not allowed: `{branch}` is the default branch, and no task's")));
+            return Err(refusal(NotYours, format!("Not allowed: `{branch}` is the default branch, and no task's")));
         }
         let claimed = self.home.branches.claim(&self.home, &seen.state.about.project, branch, &seen.id);
-        claimed.map_err(|other| not_yours(format!("Not allowed: `{branch}` is the branch of task {other}")))
+        claimed.map_err(|other| refusal(NotYours, format!("Not allowed: `{branch}` is the branch of task {other}")))
     }
 
-    /// Begins a task that waits.
     pub fn spawn(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
         let seen = self.home.tasks.find(id)?;
-        let recorded = begin(&self.home, &seen, who.to(&seen.id))?;
+        let recorded = begin(&self.home, &seen, who.to(&seen.id), room(&self.home, &seen)?)?;
         self.settled(who, &seen.id, recorded)
     }
 
@@ -165,8 +179,7 @@ impl Service {
             let cancelled = self.cancel(who, &id)?;
             if cancelled.still_running {
                 let message = format!("task {id} is cancelled, and has not settled yet");
-                return Err(Problem::new(ProblemStatus::Refused, RefusalCode::NotReady.as_str(), message)
-                    .hint("delete it again in a moment"));
+                return Err(refusal(RefusalCode::NotReady, message).hint("delete it again in a moment"));
             }
         }
         let seen = self.home.tasks.find(&id)?;
@@ -178,18 +191,10 @@ impl Service {
         }
         notes.extend(self.put_away(&seen));
         let task = self.home.shown(&seen);
-        self.remark(&id, Remark::Deleted)?;
+        say_to(&self.home, stream(&id), &id, ActorInput::Remark(Remark::Deleted))?;
         Ok(TaskAnswer { task, transition: None, notes, still_running: false })
     }
 
-    fn remark(&self, id: &str, remark: Remark) -> Result<EventRange, Problem> {
-        let engine = &self.home.engine;
-        let said = ActorInput::Remark(remark);
-        let answer = engine.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(id), said });
-        wait(engine, &answer, id)
-    }
-
-    /// Asks the worker for changes.
     pub fn request_changes(&self, who: &Requester, id: &str, message: String) -> Result<TaskAnswer, Problem> {
         let seen = self.home.tasks.find(id)?;
         if message.trim().is_empty() {
@@ -216,30 +221,22 @@ impl Service {
             }
         };
         let message = format!("task {id} has no living session");
-        Problem::new(ProblemStatus::Refused, RefusalCode::NotReady.as_str(), message).hint(hint)
+        refusal(RefusalCode::NotReady, message).hint(hint)
     }
 
     /// Types a text into the session of a task: its worker's, else its reviewer's.
     pub fn nudge(&self, who: &Requester, id: &str, text: &str) -> Result<TaskAnswer, Problem> {
         who.must_be_person("nudging")?;
         let seen = self.home.tasks.find(id)?;
-        let agents = [&seen.state.main, &seen.state.beside].into_iter().filter(|session| session.is_living());
-        let Some(agent) = agents.filter_map(|session| session.agent()).next() else {
-            return Err(self.no_session(&seen));
-        };
+        let Some(agent) = seen.living().next() else { return Err(self.no_session(&seen)) };
         let session = session_id(&seen.id, agent.id).map_err(Problem::fault)?;
         let failed = |why: String| {
             let message = format!("the text did not reach the agent: {}", shown(&why));
             Problem::new(ProblemStatus::Refused, "not_delivered", message)
                 .hint(format!("`sluice task attach {}` shows what it is doing", seen.id))
         };
-        match self
-            .home
-            .context
-            .sessions
-            .say(&session, &SayRequest::new(text))
-            .map_err(|failure| failed(described(&failure)))?
-        {
+        let said = self.home.context.sessions.say(&session, &SayRequest::new(text));
+        match said.map_err(|failure| failed(described(&failure)))? {
             SayDelivery::Delivered { .. } => self.settled(who, &seen.id, EventRange::default()),
             SayDelivery::NotDelivered { reason } => Err(failed(reason)),
         }
@@ -259,13 +256,4 @@ fn is_its_own(repository: &Repository, branch: &str, seen: &TaskSnapshot) -> Res
         Ok(is_new && !repository.is_on_remote(branch)?)
     };
     is_its_own().map_err(|error| git(&error))
-}
-
-fn not_yours(message: String) -> Problem {
-    Problem::new(ProblemStatus::Forbidden, RefusalCode::NotYours.as_str(), message)
-}
-
-fn no_branch(why: &str) -> Problem {
-    Problem::new(ProblemStatus::Refused, RefusalCode::NoWorkspace.as_str(), why.to_owned())
-        .hint("`branch=NAME` names it")
 }

@@ -43,7 +43,7 @@ impl Service {
 
     /// The bodies that were kept, each as often as it was new.
     fn versions(&self, id: &str) -> Result<Vec<FileVersion>, Problem> {
-        let history = self.home.tasks.history(id, 0, usize::MAX >> 1)?;
+        let history = self.home.tasks.task_history(id)?;
         let read = history.iter().filter(|(_, event)| event.kind == READ);
         let versions = read.zip(1..).map(|((_, event), version)| {
             let facts: Value = serde_json::from_slice(&event.data).unwrap_or_default();

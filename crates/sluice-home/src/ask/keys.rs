@@ -12,20 +12,18 @@ use sluice_api::event::KeyNoted;
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::event_name::EventName;
 use sluice_engine::host::EngineClock;
-use sluice_engine::reactor::ReactorMessage;
 use sluice_engine::record::RecordActor;
-use sluice_store::{Event, Order, Query, StreamId};
+use sluice_store::{Order, Query, StreamId};
 
 use super::Service;
 use crate::home::Home;
-use crate::home::engine::wait;
+use crate::home::engine::create;
+use crate::home::registry::fact;
 use crate::read::tasks::unread;
 use crate::settings::clock::{id_from, new_id};
 
 /// The kind of stream that a key is kept in.
 const KIND: &str = "key";
-/// The version of what is stored of it.
-const VERSION: u16 = 1;
 /// For how long a key is remembered.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 /// So many keys are remembered; beyond, the oldest are forgotten.
@@ -45,8 +43,7 @@ pub struct KeyedId {
 }
 
 impl KeyedId {
-    /// The id to use.
-    pub(super) fn id(&self) -> Result<String, Problem> {
+    pub(crate) fn id(&self) -> Result<String, Problem> {
         self.id.clone().map_or_else(|| new_id().map_err(Problem::fault), Ok)
     }
 
@@ -64,7 +61,6 @@ pub enum KeyStatus {
     Other,
     /// Something was to be made, and it is not known whether it was.
     Begun {
-        /// What it is called.
         id: String,
     },
     Answered {
@@ -73,7 +69,6 @@ pub enum KeyStatus {
     },
 }
 
-/// A key of somebody.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey(String);
 
@@ -106,7 +101,6 @@ struct KeyAnswer {
     body: Option<String>,
 }
 
-/// A digest of what somebody asks.
 fn digest(body: &[u8]) -> String {
     sluice_engine::loader::pin(body).to_string()
 }
@@ -131,7 +125,7 @@ impl Service {
         let line = self.home.clock.now().0.saturating_sub(milliseconds(KEPT));
         let Some(found) = found else { return Ok(None) };
         if found.header.card.created < line {
-            self.forget_keys(vec![stream.clone()]);
+            self.home.engine.forget(vec![stream.clone()]);
             return Ok(None);
         }
         let unreadable = |error: serde_json::Error| Problem::fault(format!("{stream} cannot be understood: {error}"));
@@ -149,7 +143,6 @@ impl Service {
         Ok(id)
     }
 
-    /// Stores what was answered under a key.
     pub fn answer_key(&self, key: &IdempotencyKey, status: u16, body: &str) -> Result<(), Problem> {
         let body = Some(body.to_owned()).filter(|body| body.len() <= LONGEST_ANSWER);
         self.keep(&key.answered(), EventName::RequestAnswered, &KeyAnswer { status, body })
@@ -157,31 +150,14 @@ impl Service {
 
     /// Nothing was made under a key: it can be used again.
     pub fn drop_key(&self, key: &IdempotencyKey) {
-        self.forget_keys(vec![key.begun(), key.answered()]);
-    }
-
-    fn forget_keys(&self, streams: Vec<StreamId>) {
-        self.home.engine.forget(streams.clone());
+        self.home.engine.forget(vec![key.begun(), key.answered()]);
     }
 
     fn keep(&self, stream: &StreamId, name: EventName, what: &impl Serialize) -> Result<(), Problem> {
-        let engine = &self.home.engine;
-        let bytes = |error: serde_json::Error| Problem::fault(error.to_string());
-        let noted = serde_json::to_vec(&KeyNoted { key: stream.as_str().to_owned() }).map_err(bytes)?;
-        let event = Event {
-            kind: name.word().to_owned(),
-            version: VERSION,
-            time: self.home.clock.now().0,
-            actor: "engine".into(),
-            correlation: String::new(),
-            caused_by: None,
-            data: noted,
-        };
-        let data = serde_json::to_vec(what).map_err(bytes)?;
-        let (actor, change) = RecordActor::holding(KIND, event, data);
-        let (actor, stream) = (Box::new(actor), stream.clone());
-        let create = |token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
-        match wait(engine, &engine.ask(create), "the key") {
+        let event = fact(&self.home, name, "engine", "", &KeyNoted { key: stream.as_str().to_owned() });
+        let data = serde_json::to_vec(what).map_err(|error| Problem::fault(error.to_string()))?;
+        let record = RecordActor::holding(KIND, event, data);
+        match create(&self.home, stream.clone(), "the key", record, Vec::new()) {
             // The key is not yet stored, so nothing is made under it.
             Err(problem) if problem.status == ProblemStatus::Accepted => {
                 Err(Problem::unavailable("the store does not answer").hint("ask again with the same key"))
@@ -197,7 +173,6 @@ fn milliseconds(time: Duration) -> i64 {
 
 /// Forgets keys that are too old, or too many.
 pub(crate) fn sweep(home: &Home) {
-    let engine = &home.engine;
     let line = home.clock.now().0.saturating_sub(milliseconds(KEPT));
     let (mut old, mut young) = (Vec::new(), Vec::new());
     let query = Query { kind: Some(KIND.into()), order: Order::Oldest, limit: usize::MAX >> 1, ..Query::default() };
@@ -214,7 +189,7 @@ pub(crate) fn sweep(home: &Home) {
         let excess = young.len().saturating_sub(2 * MOST_KEYS);
         old.extend(young.drain(..excess));
         if !old.is_empty() {
-            engine.forget(old);
+            home.engine.forget(old);
         }
     }
 }

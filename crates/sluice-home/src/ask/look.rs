@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use sluice_api::event::EventShown;
-use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_api::problem::Problem;
 use sluice_api::task::{Attach, History, Task, TaskAnswer, TaskList};
 use sluice_core::event_name::EventName;
 use sluice_core::lifecycle::Lifecycle;
@@ -19,6 +19,7 @@ use sluice_store::{Cursor, LARGEST_PAGE, LoggedEvent, Query};
 
 use super::page::PageQuery;
 use super::{Requester, Service};
+use crate::home::engine::refusal;
 use crate::home::session_id;
 use crate::read::files::holds;
 use crate::read::runs;
@@ -39,9 +40,7 @@ const LAST_BYTES: usize = 8 << 10;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaskFilter<'a> {
-    /// Only those with this status.
     pub status: Option<&'a str>,
-    /// Only those of this project.
     pub project: Option<&'a str>,
     /// Also those that have ended.
     pub all: bool,
@@ -117,7 +116,6 @@ impl Service {
             .hint(format!("one of: {}", all.join(", "))))
     }
 
-    /// How much there is of what.
     pub fn census(&self) -> Result<Census, Problem> {
         let mut census = Census::default();
         for seen in self.home.tasks.open() {
@@ -168,10 +166,9 @@ impl Service {
         }
     }
 
-    /// Everything that happened to a task.
     pub fn history(&self, id: &str) -> Result<History, Problem> {
         let seen = self.home.tasks.find(id)?;
-        let events = self.home.tasks.history(&seen.id, 0, usize::MAX >> 1)?;
+        let events = self.home.tasks.task_history(&seen.id)?;
         let of_task = stream(&seen.id);
         let shown = events.into_iter().map(|(number, event)| {
             view::event(
@@ -186,16 +183,11 @@ impl Service {
     pub fn attach(&self, who: &Requester, id: &str) -> Result<Attach, Problem> {
         who.must_be_person("attaching to a session")?;
         let seen = self.home.tasks.find(id)?;
-        let no = |why: String| Problem::new(ProblemStatus::Refused, RefusalCode::NotReady.as_str(), why);
         // The reviewer first: it is the one that is at work.
-        let agents = [&seen.state.beside, &seen.state.main].into_iter();
-        let mut alive = agents.filter(|session| session.is_living()).filter_map(|session| session.agent());
-        let Some(agent) = alive.next() else {
-            return Err(self.no_session(&seen));
-        };
+        let Some(agent) = seen.living().next_back() else { return Err(self.no_session(&seen)) };
         let session = session_id(&seen.id, agent.id).map_err(Problem::fault)?;
         let (socket, target) = self.home.context.sessions.pane(&session).map_err(|failure| {
-            no(described(&failure)).hint(match self.home.context.sessions.tmux() {
+            refusal(RefusalCode::NotReady, described(&failure)).hint(match self.home.context.sessions.tmux() {
                 Some(_) => "it has just ended, or its window is gone: look again with `sluice task show`",
                 None => "without tmux there is no window to look into; `sluice doctor` tells more",
             })
@@ -237,7 +229,7 @@ impl Service {
         let stream = runs::stream(id);
         let (mut shown, mut bytes, mut last) = (Vec::new(), 0, after);
         while shown.len() < limit && bytes < LARGEST_PAGE {
-            let page = self.home.tasks.run_history(id, last, limit.min(AT_ONCE))?;
+            let page = self.home.tasks.history(&stream, last, limit.min(AT_ONCE))?;
             let is_all = page.len() < limit.min(AT_ONCE);
             for (number, event) in page {
                 bytes += event.data.len();

@@ -1,9 +1,8 @@
 //! Merging a task's branch, and pull requests for it.
 
 use std::path::Path;
-use std::sync::PoisonError;
 
-use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_api::problem::Problem;
 use sluice_api::task::{MergeTask, TaskAnswer};
 use sluice_core::machine::RefusalCode;
 use sluice_core::task::input::TaskUpdate;
@@ -14,9 +13,10 @@ use sluice_os::git::GitError;
 use sluice_os::merge::{CompletedMerge, MergeMethod, MergePush, left};
 
 use super::{Requester, Service};
+use crate::background::locked;
 use crate::effect;
 use crate::effect::merges::{self, MergeIntent};
-use crate::home::engine::ask;
+use crate::home::engine::{ask, refusal};
 use crate::read::tasks::TaskSnapshot;
 use crate::undone::described;
 
@@ -29,7 +29,7 @@ impl Service {
         merges::strategy(wanted.strategy.as_deref())?;
         let was_begun = merges::is_open(&self.home, &seen.id);
         let turn = self.home.merges.of(&seen.id);
-        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = locked(&turn);
         if was_begun {
             let finished = merges::finish(&self.home, &seen.id)?;
             if let Some((merged, recorded)) = finished {
@@ -88,8 +88,7 @@ impl Service {
         let done = pool.repository().commit_all(Path::new(&bound.0), message);
         done.map_err(|error| match error {
             GitError::Unresolved { .. } => {
-                let message = format!("Merge not allowed: {}", described(&error));
-                Problem::new(ProblemStatus::Refused, RefusalCode::Uncommitted.as_str(), message)
+                refusal(RefusalCode::Uncommitted, format!("Merge not allowed: {}", described(&error)))
             }
             error => Problem::fault(described(&error)),
         })?;

@@ -23,7 +23,6 @@ pub struct PageQuery {
 /// A part of a list.
 #[derive(Clone, Debug)]
 pub struct ListPage<T> {
-    /// What is in it.
     pub items: Vec<T>,
     /// Where to go on, if there is more.
     pub next: Option<String>,

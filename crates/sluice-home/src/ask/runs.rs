@@ -1,11 +1,10 @@
 //! Runs: what can be asked of one, and said by those who do its steps.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_api::problem::Problem;
 use sluice_api::run::{AnswerQuestion, StartRun, StepHeard, StepSays};
 use sluice_api::shown::{Question, RunStatus};
 use sluice_core::machine::RefusalCode;
@@ -22,10 +21,10 @@ use sluice_worker::value::data;
 
 use super::page::{ListPage, PageQuery, newest};
 use super::{ANSWER_WITHIN, KeyedId, Requester, Service};
-use crate::home::engine::{ask, say};
+use crate::evidence::tail;
+use crate::home::engine::{ask, refusal, say};
 use crate::perform::sweep;
 use crate::read::runs::{RunSnapshot, id_of};
-use crate::read::tasks;
 use crate::read::view_run;
 use crate::settings::bounds::{LONGEST_SUMMARY, cut};
 use crate::start::{EngineStart, start_as};
@@ -80,8 +79,8 @@ impl Service {
         })
     }
 
-    /// Runs that are called so and of which this is so: all that are open, and then with `ended` the newest that have, perhaps
-    /// only those with a status. What this costs depends on how many are called so, not on how many others have ended.
+    /// Runs that are called so and of which this is so, newest first: all that are open, and with `ended` the newest that have,
+    /// perhaps only those with a status. What this costs depends on how many are called so, not on how many others have ended.
     pub(crate) fn runs_called(
         &self,
         kind: RunKind,
@@ -95,15 +94,17 @@ impl Service {
             }
             Ok(self.summed_up(summary)?.filter(|seen| seen.state.given.origin.kind == kind && is_so(seen)))
         };
-        let mut runs = PageQuery::default().gather(&self.home.tasks, &of_runs(false), look)?.items;
-        let Some(EndedRunsFilter(status)) = ended else { return Ok(runs) };
-        let groups = crate::roster::groups::ids(&self.home).into_iter();
-        // Those that an earlier Sluice stored last do not say what they are called, and have to be looked at.
-        let groups = groups.flat_map(|group| [RunActor::belongs(&group, kind), group]);
-        let status = status.map(|status| status.word().to_owned());
-        let queries = groups.map(|group| Query { group: Some(group), status: status.clone(), ..Query::default() });
         let when = |seen: &RunSnapshot| (seen.card.created, seen.id.clone());
-        runs.extend(newest(&self.home.tasks, queries, look, when)?);
+        let mut runs = PageQuery::default().gather(&self.home.tasks, &of_runs(false), look)?.items;
+        if let Some(EndedRunsFilter(status)) = ended {
+            let groups = crate::roster::groups::ids(&self.home).into_iter();
+            // Those that an earlier Sluice stored last do not say what they are called, and have to be looked at.
+            let groups = groups.flat_map(|group| [RunActor::belongs(&group, kind), group]);
+            let status = status.map(|status| status.word().to_owned());
+            let queries = groups.map(|group| Query { group: Some(group), status: status.clone(), ..Query::default() });
+            runs.extend(newest(&self.home.tasks, queries, look, when)?);
+        }
+        runs.sort_by_cached_key(|seen| Reverse(when(seen)));
         Ok(runs)
     }
 
@@ -117,15 +118,12 @@ impl Service {
     /// from every list.
     pub fn list_processes(&self, all: bool) -> Result<Vec<RunSnapshot>, Problem> {
         // Without `all`, of those that have ended only those that failed are wanted.
-        let mut runs =
-            self.runs_called(RunKind::Process, Some(EndedRunsFilter((!all).then_some(RunPhase::Failed))), |seen| {
-                is_listed(seen, all)
-            })?;
-        runs.sort_by(|one, other| (one.card.created, &one.id).cmp(&(other.card.created, &other.id)));
+        let ended = EndedRunsFilter((!all).then_some(RunPhase::Failed));
+        let mut runs = self.runs_called(RunKind::Process, Some(ended), |seen| is_listed(seen, all))?;
+        runs.reverse();
         Ok(runs)
     }
 
-    /// The process that is meant.
     pub fn process(&self, id: &str) -> Result<RunSnapshot, Problem> {
         let seen = self.run(id)?;
         match view_run::is_process(&seen) && is_listed(&seen, true) {
@@ -141,12 +139,9 @@ impl Service {
         let asking = PageQuery::default().gather(&self.home.tasks, &of_runs(false), |summary| {
             Ok(self.summed_up(summary)?.filter(|seen| seen.state.question().is_some()))
         });
-        let mut runs = asking?.items;
-        runs.reverse();
-        let questions = |seen: &RunSnapshot| -> Vec<Question> {
-            seen.state.questions().map(|(step, it)| view_run::question(seen, step, it)).collect()
-        };
-        Ok(runs.iter().flat_map(questions).collect())
+        let asking = asking?.items;
+        let questions = asking.iter().rev().flat_map(|seen| seen.state.questions().map(move |asked| (seen, asked)));
+        Ok(questions.map(|(seen, (step, it))| view_run::question(seen, step, it)).collect())
     }
 
     /// What the agent of a step is told about the steps before it.
@@ -210,8 +205,7 @@ impl Service {
     pub fn step_says(&self, who: &Requester, said: StepSays) -> Result<StepHeard, Problem> {
         let Requester::Step { run, speaker } = who else {
             let message = "Not allowed: only the agent of a step may speak for it";
-            return Err(Problem::new(ProblemStatus::Forbidden, "not_yours", message)
-                .hint("`sluice answer` and `sluice run` are for people"));
+            return Err(refusal(RefusalCode::NotYours, message).hint("`sluice answer` and `sluice run` are for people"));
         };
         let StepSays { verb, summary, result, output, text, options } = said;
         // A secret that is cut is not known any more.
@@ -223,27 +217,20 @@ impl Service {
             ..StepOutcome::default()
         };
         let by = *speaker;
-        match verb.as_str() {
-            "complete" => {
-                say(&self.home, run, RunInput::Said { by, report: AttemptReport::Completed(outcome) })?;
-                Ok(StepHeard::Said { said: true })
-            }
+        let report = match verb.as_str() {
+            "complete" => AttemptReport::Completed(outcome),
             "fail" => {
                 let error = summary.unwrap_or_else(|| "its agent says that it failed".into());
-                say(
-                    &self.home,
-                    run,
-                    RunInput::Said { by, report: AttemptReport::Failed { kind: FailureKind::Failed, error, outcome } },
-                )?;
-                Ok(StepHeard::Said { said: true })
+                AttemptReport::Failed { kind: FailureKind::Failed, error, outcome }
             }
-            "ask" => self.asks(
-                run,
-                by,
-                QuestionRequest { text: text.unwrap_or_default(), options, default: None, wait: None },
-            ),
-            other => Err(Problem::bad_request(format!("a step cannot `{other}`"))),
-        }
+            "ask" => {
+                let text = text.unwrap_or_default();
+                return self.asks(run, by, QuestionRequest { text, options, default: None, wait: None });
+            }
+            other => return Err(Problem::bad_request(format!("a step cannot `{other}`"))),
+        };
+        say(&self.home, run, RunInput::Said { by, report })?;
+        Ok(StepHeard::Said { said: true })
     }
 
     /// Asks a person, and waits for the answer as long as the command may wait; asked again in the same words it waits
@@ -301,7 +288,6 @@ impl Service {
         Ok(now.unwrap_or(seen))
     }
 
-    /// Tries a failed step again.
     pub fn retry_run(
         &self,
         who: &Requester,
@@ -317,7 +303,7 @@ impl Service {
             // So that it does not look for a person any more when this is answered. A task that cannot be told now
             // hears of it with the next look at its run.
             let _ = ask(&self.home, task, TaskInput::RunReopened { run: seen.id.clone() });
-            self.home.tasks.refresh(&tasks::stream(task));
+            self.home.tasks.refresh(task);
         }
         Ok(seen)
     }
@@ -338,7 +324,7 @@ impl Service {
                         Some(number) => format!("the question {}/{number} has been answered or withdrawn", seen.id),
                         None => format!("run {} has no open question: each has been answered or withdrawn", seen.id),
                     };
-                    Problem::new(ProblemStatus::Refused, RefusalCode::NotReady.as_str(), message)
+                    refusal(RefusalCode::NotReady, message)
                 }
                 Ok(_) | Err(_) => Problem::not_found(format!("run {} has no such question", seen.id)),
             };
@@ -361,7 +347,6 @@ impl Service {
         self.tell_run(who, &seen.id, RunInput::ByHand { step, what })
     }
 
-    /// Closes a run that is done by hand.
     pub fn close_run(&self, who: &Requester, id: &str, summary: String) -> Result<RunSnapshot, Problem> {
         self.tell_run(who, id, RunInput::Close { summary })
     }
@@ -369,24 +354,16 @@ impl Service {
 
 /// The end of a file, and where the rest of it is.
 fn last_of(path: &Path) -> String {
-    let read = || {
-        let mut file = File::open(path)?;
-        let size = file.metadata()?.len();
-        let from = size.saturating_sub(LONGEST_LOG as u64);
-        let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(from))?;
-        file.read_to_end(&mut bytes)?;
-        std::io::Result::Ok((size, from, bytes))
-    };
-    match read() {
-        Ok((size, 0, bytes)) => format!("[{size} bytes, in {}]\n{}", path.display(), String::from_utf8_lossy(&bytes)),
-        Ok((size, from, bytes)) => format!(
-            "[the last {} of {size} bytes; all of it is in {}]\n{}",
-            size - from,
-            path.display(),
-            String::from_utf8_lossy(&bytes)
-        ),
-        Err(error) => format!("[{} cannot be read: {error}]\n", path.display()),
+    let place = path.display();
+    match tail(path, LONGEST_LOG as u64) {
+        Ok((size, bytes)) => {
+            let part = match size.saturating_sub(LONGEST_LOG as u64) {
+                0 => format!("{size} bytes, in {place}"),
+                _ => format!("the last {LONGEST_LOG} of {size} bytes; all of it is in {place}"),
+            };
+            format!("[{part}]\n{}", String::from_utf8_lossy(&bytes))
+        }
+        Err(error) => format!("[{place} cannot be read: {error}]\n"),
     }
 }
 

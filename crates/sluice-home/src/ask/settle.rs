@@ -10,10 +10,10 @@ use sluice_engine::codec::task_event;
 use sluice_engine::reactor::EventRange;
 use sluice_os::workspace::KeepRef;
 
-use super::workspaces::word;
+use super::workspaces::what;
 use super::{Requester, Service};
 use crate::home::judged;
-use crate::read::tasks::TaskSnapshot;
+use crate::read::tasks::{TaskSnapshot, stream};
 
 /// How long a person waits for what follows from a command.
 const SETTLE_WITHIN: Duration = Duration::from_secs(60);
@@ -46,7 +46,8 @@ impl Service {
         if transition.is_some() && !seen.card.open && who.is_person() {
             notes.extend(self.unmerged(&seen));
             // A worktree that was given back has seen to it already. Not every task that ends has one.
-            notes.extend(judged::keep(&self.home, &seen).err().map(|problem| not_kept(&problem)));
+            let not_kept = "commits that were judged and are on no branch any more could not be kept";
+            notes.extend(judged::keep(&self.home, &seen).err().map(|why| format!("{not_kept}: {}", why.message)));
             notes.extend(self.put_away(&seen));
         }
         Ok(TaskAnswer { task: self.home.shown(&seen), transition, notes, still_running })
@@ -68,9 +69,8 @@ impl Service {
         let id = &seen.id;
         let kept = self.home.pool_of(seen).ok().and_then(|(_, pool)| pool.kept().ok()).unwrap_or_default();
         let line = |keep: KeepRef| {
-            let what: Vec<&str> = keep.what.iter().map(|kind| word(*kind)).collect();
             let which = format!("{id} --number {}", keep.number);
-            format!("kept: {}; `sluice workspace restore {which} --into FOLDER` brings it back", what.join(", "))
+            format!("kept: {}; `sluice workspace restore {which} --into FOLDER` brings it back", what(&keep))
         };
         kept.into_iter().filter(|keep| keep.task == *id).map(line).collect()
     }
@@ -81,13 +81,8 @@ impl Service {
         self.wait_until(HEARD_WITHIN, || is_gone().map(|is_gone| !is_gone))
     }
 
-    /// Waits until it is so, or the time is up.
     fn wait_until(&self, most: Duration, is_so: impl Fn() -> Result<bool, Problem>) -> Result<(), Problem> {
-        let waited = self.home.tasks.wait(most, || match is_so() {
-            Ok(false) => None,
-            Ok(true) => Some(Ok(())),
-            Err(problem) => Some(Err(problem)),
-        });
+        let waited = self.home.tasks.wait(most, || is_so().map(|is_so| is_so.then_some(())).transpose());
         waited.unwrap_or(Ok(()))
     }
 
@@ -97,7 +92,7 @@ impl Service {
             return Ok(None);
         }
         let limit = usize::try_from(seen.version.saturating_sub(recorded.after)).unwrap_or(usize::MAX >> 1);
-        let history = self.home.tasks.history(&seen.id, recorded.after, limit)?;
+        let history = self.home.tasks.history(&stream(&seen.id), recorded.after, limit)?;
         let events: Vec<(u64, TaskEvent)> = history
             .iter()
             .filter_map(|(number, event)| Some((*number, task_event::read(event.version, &event.data).ok()?)))
@@ -111,11 +106,6 @@ impl Service {
         let effects = reports(&events, moved.turn);
         Ok(Some(Transition { from: name(moved.from), to: name(moved.to), effects }))
     }
-}
-
-/// What a person hears who may have to keep something themselves.
-fn not_kept(problem: &Problem) -> String {
-    format!("commits that were judged and are on no branch any more could not be kept: {}", problem.message)
 }
 
 /// Whether something that was set going by then is not done.

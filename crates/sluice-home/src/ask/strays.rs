@@ -15,6 +15,7 @@ use sluice_os::taskfile::{self, ParsedTaskFile};
 use sluice_os::workspace::{WorkspaceName, WorkspacePool, WorkspaceState, task_file};
 
 use crate::definitions::committed::DefinitionSite;
+use crate::home::engine::refusal;
 use crate::home::reservations::is_over;
 use crate::home::{Home, session_of};
 use crate::perform::GRACE;
@@ -69,7 +70,7 @@ pub(crate) fn adopt(home: &Home, asked: &AdoptStray) -> Result<(String, EventRan
     let id = living(home, session)?;
     let refused = |why: String| {
         let hint = format!("`sluice workspace end {session}` ends it; its work is kept");
-        Err(Problem::new(ProblemStatus::Refused, RefusalCode::NotReady.as_str(), why).hint(hint))
+        Err(refusal(RefusalCode::NotReady, why).hint(hint))
     };
     let Some((task, number)) = session_of(&id) else {
         return refused(format!("the session `{session}` is that of a run, and a run is not begun in the middle"));
@@ -112,7 +113,6 @@ fn lent(home: &Home, folder: PathBuf) -> Option<(Project, WorkspacePool, PathBuf
     })
 }
 
-/// Ends one of them.
 pub(crate) fn end(home: &Home, session: &str) -> Result<(), Problem> {
     let id = living(home, session)?;
     home.context

@@ -5,7 +5,7 @@
 //! `acts_as: person`. Everybody else on this machine is a person. Over the network a token says it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::machine::RefusalCode;
@@ -18,6 +18,8 @@ use sluice_os::process::ProcessIdentity;
 use sluice_os::session::{ProcessAsker, SessionId};
 
 use super::Service;
+use crate::background::locked;
+use crate::home::engine::refusal;
 use crate::home::session_of;
 
 /// What somebody can do who is taken for nobody and should not be.
@@ -31,8 +33,10 @@ pub enum Requester {
         /// What they are called: the name of their user, or of their token.
         name: String,
     },
-    /// A session of a task.
-    Session { task: String, number: SessionNumber },
+    Session {
+        task: String,
+        number: SessionNumber,
+    },
     /// The agent or script of a step.
     Step {
         run: String,
@@ -41,12 +45,10 @@ pub enum Requester {
     },
     /// A worker on another machine.
     Worker {
-        /// The id of its token.
         token: String,
     },
     /// Somebody who only looks.
     Reader {
-        /// The id of their token.
         token: String,
     },
     /// A process that the engine started, or that was left behind by one, and that speaks for no step.
@@ -63,52 +65,37 @@ pub enum RequestAccess {
 }
 
 impl Requester {
-    /// A person of this name.
     pub fn person(name: impl Into<String>) -> Requester {
         Requester::Person { name: name.into() }
     }
 
-    /// Whether that is a person.
     pub fn is_person(&self) -> bool {
         matches!(self, Requester::Person { .. })
     }
 
     /// Who that is to a task.
     pub(super) fn to(&self, task: &str) -> TaskAsker {
-        match self {
-            Requester::Person { .. } => TaskAsker::Person,
-            Requester::Session { task: own, number } if own == task => TaskAsker::Session(*number),
-            Requester::Session { .. }
-            | Requester::Step { .. }
-            | Requester::Worker { .. }
-            | Requester::Reader { .. }
-            | Requester::Nobody => TaskAsker::Stranger,
+        if let Requester::Session { task: own, number } = self
+            && own == task
+        {
+            return TaskAsker::Session(*number);
         }
+        if self.is_person() { TaskAsker::Person } else { TaskAsker::Stranger }
     }
 
     /// Who that is to a run.
     pub(super) fn to_run(&self, run: &str) -> RunAsker {
-        match self {
-            Requester::Person { .. } => RunAsker::Person,
-            Requester::Step { run: own, speaker } if own == run => RunAsker::Agent(*speaker),
-            Requester::Session { .. }
-            | Requester::Step { .. }
-            | Requester::Worker { .. }
-            | Requester::Reader { .. }
-            | Requester::Nobody => RunAsker::Stranger,
+        if let Requester::Step { run: own, speaker } = self
+            && own == run
+        {
+            return RunAsker::Agent(*speaker);
         }
+        if self.is_person() { RunAsker::Person } else { RunAsker::Stranger }
     }
 
     /// Asks something in their name: what comes of it says who it was.
     pub fn asking<T>(&self, ask: impl FnOnce() -> T) -> T {
-        match self {
-            Requester::Person { name } => in_the_name_of(name, ask),
-            Requester::Session { .. }
-            | Requester::Step { .. }
-            | Requester::Worker { .. }
-            | Requester::Reader { .. }
-            | Requester::Nobody => ask(),
-        }
+        if let Requester::Person { name } = self { in_the_name_of(name, ask) } else { ask() }
     }
 
     /// By what they are known in the record of what happened.
@@ -125,20 +112,17 @@ impl Requester {
 
     /// Only a person or a worker may do this. The token that a worker has; a person needs none.
     pub(crate) fn keeper(&self, what: &str) -> Result<Option<&str>, Problem> {
-        self.must_be_worker(what)?;
-        Ok(if let Requester::Worker { token } = self { Some(token) } else { None })
+        match self {
+            Requester::Person { .. } => Ok(None),
+            Requester::Worker { token } => Ok(Some(token)),
+            Requester::Session { .. } | Requester::Step { .. } | Requester::Reader { .. } | Requester::Nobody => {
+                Err(self.is_not_for(what, "a worker"))
+            }
+        }
     }
 
-    /// Only a person may do this.
     pub fn must_be_person(&self, what: &str) -> Result<(), Problem> {
-        match self {
-            Requester::Person { .. } => Ok(()),
-            Requester::Session { .. }
-            | Requester::Step { .. }
-            | Requester::Worker { .. }
-            | Requester::Reader { .. }
-            | Requester::Nobody => Err(self.is_not_for(what, "a person")),
-        }
+        if self.is_person() { Ok(()) } else { Err(self.is_not_for(what, "a person")) }
     }
 
     /// Only a person may do this, or a session of the task. Asked before anything is done.
@@ -147,16 +131,6 @@ impl Requester {
             TaskAsker::Person | TaskAsker::Engine | TaskAsker::Session(_) => Ok(()),
             TaskAsker::Stranger => {
                 Err(self.is_not_for(&format!("changing task {task}"), "a person or its own session"))
-            }
-        }
-    }
-
-    /// Only a worker may do this, or a person, who may do all.
-    pub fn must_be_worker(&self, what: &str) -> Result<(), Problem> {
-        match self {
-            Requester::Person { .. } | Requester::Worker { .. } => Ok(()),
-            Requester::Session { .. } | Requester::Step { .. } | Requester::Reader { .. } | Requester::Nobody => {
-                Err(self.is_not_for(what, "a worker"))
             }
         }
     }
@@ -181,7 +155,7 @@ impl Requester {
             Requester::Nobody => "a process that Sluice started",
         };
         let message = format!("Not allowed: {what} is for {whom}, not for {other}");
-        let problem = Problem::new(ProblemStatus::Forbidden, RefusalCode::NotYours.as_str(), message);
+        let problem = refusal(RefusalCode::NotYours, message);
         if *self == Requester::Nobody { problem.hint(NOBODY_HINT) } else { problem }
     }
 }
@@ -240,7 +214,7 @@ pub(super) fn whose(id: &SessionId) -> Option<Requester> {
 /// What the system calls a user; the number where it has no name for it.
 fn user_name(user: u32) -> String {
     static KNOWN: Mutex<BTreeMap<u32, String>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = locked(&KNOWN);
     let found = known.entry(user).or_insert_with(|| {
         let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
         let named = users.lines().find_map(|line| {

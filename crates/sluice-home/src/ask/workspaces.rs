@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use sluice_api::problem::Problem;
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::project::{Project, ProjectChange};
 use sluice_api::task::TaskAnswer;
 use sluice_api::workspace::{AdoptStray, Kept, Restore, Workspace, WorkspaceList};
@@ -12,6 +12,7 @@ use sluice_os::workspace::{KeepKind, KeepRef, RestoreTarget, WorkspaceHead, Work
 
 use super::{Requester, Service};
 use crate::ask::strays;
+use crate::home::pool_names;
 use crate::read::tasks::had;
 use crate::settings::clock::written;
 use crate::settings::projects::git;
@@ -48,8 +49,7 @@ impl Service {
 
     fn list_pool(&self, project: &Project, pool: &WorkspacePool, list: &mut WorkspaceList) -> Result<(), Problem> {
         let open = self.home.tasks.open();
-        let numbered = (1..=u32::try_from(project.pool_size).unwrap_or(u32::MAX)).map(WorkspaceName::numbered);
-        let mut names: Vec<WorkspaceName> = numbered.collect();
+        let mut names = pool_names(project.pool_size);
         let others = pool.names().map_err(|error| git(&error))?;
         names.extend(others.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
         for name in names {
@@ -95,7 +95,6 @@ impl Service {
         Ok(())
     }
 
-    /// Makes all worktrees of a project.
     pub fn init_workspaces(
         &self,
         who: &Requester,
@@ -105,9 +104,7 @@ impl Service {
         who.must_be_person("making worktrees")?;
         let project = crate::start::project(&self.home, project, cwd)?;
         let pool = self.home.projects.pool(&project)?;
-        let names: Vec<WorkspaceName> =
-            (1..=u32::try_from(project.pool_size).unwrap_or(u32::MAX)).map(WorkspaceName::numbered).collect();
-        pool.init(&names).map_err(|error| git(&error))?;
+        pool.init(&pool_names(project.pool_size)).map_err(|error| git(&error))?;
         self.workspaces(Some(&project.name))
     }
 
@@ -212,26 +209,25 @@ impl Service {
             return Ok(());
         }
         let message = format!("the project has open tasks: {}", ids.join(", "));
-        Err(Problem::new(sluice_api::problem::ProblemStatus::Refused, "has_tasks", message)
-            .hint("merge or cancel them first"))
+        Err(Problem::new(ProblemStatus::Refused, "has_tasks", message).hint("merge or cancel them first"))
     }
 }
 
 fn shown(project: &Project, kept: &KeepRef) -> Kept {
     let since = kept.time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let what: Vec<&str> = kept.what.iter().map(|kind| word(*kind)).collect();
     Kept {
         project: project.name.clone(),
         task: kept.task.clone(),
         number: kept.number,
         reference: kept.reference.clone(),
-        what: what.join(", "),
+        what: what(kept),
         at: written(i64::try_from(since.as_millis()).unwrap_or(0)),
     }
 }
 
-pub(super) fn word(kind: KeepKind) -> &'static str {
-    match kind {
+/// What was put away, in words.
+pub(super) fn what(kept: &KeepRef) -> String {
+    let word = |kind: &KeepKind| match kind {
         KeepKind::Staged => "staged changes",
         KeepKind::Unstaged => "changes",
         KeepKind::Untracked => "new files",
@@ -240,5 +236,6 @@ pub(super) fn word(kind: KeepKind) -> &'static str {
         KeepKind::Repository => "a repository inside",
         KeepKind::Branch => "a branch",
         KeepKind::Ignored => "ignored files",
-    }
+    };
+    kept.what.iter().map(word).collect::<Vec<_>>().join(", ")
 }

@@ -4,8 +4,9 @@
 //! neither the machine nor the worktree of another run waits behind them.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use crate::background::locked;
 use crate::background::threads::ThreadPool;
 
 /// So many are at work in one repository: git has one at a time do what changes it.
@@ -26,7 +27,6 @@ struct LaneState {
     waiting: BTreeMap<String, LaneQueue>,
     /// Whose turn it is next, of those that wait.
     turns: VecDeque<String>,
-    /// How many are at work, by repository.
     at_work: BTreeMap<String, usize>,
 }
 
@@ -78,7 +78,7 @@ impl Lane {
 
     /// Does something in a repository when it is the asker's turn. It must wait for nothing that is done here as well.
     pub(crate) fn run(&self, repository: &str, asker: &str, work: impl FnOnce() + Send + 'static) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         match state.waiting.get_mut(asker) {
             Some(asked) => asked.works.push_back(Box::new(work)),
             None => {
@@ -100,17 +100,13 @@ impl Lane {
 
     fn go(&self) {
         loop {
-            let Some((repository, work)) = self.lock().next(self.most) else { return };
+            let Some((repository, work)) = locked(&self.state).next(self.most) else { return };
             let place = LaneSlot { lane: self.clone(), repository };
             self.threads.run(move || {
                 let _place = place;
                 work();
             });
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LaneState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -122,7 +118,7 @@ struct LaneSlot {
 
 impl Drop for LaneSlot {
     fn drop(&mut self) {
-        self.lane.lock().ended(&self.repository);
+        locked(&self.lane.state).ended(&self.repository);
         self.lane.go();
     }
 }

@@ -2,11 +2,12 @@
 //! who work. It is there from the beginning, so that a machine that is short of threads forgets nothing that is due.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use sluice_engine::host::EngineClock;
 
+use crate::background::locked;
 use crate::settings::log::words;
 
 /// How long nothing is waited for at most: a clock may be set, and a home may be closed.
@@ -41,7 +42,7 @@ impl HomeTimer {
 
     /// Does something when a moment has come. It must not take long.
     pub(crate) fn at(&self, moment: i64, work: impl FnOnce() + Send + 'static) {
-        let mut due = self.0.due();
+        let mut due = locked(&self.0.due);
         due.count += 1;
         let key = (moment, due.count);
         due.waiting.insert(key, Box::new(work));
@@ -56,13 +57,9 @@ impl HomeTimer {
 }
 
 impl TimerShared {
-    fn due(&self) -> MutexGuard<'_, TimerQueue> {
-        self.due.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What is due now. Otherwise waits until something may be.
     fn next(&self) -> Option<TimerWork> {
-        let mut due = self.due();
+        let mut due = locked(&self.due);
         let now = self.clock.now().0;
         let wait = match due.waiting.first_key_value() {
             Some(((at, _), _)) if *at <= now => return due.waiting.pop_first().map(|(_, work)| work),

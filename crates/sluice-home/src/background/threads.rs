@@ -5,7 +5,10 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use sluice_api::Problem;
+
 use crate::background::later::HomeTimer;
+use crate::background::locked;
 use crate::settings::log::words;
 
 /// So much is carried out at once; the rest waits its turn.
@@ -16,7 +19,6 @@ const IDLE: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_secs(1);
 
 type ThreadWork = Box<dyn FnOnce() + Send>;
-/// What starts a thread.
 type ThreadStart = fn(ThreadWork) -> io::Result<()>;
 
 #[derive(Default)]
@@ -72,7 +74,7 @@ impl ThreadPool {
     }
 
     fn lock(&self) -> MutexGuard<'_, ThreadPoolState> {
-        self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.shared.0)
     }
 
     fn work(&self) {
@@ -97,6 +99,12 @@ impl ThreadPool {
             }
         }
     }
+}
+
+/// Starts a thread of this name that lasts as long as the home does.
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Problem> {
+    let started = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    started.map(drop).map_err(|error| Problem::fault(error.to_string()))
 }
 
 #[cfg(test)]

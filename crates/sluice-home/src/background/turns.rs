@@ -1,7 +1,9 @@
 //! One at a time for each of many things: whoever works on one holds its turn, and the others go on.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::background::locked;
 
 /// The turns of things, by name.
 #[derive(Debug, Default)]
@@ -12,7 +14,7 @@ pub(crate) struct KeyedTurns {
 impl KeyedTurns {
     /// The turn of one of them, to be locked.
     pub(crate) fn of(&self, name: &str) -> Arc<Mutex<()>> {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = locked(&self.taken);
         taken.retain(|_, turn| Arc::strong_count(turn) > 1);
         taken.entry(name.to_owned()).or_default().clone()
     }

@@ -19,7 +19,7 @@ use crate::home::Home;
 use crate::settings::projects::git;
 use crate::undone::described;
 
-/// Outgoing of a commit's name that are shown.
+/// Characters of a commit's name that are shown.
 const SHOWN: usize = 12;
 
 /// Where a definition is read.
@@ -44,27 +44,23 @@ pub(crate) struct CommittedCatalogue {
 impl CommittedCatalogue {
     /// Those for a checkout of this repository, or for a folder in none. `also` may be the path of one more file.
     pub(crate) fn seen_from(home: &Home, root: &Path, also: &str) -> Result<CommittedCatalogue, Problem> {
-        let none = |place: String| CommittedCatalogue {
-            catalogue: Catalogue::of_held(Vec::new(), home.context.places.home()),
-            place,
-            from: None,
-        };
-        let Some(repository) = repository(home, root)? else {
-            return Ok(none("the home: this is no git repository".to_owned()));
-        };
-        CommittedCatalogue::of(repository, home.context.places.home(), also).map_err(|error| git(&error))
+        let folder = home.context.places.home();
+        match repository(home, root)? {
+            Some(repository) => CommittedCatalogue::of(repository, folder, also).map_err(|error| git(&error)),
+            None => Ok(CommittedCatalogue::of_home(folder, "this is no git repository".to_owned())),
+        }
     }
 
-    /// Those of a repository.
+    /// The home's and the built-in ones alone, and why.
+    fn of_home(home: &Path, why: String) -> CommittedCatalogue {
+        let catalogue = Catalogue::of_held(Vec::new(), home);
+        CommittedCatalogue { catalogue, place: format!("the home: {why}"), from: None }
+    }
+
     pub(crate) fn of(repository: Repository, home: &Path, also: &str) -> Result<CommittedCatalogue, GitError> {
         let branch = repository.default_branch().to_owned();
-        let commit = match repository.default_commit() {
-            Ok(commit) => commit,
-            Err(GitError::NoCommit { .. }) => {
-                let place = format!("the home: the branch `{branch}` has no commit");
-                return Ok(CommittedCatalogue { catalogue: Catalogue::of_held(Vec::new(), home), place, from: None });
-            }
-            Err(error) => return Err(error),
+        let Some(commit) = default_commit(&repository)? else {
+            return Ok(CommittedCatalogue::of_home(home, format!("the branch `{branch}` has no commit")));
         };
         let mut below = REPOSITORY_FOLDERS.to_vec();
         below.extend(Some(also).filter(|also| is_plain(Path::new(also))));
@@ -98,31 +94,28 @@ impl CommittedCatalogue {
     /// Loads one of them, with its prompt files from the same place. A definition whose prompt only cannot be read now is
     /// not an unusable one.
     pub(crate) fn load(&self, entry: &CatalogueEntry, sources: &mut Sources) -> Result<LoadedDefinition, Problem> {
-        match &self.from {
-            Some((repository, commit)) if entry.origin == DefinitionOrigin::Repository => {
-                let mut unread = None;
-                let read = |path: &Path| {
-                    prompt(repository, commit, path).map_err(|error| {
-                        let told = io::Error::other(described(&error));
-                        unread = unread.take().or(Some(error).filter(PassingError::is_passing));
-                        told
-                    })
-                };
-                let loaded = entry.load_with(&mut HeldPrompts::of(&entry.path, read), sources);
-                unread.map_or(Ok(loaded), |error| Err(git(&error)))
-            }
-            Some(_) | None => Ok(entry.load(sources)),
-        }
+        let Some((repository, commit)) = self.origin_of(entry) else { return Ok(entry.load(sources)) };
+        let mut unread = None;
+        let read = |path: &Path| {
+            prompt(repository, commit, path).map_err(|error| {
+                let told = io::Error::other(described(&error));
+                unread = unread.take().or(Some(error).filter(PassingError::is_passing));
+                told
+            })
+        };
+        let loaded = entry.load_with(&mut HeldPrompts::of(&entry.path, read), sources);
+        unread.map_or(Ok(loaded), |error| Err(git(&error)))
+    }
+
+    /// The repository and the commit that one of them is of, if it is not the home's or built in.
+    fn origin_of(&self, entry: &CatalogueEntry) -> Option<&(Repository, String)> {
+        self.from.as_ref().filter(|_| entry.origin == DefinitionOrigin::Repository)
     }
 
     /// The file of the main checkout that one of them would be.
     pub(crate) fn file(&self, entry: &CatalogueEntry) -> PathBuf {
-        match &self.from {
-            Some((repository, _)) if entry.origin == DefinitionOrigin::Repository => {
-                repository.folder().join(&entry.path)
-            }
-            Some(_) | None => entry.path.clone(),
-        }
+        let of_repository = self.origin_of(entry).map(|(repository, _)| repository.folder().join(&entry.path));
+        of_repository.unwrap_or_else(|| entry.path.clone())
     }
 
     /// Where one of them was read, for people; and that the file in the checkout is another one, where it is.
@@ -156,10 +149,13 @@ fn repository(home: &Home, root: &Path) -> Result<Option<Repository>, Problem> {
 /// where there is no repository, or no commit.
 pub(crate) fn tip(home: &Home, root: &Path) -> Result<Option<String>, Problem> {
     let Some(repository) = repository(home, root)? else { return Ok(None) };
+    default_commit(&repository).map_err(|error| git(&error))
+}
+
+fn default_commit(repository: &Repository) -> Result<Option<String>, GitError> {
     match repository.default_commit() {
-        Ok(commit) => Ok(Some(commit)),
         Err(GitError::NoCommit { .. }) => Ok(None),
-        Err(error) => Err(git(&error)),
+        read => read.map(Some),
     }
 }
 

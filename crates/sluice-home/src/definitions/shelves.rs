@@ -50,18 +50,14 @@ pub(crate) struct RecipeShelves {
 }
 
 impl RecipeShelves {
-    /// Reads again what has changed. Whether something has.
-    pub(crate) fn refresh(&mut self, home: &Home) -> bool {
+    pub(crate) fn refresh(&mut self, home: &Home) {
         let looks = listed(&home.context.places.home().join(HOME_FOLDER));
-        let mut has_changed = self.home.as_ref().is_none_or(|shelf| shelf.looks != looks);
-        if has_changed {
+        if self.home.as_ref().is_none_or(|shelf| shelf.looks != looks) {
             let recipes = looks.iter().filter_map(|(path, _)| of_home(path)).collect();
             self.home = Some(RecipeShelf { branch: String::new(), signs: Vec::new(), looks, recipes });
         }
         let projects = home.projects.list();
-        let count = self.projects.len();
         self.projects.retain(|root, _| projects.iter().any(|project| Path::new(&project.path) == root));
-        has_changed |= self.projects.len() != count;
         for project in projects {
             let root = PathBuf::from(&project.path);
             let is_same = |shelf: &RecipeShelf| {
@@ -73,10 +69,8 @@ impl RecipeShelves {
             // Git may fail for a moment: then what was read before stays, and it is looked again next time.
             if let Some(shelf) = of_project(home, &root, &project.default_branch) {
                 self.projects.insert(root, shelf);
-                has_changed = true;
             }
         }
-        has_changed
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &ShelvedRecipe> {
@@ -170,7 +164,6 @@ fn seen(root: &Path, signs: &[PathBuf]) -> Vec<ShelfFileMark> {
     signs.iter().cloned().map(look).chain(lying).collect()
 }
 
-/// The definition files of a folder.
 fn listed(folder: &Path) -> Vec<ShelfFileMark> {
     let listing = std::fs::read_dir(folder).into_iter().flatten();
     let mut paths: Vec<PathBuf> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();

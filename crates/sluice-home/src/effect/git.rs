@@ -12,8 +12,7 @@ use sluice_os::taskfile;
 use sluice_os::workspace::{WorkspaceBinding, task_file};
 
 use super::EffectResult;
-use crate::home::judged;
-use crate::home::{Home, pool_name};
+use crate::home::{Home, judged, pool_name};
 use crate::read::files;
 use crate::read::tasks::TaskSnapshot;
 use crate::settings::projects::shown;
@@ -25,7 +24,7 @@ pub(super) fn acquire(home: &Arc<Home>, seen: &TaskSnapshot, reserved: Option<&W
     let Some(name) = reserved.or_else(|| seen.state.workspace.bound()) else {
         return Err("all worktrees of the project are in use".into());
     };
-    let number = pool_name(&name.0).ok_or_else(|| format!("`{}` is no worktree of the pool", name.0))?;
+    let number = pool_name(&name.0)?;
     let binding = WorkspaceBinding { branch: seen.state.about.branch.clone(), task: seen.id.clone() };
     let acquired = pool.acquire(&number, &binding, None).map_err(|error| match error {
         GitError::NoCommit { .. } => {
@@ -49,7 +48,7 @@ pub(super) fn acquire(home: &Arc<Home>, seen: &TaskSnapshot, reserved: Option<&W
 /// Gives a worktree back. What is at risk is kept, and TASK.md goes to the home first.
 pub(super) fn release(home: &Arc<Home>, seen: &TaskSnapshot, workspace: &str) -> EffectResult {
     let (_, pool) = home.pool_of(seen)?;
-    let number = pool_name(workspace).ok_or_else(|| format!("`{workspace}` is no worktree of the pool"))?;
+    let number = pool_name(workspace)?;
     let there = task_file(Path::new(workspace));
     match taskfile::read(&there) {
         Ok(_) if !files::is_in_folder(&there) => {} // it is another's
@@ -104,22 +103,18 @@ pub(crate) fn create_pr(home: &Home, seen: &TaskSnapshot) -> Result<String, Perf
     let title = if about.summary.trim().is_empty() { about.branch.clone() } else { shown(&about.summary) };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let forge = Forge::find(&path, Git::default()).map_err(PerformError::by)?;
-    let body = handoff(&body);
-    let proposal = PullRequestProposal { title: &title, body: &body, branch: &about.branch, base: None };
+    // What a reviewer of the pull request should read: the handoff, without its heading.
+    let body = sluice_core::artifact::section(&body, "Handoff").unwrap_or_default();
+    let body = body.trim();
+    let proposal = PullRequestProposal { title: &title, body, branch: &about.branch, base: None };
     let created = forge.create(pool.repository(), &proposal).map_err(PerformError::by)?;
     Ok(created.url)
-}
-
-/// What a reviewer of the pull request should read: the handoff, without its heading.
-fn handoff(body: &str) -> String {
-    sluice_core::artifact::section(body, "Handoff").unwrap_or_default().trim().to_owned()
 }
 
 /// The branch that is checked out in a task's worktree.
 pub(crate) fn current_branch(home: &Home, seen: &TaskSnapshot) -> Result<String, String> {
     let (_, pool) = home.pool_of(seen).map_err(|problem| problem.message)?;
     let bound = seen.state.workspace.bound().ok_or("the task has no worktree, so it has no current branch")?;
-    let number = pool_name(&bound.0).ok_or_else(|| format!("`{}` is no worktree of the pool", bound.0))?;
-    let branch = pool.branch(&number).map_err(|error| described(&error))?;
+    let branch = pool.branch(&pool_name(&bound.0)?).map_err(|error| described(&error))?;
     branch.ok_or_else(|| format!("no branch is checked out in {}", Path::new(&bound.0).display()))
 }

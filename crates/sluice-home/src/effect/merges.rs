@@ -11,7 +11,7 @@ use std::sync::{TryLockError, Weak};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_api::problem::Problem;
 use sluice_core::machine::RefusalCode;
 use sluice_core::task::state::CommitId;
 use sluice_core::task::{TaskAsker, TaskInput};
@@ -24,7 +24,7 @@ use sluice_os::merge::{
 };
 
 use crate::home::Home;
-use crate::home::engine::ask;
+use crate::home::engine::{ask, refusal};
 use crate::read::tasks::TaskSnapshot;
 use crate::settings::projects::git;
 use crate::undone::described;
@@ -258,9 +258,7 @@ fn said(error: &GitError, seen: &TaskSnapshot) -> Problem {
             };
         }
     };
-    let problem =
-        Problem::new(ProblemStatus::Refused, code.as_str(), format!("Merge not allowed: {}", described(error)));
-    if hint.is_empty() { problem } else { problem.hint(hint) }
+    refusal(code, format!("Merge not allowed: {}", described(error))).hint(hint)
 }
 
 fn folder(home: &Home) -> PathBuf {

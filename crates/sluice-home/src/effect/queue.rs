@@ -8,12 +8,12 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
+use sluice_core::task::TaskAsker;
 use sluice_core::task::input::WorkspaceReservation;
-use sluice_core::task::{TaskAsker, TaskInput};
 
 use crate::home::Home;
-use crate::home::engine::{ask, room};
-use crate::read::tasks::{TaskSnapshot, stream};
+use crate::home::engine::{begin, room};
+use crate::read::tasks::TaskSnapshot;
 
 /// How long it takes at most until room is seen that nothing tells of: a session that nobody knew has ended, say.
 const BACKSTOP: Duration = Duration::from_secs(5);
@@ -66,11 +66,7 @@ fn begin_if_room(home: &Home, seen: &TaskSnapshot) -> Result<bool, Problem> {
     if room == WorkspaceReservation::Full {
         return Ok(false);
     }
-    let spawn = |evidence| TaskInput::Spawn { by: TaskAsker::Engine, evidence, room: room.clone() };
-    let begun = home.evidence(seen).and_then(|evidence| ask(home, &seen.id, spawn(evidence)));
-    home.tasks.refresh(&stream(&seen.id));
-    home.reservations.answered(&seen.id, &room, &begun);
-    begun.map(|_| true)
+    begin(home, seen, TaskAsker::Engine, room).map(|_| true)
 }
 
 /// The hook `spawn_next`: begins the oldest task that nobody has begun, if there is room. Those that wait for room begin

@@ -3,7 +3,6 @@
 //! Each performance has a name made of its run, step, attempt and part. Asked for again after a crash, a living agent is
 //! adopted; a script is ended first and then run again.
 
-mod script;
 pub(crate) mod task;
 mod workspace;
 
@@ -13,11 +12,12 @@ use std::sync::Arc;
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::recipe::StepWork;
-use sluice_core::run::effect::key;
+use sluice_core::run::effect::{RunScript, key};
 use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunEffect, RunJob, RunParameters, StepOutcome};
 use sluice_engine::actor::EffectOutcome;
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::EngineClock;
+use sluice_os::process::ScriptProgram;
 use sluice_telemetry::caused_by;
 use sluice_worker::spans;
 
@@ -29,6 +29,7 @@ use crate::perform::lists::listed;
 use crate::perform::performer::WorktreeAccess;
 use crate::perform::{LocalOrder, OrderWork, PerformResult, StepIdentity, reported, sweep};
 use crate::read::runs::{RunFacts, RunSnapshot, performance};
+use crate::read::view_run::unless_empty;
 use crate::undone::{PerformError, PerformFailure, UnavailableReason, settled};
 
 use workspace::LocalWorktrees;
@@ -209,16 +210,14 @@ fn agent(home: &Arc<Home>, seen: &RunSnapshot, wanted: &Perform, name: &str, pro
     })
 }
 
-/// What the workbench is told to do.
 fn order(setting: &RunFacts, wanted: &Perform, name: &str, folder: PathBuf, work: OrderWork) -> LocalOrder {
-    let of_run = || Some(setting.given.origin.harness.clone()).filter(|name| !name.is_empty());
     LocalOrder {
         name: name.to_owned(),
         run: setting.id.clone(),
         step: setting.plan.recipe.step(wanted.step).name.to_string(),
         attempt: wanted.attempt,
         role: wanted.role.to_string(),
-        harness: wanted.harness.clone().or_else(of_run),
+        harness: wanted.harness.clone().or_else(|| unless_empty(&setting.given.origin.harness)),
         permissions: wanted.permissions,
         folder,
         voice: StepIdentity::OfThisHome,
@@ -253,10 +252,20 @@ fn beside(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, wanted: &RunEffect
             let notes = home.context.places.evidence().join(&seen.id);
             super::notify(home, &seen.id, effect, &notes, message).map(drop)
         }
-        RunEffect::RunCommand(script) => script::hook(home, seen, effect, script),
+        RunEffect::RunCommand(script) => command(home, seen, effect, script),
         RunEffect::Start { recipe } => start_next(home, seen, effect, recipe),
         RunEffect::Perform(_) | RunEffect::Repeat { .. } | RunEffect::SetTimer(..) | RunEffect::ClearTimer(_) => Ok(()),
     }
+}
+
+/// Runs a command that belongs to the end of a run.
+fn command(home: &Home, seen: &RunSnapshot, effect: &str, script: &RunScript) -> Result<(), PerformError> {
+    worktrees::ready(home, &seen.state.given)?;
+    let shell = ScriptProgram::Shell(script.script.clone());
+    let mut hook = super::hook(home, &seen.id, effect, shell, Path::new(seen.folder()))?;
+    hook.environment.insert("SLUICE_RUN".into(), seen.id.clone());
+    hook.environment.extend(script.environment.iter().cloned());
+    super::run_to_end(home, &hook).map(drop)
 }
 
 /// What a step is called in commits and messages.

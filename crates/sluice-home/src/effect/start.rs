@@ -115,7 +115,7 @@ fn must_be_its_worktree(home: &Home, seen: &TaskSnapshot, workspace: &Path) -> R
     }
     // An engine that takes over for that of another home may not know the project yet.
     let name = pool_name(&workspace.display().to_string());
-    let (Ok((_, pool)), Some(name), Some(folder)) = (home.pool_of(seen), name, workspace.parent()) else {
+    let (Ok((_, pool)), Ok(name), Some(folder)) = (home.pool_of(seen), name, workspace.parent()) else {
         return Ok(());
     };
     let pool = WorkspacePool::at(pool.repository().clone(), folder).map_err(PerformError::by)?;

@@ -18,9 +18,9 @@ use crate::home::engine::say;
 use crate::perform::sweep;
 use crate::read::runs::stream;
 use crate::read::tasks::TaskSnapshot;
+use crate::read::view_run::unless_empty;
 use crate::settings::clock::id_from;
-use crate::start::chain_to;
-use crate::start::{EngineStart, start_as};
+use crate::start::{EngineStart, chain_to, start_as};
 use crate::undone::PerformError;
 
 /// How long what a cancelled run was at may take to end.
@@ -52,7 +52,7 @@ pub(super) fn start(
         inputs: inputs.iter().map(|(name, value)| (name.clone(), Value::String(value.clone()))).collect(),
         prompt: Some(about.summary.clone()),
         work_order: Some(seen.id.clone()),
-        harness: Some(about.harness.clone()).filter(|name| !name.is_empty()),
+        harness: unless_empty(&about.harness),
         ..StartRun::default()
     };
     // Before anything of it works there: what is committed from now on is its own, or is not judged by it.
@@ -60,15 +60,12 @@ pub(super) fn start(
     // Without a worktree of the task the run has one of its own, in which the same work stands.
     let base = began.commit.as_ref().map(|commit| commit.0.clone());
     let began = Some(began);
-    let workspace = workspace.map(|name| name.0.clone());
-    let task = seen.id.clone();
-    let reading = DefinitionSite::Commit;
     let started = EngineStart {
         id: Some(id.clone()),
         cause,
-        task,
-        workspace,
-        reading,
+        task: seen.id.clone(),
+        workspace: workspace.map(|name| name.0.clone()),
+        reading: DefinitionSite::Commit,
         base,
         began: began.clone(),
         ..EngineStart::default()

@@ -18,6 +18,7 @@ use sluice_worker::value::plain;
 
 use crate::ask::runs::EndedRunsFilter;
 use crate::ask::{KeyedId, Requester, Service};
+use crate::home::engine::refusal;
 use crate::read::runs::RunSnapshot;
 use crate::read::view_run;
 use crate::settings::clock::written;
@@ -72,8 +73,7 @@ impl Service {
 
     /// All workflows, newest first.
     pub fn workflows(&self) -> Result<Vec<Workflow>, Problem> {
-        let mut runs = self.runs_called(RunKind::Workflow, Some(EndedRunsFilter(None)), |_| true)?;
-        runs.sort_by(|one, other| (other.card.created, &other.id).cmp(&(one.card.created, &one.id)));
+        let runs = self.runs_called(RunKind::Workflow, Some(EndedRunsFilter(None)), |_| true)?;
         Ok(runs.iter().map(workflow).collect())
     }
 
@@ -94,25 +94,21 @@ impl Service {
             let code = if seen.state.end.is_some() { RefusalCode::Finished } else { RefusalCode::NotReady };
             let message = format!("workflow {} is {}, and waits for no answer", seen.id, status(seen.state.phase()));
             let hint = "a workflow that is `blocked` waits for an intervention";
-            return Err(Problem::new(ProblemStatus::Refused, code.as_str(), message).hint(hint));
+            return Err(refusal(code, message).hint(hint));
         }
         let Intervention { option, message } = wanted;
         self.answer(who, &seen.id, AnswerQuestion { option, message }).map(|seen| workflow(&seen))
     }
 
     fn workflow_run(&self, id: &str) -> Result<RunSnapshot, Problem> {
-        let none = || Problem::not_found(format!("there is no workflow `{id}`")).hint("GET /workflows lists all");
         match self.run(id) {
-            Ok(seen) if is_workflow(&seen) => Ok(seen),
-            Ok(_) => Err(none()),
-            Err(problem) if problem.status == ProblemStatus::NotFound => Err(none()),
-            Err(problem) => Err(problem),
+            Ok(seen) if seen.state.given.origin.kind == RunKind::Workflow => Ok(seen),
+            Err(problem) if problem.status != ProblemStatus::NotFound => Err(problem),
+            Ok(_) | Err(_) => {
+                Err(Problem::not_found(format!("there is no workflow `{id}`")).hint("GET /workflows lists all"))
+            }
         }
     }
-}
-
-fn is_workflow(seen: &RunSnapshot) -> bool {
-    seen.state.given.origin.kind == RunKind::Workflow
 }
 
 fn grimoire(recipe: &Recipe, origin: String) -> Grimoire {
@@ -170,13 +166,11 @@ fn workflow(seen: &RunSnapshot) -> Workflow {
         errors.push(WorkflowError { step: None, error: error.clone() });
     }
     let question = seen.state.question();
-    let available_actions = match (&seen.state.end, question) {
-        (Some(_), _) => Vec::new(),
-        (None, Some((_, question))) => {
-            question.options().iter().map(ToString::to_string).chain(["cancel".into()]).collect()
-        }
-        (None, None) => vec!["cancel".into()],
-    };
+    let mut available_actions = Vec::new();
+    if seen.state.end.is_none() {
+        available_actions.extend(question.into_iter().flat_map(|(_, question)| view_run::options(question)));
+        available_actions.push("cancel".to_owned());
+    }
     Workflow {
         workflow_id: seen.id.clone(),
         grimoire: seen.plan.recipe.name.to_string(),

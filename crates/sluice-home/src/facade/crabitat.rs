@@ -39,7 +39,7 @@ impl ControlView {
 impl Service {
     pub fn found_group(&self, who: &Requester, chosen: &KeyedId, wanted: &NewColony) -> Result<Colony, Problem> {
         who.must_be_person("founding a colony")?;
-        groups::found(&self.home, "person", wanted, chosen.id.as_deref())
+        groups::found(&self.home, wanted, &chosen.id()?)
     }
 
     /// What of the groups somebody sees: a worker its own, and of one that has none yet, which there are.
@@ -69,9 +69,7 @@ impl Service {
     }
 
     pub fn unregister_worker(&self, who: &Requester, id: &str) -> Result<Crab, Problem> {
-        let keeper = who.keeper("sending a crab away")?;
-        self.home.roster.must_see(keeper, id)?;
-        self.home.roster.unregister(&self.home, keeper, id)
+        self.home.roster.unregister(&self.home, who.keeper("sending a crab away")?, id)
     }
 
     pub fn workers(&self, who: &Requester) -> Vec<Crab> {
@@ -82,17 +80,13 @@ impl Service {
     }
 
     pub fn connect_worker(&self, who: &Requester, id: &str, post: WorkerSink) -> Result<WorkerConnection, Problem> {
-        let keeper = who.keeper("listening as a crab")?;
-        self.home.roster.must_see(keeper, id)?;
-        self.home.roster.connect(&self.home, keeper, id, post)
+        self.home.roster.connect(&self.home, who.keeper("listening as a crab")?, id, post)
     }
 
-    /// A worker's connection is gone.
     pub fn disconnect_worker(&self, id: &str, connection: WorkerConnection) {
         self.home.roster.disconnect(&self.home, id, connection);
     }
 
-    /// A worker gives a sign of life.
     pub fn heard_worker(&self, id: &str) {
         self.home.roster.heard(&self.home, id);
     }
@@ -107,17 +101,14 @@ impl Service {
         self.home.roster.spoken_of(&self.home, who.keeper("work on a mission")?, worker, about)
     }
 
-    /// An answer to a worker's message.
     pub fn reply_to_worker(&self, said: &Value, reply: WorkerReply) -> Value {
         self.home.roster.reply(&self.home, said, reply)
     }
 
-    /// A worker begins with a task.
     pub fn start_attempt(&self, who: &Requester, wanted: &StepStart) -> Result<AttemptStarted, Problem> {
         self.home.roster.start(&self.home, who.keeper("work on a mission")?, wanted)
     }
 
-    /// A worker says how it is going.
     pub fn update_attempt(&self, who: &Requester, wanted: &StepProgress) -> Result<AttemptUpdated, Problem> {
         self.home.roster.update(&self.home, who.keeper("work on a mission")?, wanted)
     }
@@ -127,7 +118,6 @@ impl Service {
         self.home.roster.turn(&self.home, who.keeper("work on a mission")?, wanted)
     }
 
-    /// A worker says how it ended.
     pub fn complete_attempt(&self, who: &Requester, wanted: &StepReport) -> Result<AttemptEnded, Problem> {
         self.home.roster.complete(&self.home, who.keeper("work on a mission")?, wanted)
     }
@@ -137,24 +127,21 @@ impl Service {
         if let Some(seen) = self.started_before(chosen)? {
             return Ok(missions::mission(&seen));
         }
-        missions::create(&self.home, "person", wanted, chosen.id.as_deref())
+        missions::create(&self.home, wanted, chosen.id()?)
     }
 
     pub fn missions(&self, who: &Requester) -> Result<Vec<Mission>, Problem> {
         let view = self.view(who);
-        let mut all = missions::list(&self.home, &self.newest_first(true)?);
+        let mut all = missions::list(&self.home, &self.mission_runs(true)?);
         all.retain(|mission| view.shows(&mission.colony_id));
         Ok(all)
     }
 
     /// The runs that are missions, newest first; with `all` also those that have ended.
-    fn newest_first(&self, all: bool) -> Result<Vec<RunSnapshot>, Problem> {
-        let mut runs = self.runs_called(RunKind::Mission, all.then_some(EndedRunsFilter(None)), |_| true)?;
-        runs.sort_by(|one, other| (other.card.created, &other.id).cmp(&(one.card.created, &one.id)));
-        Ok(runs)
+    fn mission_runs(&self, all: bool) -> Result<Vec<RunSnapshot>, Problem> {
+        self.runs_called(RunKind::Mission, all.then_some(EndedRunsFilter(None)), |_| true)
     }
 
-    /// A mission with its tasks.
     pub fn mission(&self, who: &Requester, id: &str) -> Result<MissionShown, Problem> {
         match self.view(who) {
             ControlView::All => missions::show(&self.home, id),
@@ -168,14 +155,13 @@ impl Service {
         match mission {
             Some(id) => Ok(self.mission(who, id)?.tasks),
             None => {
-                let (open, view) = (self.newest_first(false)?, self.view(who));
+                let (open, view) = (self.mission_runs(false)?, self.view(who));
                 let missions = open.iter().rev().filter(|seen| view.shows(seen.group()));
                 Ok(missions.flat_map(|seen| missions::tasks(&self.home, seen)).collect())
             }
         }
     }
 
-    /// The workflows that a mission can have.
     pub fn mission_workflows(&self) -> Vec<String> {
         missions::names(&self.home)
     }
@@ -191,7 +177,7 @@ impl Service {
     /// What stands where, in numbers and lists.
     pub fn status(&self, who: &Requester) -> Result<ControlStatus, Problem> {
         let view = self.view(who);
-        let mut runs = self.newest_first(true)?;
+        let mut runs = self.mission_runs(true)?;
         runs.retain(|seen| view.shows(seen.group()));
         let mut missions = missions::list(&self.home, &runs);
         missions.retain(|mission| view.shows(&mission.colony_id));
@@ -209,7 +195,6 @@ impl Service {
     }
 }
 
-/// How many there are of each.
 fn counted(words: impl Iterator<Item = &'static str>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     words.for_each(|word| *counts.entry(word.to_owned()).or_insert(0) += 1);

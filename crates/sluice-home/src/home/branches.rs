@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use crate::background::locked;
 use crate::home::Home;
+use crate::read::tasks::TaskSnapshot;
 
-/// A branch of a project.
 type ProjectBranch = (String, String);
 
 /// Who has spoken for what.
@@ -41,12 +42,12 @@ pub(crate) struct BranchHold<'a> {
 impl BranchHold<'_> {
     /// The task will be seen with it when the store answers; until then it stays spoken for.
     pub(crate) fn queue(self) {
-        self.branches.claims().get_mut(&self.branch).into_iter().for_each(|claim| claim.is_queued = true);
+        locked(&self.branches.claims).get_mut(&self.branch).into_iter().for_each(|claim| claim.is_queued = true);
     }
 
     /// The task has it now. What it was promised before has been, or was refused: it is stored in the order of asking.
     pub(crate) fn settle(self) {
-        let mut claims = self.branches.claims();
+        let mut claims = locked(&self.branches.claims);
         let Some((task, number)) = claims.get(&self.branch).map(|claim| (claim.task.clone(), claim.number)) else {
             return;
         };
@@ -63,7 +64,7 @@ fn forget_older(claims: &mut BTreeMap<ProjectBranch, BranchClaim>, task: &str, n
 
 impl Drop for BranchHold<'_> {
     fn drop(&mut self) {
-        let mut claims = self.branches.claims();
+        let mut claims = locked(&self.branches.claims);
         let Some(claim) = claims.get_mut(&self.branch) else { return };
         claim.askers = claim.askers.saturating_sub(1);
         if claim.askers == 0 && !claim.is_queued {
@@ -73,16 +74,12 @@ impl Drop for BranchHold<'_> {
 }
 
 impl BranchClaims {
-    fn claims(&self) -> MutexGuard<'_, BTreeMap<ProjectBranch, BranchClaim>> {
-        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Speaks for a branch. Otherwise, the other task that has it.
     pub(crate) fn claim(&self, home: &Home, project: &str, branch: &str, task: &str) -> Result<BranchHold<'_>, String> {
         self.look(home);
-        let claims = self.claims();
+        let claims = locked(&self.claims);
         let open = home.tasks.open();
-        let has = |other: &crate::read::tasks::TaskSnapshot| {
+        let has = |other: &TaskSnapshot| {
             other.state.about.project == project && other.state.about.branch == branch && other.id != task
         };
         if let Some(other) = open.iter().find(|other| has(other)) {
@@ -115,13 +112,13 @@ impl BranchClaims {
         let queued = |(branch, claim): (&ProjectBranch, &BranchClaim)| {
             claim.is_queued.then(|| (branch.clone(), claim.task.clone(), claim.is_new))
         };
-        let queued: Vec<(ProjectBranch, String, bool)> = self.claims().iter().filter_map(queued).collect();
+        let queued: Vec<(ProjectBranch, String, bool)> = locked(&self.claims).iter().filter_map(queued).collect();
         for (branch, task, is_new) in queued {
             let Ok(Some(seen)) = home.tasks.load(&task) else { continue };
             if seen.card.open && seen.state.about.branch != branch.1 {
                 continue;
             }
-            home.tasks.refresh(&crate::read::tasks::stream(&task));
+            home.tasks.refresh(&task);
             self.stored(&branch);
             if is_new {
                 home.reservations.settle(&task);
@@ -131,7 +128,7 @@ impl BranchClaims {
 
     /// A task is seen with a branch that it was promised.
     fn stored(&self, branch: &ProjectBranch) {
-        let mut claims = self.claims();
+        let mut claims = locked(&self.claims);
         if let Some(claim) = claims.remove(branch) {
             forget_older(&mut claims, &claim.task, claim.number);
         }
@@ -149,8 +146,8 @@ mod tests {
     #[test]
     fn a_branch_that_a_task_was_promised_is_free_once_it_has_a_newer_one() {
         let branches = BranchClaims::default();
-        let speak = |name: &str, task: &str| branches.speak(branches.claims(), branch(name), task, false);
-        let taken = |name: &str| branches.speak(branches.claims(), branch(name), "other", false).err();
+        let speak = |name: &str, task: &str| branches.speak(locked(&branches.claims), branch(name), task, false);
+        let taken = |name: &str| branches.speak(locked(&branches.claims), branch(name), "other", false).err();
         // Both are on their way; the newer one is seen.
         speak("x", "task").unwrap().queue();
         speak("y", "task").unwrap().queue();

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use sluice_os::git::Repository;
 use sluice_os::leak::CheckoutSnapshot;
 use sluice_os::session::SessionId;
 
+use crate::background::locked;
 use crate::background::turns::KeyedTurns;
 
 /// What was seen of main checkouts.
@@ -20,10 +21,6 @@ pub(crate) struct CheckoutSnapshots {
 }
 
 impl CheckoutSnapshots {
-    fn seen(&self) -> MutexGuard<'_, BTreeMap<SessionId, (PathBuf, CheckoutSnapshot)>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn turn(&self, repository: &Repository) -> Arc<Mutex<()>> {
         self.changing.of(&repository.common().to_string_lossy())
     }
@@ -31,14 +28,14 @@ impl CheckoutSnapshots {
     /// Notes what the main checkout looks like before a session begins.
     pub(crate) fn remember(&self, session: &SessionId, repository: &Repository) {
         let snapshot = CheckoutSnapshot::take(repository);
-        self.seen().insert(session.clone(), (repository.common().to_owned(), snapshot));
+        locked(&self.seen).insert(session.clone(), (repository.common().to_owned(), snapshot));
     }
 
     /// What has changed since, that was not the engine's own doing. It is told once.
     pub(crate) fn differences(&self, session: &SessionId, repository: &Repository) -> Vec<String> {
         let turn = self.turn(repository);
-        let _unchanged = turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = self.seen().remove(session);
+        let _unchanged = locked(&turn);
+        let before = locked(&self.seen).remove(session);
         before.map_or_else(Vec::new, |(_, before)| before.difference(&CheckoutSnapshot::take(repository)))
     }
 
@@ -46,11 +43,11 @@ impl CheckoutSnapshots {
     /// machine: others wait for it.
     pub(crate) fn change<T>(&self, repository: &Repository, act: impl FnOnce() -> T) -> T {
         let turn = self.turn(repository);
-        let _changing = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = locked(&turn);
         let before = CheckoutSnapshot::take(repository);
         let done = act();
         let after = CheckoutSnapshot::take(repository);
-        let mut seen = self.seen();
+        let mut seen = locked(&self.seen);
         let concerned = seen.values_mut().filter(|(common, _)| common == repository.common());
         concerned.for_each(|(_, snapshot)| snapshot.absorb(&before, &after));
         done

@@ -8,9 +8,10 @@ use sluice_core::machine::{ASKED, Refusal, RefusalCode};
 use sluice_core::run::RunInput;
 use sluice_core::task::input::WorkspaceReservation;
 use sluice_core::task::{TaskAsker, TaskInput};
-use sluice_engine::actor::ActorInput;
+use sluice_engine::actor::{Actor, ActorChange, ActorInput};
 use sluice_engine::host::{EngineHandle, PendingAnswer};
-use sluice_engine::reactor::{EventRange, ReactorAnswer, ReactorMessage};
+use sluice_engine::reactor::{EventRange, ReactorAnswer, ReactorMessage, ReactorToken};
+use sluice_store::{Digest, StreamId};
 
 use super::Home;
 use crate::read::runs;
@@ -21,12 +22,39 @@ const GIVE_UP: Duration = Duration::from_secs(30);
 /// How long it may take before it is asked whether something is in the store's way.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Says something to a task and waits until it is durable.
 pub(crate) fn ask(home: &Home, task: &str, input: TaskInput) -> Result<EventRange, Problem> {
-    let engine = &home.engine;
-    let said = ActorInput::Task(home.context.clean().task_input(input));
-    let answer = engine.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(task), said });
-    wait(engine, &answer, task)
+    say_to(home, stream(task), task, ActorInput::Task(home.context.clean().task_input(input)))
+}
+
+/// Says something to a run and waits until it is durable. No secret in it is stored.
+pub(crate) fn say(home: &Home, run: &str, input: RunInput) -> Result<EventRange, Problem> {
+    say_to(home, runs::stream(run), run, ActorInput::Run(home.context.clean().input(input)))
+}
+
+/// Says something to what is in a stream and is called `id`, and waits until it is durable.
+pub(crate) fn say_to(home: &Home, stream: StreamId, id: &str, said: ActorInput) -> Result<EventRange, Problem> {
+    asked(home, id, |token| ReactorMessage::Say { token: Some(token), stream, said })
+}
+
+/// Begins a stream for what is called `id`, and waits until it is durable.
+pub(crate) fn create(
+    home: &Home,
+    stream: StreamId,
+    id: &str,
+    (actor, change): (impl Actor + 'static, ActorChange),
+    blobs: Vec<(Digest, Vec<u8>)>,
+) -> Result<EventRange, Problem> {
+    let actor = Box::new(actor);
+    asked(home, id, |token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs })
+}
+
+/// Asks the engine for something about what is called `id`, and waits until it is durable.
+pub(crate) fn asked(
+    home: &Home,
+    id: &str,
+    message: impl FnOnce(ReactorToken) -> ReactorMessage,
+) -> Result<EventRange, Problem> {
+    wait(&home.engine, &home.engine.ask(message), id)
 }
 
 /// Waits for the engine's answer, but not long where it is known why there is none. What is given up is taken back, so that
@@ -79,21 +107,30 @@ fn answered(answer: Option<ReactorAnswer>, id: &str) -> Result<EventRange, Probl
     }
 }
 
-pub(crate) fn refused(refusal: &Refusal) -> Problem {
-    let status = match refusal.code {
+pub(crate) fn refused(said: &Refusal) -> Problem {
+    Problem { hint: said.hint.clone(), ..refusal(said.code, said.message.clone()) }
+}
+
+/// A refusal that is no machine's.
+pub(crate) fn refusal(code: RefusalCode, message: impl Into<String>) -> Problem {
+    let status = match code {
         RefusalCode::NotYours => ProblemStatus::Forbidden,
         RefusalCode::LeaseLost => ProblemStatus::Conflict,
         _ => ProblemStatus::Refused,
     };
-    Problem { hint: refusal.hint.clone(), ..Problem::new(status, refusal.code.as_str(), refusal.message.clone()) }
+    Problem::new(status, code.as_str(), message)
 }
 
-/// Begins a task that waits, if there is a worktree for it.
-pub(crate) fn begin(home: &Home, seen: &TaskSnapshot, by: TaskAsker) -> Result<EventRange, Problem> {
-    let evidence = home.evidence(seen)?;
-    let room = room(home, seen)?;
-    let asked = ask(home, &seen.id, TaskInput::Spawn { by, evidence, room: room.clone() });
-    home.tasks.refresh(&stream(&seen.id));
+/// Begins a task that waits, in the worktree that it was promised.
+pub(crate) fn begin(
+    home: &Home,
+    seen: &TaskSnapshot,
+    by: TaskAsker,
+    room: WorkspaceReservation,
+) -> Result<EventRange, Problem> {
+    let spawn = |evidence| TaskInput::Spawn { by, evidence, room: room.clone() };
+    let asked = home.evidence(seen).and_then(|evidence| ask(home, &seen.id, spawn(evidence)));
+    home.tasks.refresh(&seen.id);
     home.reservations.answered(&seen.id, &room, &asked);
     asked
 }
@@ -106,12 +143,4 @@ pub(crate) fn room(home: &Home, seen: &TaskSnapshot) -> Result<WorkspaceReservat
     let (project, pool) = home.pool_of(seen)?;
     home.branches.look(home);
     Ok(home.reservations.reserve(home, &pool, project.pool_size, &seen.id))
-}
-
-/// Says something to a run and waits until it is durable. No secret in it is stored.
-pub(crate) fn say(home: &Home, run: &str, input: RunInput) -> Result<EventRange, Problem> {
-    let engine = &home.engine;
-    let said = ActorInput::Run(home.context.clean().input(input));
-    let answer = engine.ask(|token| ReactorMessage::Say { token: Some(token), stream: runs::stream(run), said });
-    wait(engine, &answer, run)
 }

@@ -16,17 +16,12 @@ const FIRST: Duration = Duration::from_millis(100);
 /// The longest such wait.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Where something is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ErrandPlace {
     /// On a thread of the pool, for as long as it takes.
     Pool,
     /// Where git works: it waits for its turn, and for nobody who waits there too.
-    Git {
-        repository: String,
-        /// Who asks for it.
-        asker: String,
-    },
+    Git { repository: String, asker: String },
 }
 
 /// Why something is not over yet.

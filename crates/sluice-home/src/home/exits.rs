@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sluice_core::task::session::{SessionExit, SessionNumber, TaskSession};
 use sluice_core::task::{Evidence, TaskInput};
 use sluice_os::process::StrayProcesses;
-use sluice_os::session::{AgentEnd, AgentEndCause, EndedSession, SessionEnding, SessionId};
+use sluice_os::session::{AgentEnd, EndedSession, SessionEnding, SessionId};
 
 use crate::home::Home;
 use crate::home::errand::Errand;
@@ -24,25 +24,12 @@ pub(crate) fn over(home: &Arc<Home>, task: &str, number: SessionNumber, id: &Ses
         return; // we ended it, and whoever asked for that says so
     }
     let exit = match &gone.how {
-        _ if is_given_up || home.context.sessions.was_uprooted(id, gone) => {
-            home.uproot(task);
-            SessionExit::Uprooted
-        }
-        SessionEnding::Exited(record) => match (&record.end, record.cause) {
-            (
-                AgentEnd::Code(code),
-                AgentEndCause::Itself
-                | AgentEndCause::Asked
-                | AgentEndCause::TimeLimit
-                | AgentEndCause::TerminalGone
-                | AgentEndCause::Unkept,
-            ) => SessionExit::Code(*code),
-            (AgentEnd::Signal(signal), _) => SessionExit::Signal(*signal),
+        _ if is_given_up || home.context.sessions.was_uprooted(id, gone) => SessionExit::Uprooted,
+        SessionEnding::Exited(record) => match &record.end {
+            AgentEnd::Code(code) => SessionExit::Code(*code),
+            AgentEnd::Signal(signal) => SessionExit::Signal(*signal),
             // There was no agent that could crash. The next start says why there is none, as a rule before it answers.
-            (AgentEnd::NotStarted(_), _) => {
-                home.uproot(task);
-                SessionExit::Uprooted
-            }
+            AgentEnd::NotStarted(_) => SessionExit::Uprooted,
         },
         SessionEnding::Lost { .. } => SessionExit::Lost,
     };
@@ -53,13 +40,15 @@ pub(crate) fn over(home: &Arc<Home>, task: &str, number: SessionNumber, id: &Ses
 /// machine that is lost. That is no crash of the agent's.
 pub(crate) fn elsewhere(home: &Arc<Home>, task: &str, number: SessionNumber) {
     if let Ok(id) = crate::home::session_id(task, number) {
-        home.uproot(task);
         report(home, task, number, &id, SessionExit::Uprooted);
     }
 }
 
 /// Tells the task. It ended all the same if its file cannot be read now, and is judged when that can be.
 fn report(home: &Arc<Home>, task: &str, number: SessionNumber, id: &SessionId, exit: SessionExit) {
+    if exit == SessionExit::Uprooted {
+        home.uproot(task);
+    }
     let is_told = tell(home, task, number, id, exit).is_ok();
     if is_told || !home.takes(id) {
         return;

@@ -33,7 +33,7 @@ fn commits(home: &Home, seen: &TaskSnapshot) -> Result<BTreeSet<String>, Problem
     if commits.is_empty() {
         return Ok(commits);
     }
-    for (_, event) in home.tasks.history(&seen.id, 0, usize::MAX >> 1)? {
+    for (_, event) in home.tasks.task_history(&seen.id)? {
         match task_event::read(event.version, &event.data) {
             Ok(TaskEvent::Moved(moved)) => {
                 commits.extend(moved.judged.filter(|it| it.verdict == Verdict::Pass).and_then(|it| named(&it.work)));

@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use serde::Serialize;
 use sluice_api::shown::Process;
 use sluice_core::run::RunConclusion;
 use sluice_os::file::{Durability, write_atomically};
 
+use crate::background::locked;
 use crate::home::Home;
 use crate::read::runs::RunSnapshot;
 use crate::read::view_process::process;
@@ -48,7 +49,7 @@ impl Mirrors {
         if !view_run::is_process(seen) {
             return;
         }
-        let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut done = locked(&self.0);
         if done.versions.get(&seen.id).is_some_and(|written| *written >= seen.version) {
             return;
         }
@@ -63,13 +64,13 @@ impl Mirrors {
 
     /// Whether the files of a process say what happened up to this event.
     pub(crate) fn has(&self, id: &str, number: u64) -> bool {
-        let done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = locked(&self.0);
         done.versions.get(id).is_some_and(|written| *written >= number)
     }
 
     /// Removes the files of a process that is forgotten.
     pub(crate) fn forget(&self, seen: &RunSnapshot) {
-        let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut done = locked(&self.0);
         done.versions.remove(&seen.id);
         let (active, archive) = paths(seen);
         let _ = std::fs::remove_file(active);

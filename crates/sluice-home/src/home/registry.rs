@@ -4,7 +4,7 @@
 //! is stored. When it has become long a new one takes its place, and the old one is forgotten like ended work.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,12 +14,13 @@ use sluice_core::event_name::EventName;
 use sluice_engine::actor::ActorInput;
 use sluice_engine::host::{EngineClock, PendingAnswer};
 use sluice_engine::ledger::{Fact, KeyedFacts};
-use sluice_engine::reactor::{ReactorMessage, ReactorToken};
+use sluice_engine::reactor::ReactorMessage;
 use sluice_engine::record::RecordActor;
 use sluice_store::{Event, StreamId};
 
+use crate::background::locked;
 use crate::home::Home;
-use crate::home::engine::wait;
+use crate::home::engine::{create, say_to, wait};
 use crate::read::tasks::{ReadModel, unread};
 use crate::read::view::as_json;
 use crate::settings::clock::new_id;
@@ -44,12 +45,10 @@ pub(crate) struct Registry {
     number: RwLock<u64>,
 }
 
-/// The stream of a ledger.
 pub(crate) fn ledger(number: u64) -> StreamId {
     if number == 0 { StreamId::new(NAME) } else { StreamId::new(format!("{NAME}.{number}")) }
 }
 
-/// The number of the ledger in a stream.
 fn number_of(stream: &StreamId) -> Option<u64> {
     match stream.as_str().strip_prefix(NAME)? {
         "" => Some(0),
@@ -78,13 +77,11 @@ impl<'a> RegistryChange<'a> {
         RegistryChange { name, actor, data: as_json(data), entries: Vec::new() }
     }
 
-    /// It writes an entry.
     pub(crate) fn put<T: RegistryEntry>(mut self, id: &str, entry: &T) -> RegistryChange<'a> {
         self.entries.push((format!("{}{id}", T::PREFIX), Some(as_json(entry))));
         self
     }
 
-    /// It removes an entry.
     pub(crate) fn remove<T: RegistryEntry>(mut self, id: &str) -> RegistryChange<'a> {
         self.entries.push((format!("{}{id}", T::PREFIX), None));
         self
@@ -103,26 +100,20 @@ impl Registry {
         Ok(Registry { entries: Mutex::new(entries.collect()), begun, number: RwLock::new(number) })
     }
 
-    fn entries(&self) -> MutexGuard<'_, BTreeMap<String, Value>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The entry of this id.
     pub(crate) fn get<T: RegistryEntry>(&self, id: &str) -> Option<T> {
-        T::deserialize(self.entries().get(&format!("{}{id}", T::PREFIX))?).ok()
+        T::deserialize(locked(&self.entries).get(&format!("{}{id}", T::PREFIX))?).ok()
     }
 
     /// All entries of a kind, by their ids.
     pub(crate) fn all<T: RegistryEntry>(&self) -> Vec<(String, T)> {
-        let entries = self.entries();
+        let entries = locked(&self.entries);
         let from = entries.range(T::PREFIX.to_owned()..);
         let own = from.map_while(|(key, value)| Some((key.strip_prefix(T::PREFIX)?, value)));
         own.filter_map(|(id, value)| Some((id.to_owned(), T::deserialize(value).ok()?))).collect()
     }
 
-    /// The ids of all entries of a kind.
     pub(crate) fn ids<T: RegistryEntry>(&self) -> Vec<String> {
-        let entries = self.entries();
+        let entries = locked(&self.entries);
         let from = entries.range(T::PREFIX.to_owned()..);
         from.map_while(|(key, _)| key.strip_prefix(T::PREFIX).map(str::to_owned)).collect()
     }
@@ -130,7 +121,6 @@ impl Registry {
     /// Writes down what happened. It is in force when this returns.
     pub(crate) fn record(&self, home: &Home, happened: RegistryChange<'_>) -> Result<(), Problem> {
         let RegistryChange { name, actor, data, entries } = happened;
-        let engine = &home.engine;
         let bytes = |value: &Value| value.to_string().into_bytes();
         let fact = Fact {
             kind: name.word().to_owned(),
@@ -140,25 +130,19 @@ impl Registry {
         };
         let number = self.number.read().unwrap_or_else(PoisonError::into_inner);
         let stream = ledger(*number);
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut begun = locked(&self.begun);
         let stored = if *begun {
             drop(begun);
-            let said = ActorInput::Fact(fact);
-            let answer = engine.ask(|token| ReactorMessage::Say { token: Some(token), stream, said });
-            wait(engine, &answer, NAME)
+            say_to(home, stream, NAME, ActorInput::Fact(fact))
         } else {
-            let (actor, change) = KeyedFacts::create(NAME, fact, home.clock.now());
-            let actor = Box::new(actor);
-            let create =
-                |token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
-            let stored = wait(engine, &engine.ask(create), NAME);
+            let stored = create(home, stream, NAME, KeyedFacts::create(NAME, fact, home.clock.now()), Vec::new());
             *begun = is_coming(&stored);
             stored
         };
         if !is_coming(&stored) {
             return stored.map(drop);
         }
-        let mut known = self.entries();
+        let mut known = locked(&self.entries);
         for (key, value) in entries {
             match value {
                 Some(value) => drop(known.insert(key, value)),
@@ -188,20 +172,16 @@ impl Registry {
     }
 
     fn turn_over(&self, home: &Home, number: u64) -> Result<(), Problem> {
-        let engine = &home.engine;
         let stored = |(key, value): (&String, &Value)| (key.clone(), Some(value.to_string().into_bytes()));
-        let entries = self.entries().iter().map(stored).collect();
+        let entries = locked(&self.entries).iter().map(stored).collect();
         let fact = happened(EventName::RegistryTurnedOver, entries);
-        let (actor, change) = KeyedFacts::create(NAME, fact, home.clock.now());
-        let (actor, stream) = (Box::new(actor), ledger(number));
-        let create = |token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
-        let stored = wait(engine, &engine.ask(create), NAME);
+        let ledger_of_all = KeyedFacts::create(NAME, fact, home.clock.now());
+        let stored = create(home, ledger(number), NAME, ledger_of_all, Vec::new());
         // One that is on its way is in force: what is recorded from now on comes behind it.
         if is_coming(&stored) { Ok(()) } else { stored.map(drop) }
     }
 }
 
-/// A fact about the ledger itself.
 fn happened(name: EventName, entries: Vec<(String, Option<Vec<u8>>)>) -> Fact {
     Fact { kind: name.word().into(), actor: "engine".into(), data: b"{}".to_vec(), entries }
 }
@@ -228,7 +208,7 @@ pub(crate) fn note(
     correlation: &str,
     data: &impl Serialize,
 ) -> Option<PendingAnswer> {
-    note_as(home, &new_id().ok()?, name, actor, correlation, data)
+    Some(note_as(home, &new_id().ok()?, name, actor, correlation, data))
 }
 
 /// The same, under an id: a caller that asks again after a crash has it written down once.
@@ -239,18 +219,17 @@ pub(crate) fn note_as(
     actor: &str,
     correlation: &str,
     data: &impl Serialize,
-) -> Option<PendingAnswer> {
-    let engine = &home.engine;
-    let said = fact(home, name, actor, correlation, data);
-    Some(engine.ask(|token| create(id, token, said)))
+) -> PendingAnswer {
+    let (actor, change) = RecordActor::create(FACT, fact(home, name, actor, correlation, data));
+    let (stream, actor) = (stream_of(id), Box::new(actor));
+    let blobs = Vec::new();
+    home.engine.ask(|token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs })
 }
 
 /// Writes down what is true of something now, in place of what was before. Nobody waits for it.
 pub(crate) fn replace(home: &Home, id: &str, name: EventName, actor: &str, correlation: &str, data: &impl Serialize) {
-    let engine = &home.engine;
-    let said = fact(home, name, actor, correlation, data);
-    engine.forget(vec![stream_of(id)]);
-    drop(engine.ask(|token| create(id, token, said)));
+    forget(home, id);
+    drop(note_as(home, id, name, actor, correlation, data));
 }
 
 /// Forgets what was written down of something.
@@ -264,20 +243,13 @@ fn stream_of(id: &str) -> StreamId {
 
 /// Waits until everything that was decided before has been stored and handed out.
 pub(crate) fn settle(home: &Home) -> Result<(), Problem> {
-    let engine = &home.engine;
     let Some(answer) = note(home, EventName::SchedulerTicked, "person", "", &serde_json::Map::new()) else {
         return Err(Problem::fault("the system gives no random numbers"));
     };
-    wait(engine, &answer, FACT).map(drop)
+    wait(&home.engine, &answer, FACT).map(drop)
 }
 
-fn create(id: &str, token: ReactorToken, event: Event) -> ReactorMessage {
-    let (actor, change) = RecordActor::create(FACT, event);
-    let stream = stream_of(id);
-    ReactorMessage::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs: Vec::new() }
-}
-
-fn fact(home: &Home, name: EventName, actor: &str, correlation: &str, data: &impl Serialize) -> Event {
+pub(crate) fn fact(home: &Home, name: EventName, actor: &str, correlation: &str, data: &impl Serialize) -> Event {
     Event {
         kind: name.word().to_owned(),
         version: VERSION,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::task::input::WorkspaceReservation;
@@ -14,22 +14,16 @@ use sluice_core::task::state::WorktreePath;
 use sluice_os::session::SessionId;
 use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 
+use crate::background::locked;
 use crate::home::judged;
-use crate::home::{Home, session_of};
+use crate::home::{Home, pool_names, session_of};
 use crate::read::tasks::had;
-
-/// For whom a worktree is promised.
-#[derive(Debug, PartialEq, Eq)]
-enum ReservationOwner {
-    Task(String),
-    /// For nobody: it is being removed.
-    Removal,
-}
 
 /// For whom a worktree is promised, and to how many who ask for it.
 #[derive(Debug)]
 struct Reservation {
-    whose: ReservationOwner,
+    /// The task; none: it is being removed.
+    task: Option<String>,
     askers: usize,
     /// Whoever asked first is still looking whether it can be had.
     is_doubtful: bool,
@@ -39,10 +33,7 @@ struct Reservation {
 
 impl Reservation {
     fn is_for(&self, task: &str) -> bool {
-        match &self.whose {
-            ReservationOwner::Task(name) => name == task,
-            ReservationOwner::Removal => false,
-        }
+        self.task.as_deref() == Some(task)
     }
 }
 
@@ -65,14 +56,14 @@ impl ReservationHold<'_> {
     /// It can be had: from now on it is promised.
     fn promise(self) -> WorkspaceReservation {
         let name = self.name.clone();
-        self.all.promised().get_mut(&name).into_iter().for_each(|promise| promise.is_doubtful = false);
+        locked(&self.all.promised).get_mut(&name).into_iter().for_each(|promise| promise.is_doubtful = false);
         WorkspaceReservation::Reserved(WorktreePath(name))
     }
 }
 
 impl Drop for ReservationHold<'_> {
     fn drop(&mut self) {
-        let mut promised = self.all.promised();
+        let mut promised = locked(&self.all.promised);
         if promised.get(&self.name).is_some_and(|promise| promise.is_doubtful) {
             promised.remove(&self.name);
         }
@@ -81,17 +72,12 @@ impl Drop for ReservationHold<'_> {
 }
 
 impl Reservations {
-    fn promised(&self) -> MutexGuard<'_, BTreeMap<String, Reservation>> {
-        self.promised.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Promises a free worktree of this pool to a task: its own, if it has left one, else the first.
     pub fn reserve(&self, home: &Home, pool: &WorkspacePool, size: usize, task: &str) -> WorkspaceReservation {
-        let mut numbers: Vec<WorkspaceName> =
-            (1..=u32::try_from(size).unwrap_or(u32::MAX)).map(WorkspaceName::numbered).collect();
+        let mut numbers = pool_names(size);
         numbers.sort_by_cached_key(|number| !is_lent_to(pool, number, task));
         for number in numbers {
-            let promised = self.promised();
+            let promised = locked(&self.promised);
             let is_doubtful =
                 |promised: &mut BTreeMap<_, Reservation>| promised.values().any(|it| it.is_doubtful && it.is_for(task));
             let mut promised = self.decided.wait_while(promised, is_doubtful).unwrap_or_else(PoisonError::into_inner);
@@ -99,7 +85,7 @@ impl Reservations {
                 promise.askers += 1;
                 return WorkspaceReservation::Reserved(WorktreePath(name.clone()));
             }
-            let held = self.hold(home, &mut promised, &pool.folder(&number), ReservationOwner::Task(task.to_owned()));
+            let held = self.hold(home, &mut promised, &pool.folder(&number), Some(task));
             drop(promised);
             if let Some(held) = held
                 && is_given_back(home, pool, &number, task)
@@ -117,7 +103,7 @@ impl Reservations {
         pool: &WorkspacePool,
         number: &WorkspaceName,
     ) -> Option<ReservationHold<'_>> {
-        let held = self.hold(home, &mut self.promised(), &pool.folder(number), ReservationOwner::Removal)?;
+        let held = self.hold(home, &mut locked(&self.promised), &pool.folder(number), None)?;
         let is_nobodys = match pool.lent_to(number) {
             Ok(binding) => binding.is_none_or(|binding| is_over(home, &binding.task)),
             Err(_) => false,
@@ -131,7 +117,7 @@ impl Reservations {
         home: &Home,
         promised: &mut BTreeMap<String, Reservation>,
         folder: &Path,
-        whose: ReservationOwner,
+        task: Option<&str>,
     ) -> Option<ReservationHold<'_>> {
         let open = home.tasks.open();
         // What was on its way is there, or its task is over: then the worktree is the task's own, or free.
@@ -141,17 +127,17 @@ impl Reservations {
         promised.retain(|_, promise| promise.askers > 0 || waits(promise));
         let name = folder.display().to_string();
         let is_had = open.iter().any(|seen| had(&seen.state.workspace) == Some(&name));
-        if is_had || promised.contains_key(&name) || has_other_agents(&home.context.sessions.at_work(), folder, &whose)
-        {
+        if is_had || promised.contains_key(&name) || has_other_agents(&home.context.sessions.at_work(), folder, task) {
             return None;
         }
-        promised.insert(name.clone(), Reservation { whose, askers: 1, is_doubtful: true, is_queued: false });
+        let task = task.map(str::to_owned);
+        promised.insert(name.clone(), Reservation { task, askers: 1, is_doubtful: true, is_queued: false });
         Some(ReservationHold { all: self, name })
     }
 
     /// Somebody who asked for a task's worktree has taken it up, or never will.
     pub fn settle(&self, task: &str) {
-        self.promised().retain(|_, promise| {
+        locked(&self.promised).retain(|_, promise| {
             let is_its = promise.is_for(task);
             promise.askers = promise.askers.saturating_sub(usize::from(is_its));
             !is_its || promise.askers > 0 || promise.is_queued
@@ -164,20 +150,19 @@ impl Reservations {
             return; // it was promised nothing
         }
         if answer.as_ref().is_err_and(|problem| problem.status == ProblemStatus::Accepted) {
-            self.promised().values_mut().filter(|it| it.is_for(task)).for_each(|it| it.is_queued = true);
+            locked(&self.promised).values_mut().filter(|it| it.is_for(task)).for_each(|it| it.is_queued = true);
         }
         self.settle(task);
     }
 }
 
-/// Whether a worktree is still lent to this task.
 fn is_lent_to(pool: &WorkspacePool, number: &WorkspaceName, task: &str) -> bool {
     pool.lent_to(number).is_ok_and(|binding| binding.is_some_and(|binding| binding.task == task))
 }
 
 /// Whether an agent lives in a folder that is not this task's.
-fn has_other_agents(living: &[(SessionId, PathBuf)], folder: &Path, whose: &ReservationOwner) -> bool {
-    let is_others = |id: &SessionId| session_of(id).is_none_or(|(owner, _)| *whose != ReservationOwner::Task(owner));
+fn has_other_agents(living: &[(SessionId, PathBuf)], folder: &Path, task: Option<&str>) -> bool {
+    let is_others = |id: &SessionId| session_of(id).is_none_or(|(owner, _)| task != Some(&owner));
     living.iter().any(|(id, works_in)| works_in.starts_with(folder) && is_others(id))
 }
 

@@ -1,12 +1,13 @@
 //! What a task waits for that is asked for again and again: told to whoever looks, because nothing of it is recorded.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use sluice_engine::reactor::Assignment;
 
 use super::errand::ErrandPending;
+use crate::background::locked;
 use crate::read::tasks::{ReadModel, id_of};
 use crate::undone::UnavailableReason;
 
@@ -18,10 +19,6 @@ const WORTH_A_WORD: Duration = Duration::from_secs(5);
 pub(crate) struct EffectWaits(Mutex<BTreeMap<(String, String), String>>);
 
 impl EffectWaits {
-    fn known(&self) -> MutexGuard<'_, BTreeMap<(String, String), String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// An effect was tried once more, and this came of it.
     pub(crate) fn note(
         &self,
@@ -34,18 +31,18 @@ impl EffectWaits {
         let key = (task.to_owned(), assignment.effect.id.clone());
         match not_yet {
             Some(ErrandPending::Unavailable(UnavailableReason(why))) if began.elapsed() >= WORTH_A_WORD => {
-                if self.known().insert(key, why.clone()).is_none() {
+                if locked(&self.0).insert(key, why.clone()).is_none() {
                     tasks.stir(); // whoever waits for it is told what it waits for
                 }
             }
             Some(ErrandPending::Unavailable(_) | ErrandPending::On(_)) => {}
-            Some(ErrandPending::At(_) | ErrandPending::Told) | None => drop(self.known().remove(&key)),
+            Some(ErrandPending::At(_) | ErrandPending::Told) | None => drop(locked(&self.0).remove(&key)),
         }
     }
 
     /// What a task waits for, if that takes long.
     pub(crate) fn of(&self, task: &str) -> Option<String> {
-        let known = self.known();
+        let known = locked(&self.0);
         let why = known.range((task.to_owned(), String::new())..).next();
         why.filter(|((of, _), _)| of == task).map(|(_, why)| format!("it waits, and is tried again: {why}"))
     }

@@ -41,8 +41,8 @@ pub(crate) fn of(home: &Home, seen: &TaskSnapshot) -> Result<WorkEvidence, Probl
             )));
         }
         Some(name) => match pool_name(&name.0) {
-            Some(number) => pool.tree(&number).map(|tree| Some(standing(tree))),
-            None => return Ok(WorkEvidence::Unreadable(format!("`{}` is no worktree of the pool", name.0))),
+            Ok(number) => pool.tree(&number).map(|tree| Some(standing(tree))),
+            Err(why) => return Ok(WorkEvidence::Unreadable(why)),
         },
         None => branch(&pool, &seen.state.about.branch),
     };

@@ -36,7 +36,6 @@ pub(crate) struct RosterState {
     pub(crate) assigned: usize,
 }
 
-/// An attempt that is over.
 pub(crate) struct EndedAttempt {
     pub(crate) name: String,
     pub(crate) worker: String,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use sluice_api::problem::Problem;
 use sluice_core::run::RunParameters;
@@ -14,6 +14,7 @@ use sluice_os::passing::PassingError;
 use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 use sluice_worker::names::run_branch;
 
+use crate::background::locked;
 use crate::home::Home;
 use crate::settings::projects::open;
 use crate::undone::PerformError;
@@ -61,15 +62,9 @@ pub(crate) fn plan(home: &Home, root: &Path, id: &str, of: Option<String>) -> Re
     Ok(PlannedWorktree { folder: pool.folder(&name).display().to_string(), base: base.unwrap_or(default) })
 }
 
-impl RunWorktrees {
-    fn known(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Whether the worktree of a run is known to be there, or it has none of its own.
 pub(crate) fn is_ready(home: &Home, given: &RunParameters) -> bool {
-    given.origin.base.is_empty() || home.worktrees.known().contains(&given.id)
+    given.origin.base.is_empty() || locked(&home.worktrees.0).contains(&given.id)
 }
 
 /// Makes the worktree of a run, unless that has been done or it has none of its own.
@@ -81,7 +76,7 @@ pub(crate) fn ready(home: &Home, given: &RunParameters) -> Result<(), PerformErr
     let name = WorkspaceName::new(&given.id).map_err(PerformError::by)?;
     let binding = WorkspaceBinding { task: given.id.clone(), branch: run_branch(&given.id) };
     pool.acquire(&name, &binding, Some(&given.origin.base)).map_err(PerformError::by)?;
-    let mut known = home.worktrees.known();
+    let mut known = locked(&home.worktrees.0);
     if known.len() >= MOST_REMEMBERED {
         known.clear();
     }

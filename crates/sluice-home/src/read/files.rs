@@ -15,8 +15,7 @@ use sluice_os::taskfile::{
 };
 use sluice_os::workspace::task_file;
 
-use crate::read::tasks::TaskSnapshot;
-use crate::read::tasks::had;
+use crate::read::tasks::{TaskSnapshot, had};
 use crate::settings::clock::written;
 use crate::settings::places::HomePaths;
 use crate::undone::described;
@@ -39,7 +38,6 @@ impl TaskFileContent {
     }
 }
 
-/// The file in the home.
 pub fn home_file(places: &HomePaths, project: &str, id: &str) -> PathBuf {
     places.task(project, id).join(TASK_FILE)
 }
@@ -84,20 +82,15 @@ pub fn told_again(workspace: &Path, text: &str) -> String {
 /// Reads a task's file. One that is not in the worktree, because an agent removed it, says nothing: what the home still
 /// has of it is old, and must not pass a gate.
 pub fn read(places: &HomePaths, seen: &TaskSnapshot, truth: &FrontmatterTruth) -> Result<TaskFileContent, Problem> {
-    let home = home_file(places, &seen.state.about.project, &seen.id);
-    let bound = bound_file(seen).map(|path| match is_in_folder(&path) {
-        true => taskfile::read(&path),
-        false => Err(TaskFileError::Missing { path }),
-    });
-    let bytes = match bound {
-        Some(Ok(bytes)) => bytes,
-        Some(Err(TaskFileError::Missing { .. })) => Vec::new(),
-        Some(Err(error)) => return Err(unread(&error)),
-        None => match taskfile::read(&home) {
-            Ok(bytes) => bytes,
-            Err(TaskFileError::Missing { .. }) => Vec::new(),
-            Err(error) => return Err(unread(&error)),
-        },
+    let read = match bound_file(seen) {
+        Some(path) if !is_in_folder(&path) => Err(TaskFileError::Missing { path }),
+        Some(path) => taskfile::read(&path),
+        None => taskfile::read(&home_file(places, &seen.state.about.project, &seen.id)),
+    };
+    let bytes = match read {
+        Ok(bytes) => bytes,
+        Err(TaskFileError::Missing { .. }) => Vec::new(),
+        Err(error) => return Err(unread(&error)),
     };
     let healed = taskfile::heal(&bytes, truth);
     let forged = if ParsedTaskFile::parse(&bytes).value("id").is_some() { healed.forged } else { Vec::new() };
@@ -187,13 +180,13 @@ pub fn truth(seen: &TaskSnapshot, tmux_session: Option<&str>) -> FrontmatterTrut
     };
     let own = frontmatter(&seen.lifecycle, &seen.state).into_iter().map(|(key, value)| (key, scalar(value)));
     let mut values: FrontmatterValues = own.collect();
-    values.insert("id".into(), FrontmatterScalar::Text(seen.id.clone()));
-    values.insert(
-        "tmux_session".into(),
-        tmux_session.map_or(FrontmatterScalar::Null, |name| FrontmatterScalar::Text(name.into())),
-    );
-    values.insert("created_at".into(), FrontmatterScalar::Text(written(seen.card.created)));
-    values.insert("updated_at".into(), FrontmatterScalar::Text(written(seen.card.updated)));
+    let beside = [
+        ("id", seen.id.clone()),
+        ("tmux_session", tmux_session.unwrap_or_default().to_owned()),
+        ("created_at", written(seen.card.created)),
+        ("updated_at", written(seen.card.updated)),
+    ];
+    values.extend(beside.map(|(key, text)| (key.to_owned(), scalar(FieldValue::Text(text)))));
     FrontmatterTruth { values, written: Default::default() }
 }
 

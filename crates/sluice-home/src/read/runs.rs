@@ -1,23 +1,22 @@
 //! Runs as they are seen: where each stands, and the way to all of them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use sluice_api::Problem;
 use sluice_core::machine::Moment;
 use sluice_core::recipe::StepId;
 use sluice_core::run::{AttemptPart, RunParameters, RunPlan, RunState};
 use sluice_engine::codec::run_state;
-use sluice_engine::loader::{Loader, StreamSnapshot};
+use sluice_engine::loader::StreamSnapshot;
 use sluice_engine::run_actor::RunActor;
-use sluice_store::{Card, Digest, Event, StreamId, StreamSummary};
+use sluice_store::{Card, Digest, StreamId, StreamSummary};
 
+use crate::background::locked;
 use crate::read::tasks::{ReadModel, unread};
 
 /// What the names of all runs' streams begin with.
-const KIND: &str = "run/";
-/// How many streams are read together.
-const PAGE: usize = 1000;
+pub(crate) const KIND: &str = "run/";
 /// So many settings are remembered; then they are read again. They are small and lie between what comes and goes, so that many
 /// of them keep much memory from being given back.
 const MOST_REMEMBERED: usize = 100;
@@ -26,12 +25,10 @@ const MOST_STEPS: usize = 20_000;
 /// So many of them may have ended: hardly anybody looks at one twice, and the memory of a day's work would stay.
 const MOST_ENDED: usize = 100;
 
-/// The stream of a run.
 pub fn stream(id: &str) -> StreamId {
     StreamId::new(format!("{KIND}{id}"))
 }
 
-/// The run of a stream.
 pub fn id_of(stream: &StreamId) -> Option<&str> {
     stream.as_str().strip_prefix(KIND)
 }
@@ -45,7 +42,6 @@ pub struct RunSnapshot {
     /// What lists show of it.
     pub card: Card,
     pub state: Arc<RunState>,
-    /// What it carries out.
     pub plan: Arc<RunPlan>,
     /// When the next turn of a patrol begins, if it rests until then.
     pub next_turn: Option<Moment>,
@@ -58,14 +54,12 @@ impl RunSnapshot {
         RunSnapshot { id: id.into(), version, card, state: Arc::new(actor.into_state()), plan, next_turn }
     }
 
-    /// The step of this name.
     pub fn step(&self, name: &str) -> Result<StepId, Problem> {
-        let steps = (0u32..).map(StepId).zip(&self.plan.recipe.steps);
-        let found = steps.into_iter().find(|(_, step)| step.name.as_str() == name).map(|(id, _)| id);
+        let names: Vec<&str> = self.plan.recipe.steps.iter().map(|step| step.name.as_str()).collect();
+        let found = (0u32..).map(StepId).zip(&names).find(|(_, it)| **it == name).map(|(id, _)| id);
         found.ok_or_else(|| {
-            let names: Vec<&str> = self.plan.recipe.steps.iter().map(|step| step.name.as_str()).collect();
-            Problem::not_found(format!("run {} has no step `{name}`", self.id))
-                .hint(format!("it has: {}", names.join(", ")))
+            let message = format!("run {} has no step `{name}`", self.id);
+            Problem::not_found(message).hint(format!("it has: {}", names.join(", ")))
         })
     }
 
@@ -89,14 +83,11 @@ impl RunSnapshot {
 #[derive(Clone)]
 pub struct RunFacts {
     pub id: String,
-    /// What it carries out.
     pub plan: Arc<RunPlan>,
-    /// What it was given.
     pub given: RunParameters,
 }
 
 impl RunFacts {
-    /// The folder that its steps work in.
     pub fn folder(&self) -> &str {
         folder(&self.given)
     }
@@ -128,18 +119,14 @@ struct RememberedRuns {
 }
 
 impl RunSnapshotCache {
-    fn known(&self) -> MutexGuard<'_, RememberedRuns> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The run that a summary is about, if it has not changed since it was seen.
     fn again(&self, id: &str, now: &StreamSummary) -> Option<RunSnapshot> {
-        self.known().runs.get(id).filter(|seen| (seen.version, &seen.card) == (now.version, &now.card)).cloned()
+        locked(&self.0).runs.get(id).filter(|seen| (seen.version, &seen.card) == (now.version, &now.card)).cloned()
     }
 
     /// A run has changed: what is remembered of it is of no use any more.
     pub(crate) fn forget(&self, id: &str) {
-        let mut known = self.known();
+        let mut known = locked(&self.0);
         if let Some(before) = known.runs.remove(id) {
             known.steps -= before.state.steps.len();
             known.ended -= usize::from(!before.card.open);
@@ -149,11 +136,11 @@ impl RunSnapshotCache {
     /// How many runs have been read, and are remembered.
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
-        self.known().runs.len()
+        locked(&self.0).runs.len()
     }
 
     fn remember(&self, seen: &RunSnapshot) {
-        let mut known = self.known();
+        let mut known = locked(&self.0);
         if known.steps >= MOST_STEPS {
             *known = RememberedRuns::default();
         }
@@ -177,10 +164,6 @@ pub fn performance(run: &str, step: StepId, attempt: u32, part: AttemptPart) -> 
 }
 
 impl ReadModel {
-    fn with_loader<T>(&self, look: impl FnOnce(&mut Loader) -> T) -> T {
-        look(&mut self.loader())
-    }
-
     /// The run with this id, as the store has it now.
     pub fn load_run(&self, id: &str) -> Result<Option<RunSnapshot>, Problem> {
         let now = self.loader().reader().summary(&stream(id)).map_err(unread)?;
@@ -200,7 +183,7 @@ impl ReadModel {
 
     /// What never changes of the run with this id. It is read once.
     pub fn setting(&self, id: &str) -> Result<Option<Arc<RunFacts>>, Problem> {
-        let known = || self.settings.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || locked(&self.settings.0);
         if let Some(setting) = known().get(id) {
             return Ok(Some(setting.clone()));
         }
@@ -213,30 +196,14 @@ impl ReadModel {
         Ok(Some(setting))
     }
 
-    /// Events of a run with a number above `after`.
-    pub fn run_history(&self, id: &str, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, Problem> {
-        let read = self.with_loader(|loader| loader.reader().history(&stream(id), after, limit));
-        read.map_err(unread)
-    }
-
     /// Whether a run has something to be done now or at some moment. One that waits for a person has not.
     pub fn runs_want_something(&self) -> bool {
-        let mut after = StreamId::new(KIND);
-        let mut loader = self.loader();
-        loop {
-            // A store that cannot be asked says nothing about being idle.
-            let Ok(page) = loader.reader().open_streams(Some(&after), PAGE) else { return true };
-            for stream in page.iter().filter(|stream| id_of(stream).is_some()) {
-                let stored = loader.reader().load(stream).ok().flatten();
-                if stored.is_none_or(|stored| !stored.effects.is_empty() || !stored.timers.is_empty()) {
-                    return true;
-                }
-            }
-            match page.last().filter(|last| page.len() == PAGE && id_of(last).is_some()) {
-                Some(last) => after = last.clone(),
-                None => return false,
-            }
-        }
+        let rests = |stream: &StreamId| {
+            let stored = self.loader().reader().load(stream)?;
+            Ok(stored.is_some_and(|stored| stored.effects.is_empty() && stored.timers.is_empty()))
+        };
+        // A store that cannot be asked says nothing about being idle.
+        !self.each_open(KIND, rests).unwrap_or(false)
     }
 
     /// The digest of the definition that was pinned for a run.
@@ -251,8 +218,7 @@ impl ReadModel {
     pub fn pinned(&self, id: &str) -> Result<Vec<u8>, Problem> {
         let gone = || Problem::fault(format!("the definition of run {id} is gone"));
         let digest = sluice_engine::codec::digest(&self.definition(id)?).ok_or_else(gone)?;
-        let found = self.loader().reader().blob(&Digest(digest)).map_err(unread)?;
-        found.ok_or_else(gone)
+        self.blob(&Digest(digest))?.ok_or_else(gone)
     }
 
     /// The run whose id begins like this; the error says why there is not exactly one.

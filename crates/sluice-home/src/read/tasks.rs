@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use sluice_api::Problem;
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::task::TaskState;
+use sluice_core::task::session::SessionAgent;
 use sluice_core::task::state::{TaskAttention, TaskWorkspace};
 use sluice_engine::host::Observer;
 use sluice_engine::loader::{Definitions, Loader, StreamLoadError, StreamSnapshot};
@@ -18,6 +19,7 @@ use sluice_store::{
     Card, Cursor, Damage, Event, LoggedEvent, PageKey, Query, Store, StoreError, StreamId, StreamSummary,
 };
 
+use crate::background::locked;
 use crate::read::runs::{RunFactsCache, RunSnapshotCache};
 
 /// What the names of all tasks' streams begin with.
@@ -29,12 +31,10 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// What damage is called that is in no stream.
 pub(crate) const STORE: &str = "the store";
 
-/// The stream of a task.
 pub fn stream(id: &str) -> StreamId {
     StreamId::new(format!("{KIND}{id}"))
 }
 
-/// The task of a stream.
 pub fn id_of(stream: &StreamId) -> Option<&str> {
     stream.as_str().strip_prefix(KIND)
 }
@@ -67,7 +67,12 @@ impl TaskSnapshot {
         }
     }
 
-    /// The name of its status.
+    /// The agents that it takes for living: its worker, or what is in its place, and the reviewer beside it.
+    pub(crate) fn living(&self) -> impl DoubleEndedIterator<Item = &SessionAgent> {
+        let sessions = [&self.state.main, &self.state.beside].into_iter();
+        sessions.filter(|session| session.is_living()).filter_map(|session| session.agent())
+    }
+
     pub fn status(&self) -> &str {
         self.lifecycle.state_name(self.state.status)
     }
@@ -97,10 +102,6 @@ impl Observer for ReadModelHints {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl ReadModel {
     /// Reads all open tasks, and goes on reading what the observer hears of.
     pub fn start(
@@ -118,7 +119,7 @@ impl ReadModel {
             generation: Mutex::new(0),
             changed: Condvar::new(),
         });
-        tasks.read_all()?;
+        tasks.each_open(KIND, |stream| tasks.reread(stream).map(|()| true))?;
         let (sender, receiver) = channel();
         let reading = tasks.clone();
         let thread = std::thread::Builder::new().name("tasks".into());
@@ -126,17 +127,24 @@ impl ReadModel {
         Ok((tasks, Box::new(ReadModelHints(sender))))
     }
 
-    fn read_all(&self) -> Result<(), StoreError> {
-        let mut after = StreamId::new(KIND);
+    /// Goes along the open streams whose names begin like this, for as long as `each` wants more. Whether it came to the end.
+    pub(crate) fn each_open(
+        &self,
+        kind: &str,
+        mut each: impl FnMut(&StreamId) -> Result<bool, StoreError>,
+    ) -> Result<bool, StoreError> {
+        let is_of_kind = |stream: &&StreamId| stream.as_str().starts_with(kind);
+        let mut after = StreamId::new(kind);
         loop {
-            let page = locked(&self.loader).reader().open_streams(Some(&after), PAGE)?;
-            let of_tasks: Vec<&StreamId> = page.iter().filter(|stream| id_of(stream).is_some()).collect();
-            for stream in &of_tasks {
-                self.reread(stream)?;
+            let page = self.loader().reader().open_streams(Some(&after), PAGE)?;
+            for stream in page.iter().filter(is_of_kind) {
+                if !each(stream)? {
+                    return Ok(false);
+                }
             }
-            match (page.last(), of_tasks.len()) {
-                (Some(last), PAGE) => after = last.clone(),
-                _ => return Ok(()),
+            match page.last().filter(is_of_kind) {
+                Some(last) if page.len() == PAGE => after = last.clone(),
+                Some(_) | None => return Ok(true),
             }
         }
     }
@@ -164,8 +172,8 @@ impl ReadModel {
     }
 
     /// Reads a task again, now, if the store answers.
-    pub fn refresh(&self, stream: &StreamId) {
-        let _ = self.reread(stream);
+    pub fn refresh(&self, id: &str) {
+        let _ = self.reread(&stream(id));
     }
 
     /// Reads a task again. The error is the store's; a damaged task is noted, and is no open task any more. The lock on the
@@ -246,7 +254,7 @@ impl ReadModel {
 
     /// The task with this id, as the store has it now.
     pub fn load(&self, id: &str) -> Result<Option<TaskSnapshot>, Problem> {
-        locked(&self.loader).task(&stream(id)).map(|read| read.map(TaskSnapshot::of)).map_err(unread)
+        self.loader().task(&stream(id)).map(|read| read.map(TaskSnapshot::of)).map_err(unread)
     }
 
     /// The task whose id begins like this; the error says why there is not exactly one.
@@ -291,8 +299,7 @@ impl ReadModel {
     ) -> Result<Option<PageKey>, Problem> {
         query.limit = query.limit.clamp(1, PAGE);
         loop {
-            let read = locked(&self.loader).reader().list(&query);
-            let page = read.map_err(unread)?;
+            let page = self.loader().reader().list(&query).map_err(unread)?;
             page.damaged.into_iter().for_each(|damage| self.note(damage));
             for summary in page.items {
                 let here = PageKey { created: summary.card.created, stream: summary.stream.clone() };
@@ -311,25 +318,27 @@ impl ReadModel {
         self.note_damage(damage.stream.map_or_else(|| STORE.to_owned(), |stream| stream.to_string()), damage.why);
     }
 
-    /// Events of a task with a number above `after`.
-    pub fn history(&self, id: &str, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, Problem> {
-        let read = locked(&self.loader).reader().history(&stream(id), after, limit);
-        read.map_err(unread)
+    /// Events of a task or run with a number above `after`.
+    pub fn history(&self, stream: &StreamId, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, Problem> {
+        self.loader().reader().history(stream, after, limit).map_err(unread)
+    }
+
+    /// Everything that happened to a task.
+    pub fn task_history(&self, id: &str) -> Result<Vec<(u64, Event)>, Problem> {
+        self.history(&stream(id), 0, usize::MAX >> 1)
     }
 
     /// Events of everything, after a place in the log.
     pub fn log(&self, after: Cursor, limit: usize) -> Result<Vec<LoggedEvent>, Problem> {
-        locked(&self.loader).reader().log(after, limit).map_err(unread)
+        self.loader().reader().log(after, limit).map_err(unread)
     }
 
-    /// The place of the last event of everything.
     pub fn end_of_log(&self) -> Result<Cursor, Problem> {
-        locked(&self.loader).reader().end().map_err(unread)
+        self.loader().reader().end().map_err(unread)
     }
 
-    /// A body that was kept.
     pub fn blob(&self, digest: &sluice_store::Digest) -> Result<Option<Vec<u8>>, Problem> {
-        locked(&self.loader).reader().blob(digest).map_err(unread)
+        self.loader().reader().blob(digest).map_err(unread)
     }
 
     /// Waits until something has changed since this number was given, or the time is up. Gives the next number.

@@ -20,21 +20,8 @@ use crate::read::tasks::TaskSnapshot;
 use crate::read::view_run_event;
 use crate::settings::clock::written;
 
-/// What is known of a task beside its state.
-#[derive(Clone, Debug, Default)]
-pub struct TaskExtras {
-    /// The name of its tmux session.
-    pub tmux_session: Option<String>,
-    /// How long its agent has been silent.
-    pub idle_seconds: Option<u64>,
-    /// Whether an agent that the task takes for living is gone, and the task has not heard of it yet.
-    pub is_gone: bool,
-    /// What it waits for that is tried again and again.
-    pub waits: Option<String>,
-}
-
-/// A task, for people and programs.
-pub fn task(seen: &TaskSnapshot, beside: TaskExtras) -> Task {
+/// A task as its state tells of it.
+pub(crate) fn task(seen: &TaskSnapshot) -> Task {
     let state = &seen.state;
     // Taken apart whole: what a task is about is shown, and a new field does not compile before it is.
     let TaskSubject { summary, project, branch, harness, review_harness } = state.about.clone();
@@ -53,16 +40,15 @@ pub fn task(seen: &TaskSnapshot, beside: TaskExtras) -> Task {
             TaskWorkspace::Bound(name) => Some(name.0.clone()),
             TaskWorkspace::Unbound | TaskWorkspace::Reserved(_) => None,
         },
-        tmux_session: beside.tmux_session,
+        tmux_session: None,
         session: match state.pulse() {
-            TaskPulse::Active if beside.is_gone => SessionPulse::Crashed,
             TaskPulse::Active => SessionPulse::Active,
             TaskPulse::Crashed => SessionPulse::Crashed,
             TaskPulse::Inactive => SessionPulse::Inactive,
         },
         ended: !seen.card.open,
-        idle_seconds: beside.idle_seconds,
-        attention: state.attention.as_ref().map(ToString::to_string).or(beside.waits),
+        idle_seconds: None,
+        attention: state.attention.as_ref().map(ToString::to_string),
         pr_url: state.pull_request.clone(),
         needs_person: needs_person(seen),
         statuses: seen.lifecycle.states.iter().map(|state| state.name.to_string()).collect(),
@@ -96,7 +82,6 @@ pub enum EventSubject<'a> {
     Unknown,
 }
 
-/// An event of the log, for people and programs.
 pub fn event(logged: &LoggedEvent, subject: EventSubject<'_>) -> EventShown {
     let event = &logged.event;
     let (kind, data) = match subject {
@@ -139,7 +124,6 @@ fn of_task(logged: &LoggedEvent, seen: &TaskSnapshot) -> Value {
     data
 }
 
-/// What an event says, as JSON.
 pub(crate) fn as_json(data: &impl Serialize) -> Value {
     serde_json::to_value(data).unwrap_or_default()
 }
@@ -248,7 +232,6 @@ fn how(change: &SessionChange) -> Option<String> {
     }
 }
 
-/// The name of a hook.
 fn hook(turn: u32, step: u32, action: TaskAction) -> String {
     format!("turn-{turn}/{step} {action}")
 }

@@ -5,13 +5,12 @@ use sluice_core::recipe::{Step, StepId};
 use sluice_core::run::{RunConclusion, StepFailure, StepState, StepStatus, StepStatusKind};
 
 use crate::read::runs::RunSnapshot;
-use crate::read::view_run::error;
+use crate::read::view_run::{error, unless_empty};
 use crate::settings::clock::written;
 
-/// Outgoing of one step's summary in the summary of its process.
+/// Characters of one step's summary in the summary of its process.
 const LONGEST_LINE: usize = 200;
 
-/// A run, shown as a process.
 pub fn process(seen: &RunSnapshot) -> Process {
     let (status, summary) = match &seen.state.end {
         None | Some(RunConclusion::Failed { .. }) => (ProcessStatus::Active, None),
@@ -21,7 +20,7 @@ pub fn process(seen: &RunSnapshot) -> Process {
     Process {
         id: seen.id.clone(),
         template: seen.plan.recipe.name.to_string(),
-        wo_id: Some(seen.state.given.work_order.clone()).filter(|order| !order.is_empty()),
+        wo_id: unless_empty(&seen.state.given.work_order),
         status,
         summary,
         error: if let Some(RunConclusion::Failed { error }) = &seen.state.end { Some(error.clone()) } else { None },
@@ -73,9 +72,12 @@ fn steps(seen: &RunSnapshot) -> Vec<ProcessStep> {
     let name = |id: &StepId| seen.plan.recipe.step(*id).name.to_string();
     let steps = seen.plan.recipe.steps.iter().zip(&seen.state.steps).zip(&statuses);
     let shown = steps.map(|((step, state), status)| {
-        let open = step.needs.iter().filter(|_| waits(*status)).filter(is_open);
+        let waits = matches!(status, ProcessStepStatus::Pending | ProcessStepStatus::Blocked);
+        let open = step.needs.iter().filter(|_| waits).filter(is_open);
         // One that was never done has no end, even if the whole process has.
-        let ended = state.ended.filter(|_| has_ended(*status));
+        let has_ended =
+            matches!(status, ProcessStepStatus::Completed | ProcessStepStatus::Failed | ProcessStepStatus::Skipped);
+        let ended = state.ended.filter(|_| has_ended);
         ProcessStep {
             id: step.name.to_string(),
             title: step.title.clone().unwrap_or_else(|| step.name.to_string()),
@@ -91,27 +93,6 @@ fn steps(seen: &RunSnapshot) -> Vec<ProcessStep> {
         }
     });
     shown.collect()
-}
-
-fn waits(status: ProcessStepStatus) -> bool {
-    match status {
-        ProcessStepStatus::Pending | ProcessStepStatus::Blocked => true,
-        ProcessStepStatus::Ready
-        | ProcessStepStatus::InProgress
-        | ProcessStepStatus::Completed
-        | ProcessStepStatus::Failed
-        | ProcessStepStatus::Skipped => false,
-    }
-}
-
-fn has_ended(status: ProcessStepStatus) -> bool {
-    match status {
-        ProcessStepStatus::Completed | ProcessStepStatus::Failed | ProcessStepStatus::Skipped => true,
-        ProcessStepStatus::Pending
-        | ProcessStepStatus::Ready
-        | ProcessStepStatus::InProgress
-        | ProcessStepStatus::Blocked => false,
-    }
 }
 
 /// The statuses of a process's steps, each one of seven. A step is looked at once, however many need it.

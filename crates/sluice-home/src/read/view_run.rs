@@ -11,7 +11,7 @@ use sluice_core::run::{
     AgentUsage, QuestionKind, RunConclusion, RunKind, RunPhase, RunQuestion, StepOutcome, StepState, StepStatus,
     StepStatusKind,
 };
-use sluice_worker::value::plain;
+use sluice_worker::value::{dollars, plain};
 
 use crate::read::runs::RunSnapshot;
 use crate::settings::clock::written;
@@ -19,11 +19,9 @@ use crate::settings::clock::written;
 /// Bytes of what a command printed that are shown with a question or an event.
 const LONGEST_PRINTED: usize = 4 << 10;
 
-/// A run, for people and programs.
 pub fn run(seen: &RunSnapshot) -> Run {
     let state = &seen.state;
     let given = &state.given;
-    let unless_empty = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     Run {
         id: seen.id.clone(),
         version: seen.version,
@@ -97,7 +95,6 @@ pub(crate) fn current_step(seen: &RunSnapshot) -> Option<String> {
     }
 }
 
-/// The steps of a run.
 pub(crate) fn steps(seen: &RunSnapshot) -> Vec<RunStep> {
     (0u32..).map(StepId).zip(&seen.state.steps).map(|(id, step)| one_step(seen, id, step)).collect()
 }
@@ -131,8 +128,6 @@ fn one_step(seen: &RunSnapshot, id: StepId, state: &StepState) -> RunStep {
 
 /// What an agent used up, as far as it is known.
 pub fn usage(usage: &AgentUsage) -> StepUsage {
-    #[expect(clippy::cast_precision_loss, reason = "a double holds every cost below nine billion dollars exactly")]
-    let dollars = |millionths: u64| millionths as f64 / 1e6;
     StepUsage {
         input_tokens: usage.input,
         cached_tokens: usage.cached,
@@ -145,18 +140,16 @@ pub fn usage(usage: &AgentUsage) -> StepUsage {
 /// The items of a fan-out, each with how it went; nothing of another step.
 fn items(seen: &RunSnapshot, step: StepId) -> Option<Vec<RunItem>> {
     let of_step = seen.state.items.range((step, 0)..=(step, u32::MAX));
-    let shown: Vec<RunItem> = of_step
-        .map(|((_, index), item)| {
-            let (status, summary, error) = match &item.status {
-                ItemStatus::Waiting => (RunItemStatus::Waiting, None, None),
-                ItemStatus::Running => (RunItemStatus::Running, None, None),
-                ItemStatus::Completed(outcome) => (RunItemStatus::Completed, Some(outcome.summary.clone()), None),
-                ItemStatus::Failed(error) => (RunItemStatus::Failed, None, Some(error.clone())),
-            };
-            RunItem { index: *index, item: plain(&item.value), status, summary, error }
-        })
-        .collect();
-    Some(shown).filter(|items| !items.is_empty())
+    let shown = of_step.map(|((_, index), item)| {
+        let (status, summary, error) = match &item.status {
+            ItemStatus::Waiting => (RunItemStatus::Waiting, None, None),
+            ItemStatus::Running => (RunItemStatus::Running, None, None),
+            ItemStatus::Completed(outcome) => (RunItemStatus::Completed, Some(outcome.summary.clone()), None),
+            ItemStatus::Failed(error) => (RunItemStatus::Failed, None, Some(error.clone())),
+        };
+        RunItem { index: *index, item: plain(&item.value), status, summary, error }
+    });
+    Some(shown.collect()).filter(|items: &Vec<RunItem>| !items.is_empty())
 }
 
 pub(crate) fn error(seen: &RunSnapshot, status: &StepStatus) -> Option<String> {
@@ -187,7 +180,6 @@ pub(crate) fn variables(seen: &RunSnapshot) -> Map<String, Value> {
     found
 }
 
-/// A question that waits for a person.
 pub fn question(seen: &RunSnapshot, step: StepId, question: &RunQuestion) -> Question {
     // What the attempt printed that the question is about; an agent that asks has not ended.
     let left = match &seen.state.step(step).status {
@@ -209,7 +201,6 @@ pub fn question(seen: &RunSnapshot, step: StepId, question: &RunQuestion) -> Que
     }
 }
 
-/// Why a person is asked.
 fn cause(kind: QuestionKind) -> QuestionCause {
     match kind {
         QuestionKind::Gate => QuestionCause::Gate,
@@ -221,7 +212,6 @@ fn cause(kind: QuestionKind) -> QuestionCause {
     }
 }
 
-/// What can be answered.
 pub(crate) fn options(question: &RunQuestion) -> Vec<String> {
     question.options().into_iter().map(str::to_owned).collect()
 }
@@ -233,6 +223,11 @@ pub(crate) fn printed(outcome: &StepOutcome) -> String {
     let text = texts.map(str::trim_end).into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
     let from = text.ceil_char_boundary(text.len().saturating_sub(LONGEST_PRINTED));
     text[from..].to_owned()
+}
+
+/// A text that says something.
+pub(crate) fn unless_empty(text: &str) -> Option<String> {
+    Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 
 /// Whether a run is shown as a process.

@@ -13,19 +13,25 @@ use sluice_engine::codec::run_event;
 use sluice_store::LoggedEvent;
 
 use crate::read::runs::{RunFacts, RunSnapshot};
+use crate::read::view::as_json;
 use crate::read::view_process::summed_up;
-use crate::read::view_run::{options, printed};
+use crate::read::view_run::{options, printed, unless_empty};
 
 /// The name and the facts of an event of a run, in the words of what it was started as. What came of the whole run is
 /// told if it is known where the run stands.
 pub fn event(logged: &LoggedEvent, setting: &RunFacts, ended: Option<&RunSnapshot>) -> Option<(String, Value)> {
     let event = run_event::read(logged.event.version, &logged.event.data).ok()?;
     let kind = setting.given.origin.kind;
-    let is_blocked = kind == RunKind::Process && is_upstream(&event);
+    // A step that failed only because one before it did.
+    let is_upstream = matches!(event, RunEvent::StepFailed { failure: StepFailure::Upstream(_), .. });
+    let is_blocked = kind == RunKind::Process && is_upstream;
     let shown = RunEventShown {
         run: subject(kind, &setting.id),
         recipe: setting.plan.recipe.name.to_string(),
-        process: (kind == RunKind::Process).then(|| process(setting)),
+        process: (kind == RunKind::Process).then(|| ProcessSubject {
+            template: setting.plan.recipe.name.to_string(),
+            wo_id: unless_empty(&setting.given.work_order),
+        }),
         step: event.step().and_then(|step| subject_step(setting, step)),
         data: match told(&event, setting, ended) {
             // It has not been done, and may still be.
@@ -39,12 +45,7 @@ pub fn event(logged: &LoggedEvent, setting: &RunFacts, ended: Option<&RunSnapsho
         true => PROCESS_STEP_BLOCKED.to_owned(),
         false => event_name::told(&logged.event.kind, kind),
     };
-    Some((name, serde_json::to_value(shown).unwrap_or_default()))
-}
-
-/// Whether a step failed only because one before it did.
-fn is_upstream(event: &RunEvent) -> bool {
-    matches!(event, RunEvent::StepFailed { failure: StepFailure::Upstream(_), .. })
+    Some((name, as_json(&shown)))
 }
 
 fn subject(kind: RunKind, id: &str) -> RunSubject {
@@ -53,13 +54,6 @@ fn subject(kind: RunKind, id: &str) -> RunSubject {
         RunKind::Mission => RunSubject::Mission(id.to_owned()),
         RunKind::Workflow => RunSubject::Workflow(id.to_owned()),
         RunKind::Process => RunSubject::Process(id.to_owned()),
-    }
-}
-
-fn process(setting: &RunFacts) -> ProcessSubject {
-    ProcessSubject {
-        template: setting.plan.recipe.name.to_string(),
-        wo_id: Some(setting.given.work_order.clone()).filter(|order| !order.is_empty()),
     }
 }
 
@@ -72,7 +66,6 @@ fn subject_step(setting: &RunFacts, step: StepId) -> Option<StepSubject> {
     })
 }
 
-/// What else an event says.
 fn told(event: &RunEvent, setting: &RunFacts, ended: Option<&RunSnapshot>) -> RunEventData {
     match event {
         RunEvent::StepStarted { attempt, items, .. } => {

@@ -1,7 +1,5 @@
 //! Groups of workers, with the repository they share. On the wire a group is a colony.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use sluice_api::control::{Colony, NewColony};
 use sluice_api::problem::Problem;
@@ -11,13 +9,11 @@ use sluice_engine::host::EngineClock;
 
 use crate::home::registry::{RegistryChange, RegistryEntry, called};
 use crate::home::{Home, project_workers};
-use crate::settings::clock::new_id;
-use crate::settings::ids::LOCAL;
-use crate::settings::ids::only;
+use crate::settings::ids::{LOCAL, only};
 
-/// Outgoing of a name.
+/// Characters of a name.
 const LONGEST_NAME: usize = 200;
-/// Outgoing of a description or an address.
+/// Characters of a description or an address.
 const LONGEST_TEXT: usize = 10_000;
 /// Groups that a home can have.
 const MOST_GROUPS: usize = 10_000;
@@ -36,7 +32,7 @@ impl RegistryEntry for GroupEntry {
     const PREFIX: &'static str = "colony/";
 }
 
-pub(crate) fn found(home: &Arc<Home>, by: &str, wanted: &NewColony, chosen: Option<&str>) -> Result<Colony, Problem> {
+pub(crate) fn found(home: &Home, wanted: &NewColony, id: &str) -> Result<Colony, Problem> {
     must_be_a_name("name", &wanted.name)?;
     for (what, text) in [("description", &wanted.description), ("repo", &wanted.repo)] {
         if text.as_ref().is_some_and(|text| text.chars().count() > LONGEST_TEXT || text.contains('\0')) {
@@ -49,18 +45,14 @@ pub(crate) fn found(home: &Arc<Home>, by: &str, wanted: &NewColony, chosen: Opti
     if home.registry.ids::<GroupEntry>().len() >= MOST_GROUPS {
         return Err(Problem::bad_request(format!("there are {MOST_GROUPS} colonies, and that is enough")));
     }
-    let id = match chosen {
-        Some(id) => id.to_owned(),
-        None => new_id().map_err(Problem::fault)?,
-    };
-    if let Some(there) = home.registry.get::<GroupEntry>(&id) {
-        return Ok(shown(&id, there));
+    if let Some(there) = home.registry.get::<GroupEntry>(id) {
+        return Ok(shown(id, there));
     }
     let NewColony { name, description, repo } = wanted.clone();
     let entry = GroupEntry { name, description, repo, created_at_ms: home.clock.now().0 };
-    let group = shown(&id, entry.clone());
-    let happened = RegistryChange::new(EventName::GroupCreated, by, &group).put(&id, &entry);
-    home.registry.record(home, happened).map_err(|problem| called(problem, &id))?;
+    let group = shown(id, entry.clone());
+    let happened = RegistryChange::new(EventName::GroupCreated, "person", &group).put(id, &entry);
+    home.registry.record(home, happened).map_err(|problem| called(problem, id))?;
     Ok(group)
 }
 
@@ -72,7 +64,6 @@ pub(crate) fn list(home: &Home) -> Vec<Colony> {
     std::iter::once(local()).chain(founded).collect()
 }
 
-/// The ids of all groups.
 pub(crate) fn ids(home: &Home) -> Vec<String> {
     std::iter::once(LOCAL.to_owned()).chain(home.registry.ids::<GroupEntry>()).collect()
 }
@@ -95,7 +86,6 @@ pub(crate) fn find(home: &Home, id: &str) -> Result<Colony, Problem> {
     Ok(shown(&id, entry))
 }
 
-/// Where the repository of a group is.
 pub(crate) fn repository(home: &Home, id: &str) -> Option<String> {
     if let Some(project) = project_workers::project(home, id) {
         return project_workers::repository(&project.ok()?).ok();
@@ -103,7 +93,6 @@ pub(crate) fn repository(home: &Home, id: &str) -> Option<String> {
     home.registry.get::<GroupEntry>(id)?.repo
 }
 
-/// The group of a project's workers.
 fn of_project(id: &str, project: &Project) -> Result<Colony, Problem> {
     Ok(Colony {
         colony_id: id.to_owned(),

@@ -13,6 +13,7 @@ use sluice_api::work::{AskMergeTurn, MERGES, MergeTurn, NO_MERGE_TURN, StepRepor
 use sluice_core::recipe::FailureKind;
 use sluice_core::run::{AttemptPart, AttemptReport, StepOutcome};
 
+use super::missions;
 use super::orders::tip;
 use super::work::late;
 use crate::home::Home;
@@ -31,9 +32,7 @@ impl Roster {
             (job.mission.clone(), job.wanted.step, job.wanted.part)
         };
         let waits = match part {
-            AttemptPart::Item(item) => {
-                crate::roster::missions::leased(home, &mission)?.state.has_open_before(step, item)
-            }
+            AttemptPart::Item(item) => missions::leased(home, &mission)?.state.has_open_before(step, item),
             AttemptPart::Whole | AttemptPart::Turn(_) | AttemptPart::Arbiter(_) => false,
         };
         let is_taken = {
@@ -44,12 +43,12 @@ impl Roster {
             is_taken
         };
         // While it waits for those before it, one of them may be without a worker: it can take that on.
-        self.offer_again(home, &attempt.worker);
+        self.inner().offer_again(home, &attempt.worker);
         if is_taken {
             return Ok(not_yet);
         }
         // Read when the turn is taken: what was reported before is stored.
-        let seen = crate::roster::missions::leased(home, &mission)?;
+        let seen = missions::leased(home, &mission)?;
         Ok(MergeTurn { ready: true, commit: tip(&seen).map(str::to_owned), ..not_yet })
     }
 
@@ -65,19 +64,16 @@ impl Roster {
             let mission = inner.jobs.get(&dispatch).map(|job| job.mission.clone()).ok_or_else(late)?;
             let is_taken = inner.has_turn(&mission).is_some_and(|other| other != dispatch);
             inner.jobs.get_mut(&dispatch).into_iter().for_each(|job| job.has_turn = !is_taken);
-            if is_taken { None } else { Some(mission) }
+            Some(mission).filter(|_| !is_taken)
         };
-        let stands = |mission: String| {
-            crate::roster::missions::leased(home, &mission).map(|seen| tip(&seen) == report.onto.as_deref())
-        };
-        match mission.map_or(Ok(false), stands)? {
-            true => Ok(()),
-            false => {
-                let message = "the work of the run has moved on since this was merged with it";
-                Err(Problem::new(ProblemStatus::Conflict, NO_MERGE_TURN, message)
-                    .hint("POST /v1/runs/merge-turn asks for the turn; merge again"))
-            }
+        if let Some(mission) = mission
+            && tip(&missions::leased(home, &mission)?) == report.onto.as_deref()
+        {
+            return Ok(());
         }
+        let message = "the work of the run has moved on since this was merged with it";
+        Err(Problem::new(ProblemStatus::Conflict, NO_MERGE_TURN, message)
+            .hint("POST /v1/runs/merge-turn asks for the turn; merge again"))
     }
 
     /// Whether the work of a run has moved on since a worker of an older version began, which knows of no turns: what it has

@@ -18,13 +18,13 @@ use sluice_worker::names::remote_folder;
 use crate::home::Home;
 use crate::home::registry::{RegistryChange, RegistryEntry, called};
 use crate::read::runs::RunSnapshot;
+use crate::read::view_run::unless_empty;
 use crate::roster::groups;
 use crate::roster::{StepHolder, task_id};
-use crate::settings::clock::new_id;
 use crate::settings::ids::only;
 use crate::start::{EngineStart, start_as};
 
-/// Outgoing of what a mission is told.
+/// Characters of what a mission is told.
 const LONGEST_PROMPT: usize = 1 << 20;
 /// Missions without a workflow that are kept.
 const MOST_IDEAS: usize = 10_000;
@@ -42,12 +42,7 @@ impl RegistryEntry for IdeaEntry {
     const PREFIX: &'static str = "mission/";
 }
 
-pub(crate) fn create(
-    home: &Arc<Home>,
-    by: &str,
-    wanted: &NewMission,
-    chosen: Option<&str>,
-) -> Result<Mission, Problem> {
+pub(crate) fn create(home: &Arc<Home>, wanted: &NewMission, id: String) -> Result<Mission, Problem> {
     let group = groups::find(home, &wanted.colony_id)?;
     let wanted = &NewMission { colony_id: group.colony_id, ..wanted.clone() };
     if wanted.prompt.trim().is_empty() {
@@ -56,11 +51,11 @@ pub(crate) fn create(
     if wanted.prompt.chars().count() > LONGEST_PROMPT {
         return Err(Problem::bad_request(format!("`prompt` is too long; it can have {LONGEST_PROMPT} letters")));
     }
-    let Some(workflow) = &wanted.workflow else { return write_down(home, by, wanted, chosen) };
+    let Some(workflow) = &wanted.workflow else { return write_down(home, wanted, &id) };
     let recipe = recipe(home, workflow)?;
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let started = EngineStart {
-        id: chosen.map(str::to_owned),
+        id: Some(id),
         group: Some(wanted.colony_id.clone()),
         kind: Some(RunKind::Mission),
         ..EngineStart::default()
@@ -76,23 +71,19 @@ pub(crate) fn create(
 }
 
 /// A mission that nobody works on: it has no workflow.
-fn write_down(home: &Arc<Home>, by: &str, wanted: &NewMission, chosen: Option<&str>) -> Result<Mission, Problem> {
+fn write_down(home: &Home, wanted: &NewMission, id: &str) -> Result<Mission, Problem> {
     if home.registry.ids::<IdeaEntry>().len() >= MOST_IDEAS {
         let message = format!("there are {MOST_IDEAS} missions without a workflow, and that is enough");
         return Err(Problem::new(ProblemStatus::Refused, "too_many", message));
     }
-    let id = match chosen {
-        Some(id) => id.to_owned(),
-        None => new_id().map_err(Problem::fault)?,
-    };
-    if let Some(there) = home.registry.get::<IdeaEntry>(&id) {
-        return Ok(idea(&id, there));
+    if let Some(there) = home.registry.get::<IdeaEntry>(id) {
+        return Ok(idea(id, there));
     }
     let prompt = home.context.clean().text(&wanted.prompt);
     let entry = IdeaEntry { colony_id: wanted.colony_id.clone(), prompt, created_at_ms: home.clock.now().0 };
-    let shown = idea(&id, entry.clone());
-    let happened = RegistryChange::new(EventName::MissionCreated, by, &shown).put(&id, &entry);
-    home.registry.record(home, happened).map_err(|problem| called(problem, &id))?;
+    let shown = idea(id, entry.clone());
+    let happened = RegistryChange::new(EventName::MissionCreated, "person", &shown).put(id, &entry);
+    home.registry.record(home, happened).map_err(|problem| called(problem, id))?;
     Ok(shown)
 }
 
@@ -113,17 +104,16 @@ fn idea(id: &str, entry: IdeaEntry) -> Mission {
 
 /// The workflow of this name: of the prompts' folder if there is one, else the nearest that is known here.
 fn recipe(home: &Home, name: &str) -> Result<PathBuf, Problem> {
-    let none = || {
-        let known = names(home);
-        Problem::not_found(format!("there is no workflow `{name}`")).hint(match known.is_empty() {
-            true => "none is known; `sluice serve --prompts DIR` reads DIR/workflows/*.toml".to_owned(),
-            false => format!("known: {}", known.join(", ")),
-        })
-    };
     match catalogue(home).find(name) {
         Some(entry) if home.context.places.prompts().is_some() => Ok(entry.path.clone()),
         Some(entry) => Ok(PathBuf::from(entry.name())),
-        None => Err(none()),
+        None => {
+            let known = names(home);
+            Err(Problem::not_found(format!("there is no workflow `{name}`")).hint(match known.is_empty() {
+                true => "none is known; `sluice serve --prompts DIR` reads DIR/workflows/*.toml".to_owned(),
+                false => format!("known: {}", known.join(", ")),
+            }))
+        }
     }
 }
 
@@ -151,31 +141,26 @@ pub(crate) fn names(home: &Home) -> Vec<String> {
     names
 }
 
-/// The mission of this id, or the only one whose id begins like this, that has a workflow.
-pub(crate) fn find(home: &Home, id: &str) -> Result<RunSnapshot, Problem> {
-    run(home, id).and_then(|seen| match seen.state.given.origin.kind == RunKind::Mission {
-        true => Ok(seen),
-        false => Err(none(id)),
-    })
-}
-
 /// The run of this id, or the only one whose id begins like this, whose steps workers elsewhere do.
 pub(crate) fn leased(home: &Home, id: &str) -> Result<RunSnapshot, Problem> {
-    run(home, id).and_then(|seen| match is_leased(&seen) {
-        true => Ok(seen),
-        false => Err(none(id)),
-    })
+    find(home, id, is_leased)
 }
 
 fn is_leased(seen: &RunSnapshot) -> bool {
-    seen.state.given.origin.kind == RunKind::Mission || seen.group() != crate::settings::ids::LOCAL
+    is_mission(seen) || seen.group() != crate::settings::ids::LOCAL
 }
 
-fn run(home: &Home, id: &str) -> Result<RunSnapshot, Problem> {
+fn is_mission(seen: &RunSnapshot) -> bool {
+    seen.state.given.origin.kind == RunKind::Mission
+}
+
+/// The run of this id, or the only one whose id begins like this, if it is of this kind.
+fn find(home: &Home, id: &str, fits: fn(&RunSnapshot) -> bool) -> Result<RunSnapshot, Problem> {
     // Almost everybody says the whole id, and that is quicker.
     match home.tasks.load_run(id)?.map_or_else(|| home.tasks.find_run(id), Ok) {
-        Err(problem) if problem.status == ProblemStatus::NotFound => Err(none(id)),
-        found => found,
+        Ok(seen) if fits(&seen) => Ok(seen),
+        Err(problem) if problem.status != ProblemStatus::NotFound => Err(problem),
+        Ok(_) | Err(_) => Err(none(id)),
     }
 }
 
@@ -193,14 +178,13 @@ pub(crate) fn none(id: &str) -> Problem {
     Problem::not_found(format!("there is no mission `{id}`")).hint("GET /v1/missions lists all of them")
 }
 
-/// A mission with its tasks.
 pub(crate) fn show(home: &Home, id: &str) -> Result<MissionShown, Problem> {
     let mut ideas = home.registry.all::<IdeaEntry>();
     if let Some(place) = only(ideas.iter().map(|(id, _)| id.as_str()), id)? {
         let (id, entry) = ideas.swap_remove(place);
         return Ok(MissionShown { mission: idea(&id, entry), tasks: Vec::new() });
     }
-    let seen = find(home, id)?;
+    let seen = find(home, id, is_mission)?;
     Ok(MissionShown { mission: mission(&seen), tasks: tasks(home, &seen) })
 }
 
@@ -214,22 +198,19 @@ pub(crate) fn show_of(home: &Home, id: &str, group: &str) -> Result<MissionShown
 }
 
 pub(crate) fn list(home: &Home, runs: &[RunSnapshot]) -> Vec<Mission> {
-    let of_runs = runs.iter().filter(|seen| seen.state.given.origin.kind == RunKind::Mission).map(mission);
+    let of_runs = runs.iter().filter(|seen| is_mission(seen)).map(mission);
     let ideas = home.registry.all::<IdeaEntry>().into_iter().map(|(id, entry)| idea(&id, entry));
     let mut all: Vec<Mission> = of_runs.chain(ideas).collect();
     all.sort_by_key(|mission| mission.created_at_ms);
     all
 }
 
-/// A mission as it is shown.
 pub(crate) fn mission(seen: &RunSnapshot) -> Mission {
     let (status, error) = match &seen.state.end {
         None => (MissionStatus::Running, None),
         Some(RunConclusion::Completed { .. }) => (MissionStatus::Completed, None),
         Some(RunConclusion::Failed { error }) => (MissionStatus::Failed, Some(error.clone())),
-        Some(RunConclusion::Cancelled { reason }) => {
-            (MissionStatus::Cancelled, Some(reason.clone()).filter(|reason| !reason.is_empty()))
-        }
+        Some(RunConclusion::Cancelled { reason }) => (MissionStatus::Cancelled, unless_empty(reason)),
     };
     Mission {
         mission_id: seen.id.clone(),
@@ -306,7 +287,6 @@ pub(crate) fn title(step: &Step) -> String {
     step.title.clone().unwrap_or_else(|| step.name.to_string())
 }
 
-/// A mission must have this task.
 pub(crate) fn task_exists(seen: &RunSnapshot, task: &str) -> Result<(), Problem> {
     let is_of_it = |step: &Step| {
         let name = task_id(&seen.id, step.name.as_str(), AttemptPart::Whole);

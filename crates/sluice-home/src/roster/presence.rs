@@ -16,6 +16,7 @@ use sluice_engine::reactor::ReactorMessage;
 use sluice_engine::workers::{WorkerId, WorkerOffer};
 
 use crate::home::Home;
+use crate::home::engine::refusal;
 use crate::home::registry::{RegistryChange, RegistryEntry};
 use crate::home::workers::{RemoteWorker, Roster, RosterState, WorkerSink};
 use crate::roster::groups;
@@ -55,19 +56,7 @@ impl Roster {
     pub(crate) fn take_up(&self, home: &Arc<Home>) {
         for (id, entry) in home.registry.all::<RosterEntry>() {
             let (is_present, listened) = (entry.present, entry.listens);
-            let worker = RemoteWorker {
-                group: entry.colony_id,
-                name: entry.name,
-                role: entry.role,
-                keeper: entry.keeper,
-                is_present: is_present && !listened,
-                listens: None,
-                comings: 0,
-                registered_at_ms: entry.registered_at_ms,
-                instance: entry.instance,
-                is_awaited: is_present,
-                is_finishing: false,
-            };
+            let worker = RemoteWorker::from(entry);
             if is_present && worker.may_work() {
                 offer(home, &id, &worker, if listened { 0 } else { 1 });
             }
@@ -97,35 +86,22 @@ impl Roster {
             let moves = self.inner().workers.get(&id).is_some_and(|worker| worker.group != group);
             if moves && !self.inner().held_by(&id).is_empty() {
                 let message = format!("crab {id} is at work for its colony, and cannot go to another");
-                return Err(
-                    Problem::new(ProblemStatus::Conflict, "crab_busy", message).hint("register it when it is idle")
-                );
+                let problem = Problem::new(ProblemStatus::Conflict, "crab_busy", message);
+                return Err(problem.hint("register it when it is idle"));
             }
         }
-        let worker = RemoteWorker {
-            group,
-            name: wanted.name.clone(),
-            role: wanted.role.clone(),
-            keeper: keeper.map(str::to_owned),
-            is_present: true,
-            listens: None,
-            comings: 0,
-            registered_at_ms: home.clock.now().0,
-            instance: wanted.instance.clone(),
-            is_awaited: true,
-            is_finishing: false,
-        };
-        let crowd = self.too_many_of(keeper, &id)?;
-        let told = CrabRegistered {
-            crab_id: id.clone(),
-            colony_id: worker.group.clone(),
-            name: worker.name.clone(),
-            role: worker.role.clone(),
-        };
+        let (name, role, instance) = (wanted.name.clone(), wanted.role.clone(), wanted.instance.clone());
+        let (keeper, registered_at_ms) = (keeper.map(str::to_owned), home.clock.now().0);
+        let crowd = self.too_many_of(keeper.as_deref(), &id)?;
+        let (crab_id, colony_id) = (id.clone(), group.clone());
+        let told = CrabRegistered { crab_id, colony_id, name: name.clone(), role: role.clone() };
+        let (present, listens) = (true, false);
+        let entry = RosterEntry { colony_id: group, name, role, keeper, instance, present, listens, registered_at_ms };
         let registered = RegistryChange::new(EventName::WorkerRegistered, &id, &told);
         let forgotten = self.too_many().into_iter().chain(crowd);
         let registered = forgotten.fold(registered, |change, old| change.remove::<RosterEntry>(&old));
-        let registered = registered.put(&id, &entry(&worker));
+        let registered = registered.put(&id, &entry);
+        let worker = RemoteWorker::from(entry);
         // It is in force as soon as it is on its way.
         home.registry.record(home, registered).or_else(|it| if it.is_coming() { Ok(()) } else { Err(it) })?;
         offer(home, &id, &worker, 1);
@@ -151,13 +127,9 @@ impl Roster {
         let Some(keeper) = keeper else { return Ok(Vec::new()) };
         let is_kept = |worker: &RemoteWorker| worker.keeper.as_deref() == Some(keeper);
         let mut inner = self.inner();
-        let others = inner.workers.iter().filter(|(other, worker)| *other != id && is_kept(worker)).count();
+        let kept = || inner.workers.iter().filter(|(other, worker)| *other != id && is_kept(worker));
+        let (others, gone) = (kept().count(), kept().filter(|(_, worker)| !worker.is_present).count());
         let excess = (others + 1).saturating_sub(MOST_WORKERS_OF_ONE);
-        let gone = inner
-            .workers
-            .iter()
-            .filter(|(other, worker)| *other != id && is_kept(worker) && !worker.is_present)
-            .count();
         if gone < excess {
             let message = format!("this token has {others} crabs registered, and that is enough");
             let problem = Problem::new(ProblemStatus::TooMany, "too_many", message);
@@ -168,6 +140,7 @@ impl Roster {
 
     /// A worker goes for good. What it holds is given to another.
     pub fn unregister(&self, home: &Arc<Home>, keeper: Option<&str>, id: &str) -> Result<Crab, Problem> {
+        self.must_see(keeper, id)?;
         self.must_keep(keeper, id)?;
         self.gone(home, id, EventName::WorkerLeft);
         let inner = self.inner();
@@ -182,6 +155,7 @@ impl Roster {
         id: &str,
         post: WorkerSink,
     ) -> Result<WorkerConnection, Problem> {
+        self.must_see(keeper, id)?;
         self.must_keep(keeper, id)?;
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         {
@@ -316,8 +290,7 @@ impl Roster {
         if keeper.is_none() || worker.keeper.as_deref() == keeper {
             return Ok(());
         }
-        let message = format!("Not allowed: crab {id} was registered with another token");
-        Err(Problem::new(ProblemStatus::Forbidden, RefusalCode::NotYours.as_str(), message))
+        Err(refusal(RefusalCode::NotYours, format!("Not allowed: crab {id} was registered with another token")))
     }
 }
 
@@ -363,10 +336,22 @@ fn entry(worker: &RemoteWorker) -> RosterEntry {
     }
 }
 
-impl Roster {
-    /// Tells the engine again what a worker can take, as it is now.
-    pub(super) fn offer_again(&self, home: &Home, id: &str) {
-        self.inner().offer_again(home, id);
+/// Who an entry is about. One that listened is not there before it listens again.
+impl From<RosterEntry> for RemoteWorker {
+    fn from(entry: RosterEntry) -> RemoteWorker {
+        RemoteWorker {
+            group: entry.colony_id,
+            name: entry.name,
+            role: entry.role,
+            keeper: entry.keeper,
+            is_present: entry.present && !entry.listens,
+            listens: None,
+            comings: 0,
+            registered_at_ms: entry.registered_at_ms,
+            instance: entry.instance,
+            is_awaited: entry.present,
+            is_finishing: false,
+        }
     }
 }
 
@@ -378,7 +363,7 @@ impl RemoteWorker {
 }
 
 impl RosterState {
-    /// The same. What only waits for others keeps nothing from being done.
+    /// Tells the engine again what a worker can take, as it is now. What only waits for others keeps nothing from being done.
     pub(super) fn offer_again(&self, home: &Home, id: &str) {
         let is_offered = |worker: &&RemoteWorker| worker.is_present && !worker.is_finishing && worker.may_work();
         if let Some(worker) = self.workers.get(id).filter(is_offered) {

@@ -23,14 +23,14 @@ use super::merge_turn::overtaken;
 use super::orders::{StepHandOut, order, tip};
 use super::{task_id, usual_name};
 use crate::home::Home;
-use crate::home::engine::{refused, wait};
+use crate::home::engine::{asked, refused};
 use crate::home::registry::{forget, note, replace, settle};
 use crate::home::workers::{EndedAttempt, LeasedStep, Roster, RosterState};
 use crate::perform::lists::listed;
 use crate::perform::token;
 use crate::read::runs::{self, RunSnapshot};
 use crate::read::view::as_json;
-use crate::roster::groups;
+use crate::roster::{groups, missions};
 use crate::settings::bounds::cut;
 use crate::undone::{PerformError, UnavailableReason, settled};
 
@@ -82,9 +82,7 @@ impl Roster {
             let excess = inner.over.len().saturating_sub(MOST_OVER);
             inner.over.drain(..excess);
         }
-        if let (false, Some((_, post))) =
-            (job.reports.is_some(), inner.workers.get(&job.worker).and_then(|worker| worker.listens.as_ref()))
-        {
+        if let (None, Some(post)) = (job.reports, inner.listener(&job.worker)) {
             post(self.envelope(home, dispatch, &job, ToWorker::Revoked(StepDispatch { dispatch })));
         }
         Some(job.worker)
@@ -103,10 +101,8 @@ impl Roster {
         let Some((_, post)) = workers.get(&job.worker).and_then(|worker| worker.listens.as_ref()) else {
             return Ok(());
         };
-        let performance = SessionId::new(job.performance());
-        let secret = performance
-            .map_err(PerformError::from)
-            .and_then(|id| token(&id, &home.context.places.attempt(id.as_str())));
+        let performance = SessionId::new(job.performance()).map_err(PerformError::from);
+        let secret = performance.and_then(|id| token(&id, &home.context.places.attempt(id.as_str())));
         let agent_token = settled(secret)?.ok();
         let workers = home.context.config().workers.clone();
         let (lease_ms, away_ms) = (workers.lease().unsigned_abs(), workers.reconnect().unsigned_abs());
@@ -124,7 +120,7 @@ impl Roster {
     /// whatever it was told before is part of it.
     pub(super) fn tell_what_is_held(&self, home: &Home, worker: &str, at: &[u64], sent_ms: Option<u64>) {
         let inner = self.inner();
-        let Some((_, post)) = inner.workers.get(worker).and_then(|worker| worker.listens.as_ref()) else { return };
+        let Some(post) = inner.listener(worker) else { return };
         let held = || inner.jobs.iter().filter(|(_, job)| job.worker == worker);
         let held = HeldSteps {
             dispatches: held().map(|(dispatch, _)| *dispatch).collect(),
@@ -137,9 +133,8 @@ impl Roster {
     /// The run wants a part of a step ended; its worker ends it and reports.
     pub(crate) fn stop(&self, home: &Home, wanted: &str) {
         let inner = self.inner();
-        for (dispatch, job) in &inner.jobs {
-            let listens = inner.workers.get(&job.worker).and_then(|worker| worker.listens.as_ref());
-            if let (true, Some((_, post))) = (job.performance() == wanted, listens) {
+        for (dispatch, job) in inner.jobs.iter().filter(|(_, job)| job.performance() == wanted) {
+            if let Some(post) = inner.listener(&job.worker) {
                 post(self.envelope(home, *dispatch, job, ToWorker::Stop(StepDispatch { dispatch: *dispatch })));
             }
         }
@@ -158,15 +153,13 @@ impl Roster {
         self.heard(home, &wanted.crab_id);
         let group = self.inner().workers.get(&wanted.crab_id).map(|worker| worker.group.clone());
         let seen = match group.filter(|_| keeper.is_some()) {
-            Some(group) => crate::roster::missions::of_group(home, &wanted.mission_id, &group)?,
-            None => crate::roster::missions::leased(home, &wanted.mission_id)?,
+            Some(group) => missions::of_group(home, &wanted.mission_id, &group)?,
+            None => missions::leased(home, &wanted.mission_id)?,
         };
         let mut found = self.given(&seen, wanted);
         if found.is_none() {
-            crate::roster::missions::task_exists(&seen, &wanted.task_id)?;
-            if is_starting(home) {
-                return Err(Problem::unavailable("the engine is starting").hint("ask again in a moment"));
-            }
+            missions::task_exists(&seen, &wanted.task_id)?;
+            must_have_taken_up(home)?;
             // It may have become ready a moment ago, and its worker asks before the scheduler has gone round.
             if seen.state.end.is_none() {
                 settle(home)?;
@@ -223,21 +216,19 @@ impl Roster {
         groups::must_be_an_id("run_id", run_id)?;
         let is_taken = {
             let inner = self.inner();
+            let held = inner.jobs.values().filter(|job| job.attempt.as_deref() == Some(run_id)).map(|job| &job.worker);
+            let over = inner.over.iter().filter(|over| over.name == run_id).map(|over| &over.worker);
             // What other groups call theirs is not for this worker's ears, and they are not asked about this one.
-            let is_seen = |other: &str| inner.are_of_one_group(&wanted.crab_id, other);
-            let held = inner.jobs.values().any(|job| job.attempt.as_deref() == Some(run_id) && is_seen(&job.worker));
-            held || inner.over.iter().any(|over| over.name == run_id && is_seen(&over.worker))
+            held.chain(over).any(|other| inner.are_of_one_group(&wanted.crab_id, other))
         };
         if is_taken {
             let message = format!("run_id {run_id} is taken by another attempt");
-            return Err(
-                Problem::new(ProblemStatus::Conflict, "conflict", message).hint("leave it out, or choose another")
-            );
+            let problem = Problem::new(ProblemStatus::Conflict, "conflict", message);
+            return Err(problem.hint("leave it out, or choose another"));
         }
-        let engine = &home.engine;
         let (stream, name) = (runs::stream(&wanted.mission_id), run_id.to_owned());
-        let asked = engine.ask(|token| ReactorMessage::Begun { token: Some(token), stream, effect, dispatch, name });
-        wait(engine, &asked, &wanted.task_id)?;
+        let begun = |token| ReactorMessage::Begun { token: Some(token), stream, effect, dispatch, name };
+        asked(home, &wanted.task_id, begun)?;
         if let Some(job) = self.inner().jobs.get_mut(&dispatch) {
             job.attempt = Some(run_id.to_owned());
         }
@@ -256,20 +247,15 @@ impl Roster {
     pub(super) fn attempt(&self, home: &Home, keeper: Option<&str>, run_id: &str) -> Result<RemoteAttempt, Problem> {
         let found = {
             let inner = self.inner();
-            let mut held = inner.jobs.iter().filter(|(_, job)| inner.sees(keeper, &job.worker));
-            let held = held.find(|(_, job)| job.attempt.as_deref() == Some(run_id));
-            let over = || inner.over.iter().rev().find(|it| it.name == run_id && inner.sees(keeper, &it.worker));
-            match held {
-                Some((dispatch, job)) => {
-                    Some(RemoteAttempt { worker: job.worker.clone(), held: Some(*dispatch), counted_as: None })
-                }
-                None => {
-                    over().map(|it| RemoteAttempt { worker: it.worker.clone(), held: None, counted_as: it.counted_as })
-                }
-            }
+            let is_it = |name: Option<&str>, worker: &str| name == Some(run_id) && inner.sees(keeper, worker);
+            let held = inner.jobs.iter().find(|(_, job)| is_it(job.attempt.as_deref(), &job.worker));
+            let held = held.map(|(dispatch, job)| (&job.worker, Some(*dispatch), None));
+            let over = || inner.over.iter().rev().find(|it| is_it(Some(&it.name), &it.worker));
+            let found = held.or_else(|| over().map(|it| (&it.worker, None, it.counted_as)));
+            found.map(|(worker, held, counted_as)| RemoteAttempt { worker: worker.clone(), held, counted_as })
         };
-        if found.is_none() && is_starting(home) {
-            return Err(Problem::unavailable("the engine is starting").hint("ask again in a moment"));
+        if found.is_none() {
+            must_have_taken_up(home)?;
         }
         let none = || {
             Problem::not_found(format!("there is no run `{run_id}` of a crab, or it is long over"))
@@ -333,7 +319,6 @@ impl Roster {
         }
     }
 
-    /// Whether an attempt of this name is over.
     pub(super) fn is_over(&self, run_id: &str) -> bool {
         self.inner().over.iter().any(|over| over.name == run_id)
     }
@@ -342,7 +327,7 @@ impl Roster {
     pub(super) fn about(&self, home: &Home, dispatch: u64) -> Result<(String, String), Problem> {
         let found = self.inner().jobs.get(&dispatch).map(|job| (job.mission.clone(), job.wanted.clone()));
         let (mission, wanted) = found.ok_or_else(late)?;
-        let seen = crate::roster::missions::leased(home, &mission)?;
+        let seen = missions::leased(home, &mission)?;
         let task = task_id(&mission, seen.plan.recipe.step(wanted.step).name.as_str(), wanted.part);
         Ok((mission, task))
     }
@@ -379,7 +364,6 @@ impl Roster {
             (job.stream.clone(), job.effect.clone(), job.wanted.clone())
         });
         let (stream, effect, performed) = held.ok_or_else(late)?;
-        let engine = &home.engine;
         let mut report = report;
         if let Ok(Some(seen)) = home.tasks.load_run(&mission) {
             let setting = seen.setting();
@@ -393,8 +377,8 @@ impl Roster {
             crate::evidence::begin(home, &setting, &performed).end(home, &setting, &performed, &report);
         }
         let outcome = EffectOutcome::Run(report);
-        let asked = engine.ask(|token| ReactorMessage::Ended { token: Some(token), stream, effect, dispatch, outcome });
-        if let Err(problem) = wait(engine, &asked, &task) {
+        let ended = |token| ReactorMessage::Ended { token: Some(token), stream, effect, dispatch, outcome };
+        if let Err(problem) = asked(home, &task, ended) {
             let mut inner = self.inner();
             inner.jobs.get_mut(&dispatch).into_iter().for_each(|job| job.reports = None);
             // It may have been withdrawn meanwhile, and looked as if this was why.
@@ -421,9 +405,12 @@ fn progress_of(dispatch: u64) -> String {
     format!("progress-{dispatch}")
 }
 
-/// Whether what is not known may only not be known yet.
-fn is_starting(home: &Home) -> bool {
-    !home.engine.has_taken_up()
+/// What is not known may only not be known yet.
+fn must_have_taken_up(home: &Home) -> Result<(), Problem> {
+    match home.engine.has_taken_up() {
+        true => Ok(()),
+        false => Err(Problem::unavailable("the engine is starting").hint("ask again in a moment")),
+    }
 }
 
 pub(super) struct RemoteAttempt {

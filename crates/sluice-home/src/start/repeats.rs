@@ -2,17 +2,17 @@
 //!
 //! The wish to start again is an effect of the run that ended, so it outlives the engine.
 
-use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_api::problem::Problem;
 use sluice_core::machine::RefusalCode;
 use sluice_core::run::RunConclusion;
 use sluice_engine::actor::{ActorInput, EffectOutcome};
-use sluice_engine::reactor::ReactorMessage;
 use sluice_os::workspace::WorkspaceName;
 use sluice_store::StreamId;
 use sluice_worker::names::run_branch;
 
 use crate::evidence;
 use crate::home::Home;
+use crate::home::engine::{refusal, say_to};
 use crate::home::worktrees::pool_of as workspace_pool;
 use crate::read::runs::{RunSnapshot, id_of, stream};
 use crate::read::tasks::unread;
@@ -56,16 +56,14 @@ pub(crate) fn end(home: &Home, seen: &RunSnapshot) -> Result<Option<()>, Problem
             return Ok(None); // it is given up itself
         }
         let message = format!("run {} has completed, and nothing follows from it any more", seen.id);
-        let refused = Problem::new(ProblemStatus::Refused, RefusalCode::Finished.as_str(), message);
-        return Err(match newest(home, &seen.id)? {
+        let refused = refusal(RefusalCode::Finished, message);
+        return Err(match turns(home, &seen.id)?.pop() {
             Some(newest) if newest != seen.id => refused.hint(format!("its patrol goes on as {newest}; cancel that")),
             Some(_) | None => refused,
         });
     };
-    let engine = &home.engine;
     let said = ActorInput::Outcome { effect, outcome: EffectOutcome::Failed("the patrol was ended".into()) };
-    let answer = engine.ask(|token| ReactorMessage::Say { token: Some(token), stream: stream(&seen.id), said });
-    crate::home::engine::wait(engine, &answer, &seen.id).map(|_| Some(()))
+    say_to(home, stream(&seen.id), &seen.id, said).map(|_| Some(()))
 }
 
 /// The runs of a patrol, in order.
@@ -79,14 +77,9 @@ fn turns(home: &Home, id: &str) -> Result<Vec<String>, Problem> {
     Ok(ids)
 }
 
-fn newest(home: &Home, id: &str) -> Result<Option<String>, Problem> {
-    turns(home, id).map(|ids| ids.last().cloned())
-}
-
 /// Forgets the oldest runs of a patrol, with their files, so that as many ended ones are left as it keeps.
 pub(crate) fn tidy(home: &Home, seen: &RunSnapshot) -> Result<(), Problem> {
     let Some(repeat) = &seen.plan.recipe.repeat else { return Ok(()) };
-    let engine = &home.engine;
     let ids = turns(home, &seen.id)?;
     // Those after it go on.
     let ended: Vec<&String> = ids.iter().filter(|id| turn(id).1 <= turn(&seen.id).1).collect();
@@ -99,7 +92,7 @@ pub(crate) fn tidy(home: &Home, seen: &RunSnapshot) -> Result<(), Problem> {
         remove_worktree(home, &old);
         forgotten.push(stream(id));
     }
-    engine.forget(forgotten);
+    home.engine.forget(forgotten);
     Ok(())
 }
 

@@ -3,43 +3,38 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value;
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::StartRun;
 use sluice_core::lifecycle::StateRun;
 use sluice_core::recipe::{Data, Recipe, RecipeDialect, RecipeInputKind};
 use sluice_core::run::{RunKind, RunMode, RunOrigin, RunParameters, RunPlan};
 use sluice_core::task::state::WorkSnapshot;
-use sluice_dialect::catalogue::load_path;
 use sluice_dialect::pin::DefinitionPin;
-use sluice_dialect::{Definition, DefinitionFile, LoadedDefinition, Sources};
+use sluice_dialect::{Definition, DefinitionFile, LoadedDefinition};
 use sluice_engine::host::EngineClock;
 use sluice_engine::loader::pin;
-use sluice_engine::reactor::ReactorMessage;
 use sluice_engine::run_actor::RunActor;
 use sluice_worker::names::remote_folder;
 use sluice_worker::value::data;
 
-use serde_json::Value;
-
-use crate::definitions;
 use crate::definitions::committed::{self, DefinitionSite};
-use crate::home::engine::wait;
+use crate::definitions::{self, FoundDefinition};
 use crate::home::worktrees::{PlannedWorktree, plan as plan_worktree};
-use crate::home::{Home, project_workers};
+use crate::home::{Home, engine, project_workers};
 use crate::perform::lists;
 use crate::read::runs::{RunSnapshot, stream};
+use crate::read::view_run::unless_empty;
 use crate::settings::clock::{id_from, new_id};
 use crate::settings::ids::LOCAL;
 use crate::spans;
-use crate::start::chain;
-use crate::start::repeats;
+use crate::start::{chain, repeats};
 
 /// As what a run is started that no person asked for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EngineStart {
     /// Its id: always the same, so that it is started once. A new one unless given.
     pub(crate) id: Option<String>,
-    /// The recipes that led to it.
     pub(crate) cause: Vec<String>,
     /// The group whose workers do it; the local executor unless given.
     pub(crate) group: Option<String>,
@@ -49,7 +44,6 @@ pub(crate) struct EngineStart {
     pub(crate) task: String,
     /// The worktree that it is lent, and does not own; one of its own unless given.
     pub(crate) workspace: Option<String>,
-    /// Where its recipe is read.
     pub(crate) reading: DefinitionSite,
     /// The commit that a worktree of its own starts from; as for any run unless given.
     pub(crate) base: Option<String>,
@@ -59,8 +53,9 @@ pub(crate) struct EngineStart {
 
 /// Starts a recipe that a person, a run or an event asks for.
 pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart) -> Result<RunSnapshot, Problem> {
-    let root = checkout(Path::new(&wanted.cwd));
-    let found = find(home, &wanted.recipe, &root, Path::new(&wanted.cwd), started.reading)?;
+    let cwd = Path::new(&wanted.cwd);
+    let root = around(cwd).unwrap_or(cwd);
+    let found = find(home, &wanted.recipe, root, cwd, started.reading)?;
     let recipe = &found.plan.recipe;
     let inputs = inputs(recipe, &wanted.inputs)?;
     let id = started.id.map_or_else(|| new_id().map_err(Problem::fault), Ok)?;
@@ -72,7 +67,7 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
     };
     let by_workers = match (wanted.workers, wanted.by_hand) {
         (true, true) => return Err(Problem::bad_request("`workers` and `by_hand` cannot both do the steps")),
-        (true, false) => Some(project_workers::chosen(home, &root, recipe)?),
+        (true, false) => Some(project_workers::chosen(home, root, recipe)?),
         (false, _) => None,
     };
     let (group, pushed) = by_workers.unzip();
@@ -93,7 +88,7 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
             PlannedWorktree { folder: remote_folder(&id), base: pushed.unwrap_or_default() }
         }
         (RunMode::Engine, None, Some(lent)) => without(lent),
-        (RunMode::Engine, None, None) => plan_worktree(home, &root, &id, started.base.or(found.commit))?,
+        (RunMode::Engine, None, None) => plan_worktree(home, root, &id, started.base.or(found.commit))?,
     };
     let root = root.display().to_string();
     let given = RunParameters {
@@ -149,12 +144,9 @@ fn begin(
     let id = given.id.clone();
     let mut span = spans::run_starts(&id);
     let digest = pin(&pinned);
-    let (actor, change) = RunActor::create(plan.clone(), digest.to_string(), group.into(), given, home.clock.now());
-    let engine = &home.engine;
-    let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
-    let answer =
-        engine.ask(|token| ReactorMessage::Create { token: Some(token), stream: stream(&id), actor, change, blobs });
-    wait(engine, &answer, &id).inspect_err(|problem| span.fail(&problem.code))?;
+    let created = RunActor::create(plan.clone(), digest.to_string(), group.into(), given, home.clock.now());
+    let created = engine::create(home, stream(&id), &id, created, vec![(digest, pinned)]);
+    created.inspect_err(|problem| span.fail(&problem.code))?;
     home.mirrors.write(home, &id);
     home.tasks.load_run(&id)?.ok_or_else(|| Problem::fault(format!("run {id} is gone as soon as it began")))
 }
@@ -171,20 +163,11 @@ struct FoundRecipe {
 /// The recipe of this name or in this file. It must be usable now, prompt files included.
 fn find(home: &Home, wanted: &str, root: &Path, cwd: &Path, reading: DefinitionSite) -> Result<FoundRecipe, Problem> {
     let file = cwd.join(wanted);
-    let found = match reading == DefinitionSite::Checkout && file.is_file() {
-        true => {
-            let loaded = load_path(&file, &mut Sources::new());
-            definitions::FoundDefinition {
-                bytes: std::fs::read(&file),
-                path: file,
-                loaded,
-                told: String::new(),
-                commit: None,
-            }
-        }
-        false => definitions::find(home, "recipe or file", wanted, root, reading)?,
-    };
-    let definitions::FoundDefinition { path, bytes, loaded, told, commit } = found;
+    let FoundDefinition { path, bytes, loaded, told, commit } =
+        match reading == DefinitionSite::Checkout && file.is_file() {
+            true => FoundDefinition::in_file(file),
+            false => definitions::find(home, "recipe or file", wanted, root, reading)?,
+        };
     let bytes = bytes.map_err(|error| unusable(wanted, &error.to_string()))?;
     let shown = path.display().to_string();
     usable(wanted, &loaded).map_err(|problem| problem.hint(format!("`sluice check {shown}` shows every problem")))?;
@@ -218,9 +201,9 @@ fn usable(wanted: &str, loaded: &LoadedDefinition) -> Result<(), Problem> {
     Err(unusable(wanted, first))
 }
 
-/// The root of the repository around a folder, or the folder itself.
-fn checkout(cwd: &Path) -> PathBuf {
-    cwd.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(cwd).to_owned()
+/// The root of the repository around a folder.
+pub(super) fn around(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|folder| folder.join(".git").exists())
 }
 
 /// What a run is called: by its format, and a grimoire by where it lies.
@@ -237,7 +220,7 @@ fn kind(recipe: &Recipe, path: &Path) -> RunKind {
 }
 
 /// The inputs of a run, each of the type that the recipe asks for.
-fn inputs(recipe: &Recipe, given: &[(String, serde_json::Value)]) -> Result<Vec<(String, Data)>, Problem> {
+fn inputs(recipe: &Recipe, given: &[(String, Value)]) -> Result<Vec<(String, Data)>, Problem> {
     let Some(declared) = &recipe.inputs else {
         let listed = |name: &str, value| lists::input(recipe, name, data(value));
         return Ok(given.iter().map(|(name, value)| (name.clone(), listed(name, value))).collect());
@@ -268,7 +251,7 @@ fn inputs(recipe: &Recipe, given: &[(String, serde_json::Value)]) -> Result<Vec<
 }
 
 /// A value of this kind. A text from the command line is read as what is asked for.
-fn typed(name: &str, kind: RecipeInputKind, value: &serde_json::Value) -> Result<Data, Problem> {
+fn typed(name: &str, kind: RecipeInputKind, value: &Value) -> Result<Data, Problem> {
     let read = value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let of =
         |fits: fn(&Value) -> bool| [Some(value), read.as_ref()].into_iter().flatten().find(|it| fits(it)).map(data);
@@ -299,7 +282,7 @@ pub(crate) fn start_again(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, re
         cwd: given.origin.root.clone(),
         prompt: Some(given.prompt.clone()),
         work_order: Some(given.work_order.clone()),
-        harness: Some(given.origin.harness.clone()).filter(|name| !name.is_empty()),
+        harness: unless_empty(&given.origin.harness),
         ..StartRun::default()
     };
     let started =

@@ -1,6 +1,6 @@
 //! How a task begins: its project, its lifecycle, its branch, a worktree for it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::project::Project;
@@ -11,15 +11,15 @@ use sluice_core::task::input::WorkspaceReservation;
 use sluice_core::task::state::TaskSubject;
 use sluice_core::task::{Evidence, NewTask, TaskAsker};
 use sluice_engine::loader::pin;
-use sluice_engine::reactor::{EventRange, ReactorMessage};
+use sluice_engine::reactor::EventRange;
 use sluice_engine::task_actor::TaskActor;
 use sluice_os::taskfile;
 
+use super::run::{around, startable};
 use crate::definitions::committed::DefinitionSite;
 use crate::definitions::{self, ChosenLifecycle};
-use crate::home::Home;
 use crate::home::branches::BranchHold;
-use crate::home::engine::{refused, wait};
+use crate::home::{Home, engine};
 use crate::read::files::home_file;
 use crate::read::tasks::stream;
 use crate::settings::bounds::LONGEST_SUMMARY;
@@ -44,8 +44,9 @@ pub(crate) fn create_task(
 ) -> Result<EventRange, Problem> {
     let project = project(home, wanted.project.as_deref(), wanted.cwd.as_deref())?;
     let workflow = wanted.workflow.as_deref().or(project.workflow.as_deref()).unwrap_or(DEFAULT_WORKFLOW);
-    let seen_from = wanted.cwd.as_deref().map_or_else(|| PathBuf::from(&project.path), |cwd| checkout(cwd, &project));
-    let chosen = definitions::lifecycle(home, workflow, &seen_from, reading)?;
+    // The caller's own checkout, if there is one.
+    let seen_from = wanted.cwd.as_deref().and_then(|cwd| around(Path::new(cwd))).unwrap_or(Path::new(&project.path));
+    let chosen = definitions::lifecycle(home, workflow, seen_from, reading)?;
     let about = about(home, &project, wanted, id)?;
     runs_must_be_startable(home, &project, &chosen.lifecycle)?;
     let claimed = claim(home, &about, id)?;
@@ -55,7 +56,7 @@ pub(crate) fn create_task(
         // It is created when the store answers, and keeps what was reserved for it.
         Err(problem) if problem.status == ProblemStatus::Accepted => claimed.queue(),
         Ok(_) | Err(_) => {
-            home.tasks.refresh(&stream(id));
+            home.tasks.refresh(id);
             home.reservations.settle(id);
             drop(claimed);
         }
@@ -105,22 +106,17 @@ fn record(home: &Home, id: &str, chosen: ChosenLifecycle, create: &NewTask, body
     let file = home_file(&home.context.places, &create.about.project, id);
     let digest = pin(&pinned);
     let now = home.clock.next();
-    let (actor, change) = TaskActor::create(lifecycle, digest.to_string(), id.to_owned(), create, now)
-        .map_err(|refusal| refused(&refusal))?;
+    let created = TaskActor::create(lifecycle, digest.to_string(), id.to_owned(), create, now);
+    let created = created.map_err(|refusal| engine::refused(&refusal))?;
     let unwritable = |why: String| {
         Problem::unavailable(format!("{} cannot be written: {why}", file.display()))
             .hint("make room on its disk, or make its folder writable, and try again")
     };
     file.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| unwritable(error.to_string()))?;
     taskfile::write(&file, body.as_bytes()).map_err(|error| unwritable(error.to_string()))?;
-    let engine = &home.engine;
-    let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
-    let answer =
-        engine.ask(|token| ReactorMessage::Create { token: Some(token), stream: stream(id), actor, change, blobs });
-    wait(engine, &answer, id)
+    engine::create(home, stream(id), id, created, vec![(digest, pinned)])
 }
 
-/// The project that is meant.
 pub(crate) fn project(home: &Home, name: Option<&str>, cwd: Option<&str>) -> Result<Project, Problem> {
     if let Some(name) = name {
         return home.projects.get(name);
@@ -197,7 +193,7 @@ pub(crate) fn must_hold_no_secret(home: &Home, branch: &str) -> Result<(), Probl
 fn runs_must_be_startable(home: &Home, project: &Project, lifecycle: &Lifecycle) -> Result<(), Problem> {
     for state in &lifecycle.states {
         let Some(run) = &state.run else { continue };
-        super::run::startable(home, Path::new(&project.path), run).map_err(|problem| Problem {
+        startable(home, Path::new(&project.path), run).map_err(|problem| Problem {
             message: format!(
                 "the workflow `{}` cannot be used: a run of `{}` could not be started in its state `{}`: {}",
                 lifecycle.name, run.recipe, state.name, problem.message
@@ -220,13 +216,6 @@ fn claim<'a>(home: &'a Home, about: &TaskSubject, id: &str) -> Result<BranchHold
         let message = format!("the branch `{}` is task {other}'s", shown(&about.branch));
         Problem::new(ProblemStatus::Refused, "branch_taken", message).hint("choose another branch")
     })
-}
-
-/// The checkout around a folder, where definitions are looked for: the caller's own, if it is one of this project.
-fn checkout(cwd: &str, project: &Project) -> PathBuf {
-    let folder = Path::new(cwd);
-    let root = folder.ancestors().find(|folder| folder.join(".git").exists());
-    root.map_or_else(|| PathBuf::from(&project.path), Path::to_owned)
 }
 
 /// What TASK.md says from the start. A text without headings of its own stands below `## Context`.

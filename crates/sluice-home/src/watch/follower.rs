@@ -13,14 +13,15 @@ use sluice_api::Problem;
 use sluice_core::event_name::EventName;
 use sluice_core::run::{RunEvent, RunKind};
 use sluice_engine::codec::run_event;
-use sluice_store::{Cursor, LoggedEvent, StreamId};
+use sluice_store::{Cursor, LoggedEvent};
 use sluice_telemetry::caused_by;
 
+use crate::background::threads::spawn;
 use crate::effect::run::task;
 use crate::evidence;
 use crate::home::Home;
-use crate::read::runs;
-use crate::read::tasks;
+use crate::read::view_run::unless_empty;
+use crate::read::{runs, tasks};
 use crate::spans;
 use crate::undone::{PerformError, UnavailableReason, settled};
 use crate::watch::attempts;
@@ -52,9 +53,7 @@ pub(crate) fn start(home: &Arc<Home>) -> Result<(), Problem> {
     follower.mirror_open(home)?;
     state_runs::look_at_all(home)?;
     let weak = Arc::downgrade(home);
-    let thread = std::thread::Builder::new().name("follower".into());
-    thread.spawn(move || follower.keep_on(&weak)).map_err(|error| Problem::fault(error.to_string()))?;
-    Ok(())
+    spawn("follower", move || follower.keep_on(&weak))
 }
 
 impl Follower {
@@ -76,18 +75,11 @@ impl Follower {
 
     /// Brings the files of all open processes up to date: an engine that died may have left them behind.
     fn mirror_open(&mut self, home: &Home) -> Result<(), Problem> {
-        let mut after = StreamId::new("run/");
-        loop {
-            let read = home.tasks.loader().reader().open_streams(Some(&after), PAGE);
-            let page = read.map_err(tasks::unread)?;
-            for id in page.iter().filter_map(runs::id_of) {
-                self.mirror(home, id);
-            }
-            match page.last().filter(|last| page.len() == PAGE && runs::id_of(last).is_some()) {
-                Some(last) => after = last.clone(),
-                None => return Ok(()),
-            }
-        }
+        let mirrored = home.tasks.each_open(runs::KIND, |stream| {
+            runs::id_of(stream).into_iter().for_each(|id| self.mirror(home, id));
+            Ok(true)
+        });
+        mirrored.map(drop).map_err(tasks::unread)
     }
 
     fn keep_on(mut self, home: &Weak<Home>) {
@@ -123,9 +115,7 @@ impl Follower {
     fn act_on(&mut self, home: &Arc<Home>, page: &[LoggedEvent]) -> Result<(), UnavailableReason> {
         spans::ended(home, page);
         let mut touched = BTreeMap::new();
-        let (mut ended, mut reopened) = (BTreeSet::new(), BTreeSet::new());
-        let mut waiting = BTreeSet::new();
-        let mut moved = BTreeSet::new();
+        let (mut turned, mut waiting, mut moved) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for logged in page {
             let task = tasks::id_of(&logged.stream);
             waiting.extend(task.filter(|_| logged.event.kind == EventName::TaskRunStarted.word()).map(str::to_owned));
@@ -134,24 +124,18 @@ impl Follower {
             self.learn(id, logged);
             touched.insert(id, logged.number);
             match EventName::read(&logged.event.kind) {
-                Some(EventName::RunCompleted | EventName::RunFailed | EventName::RunCancelled) => {
-                    ended.insert(id);
-                }
-                Some(EventName::RunReopened) => drop(reopened.insert(id)),
+                Some(EventName::RunCompleted | EventName::RunFailed | EventName::RunCancelled)
+                | Some(EventName::RunReopened) => drop(turned.insert(id)),
                 Some(_) | None => {}
             }
         }
         touched.retain(|id, number| !home.mirrors.has(id, *number));
         touched.keys().for_each(|id| self.mirror(home, id));
-        for id in ended {
+        for id in turned {
             if let Some(seen) = noted(id, home.tasks.load_run(id))?.flatten() {
                 evidence::conclude(home, &seen);
-                waiting.extend(Some(seen.state.given.origin.task.clone()).filter(|task| !task.is_empty()));
+                waiting.extend(unless_empty(&seen.state.given.origin.task));
             }
-        }
-        for id in reopened {
-            let seen = noted(id, home.tasks.load_run(id))?.flatten();
-            waiting.extend(seen.map(|seen| seen.state.given.origin.task.clone()).filter(|task| !task.is_empty()));
         }
         for task in &waiting {
             noted(task, state_runs::look(home, task))?;
@@ -159,7 +143,7 @@ impl Follower {
         for moved in &moved {
             noted(moved, task::look(home, moved))?;
         }
-        self.triggers.refresh(home);
+        self.triggers.shelves.refresh(home);
         for logged in page {
             let kind = match runs::id_of(&logged.stream) {
                 Some(id) => self.kind(home, id)?,

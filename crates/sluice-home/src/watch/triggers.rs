@@ -23,9 +23,9 @@ use sluice_store::LoggedEvent;
 use crate::definitions::committed::DefinitionSite;
 use crate::definitions::shelves::{RecipeShelves, ShelvedRecipe};
 use crate::home::Home;
-use crate::read::runs::{self};
-use crate::read::tasks;
 use crate::read::view::{self, EventSubject};
+use crate::read::view_run::unless_empty;
+use crate::read::{runs, tasks};
 use crate::settings::clock::id_from;
 use crate::start::{EngineStart, chain, chain_to, start_as};
 
@@ -37,8 +37,7 @@ const WINDOW: i64 = 600_000;
 /// The recipes that wait for events.
 #[derive(Default)]
 pub(crate) struct Triggers {
-    shelves: RecipeShelves,
-    waiting: Vec<WaitingRecipe>,
+    pub(super) shelves: RecipeShelves,
     starts: TriggerStarts,
 }
 
@@ -61,25 +60,10 @@ impl TriggerStarts {
     }
 }
 
-/// A recipe that waits for an event.
-struct WaitingRecipe {
-    name: String,
-    event: String,
-    filter: Option<Expr>,
-    inputs: Option<Vec<RecipeInput>>,
-    /// Its file; of one in a commit, where that is checked out.
-    path: PathBuf,
-    /// By what it is started.
-    recipe: String,
-    /// The project it belongs to; none: the home.
-    project: Option<PathBuf>,
-}
-
 /// Where an event comes from.
 struct TriggerSource {
     /// The folder that a run which it starts works for.
     root: PathBuf,
-    /// What it is about.
     subject: String,
     /// The recipes that led to it.
     chain: Vec<String>,
@@ -87,13 +71,6 @@ struct TriggerSource {
 }
 
 impl Triggers {
-    /// Reads the definitions again where something has changed.
-    pub(crate) fn refresh(&mut self, home: &Home) {
-        if self.shelves.refresh(home) {
-            self.waiting = self.shelves.all().filter_map(waiting).collect();
-        }
-    }
-
     /// Starts what waits for this event. Whether something was started; the error says that it must be tried again.
     pub(crate) fn consider(
         &mut self,
@@ -103,29 +80,33 @@ impl Triggers {
     ) -> Result<bool, Problem> {
         let stored = logged.event.kind.as_str();
         let name = kind.map_or_else(|| stored.to_owned(), |kind| event_name::told(stored, kind));
-        if !self.waiting.iter().any(|waiting| waiting.event == name) {
+        if !self.shelves.all().any(|shelved| awaited(shelved).is_some_and(|(event, _)| event == name)) {
             return Ok(false);
         }
         let Some((event, source)) = told(home, logged)? else { return Ok(false) };
         let document = view::as_json(&event);
         // A definition of the project hides one of the home that has its name.
+        let waiting = || self.shelves.all().filter(|shelved| awaited(shelved).is_some());
         let here =
-            |waiting: &&WaitingRecipe| waiting.project.as_ref().is_some_and(|root| source.root.starts_with(root));
+            |shelved: &&ShelvedRecipe| shelved.project.as_ref().is_some_and(|root| source.root.starts_with(root));
         let mut started = false;
-        for waiting in self.waiting.iter().filter(|waiting| waiting.event == event.kind) {
-            let hidden = || self.waiting.iter().filter(here).any(|other| other.name == waiting.name);
-            let is_near = if waiting.project.is_some() { here(&waiting) } else { !hidden() };
-            if !is_near || source.chain.contains(&waiting.name) || !holds(waiting.filter.as_ref(), &document) {
+        for shelved in waiting() {
+            let ShelvedRecipe { recipe, path, project, .. } = shelved;
+            let Some((_, filter)) = awaited(shelved).filter(|(name, _)| *name == event.kind) else { continue };
+            let hidden = || waiting().filter(here).any(|other| other.recipe.name == recipe.name);
+            let is_near = if project.is_some() { here(&shelved) } else { !hidden() };
+            let is_cause = source.chain.iter().any(|cause| cause == recipe.name.as_str());
+            if !is_near || is_cause || !holds(filter, &document) {
                 continue;
             }
             let now = home.clock.now().0;
-            if !self.starts.allow(&waiting.path, now) {
+            if !self.starts.allow(path, now) {
                 let often = format!("events started it {MOST_STARTS} times in {} minutes", WINDOW / 60_000);
-                tracing::warn!("`{}` was not started on {}: {often}", waiting.name, event.id);
+                tracing::warn!("`{}` was not started on {}: {often}", recipe.name, event.id);
                 continue;
             }
-            if waiting.start(home, &event.id, &document, &source)? {
-                self.starts.note(&waiting.path, now);
+            if start(home, shelved, &event.id, &document, &source)? {
+                self.starts.note(path, now);
                 started = true;
             }
         }
@@ -133,47 +114,46 @@ impl Triggers {
     }
 }
 
-impl WaitingRecipe {
-    fn start(&self, home: &Arc<Home>, event_id: &str, event: &Value, source: &TriggerSource) -> Result<bool, Problem> {
-        let id = id_from(&["trigger", event_id, &self.name, &self.path.display().to_string()]);
-        if home.tasks.load_run(&id)?.is_some() {
-            return Ok(false);
-        }
-        let wanted = StartRun {
-            recipe: self.recipe.clone(),
-            cwd: source.root.display().to_string(),
-            inputs: inputs(self.inputs.as_deref(), event),
-            prompt: Some(format!("{event:#}")),
-            work_order: Some(source.subject.clone()).filter(|subject| !subject.is_empty()),
-            harness: Some(source.harness.clone()).filter(|harness| !harness.is_empty()),
-            ..StartRun::default()
-        };
-        let (cause, reading) = (source.chain.clone(), DefinitionSite::Commit);
-        let started = EngineStart { id: Some(id), cause, reading, ..EngineStart::default() };
-        match start_as(home, &wanted, started) {
-            Ok(_) => Ok(true),
-            Err(problem) if problem.is_passing() => Err(problem),
-            Err(problem) => {
-                tracing::warn!("`{}` was not started on {event_id}: {}", self.name, problem.message);
-                Ok(false)
-            }
+/// Starts a recipe that waits for this event. Whether it was started by that.
+fn start(
+    home: &Arc<Home>,
+    shelved: &ShelvedRecipe,
+    event_id: &str,
+    event: &Value,
+    source: &TriggerSource,
+) -> Result<bool, Problem> {
+    let ShelvedRecipe { recipe, path, found, .. } = shelved;
+    let id = id_from(&["trigger", event_id, recipe.name.as_str(), &path.display().to_string()]);
+    if home.tasks.load_run(&id)?.is_some() {
+        return Ok(false);
+    }
+    let wanted = StartRun {
+        recipe: found.clone(),
+        cwd: source.root.display().to_string(),
+        inputs: inputs(recipe.inputs.as_deref(), event),
+        prompt: Some(format!("{event:#}")),
+        work_order: unless_empty(&source.subject),
+        harness: unless_empty(&source.harness),
+        ..StartRun::default()
+    };
+    let (cause, reading) = (source.chain.clone(), DefinitionSite::Commit);
+    let started = EngineStart { id: Some(id), cause, reading, ..EngineStart::default() };
+    match start_as(home, &wanted, started) {
+        Ok(_) => Ok(true),
+        Err(problem) if problem.is_passing() => Err(problem),
+        Err(problem) => {
+            tracing::warn!("`{}` was not started on {event_id}: {}", recipe.name, problem.message);
+            Ok(false)
         }
     }
 }
 
-/// A recipe, if it can be used and waits for an event.
-fn waiting(shelved: &ShelvedRecipe) -> Option<WaitingRecipe> {
-    let ShelvedRecipe { recipe, path, project, found } = shelved;
-    let Trigger::Event { event, filter } = &recipe.trigger else { return None };
-    Some(WaitingRecipe {
-        name: recipe.name.to_string(),
-        event: event.clone(),
-        filter: filter.clone(),
-        inputs: recipe.inputs.clone(),
-        path: path.clone(),
-        recipe: found.clone(),
-        project: project.clone(),
-    })
+/// The event that a recipe waits for, and the condition.
+fn awaited(shelved: &ShelvedRecipe) -> Option<(&str, Option<&Expr>)> {
+    match &shelved.recipe.trigger {
+        Trigger::Event { event, filter } => Some((event, filter.as_ref())),
+        Trigger::Manual => None,
+    }
 }
 
 /// An event as it is shown, and where it comes from; `None` if what it is about is gone.

@@ -19,9 +19,9 @@ use crate::definitions::committed::DefinitionSite;
 use crate::evidence;
 use crate::home::Home;
 use crate::perform::PerformResult;
-use crate::read::runs::maker;
-use crate::read::runs::{RunSnapshot, stream};
+use crate::read::runs::{RunSnapshot, maker, stream};
 use crate::read::tasks::{TaskSnapshot, unread};
+use crate::read::view_run::unless_empty;
 use crate::undone::{PerformError, PerformFailure};
 
 /// Creates the task of a step, if that has not been done. `None`: it is open, and its end will be told.
@@ -37,7 +37,6 @@ fn open(home: &Arc<Home>, seen: &RunSnapshot, wanted: &Perform, name: &str) -> R
     let RunJob::Task { summary, branch, workflow, project, context } = &wanted.job else {
         return Err("that is no task".into());
     };
-    let (harness, of_run) = (&wanted.harness, &seen.state.given.origin.harness);
     // Its id is the step's: asked for again, the same task is found.
     let id = name.replace('.', "-");
     if let Some(task) = home.tasks.load(&id)? {
@@ -49,7 +48,7 @@ fn open(home: &Arc<Home>, seen: &RunSnapshot, wanted: &Perform, name: &str) -> R
         branch: branch.clone(),
         summary: summary.clone(),
         workflow: workflow.clone(),
-        harness: harness.clone().or_else(|| Some(of_run.clone()).filter(|name| !name.is_empty())),
+        harness: wanted.harness.clone().or_else(|| unless_empty(&seen.state.given.origin.harness)),
         context: context.clone(),
         ..CreateTask::default()
     };

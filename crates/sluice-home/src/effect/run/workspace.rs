@@ -37,7 +37,6 @@ pub(super) struct LocalWorktrees<'a> {
 pub(super) enum LentWorktree {
     /// In the run's own worktree, or where the run was started.
     Run(PathBuf),
-    /// In one of its own.
     Own(OwnWorktree),
     /// In a copy of the work, which stood so before.
     Copy(OwnWorktree, CopyBaseline),
@@ -52,7 +51,6 @@ pub(super) struct CopyBaseline {
     touched: Option<String>,
 }
 
-/// A worktree of a performance's own.
 pub(super) struct OwnWorktree {
     pool: WorkspacePool,
     name: WorkspaceName,
