@@ -221,15 +221,10 @@ fn descriptors(places: &HomePaths) -> Option<DoctorFinding> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     let most: usize = line.split_whitespace().next()?.parse().ok()?;
     let found = format!("the engine (process {pid}) has {open} of {most} open");
+    let remedy = "raise it for the engine that runs: `prlimit --pid PID --nofile=65536`, and `ulimit -n` for the next; \
+                  what waits for one then goes on";
     Some(match open + LITTLE_LEFT > most {
-        true => finding(
-            "descriptors",
-            Warning,
-            found,
-            Some(
-                "raise it for the engine that runs: `prlimit --pid PID --nofile=65536`, and `ulimit -n` for the next; what waits for one then goes on",
-            ),
-        ),
+        true => finding("descriptors", Warning, found, Some(remedy)),
         false => finding("descriptors", DoctorStatus::Ok, found, None),
     })
 }
@@ -340,12 +335,10 @@ fn git() -> DoctorFinding {
 fn tmux() -> DoctorFinding {
     match output("tmux", &["-V"]) {
         Some(text) => finding("tmux", DoctorStatus::Ok, text, None),
-        None => finding(
-            "tmux",
-            Warning,
-            "is not there; sessions run without it, and cannot be attached to",
-            Some("install tmux"),
-        ),
+        None => {
+            let found = "is not there; sessions run without it, and cannot be attached to";
+            finding("tmux", Warning, found, Some("install tmux"))
+        }
     }
 }
 

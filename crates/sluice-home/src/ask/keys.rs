@@ -177,11 +177,8 @@ pub(crate) fn sweep(home: &Home) {
     let (mut old, mut young) = (Vec::new(), Vec::new());
     let query = Query { kind: Some(KIND.into()), order: Order::Oldest, limit: usize::MAX >> 1, ..Query::default() };
     let walked = home.tasks.walk(query, |summary| {
-        if summary.card.created < line {
-            old.push(summary.stream)
-        } else {
-            young.push(summary.stream)
-        }
+        let kept = if summary.card.created < line { &mut old } else { &mut young };
+        kept.push(summary.stream);
         Ok(true)
     });
     if walked.is_ok() {

@@ -96,12 +96,8 @@ fn of_project(home: &Home, root: &Path, branch: &str) -> Option<RecipeShelf> {
         // It was moved away, say: it is looked at again when there is something.
         Err(GitError::NoRepository { .. } | GitError::File { .. }) => {
             let signs = vec![root.join(".git")];
-            return Some(RecipeShelf {
-                branch: branch.to_owned(),
-                looks: seen(root, &signs),
-                signs,
-                recipes: Vec::new(),
-            });
+            let (looks, recipes) = (seen(root, &signs), Vec::new());
+            return Some(RecipeShelf { branch: branch.to_owned(), signs, looks, recipes });
         }
         Err(_) => return None,
     };

@@ -18,6 +18,7 @@ use crate::home::engine::say;
 use crate::perform::sweep;
 use crate::read::runs::stream;
 use crate::read::tasks::TaskSnapshot;
+use crate::read::view::commit;
 use crate::read::view_run::unless_empty;
 use crate::settings::clock::id_from;
 use crate::start::{EngineStart, chain_to, start_as};
@@ -58,7 +59,7 @@ pub(super) fn start(
     // Before anything of it works there: what is committed from now on is its own, or is not judged by it.
     let began = WorkSnapshot::of(&crate::home::work::of(home, seen)?);
     // Without a worktree of the task the run has one of its own, in which the same work stands.
-    let base = began.commit.as_ref().map(|commit| commit.0.clone());
+    let base = commit(&began);
     let began = Some(began);
     let started = EngineStart {
         id: Some(id.clone()),

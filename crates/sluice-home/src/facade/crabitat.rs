@@ -15,9 +15,7 @@ use sluice_engine::host::EngineClock;
 use crate::ask::runs::EndedRunsFilter;
 use crate::ask::{KeyedId, Requester, Service};
 use crate::read::runs::RunSnapshot;
-use crate::roster::groups;
-use crate::roster::missions;
-use crate::roster::{MessageSubject, WorkerConnection, WorkerSink};
+use crate::roster::{MessageSubject, WorkerConnection, WorkerSink, groups, missions};
 
 /// The groups of which somebody sees what is done there.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -64,11 +64,11 @@ pub(crate) fn wait(engine: &EngineHandle, asked: &PendingAnswer, id: &str) -> Re
     loop {
         match asked.recv_timeout(PATIENCE) {
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(answer) => return answered(Some(answer), id),
+            Ok(answer) => return answered(answer, id),
             Err(RecvTimeoutError::Disconnected) => {
                 // The engine has ended, or ends. What it ended of is known by now.
-                let none = answered(None, id);
-                return engine.hindrance().map_or(none, |why| Err(Problem::unavailable(why)));
+                let silent = || Problem::unavailable("the engine does not answer").hint("see `sluice doctor`");
+                return Err(engine.hindrance().map_or_else(silent, Problem::unavailable));
             }
         }
         let hindrance = engine.hindrance();
@@ -81,29 +81,28 @@ pub(crate) fn wait(engine: &EngineHandle, asked: &PendingAnswer, id: &str) -> Re
         }
         // It may have been answered a moment ago.
         return match asked.try_recv() {
-            Ok(answer) => answered(Some(answer), id),
+            Ok(answer) => answered(answer, id),
             Err(_) => Err(Problem::accepted(id, &why)),
         };
     }
 }
 
 /// What an answer of the engine means to its caller.
-fn answered(answer: Option<ReactorAnswer>, id: &str) -> Result<EventRange, Problem> {
+fn answered(answer: ReactorAnswer, id: &str) -> Result<EventRange, Problem> {
     match answer {
-        Some(ReactorAnswer::Done(recorded)) => Ok(recorded),
-        Some(ReactorAnswer::Refused(refusal)) => {
+        ReactorAnswer::Done(recorded) => Ok(recorded),
+        ReactorAnswer::Refused(refusal) => {
             let problem = refused(&refusal);
             let hint = problem.hint.map(|hint| hint.replace(ASKED, id));
             Err(Problem { hint, ..problem })
         }
-        Some(ReactorAnswer::NotFound) => Err(Problem::not_found(format!("there is no `{id}`"))),
-        Some(ReactorAnswer::Conflict) => {
+        ReactorAnswer::NotFound => Err(Problem::not_found(format!("there is no `{id}`"))),
+        ReactorAnswer::Conflict => {
             let message = format!("{id} was changed by another request at the same time");
             Err(Problem::new(ProblemStatus::Conflict, "conflict", message).hint("look at it, and ask again"))
         }
-        Some(ReactorAnswer::Fault(why)) => Err(Problem::fault(format!("{id} has stopped: {why}"))
+        ReactorAnswer::Fault(why) => Err(Problem::fault(format!("{id} has stopped: {why}"))
             .hint("what is stored of it stays as it is; `sluice doctor` tells more")),
-        None => Err(Problem::unavailable("the engine does not answer").hint("see `sluice doctor`")),
     }
 }
 

@@ -15,8 +15,7 @@ use sluice_os::session::SessionId;
 use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 
 use crate::background::locked;
-use crate::home::judged;
-use crate::home::{Home, pool_names, session_of};
+use crate::home::{Home, judged, pool_names, session_of};
 use crate::read::tasks::had;
 
 /// For whom a worktree is promised, and to how many who ask for it.

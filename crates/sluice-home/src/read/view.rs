@@ -236,8 +236,8 @@ fn hook(turn: u32, step: u32, action: TaskAction) -> String {
     format!("turn-{turn}/{step} {action}")
 }
 
-/// The commit that was judged.
-fn commit(work: &WorkSnapshot) -> Option<String> {
+/// The commit that work stands at.
+pub(crate) fn commit(work: &WorkSnapshot) -> Option<String> {
     work.commit.as_ref().map(|commit| commit.0.clone())
 }
 

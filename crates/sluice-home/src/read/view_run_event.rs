@@ -41,10 +41,8 @@ pub fn event(logged: &LoggedEvent, setting: &RunFacts, ended: Option<&RunSnapsho
             data => data,
         },
     };
-    let name = match is_blocked {
-        true => PROCESS_STEP_BLOCKED.to_owned(),
-        false => event_name::told(&logged.event.kind, kind),
-    };
+    let told = || event_name::told(&logged.event.kind, kind);
+    let name = if is_blocked { PROCESS_STEP_BLOCKED.to_owned() } else { told() };
     Some((name, as_json(&shown)))
 }
 

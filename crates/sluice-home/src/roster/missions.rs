@@ -19,8 +19,7 @@ use crate::home::Home;
 use crate::home::registry::{RegistryChange, RegistryEntry, called};
 use crate::read::runs::RunSnapshot;
 use crate::read::view_run::unless_empty;
-use crate::roster::groups;
-use crate::roster::{StepHolder, task_id};
+use crate::roster::{StepHolder, groups, task_id};
 use crate::settings::ids::only;
 use crate::start::{EngineStart, start_as};
 

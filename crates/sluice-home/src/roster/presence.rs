@@ -90,13 +90,23 @@ impl Roster {
                 return Err(problem.hint("register it when it is idle"));
             }
         }
-        let (name, role, instance) = (wanted.name.clone(), wanted.role.clone(), wanted.instance.clone());
-        let (keeper, registered_at_ms) = (keeper.map(str::to_owned), home.clock.now().0);
-        let crowd = self.too_many_of(keeper.as_deref(), &id)?;
-        let (crab_id, colony_id) = (id.clone(), group.clone());
-        let told = CrabRegistered { crab_id, colony_id, name: name.clone(), role: role.clone() };
-        let (present, listens) = (true, false);
-        let entry = RosterEntry { colony_id: group, name, role, keeper, instance, present, listens, registered_at_ms };
+        let entry = RosterEntry {
+            colony_id: group,
+            name: wanted.name.clone(),
+            role: wanted.role.clone(),
+            keeper: keeper.map(str::to_owned),
+            instance: wanted.instance.clone(),
+            present: true,
+            listens: false,
+            registered_at_ms: home.clock.now().0,
+        };
+        let crowd = self.too_many_of(keeper, &id)?;
+        let told = CrabRegistered {
+            crab_id: id.clone(),
+            colony_id: entry.colony_id.clone(),
+            name: entry.name.clone(),
+            role: entry.role.clone(),
+        };
         let registered = RegistryChange::new(EventName::WorkerRegistered, &id, &told);
         let forgotten = self.too_many().into_iter().chain(crowd);
         let registered = forgotten.fold(registered, |change, old| change.remove::<RosterEntry>(&old));

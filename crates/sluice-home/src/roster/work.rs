@@ -407,10 +407,8 @@ fn progress_of(dispatch: u64) -> String {
 
 /// What is not known may only not be known yet.
 fn must_have_taken_up(home: &Home) -> Result<(), Problem> {
-    match home.engine.has_taken_up() {
-        true => Ok(()),
-        false => Err(Problem::unavailable("the engine is starting").hint("ask again in a moment")),
-    }
+    let starting = || Problem::unavailable("the engine is starting").hint("ask again in a moment");
+    if home.engine.has_taken_up() { Ok(()) } else { Err(starting()) }
 }
 
 pub(super) struct RemoteAttempt {

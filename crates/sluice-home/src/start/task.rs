@@ -193,18 +193,14 @@ pub(crate) fn must_hold_no_secret(home: &Home, branch: &str) -> Result<(), Probl
 fn runs_must_be_startable(home: &Home, project: &Project, lifecycle: &Lifecycle) -> Result<(), Problem> {
     for state in &lifecycle.states {
         let Some(run) = &state.run else { continue };
-        startable(home, Path::new(&project.path), run).map_err(|problem| Problem {
-            message: format!(
+        startable(home, Path::new(&project.path), run).map_err(|problem| {
+            let message = format!(
                 "the workflow `{}` cannot be used: a run of `{}` could not be started in its state `{}`: {}",
                 lifecycle.name, run.recipe, state.name, problem.message
-            ),
-            code: "unusable_workflow".into(),
-            status: if problem.status == ProblemStatus::NotFound {
-                ProblemStatus::NotFound
-            } else {
-                ProblemStatus::Refused
-            },
-            ..problem
+            );
+            let is_missing = problem.status == ProblemStatus::NotFound;
+            let status = if is_missing { ProblemStatus::NotFound } else { ProblemStatus::Refused };
+            Problem { message, code: "unusable_workflow".into(), status, ..problem }
         })?;
     }
     Ok(())

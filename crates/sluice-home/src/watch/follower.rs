@@ -24,9 +24,8 @@ use crate::read::view_run::unless_empty;
 use crate::read::{runs, tasks};
 use crate::spans;
 use crate::undone::{PerformError, UnavailableReason, settled};
-use crate::watch::attempts;
-use crate::watch::state_runs;
 use crate::watch::triggers::Triggers;
+use crate::watch::{attempts, state_runs};
 
 /// Events that are read together.
 const PAGE: usize = 500;

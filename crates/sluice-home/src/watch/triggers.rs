@@ -85,7 +85,6 @@ impl Triggers {
         }
         let Some((event, source)) = told(home, logged)? else { return Ok(false) };
         let document = view::as_json(&event);
-        // A definition of the project hides one of the home that has its name.
         let waiting = || self.shelves.all().filter(|shelved| awaited(shelved).is_some());
         let here =
             |shelved: &&ShelvedRecipe| shelved.project.as_ref().is_some_and(|root| source.root.starts_with(root));
@@ -93,6 +92,7 @@ impl Triggers {
         for shelved in waiting() {
             let ShelvedRecipe { recipe, path, project, .. } = shelved;
             let Some((_, filter)) = awaited(shelved).filter(|(name, _)| *name == event.kind) else { continue };
+            // A definition of the project hides one of the home that has its name.
             let hidden = || waiting().filter(here).any(|other| other.recipe.name == recipe.name);
             let is_near = if project.is_some() { here(&shelved) } else { !hidden() };
             let is_cause = source.chain.iter().any(|cause| cause == recipe.name.as_str());
