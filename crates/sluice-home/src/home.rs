@@ -316,7 +316,7 @@ impl Home {
         locked(&self.uprooted).remove(task)
     }
 
-    /// Takes it upon oneself to look at a session, until [`Ground::leaves`] it; not if somebody else does.
+    /// Takes it upon oneself to look at a session, until [`Home::leaves`] it; not if somebody else does.
     pub(crate) fn takes(&self, id: &SessionId) -> bool {
         locked(&self.watched).insert(id.clone())
     }

@@ -29,7 +29,7 @@ pub fn written(at: i64) -> String {
     }
 }
 
-/// Outgoing that are not mistaken for one another.
+/// Letters that are not mistaken for one another.
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
 /// A new id: short enough to type a part of, long enough that a million of them do not meet.

@@ -43,7 +43,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const AWAY: u64 = 10_000;
 /// How long the engine may take to give up a worker whose machine was started again.
 const FORMER_SELF: Duration = Duration::from_secs(60);
-/// Outgoing of what an agent says that are told as progress.
+/// Characters of what an agent says that are told as progress.
 const LONGEST_PROGRESS: usize = 500;
 
 /// The file that names the process which keeps the agents.

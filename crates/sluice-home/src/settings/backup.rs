@@ -16,7 +16,7 @@ use crate::settings::places::HomePaths;
 use crate::settings::store::closed;
 use crate::undone::described;
 
-/// Outgoing of a file's name that are told again.
+/// Characters of a file's name that are told again.
 const LONGEST_NAME: usize = 1000;
 /// What the name of a copy ends with until it is whole.
 const DRAFT: &str = ".sluice-part";
