@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::Deserialize;
 use thiserror::Error;
 
 mod invocation;
@@ -39,9 +40,12 @@ pub enum HarnessPermissions {
     Reduced,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How one agent program is driven. The commands that are missing it does not have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Harness {
     /// What tasks and steps call it.
+    #[serde(skip)]
     pub name: String,
     /// How the stream of a headless run is read.
     pub output: HarnessFormat,
@@ -50,32 +54,27 @@ pub struct Harness {
     /// What `doctor` says about it.
     pub remark: Option<String>,
     /// When it is taken for stuck.
+    #[serde(skip)]
     pub watchdogs: HarnessWatchdogs,
-    commands: HarnessCommands,
-    environment: HarnessEnvironment,
-    version: Vec<String>,
-    own_folder: Option<OwnFolder>,
-}
-
-/// The four commands; those that are missing are not there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct HarnessCommands {
     interactive: Option<Vec<String>>,
     headless: Option<Vec<String>>,
     reduced_interactive: Option<Vec<String>>,
     reduced_headless: Option<Vec<String>>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct HarnessEnvironment {
+    #[serde(default)]
     set: BTreeMap<String, String>,
+    #[serde(default)]
     reduced_set: BTreeMap<String, String>,
+    #[serde(default)]
     headless_set: BTreeMap<String, String>,
+    #[serde(default)]
     unset: Vec<String>,
+    version: Vec<String>,
+    own_folder: Option<OwnFolder>,
 }
 
 /// A configuration folder of the attempt's own, which shares some files with the usual one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct OwnFolder {
     variable: String,
     usual: String,
@@ -100,9 +99,12 @@ impl HarnessWatchdogs {
         silence: Duration::from_secs(45 * 60),
         after_result: Duration::from_secs(10),
     };
-    /// For programs that may say nothing until they are done, and have no message that is the final one.
-    pub const SILENT: HarnessWatchdogs =
-        HarnessWatchdogs { start_up: HarnessWatchdogs::STREAMING.silence, ..HarnessWatchdogs::STREAMING };
+}
+
+impl Default for HarnessWatchdogs {
+    fn default() -> HarnessWatchdogs {
+        HarnessWatchdogs::STREAMING
+    }
 }
 
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -153,11 +155,7 @@ impl Harnesses {
 impl Harness {
     /// The program that must be there, as a name to be found on PATH or as a path; `{sluice}` is our own.
     pub fn program(&self) -> Option<&str> {
-        [&self.commands.headless, &self.commands.interactive]
-            .into_iter()
-            .flatten()
-            .find_map(|words| words.first())
-            .map(String::as_str)
+        self.headless.iter().chain(&self.interactive).find_map(|words| words.first()).map(String::as_str)
     }
 
     /// What to run to learn the version; read the answer with [`read_version`].
@@ -177,8 +175,8 @@ impl Harness {
     fn missing_reduction(&self, mode: HarnessMode) -> Option<String> {
         let name = &self.name;
         let (normal, reduced, who) = match mode {
-            HarnessMode::Interactive => (&self.commands.interactive, &self.commands.reduced_interactive, "a reviewer"),
-            HarnessMode::Headless => (&self.commands.headless, &self.commands.reduced_headless, "an arbiter"),
+            HarnessMode::Interactive => (&self.interactive, &self.reduced_interactive, "a reviewer"),
+            HarnessMode::Headless => (&self.headless, &self.reduced_headless, "an arbiter"),
         };
         (normal.is_some() && reduced.is_none()).then(|| {
             format!(

@@ -37,7 +37,7 @@ pub struct HarnessRequest<'a> {
     pub environment: &'a dyn Fn(&str) -> Option<OsString>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HarnessInvocation {
     /// The program and its words.
     pub argv: Vec<OsString>,
@@ -75,15 +75,10 @@ impl Harness {
     pub fn invocation(&self, request: &HarnessRequest<'_>) -> Result<HarnessInvocation, HarnessError> {
         let (words, reduced, warning) = self.command(request.mode, request.permissions)?;
         let mut made = HarnessInvocation {
-            argv: Vec::new(),
-            env_set: Vec::new(),
             env_unset: SIGNS_OF_NESTING.iter().map(|name| (*name).to_owned()).collect(),
-            stdin: None,
-            typed: None,
             folder: request.private.to_owned(),
-            files: Vec::new(),
-            links: Vec::new(),
             warnings: warning.into_iter().collect(),
+            ..HarnessInvocation::default()
         };
         self.put_prompt(words, request, &mut made);
         self.put_environment(reduced, request, &mut made);
@@ -97,16 +92,16 @@ impl Harness {
         permissions: HarnessPermissions,
     ) -> Result<(&[String], bool, Option<String>), HarnessError> {
         let (key, normal, reduced) = match mode {
-            HarnessMode::Interactive => ("interactive", &self.commands.interactive, &self.commands.reduced_interactive),
-            HarnessMode::Headless => ("headless", &self.commands.headless, &self.commands.reduced_headless),
+            HarnessMode::Interactive => ("interactive", &self.interactive, &self.reduced_interactive),
+            HarnessMode::Headless => ("headless", &self.headless, &self.reduced_headless),
         };
         let no_command = || HarnessError::NoCommand { name: self.name.clone(), key };
-        match permissions {
-            HarnessPermissions::Full => Ok((normal.as_deref().ok_or_else(no_command)?, false, None)),
-            HarnessPermissions::Reduced => match reduced {
-                Some(words) => Ok((words, true, None)),
-                None => Ok((normal.as_deref().ok_or_else(no_command)?, false, self.missing_reduction(mode))),
-            },
+        match (permissions, reduced) {
+            (HarnessPermissions::Reduced, Some(words)) => Ok((words, true, None)),
+            (HarnessPermissions::Reduced, None) => {
+                Ok((normal.as_deref().ok_or_else(no_command)?, false, self.missing_reduction(mode)))
+            }
+            (HarnessPermissions::Full, _) => Ok((normal.as_deref().ok_or_else(no_command)?, false, None)),
         }
     }
 
@@ -139,15 +134,15 @@ impl Harness {
     }
 
     fn put_environment(&self, reduced: bool, request: &HarnessRequest<'_>, made: &mut HarnessInvocation) {
-        let mut set = self.environment.set.clone();
+        let mut set = self.set.clone();
         if reduced {
-            set.extend(self.environment.reduced_set.clone());
+            set.extend(self.reduced_set.clone());
         }
         if request.mode == HarnessMode::Headless {
-            set.extend(self.environment.headless_set.clone());
+            set.extend(self.headless_set.clone());
         }
         made.env_set.extend(set.into_iter().map(|(name, value)| (name, OsString::from(value))));
-        made.env_unset.extend(self.environment.unset.iter().cloned());
+        made.env_unset.extend(self.unset.iter().cloned());
         let Some(own) = &self.own_folder else { return };
         let folder = request.private.join(own.usual.trim_start_matches('.'));
         let usual = (request.environment)(&own.variable)

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::stream::HarnessFormat;
 use super::table::watchdogs;
-use super::{Harness, HarnessCommands, HarnessEnvironment, HarnessError};
+use super::{Harness, HarnessError};
 
 const KEYS: [&str; 4] = ["interactive", "headless", "reduced", "output"];
 
@@ -17,12 +17,7 @@ pub(super) fn add(all: &mut BTreeMap<String, Harness>, config: &Table) -> Result
     for (name, value) in harnesses {
         let found = match value {
             Value::Table(table) => read(all.get(name), name, table),
-            Value::String(_)
-            | Value::Integer(_)
-            | Value::Float(_)
-            | Value::Boolean(_)
-            | Value::Datetime(_)
-            | Value::Array(_) => Err(vec!["must be a table with the key `interactive` or `headless`".to_owned()]),
+            _ => Err(vec!["must be a table with the key `interactive` or `headless`".to_owned()]),
         };
         match found {
             Ok(harness) => drop(all.insert(name.clone(), harness)),
@@ -62,42 +57,25 @@ fn read(known: Option<&Harness>, name: &str, table: &Table) -> Result<Harness, V
     if !problems.is_empty() {
         return Err(problems);
     }
-    Ok(overlay(known, name, interactive, headless, reduced, output))
-}
-
-fn overlay(
-    known: Option<&Harness>,
-    name: &str,
-    interactive: Option<Vec<String>>,
-    headless: Option<Vec<String>>,
-    reduced: Option<Vec<String>>,
-    output: HarnessFormat,
-) -> Harness {
-    let before = known.map(|known| known.commands.clone()).unwrap_or_default();
+    let before = known.cloned().unwrap_or_default();
     // A person who replaces a command replaces its permissions too: the old reduced one may be another program's.
     let replaced = |own: &Option<Vec<String>>, before: Option<Vec<String>>| own.is_none().then_some(before).flatten();
-    let commands = HarnessCommands {
+    let mut harness = Harness {
+        name: name.to_owned(),
+        output,
+        watchdogs: watchdogs(output),
         reduced_interactive: reduced.clone().or(replaced(&interactive, before.reduced_interactive)),
         reduced_headless: reduced.or(replaced(&headless, before.reduced_headless)),
         interactive: interactive.or(before.interactive),
         headless: headless.or(before.headless),
+        ..before
     };
     // What a program of the person's own would do with `--version` nobody knows: work, perhaps, or wait for ever. It is
     // started for its work alone.
-    let program = commands.headless.iter().chain(&commands.interactive).find_map(|words| words.first());
-    let asked = known.filter(|known| known.program() == program.map(String::as_str));
-    let version = asked.map_or_else(Vec::new, |known| known.version.clone());
-    Harness {
-        name: name.to_owned(),
-        output,
-        skills_folder: known.and_then(|known| known.skills_folder.clone()),
-        remark: known.and_then(|known| known.remark.clone()),
-        watchdogs: watchdogs(output),
-        environment: known.map_or_else(HarnessEnvironment::default, |known| known.environment.clone()),
-        version,
-        own_folder: known.and_then(|known| known.own_folder.clone()),
-        commands,
+    if known.is_none_or(|known| known.program() != harness.program()) {
+        harness.version.clear();
     }
+    Ok(harness)
 }
 
 fn words(key: &str, value: &Value) -> Result<Vec<String>, String> {

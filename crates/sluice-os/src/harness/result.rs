@@ -62,10 +62,8 @@ fn last_json(text: &str) -> Option<(usize, Result<Value, serde_json::Error>)> {
         match event {
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
                 let language = info.split([' ', ',', '{']).next().unwrap_or_default().to_ascii_lowercase();
-                open = Some((range.start, language == "json", String::new()));
-                if !language.is_empty() && language != "json" {
-                    open = None;
-                }
+                let may_be_json = language.is_empty() || language == "json";
+                open = may_be_json.then(|| (range.start, language == "json", String::new()));
             }
             Event::Text(part) => {
                 if let Some((_, _, content)) = &mut open {

@@ -3,6 +3,7 @@
 //! Success is never the exit status or one word of the stream alone. Usage is rather reported too low than twice, and
 //! what is unknown stays unknown. Whatever a program prints, only so much of it is kept.
 
+use serde::Deserialize;
 use serde_json::Value;
 
 mod agy;
@@ -27,11 +28,11 @@ pub const LONGEST_TEXT: usize = 1 << 20;
 const LONGEST_COMPLAINT: usize = 2 << 10;
 
 macro_rules! outputs {
-    ($($name:ident = $word:literal,)+) => {
+    ($($(#[$default:meta])? $name:ident = $word:literal,)+) => {
         /// How the stream of a program is read, by the words of `config.toml`.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
         pub enum HarnessFormat {
-            $(#[doc = $word] $name,)+
+            $(#[doc = $word] #[serde(rename = $word)] $(#[$default])? $name,)+
         }
 
         impl HarnessFormat {
@@ -45,6 +46,7 @@ macro_rules! outputs {
 }
 
 outputs! {
+    #[default]
     Text = "text",
     Claude = "claude",
     Codex = "codex",
@@ -112,36 +114,17 @@ pub struct HarnessEnd {
     pub rate_limit: Option<RateLimit>,
 }
 
-impl HarnessEnd {
-    pub fn ok(&self) -> bool {
-        self.error.is_none()
-    }
-}
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct HarnessReader {
     output: HarnessFormat,
-    resumed: bool,
     line: Vec<u8>,
     overlong: bool,
     state: HarnessStreamState,
 }
 
 impl HarnessReader {
-    /// For a fresh conversation.
     pub fn new(output: HarnessFormat) -> HarnessReader {
-        HarnessReader {
-            output,
-            resumed: false,
-            line: Vec::new(),
-            overlong: false,
-            state: HarnessStreamState::default(),
-        }
-    }
-
-    /// For a conversation that goes on: totals may count what an earlier attempt has counted, and are left out.
-    pub fn resumed(output: HarnessFormat) -> HarnessReader {
-        HarnessReader { resumed: true, ..HarnessReader::new(output) }
+        HarnessReader { output, ..HarnessReader::default() }
     }
 
     /// Takes what was printed, in pieces of any size.
@@ -178,7 +161,7 @@ impl HarnessReader {
             (said.success == Some(false)).then(|| format!("the agent says that it did not succeed: {}", said.summary))
         });
         let rate_limit = error.as_deref().and_then(|error| self.state.rate_limit.or(limit_in_words(error)));
-        let usage = if self.resumed { self.state.usage_without_totals() } else { self.state.usage() };
+        let usage = self.state.usage();
         HarnessEnd { text, session: self.state.session, usage, error, rate_limit }
     }
 

@@ -254,10 +254,6 @@ fn copilot() {
     used: input 300, cached 50, output 30, total 330
     limit until None
     ");
-    // What an earlier attempt may have counted is not counted again.
-    let mut resumed = HarnessReader::resumed(HarnessFormat::Copilot);
-    resumed.feed(format!("{work}{}", r#"{"type":"result","exitCode":0}"#).as_bytes());
-    assert_eq!(resumed.finish(WELL, b"").usage, HarnessUsage::default());
 }
 
 #[test]
@@ -374,7 +370,7 @@ fn whatever_is_printed_nothing_grows_without_a_limit_and_nothing_panics() {
             let mut reader = HarnessReader::new(*output);
             reader.feed(junk.as_bytes());
             let ended = reader.finish(WELL, b"\xff\xfe");
-            assert_eq!(ended.ok(), *output == HarnessFormat::Text, "{output:?} {junk}");
+            assert_eq!(ended.error.is_none(), *output == HarnessFormat::Text, "{output:?} {junk}");
         }
         let mut reader = HarnessReader::new(*output);
         reader.feed(b"\xff\xfe\n\"");

@@ -24,13 +24,7 @@ pub(super) fn event(event: &Value, state: &mut HarnessStreamState) {
             let (input, output) = (count(body, "/usage/input_tokens"), count(body, "/usage/output_tokens"));
             let total = count(body, "/usage/total_tokens").or(sum([input, output]));
             state.used_in_all(HarnessUsage { input, cached: None, output, total, cost: None });
-            state.end(match text(body, "/status") {
-                Some("SUCCESS" | "OK") => Ok(()),
-                status => {
-                    let words = error_words(body).or_else(|| state.trouble.clone());
-                    Err(words.unwrap_or_else(|| format!("it ended with the status {}", status.unwrap_or("unknown"))))
-                }
-            });
+            state.end_by_status(body, &["SUCCESS", "OK"]);
         }
         Some(_) | None => {}
     }

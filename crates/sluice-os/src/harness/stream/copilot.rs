@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::HarnessUsage;
-use super::state::{HarnessStreamState, count, error_words, sum, text};
+use super::state::{HarnessStreamState, combine, count, error_words, sum, text};
 
 pub(super) fn event(event: &Value, state: &mut HarnessStreamState) {
     match text(event, "/type") {
@@ -14,18 +14,10 @@ pub(super) fn event(event: &Value, state: &mut HarnessStreamState) {
         Some("tool.execution_start") => state.tool(text(event, "/data/toolName").unwrap_or("tool")),
         Some("assistant.usage") => {
             let (input, output) = (count(event, "/data/inputTokens"), count(event, "/data/outputTokens"));
-            // Cumulative in a conversation that goes on; inside one process every line is one call. Since the lines
-            // do not say which they are, a resumed attempt leaves them out.
+            // Inside one process every line is one call.
             let cached = count(event, "/data/cacheReadTokens");
-            let sofar = state.usage();
-            let add = |known: Option<u64>, more: Option<u64>| sum([known, more]);
-            state.used_in_all(HarnessUsage {
-                input: add(sofar.input, input),
-                cached: add(sofar.cached, cached),
-                output: add(sofar.output, output),
-                total: add(sofar.total, sum([input, output])),
-                cost: None,
-            });
+            let call = HarnessUsage { input, cached, output, total: sum([input, output]), cost: None };
+            state.used_in_all(combine(state.usage(), call, u64::saturating_add));
         }
         Some("session.error") => state.complain(&error_words(event).unwrap_or_else(|| "an error".to_owned())),
         Some("result") => {

@@ -23,13 +23,7 @@ pub(super) fn event(event: &Value, state: &mut HarnessStreamState) {
             let (input, output) = (count(event, "/stats/input_tokens"), count(event, "/stats/output_tokens"));
             let total = count(event, "/stats/total_tokens").or(sum([input, output]));
             state.used_in_all(HarnessUsage { input, cached: count(event, "/stats/cached"), output, total, cost: None });
-            state.end(match text(event, "/status") {
-                Some("success") => Ok(()),
-                status => {
-                    let words = error_words(event).or_else(|| state.trouble.clone());
-                    Err(words.unwrap_or_else(|| format!("it ended with the status {}", status.unwrap_or("unknown"))))
-                }
-            });
+            state.end_by_status(event, &["success"]);
         }
         Some(_) | None => {}
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::HarnessUsage;
-use super::state::{HarnessStreamState, count, error_words, text};
+use super::state::{HarnessStreamState, count, text};
 
 pub(super) fn event(event: &Value, state: &mut HarnessStreamState) {
     match text(event, "/type") {
@@ -17,11 +17,7 @@ pub(super) fn event(event: &Value, state: &mut HarnessStreamState) {
                 }
             }
         }
-        Some("error") => {
-            let words = error_words(event).unwrap_or_else(|| "an error".to_owned());
-            state.complain(&words);
-            state.end(Err(words));
-        }
+        Some("error") => state.fail(event),
         Some("complete") => {
             state.used_in_all(HarnessUsage { total: count(event, "/total_tokens"), ..HarnessUsage::default() });
             if !matches!(state.ending, Some(Err(_))) {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::HarnessUsage;
-use super::state::{HarnessStreamState, count, dollars, error_words, sum, text};
+use super::state::{HarnessStreamState, count, dollars, sum, text};
 
 pub(super) fn event(event: &Value, state: &mut HarnessStreamState) {
     if let Some(session) = text(event, "/sessionID") {
@@ -30,11 +30,7 @@ pub(super) fn event(event: &Value, state: &mut HarnessStreamState) {
                 Some(other) => state.end(Err(format!("its last step ended by `{other}`"))),
             }
         }
-        Some("error") => {
-            let words = error_words(event).unwrap_or_else(|| "an error".to_owned());
-            state.complain(&words);
-            state.end(Err(words));
-        }
+        Some("error") => state.fail(event),
         Some(_) | None => {}
     }
 }

@@ -12,13 +12,7 @@ pub(super) fn event(event: &Value, state: &mut HarnessStreamState) {
         Some("tool_execution_start") => state.tool(text(event, "/toolName").unwrap_or("tool")),
         // `turn_end` and `agent_end` tell the same messages again.
         Some("message_end") if text(event, "/message/role") == Some("assistant") => message(event, state),
-        Some("agent_end") => {
-            let how = match state.trouble.clone() {
-                None => Ok(()),
-                Some(trouble) => Err(trouble),
-            };
-            state.end(how);
-        }
+        Some("agent_end") => state.end(state.trouble.clone().map_or(Ok(()), Err)),
         Some(_) | None => {}
     }
 }

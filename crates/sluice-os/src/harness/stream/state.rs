@@ -111,19 +111,8 @@ impl HarnessStreamState {
     }
 
     pub(super) fn usage(&self) -> HarnessUsage {
-        let parts = self.usage_without_totals();
-        let total = self.total.unwrap_or_default();
-        HarnessUsage {
-            input: total.input.or(parts.input),
-            cached: total.cached.or(parts.cached),
-            output: total.output.or(parts.output),
-            total: total.total.or(parts.total),
-            cost: total.cost.or(parts.cost),
-        }
-    }
-
-    pub(super) fn usage_without_totals(&self) -> HarnessUsage {
-        self.parts.values().copied().reduce(|sum, part| combine(sum, part, u64::saturating_add)).unwrap_or_default()
+        let parts = self.parts.values().copied().reduce(|sum, part| combine(sum, part, u64::saturating_add));
+        combine(self.total.unwrap_or_default(), parts.unwrap_or_default(), |total, _| total)
     }
 
     pub(super) fn complain(&mut self, words: &str) {
@@ -146,6 +135,23 @@ impl HarnessStreamState {
         self.ending = Some(how);
     }
 
+    /// It ends with the status that an event names, well if it is one of these.
+    pub(super) fn end_by_status(&mut self, event: &Value, well: &[&str]) {
+        let status = text(event, "/status").unwrap_or("unknown");
+        if well.contains(&status) {
+            return self.end(Ok(()));
+        }
+        let words = error_words(event).or_else(|| self.trouble.clone());
+        self.end(Err(words.unwrap_or_else(|| format!("it ended with the status {status}"))));
+    }
+
+    /// It complains, and that is its end.
+    pub(super) fn fail(&mut self, event: &Value) {
+        let words = error_words(event).unwrap_or_else(|| "an error".to_owned());
+        self.complain(&words);
+        self.end(Err(words));
+    }
+
     pub(super) fn last_message(&mut self) -> String {
         self.new_message();
         std::mem::take(&mut self.before)
@@ -158,7 +164,7 @@ fn beginning(words: &str) -> String {
 }
 
 /// Known only where one side knows: a sum without its unknown part is too low, which is better than too high.
-fn combine(left: HarnessUsage, right: HarnessUsage, how: fn(u64, u64) -> u64) -> HarnessUsage {
+pub(super) fn combine(left: HarnessUsage, right: HarnessUsage, how: fn(u64, u64) -> u64) -> HarnessUsage {
     let both = |left: Option<u64>, right: Option<u64>| match (left, right) {
         (Some(left), Some(right)) => Some(how(left, right)),
         (one, other) => one.or(other),
