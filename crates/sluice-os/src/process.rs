@@ -156,19 +156,16 @@ impl ScriptCancel {
         // The write can only fail when it was done before.
         let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
     }
-
-    pub fn is_cancelled(&self) -> bool {
-        wait_for_any(&[&*self.0], Some(Duration::ZERO)) == [true]
-    }
 }
 
 /// Runs a script to its end. Blocks until nothing of its process group is left.
 pub fn run(script: &ProcessScript, cancel: &ScriptCancel) -> Result<ProcessOutcome, ProcessFailure> {
     check_lengths(script)?;
     let mark = new_mark();
+    let assignment = format!("{MARK}={mark}");
     // Noted before and after the start: whoever finds only the first knows the mark at least.
-    let note = ScriptNote::begin(&script.record, &ScriptRecord { mark: format!("{MARK}={mark}"), leader: None })?;
-    let running = RunningScript::begin(&format!("{MARK}={mark}"), script.speaks_for.as_ref());
+    let note = ScriptNote::begin(&script.record, &ScriptRecord { mark: assignment.clone(), leader: None })?;
+    let running = RunningScript::begin(&assignment, script.speaks_for.as_ref());
     let started = Instant::now();
     let mut child = match spawn(script, &mark) {
         Ok(child) => child,
@@ -180,13 +177,12 @@ pub fn run(script: &ProcessScript, cancel: &ScriptCancel) -> Result<ProcessOutco
     if let Some(leader) = ProcessIdentity::of(child.id().cast_signed()) {
         running.started(&leader);
     }
-    let followed = follow(script, cancel, &mut child, &note, &format!("{MARK}={mark}"), started);
+    let followed = follow(script, cancel, &mut child, &note, &assignment, started);
     let are_all_ended = match &followed {
         Ok((_, are_all_ended)) => *are_all_ended,
         // Without pipes to read there is no point in letting it go on. Its leader is not reaped, so the group is this one.
         Err(_) => {
-            let kin = ProcessKin { leader: None, mark: Some(format!("{MARK}={mark}")) };
-            let ended = end_all(|| kin.living(), Duration::ZERO);
+            let ended = end_marked(&assignment, Duration::ZERO);
             let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
             let _ = child.wait();
             ended.is_ok()

@@ -190,21 +190,10 @@ impl Sessions {
         self.saying.cut_short(id);
     }
 
-    /// The command by which a person looks at a session, or why there is none.
-    pub fn attach_command(&self, id: &SessionId) -> Result<Vec<OsString>, SessionFailure> {
-        let (tmux, pane) = self.shown(id)?;
-        Ok(tmux.attach_command(&pane))
-    }
-
-    /// Where a person looks at a session: the socket of the tmux server, and the pane there.
+    /// Where a person looks at a session: the socket of the tmux server, and the pane there; or why there is none.
     pub fn pane(&self, id: &SessionId) -> Result<(PathBuf, String), SessionFailure> {
         let (tmux, pane) = self.shown(id)?;
         Ok((tmux.socket().to_owned(), pane))
-    }
-
-    pub fn screen(&self, id: &SessionId) -> Result<String, SessionFailure> {
-        let (tmux, pane) = self.shown(id)?;
-        Ok(tmux.capture(&pane, false)?)
     }
 
     /// Forgets a session that is over, with its folder.

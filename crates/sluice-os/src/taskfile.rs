@@ -87,14 +87,9 @@ pub struct ParsedTaskFile {
 impl ParsedTaskFile {
     /// Takes a file apart. Any bytes are a TASK.md: what is no frontmatter is body.
     pub fn parse(bytes: &[u8]) -> ParsedTaskFile {
-        let parts = split::split(bytes);
-        ParsedTaskFile {
-            before: parts.before.to_vec(),
-            opening: parts.opening.to_vec(),
-            entries: split::entries(parts.inside),
-            closing: parts.closing.to_vec(),
-            body: parts.body.to_vec(),
-        }
+        let [before, opening, inside, closing, body] = split::split(bytes);
+        let [before, opening, closing, body] = [before, opening, closing, body].map(<[u8]>::to_vec);
+        ParsedTaskFile { before, opening, entries: split::entries(inside), closing, body }
     }
 
     /// The file, byte for byte as it was.
@@ -122,25 +117,10 @@ impl ParsedTaskFile {
         scalar::read(&entry.value()).filter(|value| !value.is_empty())
     }
 
-    /// The same as a number.
-    pub fn number(&self, key: &str) -> Option<i64> {
-        self.value(key)?.parse().ok()
-    }
-
     fn newline(&self) -> &'static str {
         let sample = if self.opening.is_empty() { &self.body } else { &self.opening };
         section::newline(sample)
     }
-}
-
-/// A whole new file.
-pub fn render(values: &FrontmatterValues, body: &[u8]) -> Vec<u8> {
-    let mut text = String::from("---\n");
-    for key in in_order(values) {
-        text.push_str(&scalar::line(key, &values[key], "\n"));
-    }
-    text.push_str("---\n");
-    [text.as_bytes(), body].concat()
 }
 
 /// Takes the body of what is on disk and writes the frontmatter as it must be, in the place where it was.

@@ -19,7 +19,6 @@ use crate::git::run::{CommandTrouble, run};
 use crate::process::{KEPT, within};
 use crate::session::SessionWindow;
 
-pub const LONGEST_SOCKET: usize = 107;
 /// Lines that a window can be scrolled back.
 const HISTORY: &str = "20000";
 /// How long tmux may take for one thing. It takes milliseconds, unless its server hangs.
@@ -29,15 +28,13 @@ const MOST_TRIES: usize = 5;
 /// How many names are tried when a session's name is taken.
 const MOST_NAMES: usize = 100;
 /// What is asked about a pane, in the order of [`TmuxPane`].
-const PANE: &str = "#{session_id} #{window_id} #{pane_id} #{pane_pid} #{pid} #{?@sluice,#{@sluice},-} #{window_name} \
-                    #{session_name}";
+const PANE: &str = "#{session_id} #{pane_id} #{pane_pid} #{?@sluice,#{@sluice},-} #{window_name} #{session_name}";
 
 /// A tmux server of ours, whether it runs or not.
 #[derive(Debug)]
 pub struct Tmux {
     program: OsString,
     socket: PathBuf,
-    limit: Duration,
     /// Held while a window is opened.
     opening: Mutex<()>,
     /// When somebody last began to wait for a server that does not answer.
@@ -49,11 +46,9 @@ pub struct Tmux {
 pub struct TmuxPane {
     /// The tmux session, `$1`.
     pub session: String,
-    pub window: String,
     pub pane: String,
     /// The process in it: a shim.
     pub pid: i32,
-    pub server: i32,
     /// The key that the tmux session was opened with.
     pub key: String,
     pub name: String,
@@ -72,26 +67,9 @@ pub enum TmuxFailure {
     Hangs { doing: String, socket: PathBuf, limit: Duration },
 }
 
-/// Where the socket goes: where it belongs, or, if that path is too long for a socket, to the other place.
-pub fn socket_path(preferred: PathBuf, otherwise: impl FnOnce() -> PathBuf) -> PathBuf {
-    if preferred.as_os_str().len() <= LONGEST_SOCKET { preferred } else { otherwise() }
-}
-
 impl Tmux {
     pub fn new(program: impl Into<OsString>, socket: impl Into<PathBuf>) -> Self {
-        Self {
-            program: program.into(),
-            socket: socket.into(),
-            limit: LIMIT,
-            opening: Mutex::default(),
-            silent: Mutex::default(),
-        }
-    }
-
-    /// The same with another limit for each thing it is told.
-    pub fn with_limit(mut self, limit: Duration) -> Self {
-        self.limit = limit;
-        self
+        Self { program: program.into(), socket: socket.into(), opening: Mutex::default(), silent: Mutex::default() }
     }
 
     pub fn socket(&self) -> &Path {
@@ -102,7 +80,7 @@ impl Tmux {
     pub fn version(&self) -> Result<String, TmuxFailure> {
         let mut command = Command::new(&self.program);
         command.arg("-V");
-        let ended = run(command, b"", self.limit).map_err(|trouble| self.trouble("say its version", trouble))?;
+        let ended = run(command, b"", LIMIT).map_err(|trouble| self.trouble("say its version", trouble))?;
         Ok(String::from_utf8_lossy(&ended.stdout).trim().to_owned())
     }
 
@@ -126,7 +104,7 @@ impl Tmux {
     fn finds_out(&self) -> Result<bool, TmuxFailure> {
         let mut silent = self.silent();
         match *silent {
-            Some(since) if since.elapsed() < self.limit => Err(self.hangs("open a window")),
+            Some(since) if since.elapsed() < LIMIT => Err(self.hangs("open a window")),
             Some(_) => {
                 *silent = Some(Instant::now());
                 Ok(true)
@@ -151,8 +129,7 @@ impl Tmux {
     }
 
     fn open_once(&self, window: &SessionWindow, program: &[OsString]) -> Result<TmuxPane, TmuxFailure> {
-        let beside = self.list()?.into_iter().find(|pane| pane.key == window.key);
-        if let Some(beside) = beside {
+        if let Some(beside) = self.shows(&window.key)? {
             let target = format!("{}:", beside.session);
             let mut words = words(&["new-window", "-d", "-P", "-F", PANE, "-t", &target, "-n"]);
             words.push(literal(&window.name));
@@ -203,6 +180,11 @@ impl Tmux {
         }
     }
 
+    /// One of the panes of a key.
+    fn shows(&self, key: &str) -> Result<Option<TmuxPane>, TmuxFailure> {
+        Ok(self.list()?.into_iter().find(|pane| pane.key == key))
+    }
+
     /// The command by which a person looks at a window, to be run in place of this process.
     pub fn attach_command(&self, pane: &str) -> Vec<OsString> {
         let mut command = self.command_line();
@@ -210,29 +192,9 @@ impl Tmux {
         command
     }
 
-    /// What a window shows, and with `history` also the lines above.
-    pub fn capture(&self, pane: &str, history: bool) -> Result<String, TmuxFailure> {
-        let mut command = words(&["capture-pane", "-p", "-J", "-t", pane]);
-        command.extend(words(if history { &["-S", "-"] } else { &[] }));
-        self.tell("show a window", &command)
-    }
-
-    /// Closes the window of a pane. One that is gone is closed.
-    pub fn kill_window(&self, pane: &str) -> Result<(), TmuxFailure> {
-        self.kill("close a window", &["kill-window", "-t", pane])
-    }
-
-    /// Closes a tmux session with all its windows. One that is gone is closed.
-    pub fn kill_session(&self, session: &str) -> Result<(), TmuxFailure> {
-        self.kill("close a session", &["kill-session", "-t", session])
-    }
-
     /// Gives the tmux session of a key another name, if there is one.
     pub fn rename_key(&self, key: &str, name: &str) -> Result<(), TmuxFailure> {
-        let Some(pane) = self.list()?.into_iter().find(|pane| pane.key == key) else { return Ok(()) };
-        if pane.session_name == name {
-            return Ok(());
-        }
+        let Some(pane) = self.shows(key)?.filter(|pane| pane.session_name != name) else { return Ok(()) };
         let mut words = words(&["rename-session", "-t", &pane.session]);
         words.push(literal(name));
         self.tell("rename a session", &words).map(drop)
@@ -240,20 +202,10 @@ impl Tmux {
 
     /// Closes the tmux session of a key with all its windows, if there is one.
     pub fn kill_key(&self, key: &str) -> Result<(), TmuxFailure> {
-        let session = self.list()?.into_iter().find(|pane| pane.key == key).map(|pane| pane.session);
-        session.map_or(Ok(()), |session| self.kill_session(&session))
-    }
-
-    /// Ends the server with everything in it.
-    pub fn kill_server(&self) -> Result<(), TmuxFailure> {
-        self.kill("end its server", &["kill-server"])
-    }
-
-    fn kill(&self, doing: &str, command: &[&str]) -> Result<(), TmuxFailure> {
-        match self.tell(doing, &words(command)) {
-            Ok(_) => Ok(()),
+        let Some(pane) = self.shows(key)? else { return Ok(()) };
+        match self.tell("close a session", &words(&["kill-session", "-t", &pane.session])) {
             Err(TmuxFailure::Said { said, .. }) if is_absent(&said) => Ok(()),
-            Err(failure) => Err(failure),
+            told => told.map(drop),
         }
     }
 
@@ -271,7 +223,7 @@ impl Tmux {
             command.env_remove(name);
         }
         command.env(KEPT.0, KEPT.1).env_remove("TMUX").env_remove("TMUX_PANE").envs(within());
-        let ended = run(command, b"", self.limit).map_err(|trouble| self.trouble(doing, trouble))?;
+        let ended = run(command, b"", LIMIT).map_err(|trouble| self.trouble(doing, trouble))?;
         if ended.code == Some(0) {
             return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
         }
@@ -287,7 +239,7 @@ impl Tmux {
     }
 
     fn hangs(&self, doing: &str) -> TmuxFailure {
-        TmuxFailure::Hangs { doing: doing.to_owned(), socket: self.socket.clone(), limit: self.limit }
+        TmuxFailure::Hangs { doing: doing.to_owned(), socket: self.socket.clone(), limit: LIMIT }
     }
 }
 
@@ -316,14 +268,12 @@ fn literal(name: &str) -> OsString {
 }
 
 fn pane(line: &str) -> Option<TmuxPane> {
-    let mut fields = line.splitn(8, ' ');
+    let mut fields = line.splitn(6, ' ');
     let mut next = || fields.next().map(str::to_owned);
     Some(TmuxPane {
         session: next()?,
-        window: next()?,
         pane: next()?,
         pid: next()?.parse().ok()?,
-        server: next()?.parse().ok()?,
         key: next()?,
         name: next()?,
         session_name: next()?,

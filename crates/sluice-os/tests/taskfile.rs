@@ -10,3 +10,11 @@ mod healing;
 mod sections;
 #[path = "taskfile/values.rs"]
 mod values;
+
+use sluice_os::taskfile::{FrontmatterTruth, FrontmatterValues, heal};
+
+/// A whole new file.
+pub(crate) fn render(values: &FrontmatterValues, body: &[u8]) -> Vec<u8> {
+    let truth = FrontmatterTruth { values: values.clone(), ..FrontmatterTruth::default() };
+    [&heal(b"", &truth).bytes, body].concat()
+}

@@ -7,15 +7,6 @@ pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// Bytes of a key; what is longer is no key.
 const LONGEST_KEY: usize = 256;
 
-/// A file in its parts, which together are the file.
-pub(super) struct TaskFileParts<'a> {
-    pub(super) before: &'a [u8],
-    pub(super) opening: &'a [u8],
-    pub(super) inside: &'a [u8],
-    pub(super) closing: &'a [u8],
-    pub(super) body: &'a [u8],
-}
-
 /// A key with its value, over as many lines as it has; or a line without a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FrontmatterEntry {
@@ -31,10 +22,12 @@ impl FrontmatterEntry {
     }
 }
 
-pub(super) fn split(bytes: &[u8]) -> TaskFileParts<'_> {
-    let all_body = |before: &'_ [u8]| {
+/// A file in its parts, which together are the file: what stands before the frontmatter, its opening line, what is in
+/// it, its closing line, and the body.
+pub(super) fn split(bytes: &[u8]) -> [&[u8]; 5] {
+    let all_body = |before: &[u8]| {
         let (before, body) = bytes.split_at(before.len());
-        TaskFileParts { before, opening: b"", inside: b"", closing: b"", body }
+        [before, b"", b"", b"", body]
     };
     let bom = if bytes.starts_with(BOM) { BOM } else { b"" };
     let blank: usize = lines(&bytes[bom.len()..]).take_while(|line| is_blank(line)).map(<[u8]>::len).sum();
@@ -63,7 +56,7 @@ pub(super) fn split(bytes: &[u8]) -> TaskFileParts<'_> {
     let (inside, rest) = rest[opening.len()..].split_at(inside_length);
     let closing_length = if closed.is_some() { inner[end].len() } else { 0 };
     let (closing, body) = rest.split_at(closing_length);
-    TaskFileParts { before, opening, inside, closing, body }
+    [before, opening, inside, closing, body]
 }
 
 /// A `## ` line is a comment to YAML. With none of our keys behind it, it is the first section of a body, and the fence

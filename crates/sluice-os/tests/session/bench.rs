@@ -122,6 +122,13 @@ impl Bench {
         self.watch(&spec.id).recv_timeout(LONG).unwrap()
     }
 
+    /// Tells the tmux server something, if there is one.
+    pub(crate) fn tell_tmux(&self, words: &[&str]) {
+        if let Some(tmux) = self.sessions().tmux().filter(|tmux| tmux.socket().exists()) {
+            let _ = Command::new("tmux").arg("-S").arg(tmux.socket()).args(words).output();
+        }
+    }
+
     pub(crate) fn folder_of(&self, spec: &SessionSpec) -> PathBuf {
         self.path("sessions").join(spec.id.as_str())
     }
@@ -133,9 +140,7 @@ impl Drop for Bench {
         for id in sessions.list().unwrap_or_default() {
             let _ = sessions.end(&id, Duration::ZERO, "the test is over");
         }
-        if let Some(tmux) = sessions.tmux().filter(|tmux| tmux.socket().exists()) {
-            let _ = tmux.kill_server();
-        }
+        self.tell_tmux(&["kill-server"]);
     }
 }
 

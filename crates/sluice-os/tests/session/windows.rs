@@ -3,7 +3,6 @@
 use std::process::Command;
 
 use sluice_os::session::{AgentEndCause, EndedSession, SessionEnding, SessionPlace, SessionStream, SessionWindow};
-use sluice_os::tmux::{LONGEST_SOCKET, socket_path};
 
 use crate::bench::{Bench, LONG, hear};
 
@@ -119,7 +118,8 @@ fn a_person_attaches_and_closing_the_window_ends_the_agent() {
     let (living, ended) = bench.start_watched(&spec);
     hear(&ready);
     let pane = living.pane.clone().unwrap().pane;
-    let command = bench.sessions().attach_command(&spec.id).unwrap();
+    assert_eq!(bench.sessions().pane(&spec.id).unwrap().1, pane);
+    let command = bench.sessions().tmux().unwrap().attach_command(&pane);
     assert_eq!(command[command.len() - 3..], ["attach-session", "-t", pane.as_str()]);
     // `script` gives the client a terminal; the client ends when the window does.
     let line: Vec<String> = command.iter().map(|word| format!("'{}'", word.to_str().unwrap())).collect();
@@ -139,15 +139,13 @@ fn a_person_attaches_and_closing_the_window_ends_the_agent() {
         assert_ne!(count, 0, "the client ended: {}", String::from_utf8_lossy(&shown));
         shown.extend_from_slice(&buffer[..count]);
     }
-    assert!(bench.sessions().screen(&spec.id).unwrap().starts_with("here I am"));
-    bench.sessions().tmux().unwrap().kill_window(&pane).unwrap();
+    bench.tell_tmux(&["kill-window", "-t", &pane]);
     let EndedSession { how: SessionEnding::Exited(exit), asked: None } = ended.recv_timeout(LONG).unwrap() else {
         panic!()
     };
     assert_eq!(exit.cause, AgentEndCause::TerminalGone);
     std::io::Read::read_to_end(&mut stdout, &mut shown).unwrap();
     client.wait().unwrap();
-    bench.sessions().tmux().unwrap().kill_window(&pane).unwrap();
 }
 
 #[test]
@@ -159,7 +157,7 @@ fn without_tmux_it_runs_all_the_same_and_attaching_says_why_not() {
     let living = bench.start(&spec);
     assert_eq!(living.pane, None);
     assert_eq!(hear(&ready), b"50 200\n");
-    let refused = bench.sessions().attach_command(&spec.id).unwrap_err();
+    let refused = bench.sessions().pane(&spec.id).unwrap_err();
     insta::assert_snapshot!(refused, @"there is no tmux to look at session worker with; what it prints is in its log");
 }
 
@@ -169,12 +167,4 @@ fn a_server_that_goes_with_its_last_window_comes_again() {
     for index in 0..20 {
         bench.run(&bench.script(&format!("brief-{index}"), "exit 0"));
     }
-}
-
-#[test]
-fn a_path_too_long_for_a_socket_gives_way_to_another() {
-    let short = format!("/{}", "s".repeat(LONGEST_SOCKET - 1));
-    let long = format!("/{}", "s".repeat(LONGEST_SOCKET));
-    assert_eq!(socket_path(short.clone().into(), || "other".into()), std::path::PathBuf::from(short));
-    assert_eq!(socket_path(long.into(), || "other".into()), std::path::PathBuf::from("other"));
 }

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sluice_os::taskfile::{FrontmatterScalar, FrontmatterTruth, HealedTaskFile, heal, render};
+use sluice_os::taskfile::{FrontmatterScalar, FrontmatterTruth, HealedTaskFile, heal};
+
+use crate::render;
 
 fn truth() -> FrontmatterTruth {
     let text = |words: &str| FrontmatterScalar::Text(words.to_owned());
