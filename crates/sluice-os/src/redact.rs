@@ -11,7 +11,7 @@ mod unseen;
 use std::path::Path;
 
 use forms::{DASHES, LONGEST_BEGIN, SecretMatch, is_of_secret, position};
-use known::{KnownSecretMatch, KnownSecrets};
+use known::KnownSecrets;
 use unseen::{ShownBytes, WordBoundary, colours};
 
 /// What stands in the place of a secret.
@@ -70,9 +70,7 @@ pub fn redacted(text: &str) -> String {
 
 /// What a person sees of some bytes on a terminal: without what only the terminal obeys.
 pub fn shown_of(bytes: &[u8]) -> String {
-    let mut shown = ShownBytes::of(bytes);
-    let bytes: Vec<u8> = std::iter::from_fn(|| shown.next()).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
+    String::from_utf8_lossy(&ShownBytes::of(bytes).collect::<Vec<u8>>()).into_owned()
 }
 
 /// Whether the value of a variable is a secret: its name says so, and the value is no short word and no file.
@@ -188,13 +186,15 @@ impl RedactionFlow {
         let mut perhaps = false;
         for known in rest.first().and_then(|first| self.redactor.known.get(first)).into_iter().flatten() {
             match known.seek(rest, is_last) {
-                KnownSecretMatch::Found(length) if !perhaps => return SecretMatch::Secret { length, shown: 0 },
-                KnownSecretMatch::Found(_) => break,
-                KnownSecretMatch::Perhaps => perhaps = true,
-                KnownSecretMatch::Not => {}
+                SecretMatch::Nothing => {}
+                SecretMatch::Perhaps => perhaps = true,
+                // What may become a longer one is not taken for a shorter one.
+                SecretMatch::Secret { .. } | SecretMatch::Letters { .. } | SecretMatch::Key(_) if perhaps => break,
+                found @ (SecretMatch::Secret { .. } | SecretMatch::Letters { .. } | SecretMatch::Key(_)) => {
+                    return found;
+                }
             }
         }
-        // What may become a longer one is not taken for a shorter one.
         if perhaps {
             return SecretMatch::Perhaps;
         }

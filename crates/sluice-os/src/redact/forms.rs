@@ -37,53 +37,36 @@ enum SecretRule {
     Key,
 }
 
-const fn form(begins: &'static [u8], least: usize) -> SecretForm {
-    SecretForm { begins, rule: SecretRule::Letters(least) }
-}
-
-const FORMS: [SecretForm; 26] = [
-    form(b"slu_", 32),
-    form(b"ghp_", 20),
-    form(b"gho_", 20),
-    form(b"ghu_", 20),
-    form(b"ghs_", 20),
-    form(b"ghr_", 20),
-    form(b"github_pat_", 20),
-    form(b"glpat-", 16),
-    form(b"sk-", 20),
-    form(b"sk_live_", 16),
-    form(b"rk_live_", 16),
-    form(b"xoxb-", 10),
-    form(b"xoxp-", 10),
-    form(b"xoxa-", 10),
-    form(b"xoxr-", 10),
-    form(b"xoxs-", 10),
-    form(b"AKIA", 16),
-    form(b"ASIA", 16),
-    form(b"AIza", 30),
-    form(b"npm_", 30),
-    form(b"hf_", 30),
-    form(b"pypi-", 30),
+/// What tokens begin with, by how many letters follow at least.
+const TOKENS: [(usize, &[&str]); 5] = [
+    (32, &["slu_"]),
+    (30, &["AIza", "npm_", "hf_", "pypi-"]),
+    (20, &["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "sk-"]),
+    (16, &["glpat-", "sk_live_", "rk_live_", "AKIA", "ASIA"]),
+    (10, &["xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-"]),
+];
+const OTHERS: [SecretForm; 4] = [
     SecretForm { begins: b"Bearer ", rule: SecretRule::Shown(16) },
     SecretForm { begins: b"Basic ", rule: SecretRule::Basic },
     SecretForm { begins: b"eyJ", rule: SecretRule::Jwt },
     SecretForm { begins: BEGIN, rule: SecretRule::Key },
 ];
 
+fn forms() -> impl Iterator<Item = SecretForm> {
+    let token =
+        |least: usize, begins: &'static str| SecretForm { begins: begins.as_bytes(), rule: SecretRule::Letters(least) };
+    TOKENS.iter().flat_map(move |(least, all)| all.iter().map(move |begins| token(*least, begins))).chain(OTHERS)
+}
+
 /// What is at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SecretMatch {
+    /// No secret begins here.
     Nothing,
     /// A secret of so many bytes, of which the first are shown.
-    Secret {
-        length: usize,
-        shown: usize,
-    },
+    Secret { length: usize, shown: usize },
     /// The same, which goes on for as long as its letters do.
-    Letters {
-        length: usize,
-        shown: usize,
-    },
+    Letters { length: usize, shown: usize },
     /// The beginning of a private key, of so many bytes.
     Key(usize),
     /// Perhaps a secret; more must come to tell.
@@ -93,7 +76,7 @@ pub(super) enum SecretMatch {
 /// The bytes that a form begins with.
 pub(super) fn beginnings() -> [bool; 256] {
     let mut begins = [false; 256];
-    for byte in FORMS.iter().filter_map(|form| form.begins.first()) {
+    for byte in forms().filter_map(|form| form.begins.first()) {
         begins[usize::from(*byte)] = true;
         begins[usize::from(byte.to_ascii_lowercase())] = true;
     }
@@ -103,7 +86,7 @@ pub(super) fn beginnings() -> [bool; 256] {
 /// What begins with some bytes where a word may begin.
 pub(super) fn find(rest: &[u8], is_last: bool) -> SecretMatch {
     let mut perhaps = false;
-    for form in &FORMS {
+    for form in forms() {
         match form.find(rest, is_last) {
             SecretMatch::Nothing => {}
             SecretMatch::Perhaps => perhaps = true,
@@ -114,7 +97,7 @@ pub(super) fn find(rest: &[u8], is_last: bool) -> SecretMatch {
 }
 
 /// Nothing more came: that may be all, or not yet all.
-fn out(is_last: bool) -> SecretMatch {
+pub(super) fn out(is_last: bool) -> SecretMatch {
     if is_last { SecretMatch::Nothing } else { SecretMatch::Perhaps }
 }
 

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
+use super::forms::{SecretMatch, out};
 use super::unseen::ShownBytes;
 
-/// One form of a secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KnownSecret {
     bytes: Vec<u8>,
@@ -28,15 +28,6 @@ enum SecretEncoding {
 /// All forms of all secrets, by the byte that they begin with; the longest first.
 pub(super) type KnownSecrets = BTreeMap<u8, Vec<KnownSecret>>;
 
-/// What came of looking for one at a place.
-pub(super) enum KnownSecretMatch {
-    Not,
-    /// More must come to tell.
-    Perhaps,
-    /// It has so many bytes.
-    Found(usize),
-}
-
 pub(super) fn secrets<'a>(values: impl Iterator<Item = &'a str>) -> KnownSecrets {
     let mut secrets = KnownSecrets::new();
     for known in values.flat_map(forms) {
@@ -52,7 +43,7 @@ pub(super) fn secrets<'a>(values: impl Iterator<Item = &'a str>) -> KnownSecrets
 }
 
 fn forms(value: &str) -> Vec<KnownSecret> {
-    let plain = |bytes: Vec<u8>| KnownSecret { bytes: shown(&bytes), form: SecretEncoding::Plain };
+    let plain = |bytes: Vec<u8>| KnownSecret { bytes: ShownBytes::of(&bytes).collect(), form: SecretEncoding::Plain };
     let mut forms = vec![plain(value.as_bytes().to_vec())];
     let json = serde_json::Value::from(value).to_string();
     let json = json.trim_matches('"');
@@ -94,14 +85,9 @@ fn escaped(value: &str) -> Vec<u8> {
     value.bytes().flat_map(one).collect()
 }
 
-fn shown(bytes: &[u8]) -> Vec<u8> {
-    let mut shown = ShownBytes::of(bytes);
-    std::iter::from_fn(|| shown.next()).collect()
-}
-
 impl KnownSecret {
     /// Whether it stands at the beginning of some bytes.
-    pub(super) fn seek(&self, bytes: &[u8], is_last: bool) -> KnownSecretMatch {
+    pub(super) fn seek(&self, bytes: &[u8], is_last: bool) -> SecretMatch {
         let mut shown = match self.form {
             SecretEncoding::Plain => ShownBytes::of(bytes),
             SecretEncoding::Base64 { .. } => ShownBytes::wrapped(bytes),
@@ -109,13 +95,14 @@ impl KnownSecret {
         for wanted in &self.bytes {
             match shown.next() {
                 Some(byte) if byte == *wanted => {}
-                Some(_) => return KnownSecretMatch::Not,
-                None if is_last => return KnownSecretMatch::Not,
-                None => return KnownSecretMatch::Perhaps,
+                Some(_) => return SecretMatch::Nothing,
+                None => return out(is_last),
             }
         }
         match self.form {
-            SecretEncoding::Plain | SecretEncoding::Base64 { has_tail: false } => KnownSecretMatch::Found(shown.at()),
+            SecretEncoding::Plain | SecretEncoding::Base64 { has_tail: false } => {
+                SecretMatch::Secret { length: shown.at(), shown: 0 }
+            }
             SecretEncoding::Base64 { has_tail: true } => with_tail(bytes, shown.at(), is_last),
         }
     }
@@ -123,18 +110,18 @@ impl KnownSecret {
 
 /// What ends after so many bytes, with the letter that holds its last bits and what fills the group. They stand on the same
 /// line: what the next begins with may be the next secret.
-fn with_tail(bytes: &[u8], length: usize, is_last: bool) -> KnownSecretMatch {
-    let mut shown = ShownBytes::of(&bytes[length..]);
+fn with_tail(bytes: &[u8], length: usize, is_last: bool) -> SecretMatch {
+    let mut rest = ShownBytes::of(&bytes[length..]);
     let mut end = length;
     for place in 0..3 {
-        match shown.next() {
-            Some(byte) if byte == b'=' || (place == 0 && is_of_base64(byte)) => end = length + shown.at(),
+        match rest.next() {
+            Some(byte) if byte == b'=' || (place == 0 && is_of_base64(byte)) => end = length + rest.at(),
             Some(_) => break,
             None if is_last => break,
-            None => return KnownSecretMatch::Perhaps,
+            None => return SecretMatch::Perhaps,
         }
     }
-    KnownSecretMatch::Found(end)
+    SecretMatch::Secret { length: end, shown: 0 }
 }
 
 fn is_of_base64(byte: u8) -> bool {

@@ -62,7 +62,6 @@ impl UnseenSpan {
     }
 }
 
-/// What follows an escape.
 fn sequence(rest: &[u8]) -> UnseenSpan {
     match rest {
         [] => UnseenSpan::Cut,
@@ -123,9 +122,13 @@ impl<'a> ShownBytes<'a> {
     pub(super) fn at(&self) -> usize {
         self.at
     }
+}
+
+impl Iterator for ShownBytes<'_> {
+    type Item = u8;
 
     /// What is shown next; `None`: there is nothing, or not all of it has come.
-    pub(super) fn next(&mut self) -> Option<u8> {
+    fn next(&mut self) -> Option<u8> {
         loop {
             let rest = &self.bytes[self.at..];
             match unseen(rest) {
@@ -174,7 +177,6 @@ pub(super) struct WordBoundary {
 enum EscapeState {
     Text,
     Escape,
-    /// In a control sequence.
     Sequence,
     Backslash,
     /// In a letter that JSON writes by its number: how many digits are to come, and what they are so far.
@@ -191,12 +193,10 @@ impl WordBoundary {
         Self { byte: b']', within: EscapeState::Text }
     }
 
-    /// Whether a word may begin here.
     pub(super) fn is_border(self) -> bool {
         !self.byte.is_ascii_alphanumeric()
     }
 
-    /// The next byte is passed.
     pub(super) fn pass(&mut self, byte: u8) {
         let (byte, within) = match (self.within, byte) {
             (_, ESCAPE) => (b' ', EscapeState::Escape),
