@@ -134,13 +134,9 @@ impl Forge {
         }
         let output = String::from_utf8_lossy(&ended.stdout).into_owned();
         let url = output.lines().rev().map(str::trim).find(|line| line.contains("://"));
-        match url {
-            Some(url) => {
-                let (url, base) = (url.to_owned(), base.to_owned());
-                Ok(PullRequest { url, state: PullRequestState::Open, head, base })
-            }
-            None => Err(GitError::Answer { what: "`gh pr create`".to_owned(), said: output }),
-        }
+        let odd = || GitError::Answer { what: "`gh pr create`".to_owned(), said: output.clone() };
+        let (url, base) = (url.ok_or_else(odd)?.to_owned(), base.to_owned());
+        Ok(PullRequest { url, state: PullRequestState::Open, head, base })
     }
 
     fn open(&self, repository: &Repository, branch: &str) -> Result<Option<PullRequest>, GitError> {
@@ -152,7 +148,7 @@ impl Forge {
         command.current_dir(repository.folder()).args(arguments);
         self.git.surround(&mut command);
         command.env("GH_PROMPT_DISABLED", "1").env("GH_NO_UPDATE_NOTIFIER", "1").env("NO_COLOR", "1");
-        run(command, input.as_bytes(), self.git.network_limit()).map_err(|trouble| match trouble {
+        run(command, input.as_bytes(), self.git.network).map_err(|trouble| match trouble {
             CommandTrouble::Start(_) => GitError::NoForge,
             CommandTrouble::Late(limit) => GitError::Late { what: "`gh`".to_owned(), limit },
         })

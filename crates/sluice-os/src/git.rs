@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 pub use error::{GitError, GitErrorFamily};
 pub use name::slug;
-pub(crate) use quote::{path_of, quote, shown, unquote};
+pub(crate) use quote::{first_of, path_of, quote, shown, unquote};
 pub use remote::RemoteBranchDeletion;
 pub use repository::Repository;
 use run::{CommandEnd, CommandTrouble};
@@ -110,8 +110,10 @@ pub fn is_local(variable: &str) -> bool {
 #[derive(Clone, Debug)]
 pub struct Git {
     program: PathBuf,
-    local: Duration,
-    network: Duration,
+    /// How long something may take that stays on this machine.
+    pub(crate) local: Duration,
+    /// How long something may take that goes over the network.
+    pub(crate) network: Duration,
     environment: Vec<(OsString, OsString)>,
 }
 
@@ -143,14 +145,6 @@ impl Git {
         self
     }
 
-    pub(crate) fn local_limit(&self) -> Duration {
-        self.local
-    }
-
-    pub(crate) fn network_limit(&self) -> Duration {
-        self.network
-    }
-
     /// The environment that git and what calls git get.
     pub(crate) fn surround(&self, command: &mut Command) {
         for (name, _) in std::env::vars_os() {
@@ -167,23 +161,12 @@ impl Git {
     }
 
     pub(crate) fn at(&self, folder: &Path) -> GitCall {
-        GitCall {
-            git: self.clone(),
-            folder: folder.to_owned(),
-            settings: Vec::new(),
-            arguments: Vec::new(),
-            environment: Vec::new(),
-            input: Vec::new(),
-            held: None,
-            limit: self.local,
-            hooks: false,
-            only_looks: false,
-        }
+        GitCall { git: self.clone(), folder: folder.to_owned(), limit: self.local, ..GitCall::default() }
     }
 }
 
 /// One call of git, before it is made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct GitCall {
     git: Git,
     folder: PathBuf,
@@ -311,6 +294,11 @@ impl GitCall {
         }
     }
 
+    /// Whether it says yes: git says it by the code 0, and no by the code 1.
+    pub(crate) fn says_yes(&self) -> Result<bool, GitError> {
+        self.maybe().map(|said| said.is_some())
+    }
+
     pub(crate) fn run(&self) -> Result<(), GitError> {
         self.bytes().map(drop)
     }
@@ -377,6 +365,23 @@ pub(crate) fn said(ended: &CommandEnd) -> String {
     match text.char_indices().nth(1000) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
         None => text,
+    }
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove_file(path: &Path) -> Result<(), GitError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(GitError::file("cannot remove", path)(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Removes the folders above a path that are empty, as far as `up_to`, which stays.
+pub(crate) fn remove_empty_folders(above: &Path, up_to: &Path) {
+    for folder in above.ancestors().skip(1) {
+        if folder == up_to || std::fs::remove_dir(folder).is_err() {
+            break;
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-use crate::git::{CheckoutChanges, Repository, path_of, shown};
+use crate::git::{CheckoutChanges, Repository, first_of, path_of, shown};
 
 /// How many files a difference names.
 const NAMED_FILES: usize = 10;
@@ -123,16 +123,8 @@ fn files_differ(
     before: &BTreeMap<Vec<u8>, ChangedFileMark>,
     after: &BTreeMap<Vec<u8>, ChangedFileMark>,
 ) -> Option<String> {
-    let mut paths: Vec<&Vec<u8>> = before.keys().chain(after.keys()).collect();
-    paths.sort();
-    paths.dedup();
-    let mut named: Vec<String> =
-        paths.into_iter().filter(|path| before.get(*path) != after.get(*path)).map(|path| shown(path)).collect();
-    if named.is_empty() {
-        return None;
-    }
-    let more = named.len().saturating_sub(NAMED_FILES);
-    named.truncate(NAMED_FILES);
-    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Some(format!("files of the main checkout changed: {}{rest}", named.join(", ")))
+    let paths: BTreeSet<&Vec<u8>> = before.keys().chain(after.keys()).collect();
+    let paths = paths.into_iter().filter(|path| before.get(*path) != after.get(*path));
+    let named: Vec<String> = paths.map(|path| shown(path)).collect();
+    (!named.is_empty()).then(|| format!("files of the main checkout changed: {}", first_of(named, NAMED_FILES)))
 }

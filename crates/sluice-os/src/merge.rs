@@ -382,7 +382,7 @@ pub(crate) fn commit_tree(
 }
 
 /// A commit in the name of whom the call says.
-fn commit_as(call: GitCall, tree: &str, parents: &[&str], message: &str) -> Result<String, GitError> {
+pub(crate) fn commit_as(call: GitCall, tree: &str, parents: &[&str], message: &str) -> Result<String, GitError> {
     let mut call = call.durable().args(["commit-tree", tree]);
     for parent in parents {
         call = call.args(["-p", parent]);

@@ -195,7 +195,7 @@ impl WorkspacePool {
                     break_stale_locks(&site.admin);
                     acquired.origin = self.check_out(&site, &binding.branch, base, true)?;
                 } else if site.branch()?.as_ref() != Some(&binding.branch) {
-                    let kept = self.make_ready(&site, name, &name.as_owner())?;
+                    let kept = self.make_ready(&site, &name.as_owner())?;
                     acquired.kept = kept.or(acquired.kept);
                     acquired.origin = self.check_out(&site, &binding.branch, base, false)?;
                 }

@@ -39,35 +39,9 @@ mod tests {
     fn every_name_has_a_safe_slug_of_its_own() {
         let long = "x".repeat(10_000);
         let names = [
-            "coffee",
-            "Coffee",
-            "COFFEE",
-            "co ffee",
-            "co/ffee",
-            "co\\ffee",
-            "co\nffee",
-            "",
-            ".",
-            "..",
-            "../..",
-            "-rf",
-            "--",
-            "a\"b",
-            "a'b",
-            "$(touch x)",
-            "`x`",
-            "käse",
-            "kaese",
-            "日本",
-            "日本語",
-            "\u{0}",
-            "a+b",
-            "a.lock",
-            "con",
-            "a..b",
-            "~",
-            "*",
-            &long,
+            "coffee", "Coffee", "COFFEE", "co ffee", "co/ffee", "co\\ffee", "co\nffee", "", ".", "..", "../..", "-rf",
+            "--", "a\"b", "a'b", "$(id)", "`x`", "käse", "kaese", "日", "日本", "\u{0}", "a+b", "a.lock", "con",
+            "a..b", "~", "*", &long,
         ];
         let slugs: Vec<String> = names.iter().map(|name| slug(name)).collect();
         for (name, slug) in names.iter().zip(&slugs) {

@@ -50,6 +50,14 @@ pub(crate) fn shown(path: &[u8]) -> String {
     }
 }
 
+/// The first of some names for a message, and how many more there are.
+pub(crate) fn first_of(mut names: Vec<String>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    names.truncate(most);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    names.join(", ") + &rest
+}
+
 pub(crate) fn path_of(folder: &Path, path: &[u8]) -> PathBuf {
     folder.join(OsStr::from_bytes(path))
 }

@@ -10,14 +10,12 @@ use crate::workspace::keep_tip;
 /// What became of a branch on the remote that was to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteBranchDeletion {
+    /// There is nothing to delete.
     NotThere,
     /// It is gone; its commits are merged.
     Deleted,
     /// It stays: its newest commit is not merged.
-    Stays {
-        remote: String,
-        tip: String,
-    },
+    Stays { remote: String, tip: String },
 }
 
 impl Repository {
@@ -27,7 +25,8 @@ impl Repository {
             return Err(GitError::NoBranch { branch: branch.to_owned() });
         }
         let remote = self.remote()?.ok_or(GitError::NoRemote)?;
-        self.push(&remote, branch)
+        let call = self.call().network().args(["push", "--quiet", "--set-upstream"]);
+        pushed(call, &remote, (&format!("refs/heads/{branch}"), branch))
     }
 
     /// Whether the remote has all of the default branch, as last seen here: a push notes what the remote has then.
@@ -38,11 +37,6 @@ impl Repository {
             (Some(here), Some(there)) => self.is_ancestor(&here, &there),
             (Some(_) | None, _) => Ok(false),
         }
-    }
-
-    fn push(&self, remote: &str, branch: &str) -> Result<(), GitError> {
-        let call = self.call().network().args(["push", "--quiet", "--set-upstream"]);
-        pushed(call, remote, (&format!("refs/heads/{branch}"), branch))
     }
 
     /// Brings the remote's branch to this commit: what a hook or a person has put on the branch here since is not pushed.

@@ -82,12 +82,16 @@ impl Repository {
 
     /// The commit to start from: of the local default branch, else of the remote's.
     pub fn default_commit(&self) -> Result<String, GitError> {
-        if let Some(commit) = self.commit(&format!("refs/heads/{}", self.default_branch))? {
-            return Ok(commit);
+        let missing = || GitError::NoCommit { missing: format!("the branch `{}`", self.default_branch) };
+        self.newest_commit(&self.default_branch)?.ok_or_else(missing)
+    }
+
+    /// The commit that a branch is at here, else on the remote as last seen.
+    fn newest_commit(&self, branch: &str) -> Result<Option<String>, GitError> {
+        match self.commit(&format!("refs/heads/{branch}"))? {
+            Some(commit) => Ok(Some(commit)),
+            None => self.tracking(branch)?.map_or(Ok(None), |(_, reference)| self.commit(&reference)),
         }
-        let remote = self.tracking(&self.default_branch)?.map(|(_, reference)| reference);
-        let commit = remote.map(|reference| self.commit(&reference)).transpose()?.flatten();
-        commit.ok_or_else(|| GitError::NoCommit { missing: format!("the branch `{}`", self.default_branch) })
     }
 
     pub fn branch_commit(&self, branch: &str) -> Result<Option<String>, GitError> {
@@ -98,14 +102,8 @@ impl Repository {
     /// The newest commit of a branch and its content, as git calls them: the local branch's, else the remote's as last
     /// seen. Nothing if there is no such branch.
     pub fn branch_tip(&self, branch: &str) -> Result<Option<(String, String)>, GitError> {
-        let commit = match self.branch_commit(branch)? {
-            Some(commit) => Some(commit),
-            None => {
-                let tracking = self.tracking(branch)?;
-                tracking.map(|(_, reference)| self.commit(&reference)).transpose()?.flatten()
-            }
-        };
-        let Some(commit) = commit else { return Ok(None) };
+        self.check_branch(branch)?;
+        let Some(commit) = self.newest_commit(branch)? else { return Ok(None) };
         let tree = self.tree(&commit)?;
         Ok(Some((commit, tree)))
     }
@@ -186,13 +184,7 @@ impl Repository {
 
     /// Whether one commit is an ancestor of the other, or the same.
     pub(crate) fn is_ancestor(&self, of: &str, commit: &str) -> Result<bool, GitError> {
-        let call = self.call().args(["merge-base", "--is-ancestor", of, commit]);
-        let ended = call.answer()?;
-        match ended.code {
-            Some(0) => Ok(true),
-            Some(1) => Ok(false),
-            _ => Err(call.failed(&ended)),
-        }
+        self.call().args(["merge-base", "--is-ancestor", of, commit]).says_yes()
     }
 
     /// Everything that a commit adds to another one must be there and be what its name says: a branch that is moved needs

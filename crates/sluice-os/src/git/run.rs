@@ -53,8 +53,10 @@ fn start(mut command: Command, input: &[u8], limit: Duration) -> Result<CommandE
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let (sender, pieces) = channel();
     // Those who will read it come first: a program is not begun and then killed because the machine has no thread left.
-    let (feed, stdout, stderr) =
-        (feeder(input)?, collector(CommandPiece::Stdout, &sender)?, collector(CommandPiece::Stderr, &sender)?);
+    let input = input.to_vec();
+    // A program that does not read its input says so by how it ends.
+    let feed = waiting(move |mut stdin: ChildStdin| drop(stdin.write_all(&input)))?;
+    let (stdout, stderr) = (collector(CommandPiece::Stdout, &sender)?, collector(CommandPiece::Stderr, &sender)?);
     let exit = waiting(move |mut child: Child| drop(sender.send(CommandPiece::Exit(child.wait()))))?;
     let mut child = command.spawn().map_err(CommandTrouble::Start)?;
     let group = Pid::from_child(&child);
@@ -71,12 +73,6 @@ fn waiting<T: Send + 'static>(act: impl FnOnce(T) + Send + 'static) -> Result<Se
     let (give, given) = channel();
     let thread = std::thread::Builder::new().spawn(move || given.recv().map_or((), act));
     thread.map(|_| give).map_err(CommandTrouble::Start)
-}
-
-fn feeder(input: &[u8]) -> Result<Sender<ChildStdin>, CommandTrouble> {
-    let input = input.to_vec();
-    // A program that does not read its input says so by how it ends.
-    waiting(move |mut stdin: ChildStdin| drop(stdin.write_all(&input)))
 }
 
 fn collector<R: Read + Send + 'static>(

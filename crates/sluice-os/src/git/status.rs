@@ -48,15 +48,8 @@ pub(crate) struct CheckoutChanges {
 impl CheckoutChanges {
     /// Asks git. The call stands in the checkout.
     pub(crate) fn of(call: GitCall) -> Result<CheckoutChanges, GitError> {
-        let call = call.looking().args([
-            "status",
-            "--porcelain=v2",
-            "--branch",
-            "-z",
-            "--untracked-files=all",
-            "--no-renames",
-        ]);
-        let call = call.args(["--ignored=no", "--ignore-submodules=none", "--no-ahead-behind"]);
+        let call = call.looking().args(["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"]);
+        let call = call.args(["--no-renames", "--ignored=no", "--ignore-submodules=none", "--no-ahead-behind"]);
         let ended = call.answer()?;
         if ended.code != Some(0) {
             return Err(call.failed(&ended));

@@ -36,23 +36,29 @@ impl Repository {
 
     /// What stands in these files of a commit, in the same order.
     pub fn committed_bytes(&self, files: &[&CommittedFile]) -> Result<Vec<Vec<u8>>, GitError> {
-        if files.is_empty() {
+        let ids: Vec<&str> = files.iter().map(|file| file.blob.as_str()).collect();
+        self.blobs(&ids, |at| format!("{} is not in it as a file", shown(files[at].path.as_bytes())))
+    }
+
+    /// The contents of blobs, in the same order. `unread` is what to say of one that is not there.
+    pub(crate) fn blobs(&self, ids: &[&str], unread: impl Fn(usize) -> String) -> Result<Vec<Vec<u8>>, GitError> {
+        if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let wanted: String = files.iter().map(|file| format!("{}\n", file.blob)).collect();
-        let call = self.call().option("--no-replace-objects").args(["cat-file", "--batch"]).input(wanted);
-        let answer = call.bytes()?;
-        let mut rest = answer.as_slice();
-        let mut found = Vec::with_capacity(files.len());
-        for file in files {
-            let cut = || call.odd(format!("{} is not in it as a file", shown(file.path.as_bytes())));
-            let head = format!("{} blob {}\n", file.blob, file.size);
-            rest = rest.strip_prefix(head.as_bytes()).ok_or_else(cut)?;
-            let size = usize::try_from(file.size).map_err(|_| cut())?;
-            let (bytes, after) = rest.split_at_checked(size).ok_or_else(cut)?;
-            rest = after.strip_prefix(b"\n").ok_or_else(cut)?;
-            found.push(bytes.to_vec());
+        let call =
+            self.call().option("--no-replace-objects").args(["cat-file", "--batch"]).input(ids.join("\n") + "\n");
+        let bytes = call.bytes()?;
+        let mut rest = bytes.as_slice();
+        let mut contents = Vec::with_capacity(ids.len());
+        for (at, id) in ids.iter().enumerate() {
+            let odd = || call.odd(unread(at));
+            let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
+            let header = std::str::from_utf8(&rest[..end]).map_err(|_| odd())?;
+            let size = header.strip_prefix(&format!("{id} blob ")).and_then(|size| size.parse::<usize>().ok());
+            let (content, after) = rest[end + 1..].split_at_checked(size.ok_or_else(odd)?).ok_or_else(odd)?;
+            rest = after.strip_prefix(b"\n").ok_or_else(odd)?;
+            contents.push(content.to_vec());
         }
-        Ok(found)
+        Ok(contents)
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::note::{MergeNote, NOTE, OLDER_NOTE};
 use super::recover::{self, MergeSide};
-use crate::git::{CheckoutChanges, GitCall, GitError, Repository, path_of, shown};
+use crate::git::{CheckoutChanges, GitCall, GitError, Repository, first_of, path_of, remove_file, shown};
 use crate::lock::FileLock;
 use crate::passing::PassingError;
 use crate::workspace;
@@ -166,7 +166,7 @@ impl MergeCheckout {
         let marked = self.write_mark().map_err(GitError::file("cannot write", &mark));
         let locked =
             marked.and_then(|()| self.wait_for_lock(|| link(&mark, &self.lock()).or_else(|no| self.make_lock(no))));
-        remove(&mark).and(locked)
+        remove_file(&mark).and(locked)
     }
 
     fn write_mark(&self) -> io::Result<()> {
@@ -215,10 +215,10 @@ impl MergeCheckout {
     /// Lets go of the lock, if it is ours.
     pub(super) fn unlock_index(&self, repository: &Repository) -> Result<(), GitError> {
         if self.is_locked_by_us(repository) {
-            remove(&self.lock())?;
+            remove_file(&self.lock())?;
         }
         // After the lock, and not before it is known whose that is.
-        if self.is_begun() { Ok(()) } else { remove(&self.mark()) }
+        if self.is_begun() { Ok(()) } else { remove_file(&self.mark()) }
     }
 }
 
@@ -326,20 +326,8 @@ fn refuse_changes(turn: &BranchTurn<'_>, checkout: &MergeCheckout, note: &MergeN
     if files.is_empty() {
         return Ok(());
     }
-    let more = files.len().saturating_sub(NAMED_FILES);
-    files.truncate(NAMED_FILES);
-    let mut named = files.join(", ");
-    if more > 0 {
-        named.push_str(&format!(" and {more} more"));
-    }
-    Err(GitError::Dirty { branch: note.branch.clone(), folder: checkout.folder.clone(), files: named, cure })
-}
-
-pub(super) fn remove(path: &Path) -> Result<(), GitError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(GitError::file("cannot remove", path)(error)),
-        Ok(()) | Err(_) => Ok(()),
-    }
+    let files = first_of(files, NAMED_FILES);
+    Err(GitError::Dirty { branch: note.branch.clone(), folder: checkout.folder.clone(), files, cure })
 }
 
 #[cfg(test)]

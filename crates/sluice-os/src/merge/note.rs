@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::advance::{BranchTurn, MergeCheckout, remove};
+use super::advance::{BranchTurn, MergeCheckout};
 use super::recover::MergeSide;
 use crate::file::{Durability, write_atomically};
-use crate::git::{GitError, Repository, path_of, quote, unquote};
+use crate::git::{GitError, Repository, path_of, quote, remove_file, unquote};
 use crate::workspace::break_stale_locks;
 
 pub(super) const NOTE: &str = "merge.json";
@@ -100,16 +100,13 @@ impl MergeNote {
     /// The note that was left, and when it was written.
     pub(super) fn read(turn: &BranchTurn<'_>) -> Result<Option<(MergeNote, std::time::SystemTime)>, GitError> {
         let path = MergeNote::path(turn);
-        let failed = GitError::file("cannot read", &path);
-        let bytes = match fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            read => read.map_err(failed)?,
+        let read = || -> std::io::Result<_> {
+            Ok((serde_json::from_slice(&fs::read(&path)?)?, fs::metadata(&path)?.modified()?))
         };
-        let failed = GitError::file("cannot read", &path);
-        let written = fs::metadata(&path).and_then(|it| it.modified()).map_err(failed)?;
-        let note =
-            serde_json::from_slice(&bytes).map_err(|error| GitError::file("cannot read", &path)(error.into()))?;
-        Ok(Some((note, written)))
+        match read() {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            read => read.map(Some).map_err(GitError::file("cannot read", &path)),
+        }
     }
 
     /// Takes over the note of an earlier version, and what a git that was killed with it has locked.
@@ -123,7 +120,7 @@ impl MergeNote {
             break_stale_locks(&checkout.admin);
             MergeNote::new(turn.repository, (&branch, Some(checkout)), Some(old), new)?.write(turn)?;
         }
-        remove(&path)
+        remove_file(&path)
     }
 
     pub(super) fn write(&self, turn: &BranchTurn<'_>) -> Result<(), GitError> {
@@ -134,7 +131,7 @@ impl MergeNote {
 
     /// What it was about is done.
     pub(super) fn remove(turn: &BranchTurn<'_>) -> Result<(), GitError> {
-        remove(&MergeNote::path(turn))
+        remove_file(&MergeNote::path(turn))
     }
 
     /// The files that differ between the two commits. Submodules are no files, and stay as they are.

@@ -13,9 +13,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::advance::{BranchTurn, MergeCheckout, remove};
+use super::advance::{BranchTurn, MergeCheckout};
 use super::note::{MergeNote, MergeNoteEntry};
-use crate::git::{GitCall, GitError, Repository, path_of, quote};
+use crate::git::{GitCall, GitError, Repository, path_of, quote, remove_empty_folders, remove_file};
 use crate::passing::PassingError;
 
 /// How long a git that may hold a lock is waited for.
@@ -71,16 +71,15 @@ pub(super) fn make_good(
         None => false,
     };
     let side = if has_moved { MergeSide::New } else { MergeSide::Old };
-    let entries = note.differing(repository)?;
-    let index = index(repository, checkout, note, side, &entries)?;
-    write_files(repository, checkout, note, side, &index, &entries)?;
+    let half = HalfDoneMove { repository, checkout, note, side, entries: note.differing(repository)? };
+    half.write_files(&half.index()?)?;
     finish(turn, checkout).map(|()| side)
 }
 
 /// The files are written: the index that knows them takes its place, and everything is let go of.
 pub(super) fn finish(turn: &BranchTurn<'_>, checkout: &MergeCheckout) -> Result<(), GitError> {
     let own = checkout.own_index();
-    remove(&own.with_extension("lock"))?;
+    remove_file(&own.with_extension("lock"))?;
     let replace = || {
         File::open(&own)?.sync_all()?;
         fs::rename(&own, checkout.index())?;
@@ -95,168 +94,161 @@ pub(super) fn finish(turn: &BranchTurn<'_>, checkout: &MergeCheckout) -> Result<
     checkout.unlock_index(turn.repository)
 }
 
-/// An index that knows this side: the checkout's own with what the move concerns made right, or a new one if that cannot
-/// be read. What somebody has staged otherwise stays. The one that was being made may be anything.
-fn index(
-    repository: &Repository,
-    checkout: &MergeCheckout,
-    note: &MergeNote,
+/// A move that is made good, on the side on which it is finished.
+struct HalfDoneMove<'a> {
+    repository: &'a Repository,
+    checkout: &'a MergeCheckout,
+    note: &'a MergeNote,
     side: MergeSide,
-    entries: &[MergeNoteEntry],
-) -> Result<PathBuf, GitError> {
-    let own = checkout.own_index();
-    let call = || repository.git().at(&checkout.folder).env("GIT_INDEX_FILE", &own);
-    remove(&own.with_extension("lock"))?;
-    remove(&own)?;
-    let there = checkout.index();
-    let known = if there.exists() { known(repository, checkout, &there) } else { Ok(None) };
-    let Some(known) = known? else {
-        let commit = if side == MergeSide::New { &note.new } else { &note.from };
-        return call().args(["read-tree", commit]).run().map(|()| own);
-    };
-    let is_behind = |entry: &&MergeNoteEntry| known.get(&entry.path) == entry.other(side);
-    let nothing = ("0".to_owned(), "0".repeat(note.new.len()));
-    let lines = entries.iter().filter(is_behind).flat_map(|entry| {
-        let (mode, id) = entry.wanted(side).unwrap_or(&nothing);
-        crate::workspace::entry(mode, id, &entry.path)
-    });
-    let lines: Vec<u8> = lines.collect();
-    if lines.is_empty() {
-        return Ok(there);
-    }
-    fs::copy(&there, &own).map_err(GitError::file("cannot write", &own))?;
-    call().args(["update-index", "--replace", "-z", "--index-info"]).input(lines).run().map(|()| own)
+    entries: Vec<MergeNoteEntry>,
 }
 
-/// Writes the files that the move has left half-way, and removes those that this side does not have.
-fn write_files(
-    repository: &Repository,
-    checkout: &MergeCheckout,
-    note: &MergeNote,
-    side: MergeSide,
-    index: &Path,
-    entries: &[MergeNoteEntry],
-) -> Result<(), GitError> {
-    let call = || repository.git().at(&checkout.folder).env("GIT_INDEX_FILE", index);
-    let lying = look(call, checkout, entries)?;
-    let known = known(repository, checkout, index)?.unwrap_or_default();
-    let (mut to_write, mut to_remove) = (Vec::new(), Vec::new());
-    for (entry, lies) in entries.iter().zip(lying) {
-        let wanted = entry.wanted(side);
-        let is_ours = match lies {
-            PathContent::Other => false,
-            PathContent::Nothing => wanted.is_some(),
-            PathContent::File(mode, id) => {
-                let found = (mode, id);
-                let is_other = entry.other(side) == Some(&found);
-                wanted != Some(&found) && (is_other || is_begun(call(), checkout, note, entry)?)
-            }
+impl HalfDoneMove<'_> {
+    fn call(&self, index: &Path) -> GitCall {
+        self.repository.git().at(&self.checkout.folder).env("GIT_INDEX_FILE", index)
+    }
+
+    /// An index that knows this side: the checkout's own with what the move concerns made right, or a new one if that
+    /// cannot be read. What somebody has staged otherwise stays. The one that was being made may be anything.
+    fn index(&self) -> Result<PathBuf, GitError> {
+        let HalfDoneMove { checkout, note, side, .. } = *self;
+        let own = checkout.own_index();
+        remove_file(&own.with_extension("lock"))?;
+        remove_file(&own)?;
+        let there = checkout.index();
+        let known = if there.exists() { self.known(&there)? } else { None };
+        let Some(known) = known else {
+            let commit = if side == MergeSide::New { &note.new } else { &note.from };
+            return self.call(&own).args(["read-tree", commit]).run().map(|()| own);
         };
-        // What the index has otherwise was changed by somebody since.
-        match wanted {
-            Some(_) if is_ours && known.get(&entry.path) == wanted => to_write.push(entry),
-            None if is_ours && !known.contains_key(&entry.path) => to_remove.push(entry),
-            Some(_) | None => {}
-        }
-    }
-    for entry in to_remove {
-        let path = path_of(&checkout.folder, &entry.path);
-        remove(&path)?;
-        let mut folder = path.parent();
-        while let Some(empty) = folder.filter(|it| *it != checkout.folder && fs::remove_dir(it).is_ok()) {
-            folder = empty.parent();
-        }
-    }
-    if to_write.is_empty() {
-        return Ok(());
-    }
-    let paths: Vec<u8> = to_write.iter().flat_map(|entry| entry.path.iter().copied().chain([0])).collect();
-    call().args(["checkout-index", "--force", "--quiet", "-z", "--stdin"]).input(paths).run()
-}
-
-fn look(
-    call: impl Fn() -> GitCall,
-    checkout: &MergeCheckout,
-    entries: &[MergeNoteEntry],
-) -> Result<Vec<PathContent>, GitError> {
-    let mut lying = Vec::new();
-    let (mut files, mut places) = (String::new(), Vec::new());
-    for (place, entry) in entries.iter().enumerate() {
-        let path = path_of(&checkout.folder, &entry.path);
-        lying.push(match fs::symlink_metadata(&path) {
-            Ok(it) if it.is_file() => {
-                files.push_str(&format!("{}\n", quote(&entry.path)));
-                places.push(place);
-                let mode = if it.permissions().mode() & 0o100 == 0 { "100644" } else { "100755" };
-                PathContent::File(mode.to_owned(), String::new())
-            }
-            Ok(it) if it.is_symlink() => {
-                let target = fs::read_link(&path).map_err(GitError::file("cannot read", &path))?;
-                let target = target.as_os_str().as_bytes().to_vec();
-                PathContent::File("120000".to_owned(), call().args(["hash-object", "--stdin"]).input(target).text()?)
-            }
-            Ok(_) => PathContent::Other,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                PathContent::Nothing
-            }
-            Err(error) => return Err(GitError::file("cannot read", &path)(error)),
+        let is_behind = |entry: &&MergeNoteEntry| known.get(&entry.path) == entry.other(side);
+        let nothing = ("0".to_owned(), "0".repeat(note.new.len()));
+        let lines = self.entries.iter().filter(is_behind).flat_map(|entry| {
+            let (mode, id) = entry.wanted(side).unwrap_or(&nothing);
+            crate::workspace::entry(mode, id, &entry.path)
         });
+        let lines: Vec<u8> = lines.collect();
+        if lines.is_empty() {
+            return Ok(there);
+        }
+        fs::copy(&there, &own).map_err(GitError::file("cannot write", &own))?;
+        self.call(&own).args(["update-index", "--replace", "-z", "--index-info"]).input(lines).run().map(|()| own)
     }
-    if !places.is_empty() {
-        let ids = call().args(["hash-object", "--stdin-paths"]).input(files).text()?;
-        for (place, id) in places.into_iter().zip(ids.lines()) {
-            if let PathContent::File(_, blob) = &mut lying[place] {
-                id.clone_into(blob);
+
+    /// Writes the files that the move has left half-way, and removes those that this side does not have.
+    fn write_files(&self, index: &Path) -> Result<(), GitError> {
+        let HalfDoneMove { checkout, side, .. } = *self;
+        let lying = self.look(index)?;
+        let known = self.known(index)?.unwrap_or_default();
+        let (mut to_write, mut to_remove) = (Vec::new(), Vec::new());
+        for (entry, lies) in self.entries.iter().zip(lying) {
+            let wanted = entry.wanted(side);
+            let is_ours = match lies {
+                PathContent::Other => false,
+                PathContent::Nothing => wanted.is_some(),
+                PathContent::File(mode, id) => {
+                    let found = (mode, id);
+                    let is_other = entry.other(side) == Some(&found);
+                    wanted != Some(&found) && (is_other || self.is_begun(index, entry)?)
+                }
+            };
+            // What the index has otherwise was changed by somebody since.
+            match wanted {
+                Some(_) if is_ours && known.get(&entry.path) == wanted => to_write.push(entry),
+                None if is_ours && !known.contains_key(&entry.path) => to_remove.push(entry),
+                Some(_) | None => {}
             }
         }
+        for entry in to_remove {
+            let path = path_of(&checkout.folder, &entry.path);
+            remove_file(&path)?;
+            remove_empty_folders(&path, &checkout.folder);
+        }
+        if to_write.is_empty() {
+            return Ok(());
+        }
+        let paths: Vec<u8> = to_write.iter().flat_map(|entry| entry.path.iter().copied().chain([0])).collect();
+        self.call(index).args(["checkout-index", "--force", "--quiet", "-z", "--stdin"]).input(paths).run()
     }
-    Ok(lying)
-}
 
-/// The entries of an index: mode and blob by path. Nothing if it is spoiled: git takes what was cut off for zeros. A git
-/// that only could not read it now has not said that it is.
-fn known(repository: &Repository, checkout: &MergeCheckout, index: &Path) -> Result<Option<IndexEntries>, GitError> {
-    let call = repository.git().at(&checkout.folder).env("GIT_INDEX_FILE", index);
-    let call = call.args(["ls-files", "--stage", "-z"]);
-    let ended = call.answer()?;
-    if ended.code != Some(0) {
-        let failed = call.failed(&ended);
-        let is_spoiled = ended.code.is_some() && !failed.is_passing();
-        return if is_spoiled { Ok(None) } else { Err(failed) };
-    }
-    let mut known = IndexEntries::new();
-    for line in ended.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
-        let Some(tab) = line.iter().position(|byte| *byte == b'\t') else { return Ok(None) };
-        let about = String::from_utf8_lossy(&line[..tab]).into_owned();
-        match about.split(' ').collect::<Vec<_>>()[..] {
-            [mode, id, stage] if tab + 1 < line.len() && id.bytes().any(|digit| digit != b'0') => {
-                if stage == "0" {
-                    known.insert(line[tab + 1..].to_vec(), (mode.to_owned(), id.to_owned()));
+    /// What lies at each of the paths.
+    fn look(&self, index: &Path) -> Result<Vec<PathContent>, GitError> {
+        let mut lying = Vec::new();
+        let (mut files, mut places) = (String::new(), Vec::new());
+        for (place, entry) in self.entries.iter().enumerate() {
+            let path = path_of(&self.checkout.folder, &entry.path);
+            lying.push(match fs::symlink_metadata(&path) {
+                Ok(it) if it.is_file() => {
+                    files.push_str(&format!("{}\n", quote(&entry.path)));
+                    places.push(place);
+                    let mode = if it.permissions().mode() & 0o100 == 0 { "100644" } else { "100755" };
+                    PathContent::File(mode.to_owned(), String::new())
+                }
+                Ok(it) if it.is_symlink() => {
+                    let target = fs::read_link(&path).map_err(GitError::file("cannot read", &path))?;
+                    let target = target.as_os_str().as_bytes().to_vec();
+                    PathContent::File(
+                        "120000".to_owned(),
+                        self.call(index).args(["hash-object", "--stdin"]).input(target).text()?,
+                    )
+                }
+                Ok(_) => PathContent::Other,
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                    PathContent::Nothing
+                }
+                Err(error) => return Err(GitError::file("cannot read", &path)(error)),
+            });
+        }
+        if !places.is_empty() {
+            let ids = self.call(index).args(["hash-object", "--stdin-paths"]).input(files).text()?;
+            for (place, id) in places.into_iter().zip(ids.lines()) {
+                if let PathContent::File(_, blob) = &mut lying[place] {
+                    id.clone_into(blob);
                 }
             }
-            _ => return Ok(None),
         }
+        Ok(lying)
     }
-    Ok(Some(known))
-}
 
-/// Whether a file is the beginning of what the merge was writing there.
-fn is_begun(
-    call: GitCall,
-    checkout: &MergeCheckout,
-    note: &MergeNote,
-    entry: &MergeNoteEntry,
-) -> Result<bool, GitError> {
-    let path = path_of(&checkout.folder, &entry.path);
-    let is_file = fs::symlink_metadata(&path).is_ok_and(|it| it.is_file());
-    if entry.new.is_none() || !is_file {
-        return Ok(false);
+    /// The entries of an index: mode and blob by path. Nothing if it is spoiled: git takes what was cut off for zeros. A
+    /// git that only could not read it now has not said that it is.
+    fn known(&self, index: &Path) -> Result<Option<IndexEntries>, GitError> {
+        let call = self.call(index).args(["ls-files", "--stage", "-z"]);
+        let ended = call.answer()?;
+        if ended.code != Some(0) {
+            let failed = call.failed(&ended);
+            let is_spoiled = ended.code.is_some() && !failed.is_passing();
+            return if is_spoiled { Ok(None) } else { Err(failed) };
+        }
+        let mut known = IndexEntries::new();
+        for line in ended.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
+            let Some(tab) = line.iter().position(|byte| *byte == b'\t') else { return Ok(None) };
+            let about = String::from_utf8_lossy(&line[..tab]).into_owned();
+            match about.split(' ').collect::<Vec<_>>()[..] {
+                [mode, id, stage] if tab + 1 < line.len() && id.bytes().any(|digit| digit != b'0') => {
+                    if stage == "0" {
+                        known.insert(line[tab + 1..].to_vec(), (mode.to_owned(), id.to_owned()));
+                    }
+                }
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(known))
     }
-    let begun = fs::read(&path).map_err(GitError::file("cannot read", &path))?;
-    let mut name = format!("{}:", note.new).into_bytes();
-    name.extend(&entry.path);
-    let call = call.args(["cat-file", "--filters"]);
-    Ok(call.arg(std::ffi::OsStr::from_bytes(&name)).bytes()?.starts_with(&begun))
+
+    /// Whether a file is the beginning of what the merge was writing there.
+    fn is_begun(&self, index: &Path, entry: &MergeNoteEntry) -> Result<bool, GitError> {
+        let path = path_of(&self.checkout.folder, &entry.path);
+        let is_file = fs::symlink_metadata(&path).is_ok_and(|it| it.is_file());
+        if entry.new.is_none() || !is_file {
+            return Ok(false);
+        }
+        let begun = fs::read(&path).map_err(GitError::file("cannot read", &path))?;
+        let mut name = format!("{}:", self.note.new).into_bytes();
+        name.extend(&entry.path);
+        let call = self.call(index).args(["cat-file", "--filters"]);
+        Ok(call.arg(std::ffi::OsStr::from_bytes(&name)).bytes()?.starts_with(&begun))
+    }
 }
 
 /// Removes the lock of a reference that our git has left: it is as new as the note, holds nothing but our commit, and
@@ -270,7 +262,7 @@ fn break_stale(repository: &Repository, lock: &Path, note: &MergeNote, since: Sy
     let deadline = Instant::now() + PATIENCE;
     while is_ours() {
         if !git_lives(repository, note.checkout().map(|checkout| checkout.folder).as_deref()) {
-            return remove(lock);
+            return remove_file(lock);
         }
         if Instant::now() >= deadline {
             break;

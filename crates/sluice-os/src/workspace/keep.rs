@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::risk::{ScratchIndex, WorkspaceRisk, entry};
 use super::site::WorktreeSite;
 use crate::git::{GitError, Repository, quote, slug};
+use crate::merge::commit_as;
 use crate::passing::PassingError;
 
 pub(crate) const KEEPS: &str = "refs/sluice/keep";
@@ -65,7 +66,7 @@ pub(crate) struct StoredKeep {
 }
 
 /// The message of a keep, after its first line. Its keys stay as they are: keeps live for long.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeepNote {
     pub(crate) version: u32,
     pub(crate) task: String,
@@ -102,28 +103,20 @@ pub(crate) struct KeepNote {
 impl KeepNote {
     /// A note without anything.
     pub(crate) fn new(task: &str) -> KeepNote {
-        KeepNote {
-            version: 1,
-            task: task.to_owned(),
-            workspace: None,
-            branch: None,
-            head: None,
-            index: None,
-            files: None,
-            sides: None,
-            marks: BTreeMap::new(),
-            commits: Vec::new(),
-            permissions: BTreeMap::new(),
-            intended: Vec::new(),
-            what: Vec::new(),
-        }
+        KeepNote { version: 1, task: task.to_owned(), ..KeepNote::default() }
     }
 
-    fn parents(&self) -> Vec<&String> {
+    /// A note of what is checked out in a worktree.
+    fn of(site: &WorktreeSite, task: &str, risk: &WorkspaceRisk) -> KeepNote {
+        let (branch, head) = (risk.branch.clone(), risk.head.clone());
+        KeepNote { workspace: Some(site.name()), branch, head, ..KeepNote::new(task) }
+    }
+
+    fn parents(&self) -> Vec<&str> {
         let named = self.head.iter().chain(&self.index).chain(&self.files).chain(&self.sides).chain(&self.commits);
-        let mut parents: Vec<&String> = Vec::new();
+        let mut parents: Vec<&str> = Vec::new();
         for commit in named {
-            if !parents.contains(&commit) {
+            if !parents.contains(&commit.as_str()) {
                 parents.push(commit);
             }
         }
@@ -133,11 +126,7 @@ impl KeepNote {
 
 /// Keeps what would be lost in a worktree, if anything would, and makes sure that it is kept: what was stored is read
 /// again and compared with what lies on disk.
-pub(crate) fn keep(
-    site: &WorktreeSite,
-    task: &str,
-    workspace: &str,
-) -> Result<(Option<KeepRef>, WorkspaceRisk), GitError> {
+pub(crate) fn keep(site: &WorktreeSite, task: &str) -> Result<(Option<KeepRef>, WorkspaceRisk), GitError> {
     for _ in 0..ATTEMPTS {
         let before = match WorkspaceRisk::of(site) {
             // A file that vanished between two looks; look again.
@@ -151,7 +140,7 @@ pub(crate) fn keep(
         if before.is_empty() {
             return Ok((None, before));
         }
-        let kept = store(site, task, workspace, &before)?;
+        let kept = store(site, task, &before)?;
         if before.again(site)? == before {
             return Ok((Some(kept), before));
         }
@@ -160,30 +149,18 @@ pub(crate) fn keep(
 }
 
 /// A keep for what is moved aside from a worktree in which nothing else would be lost.
-pub(crate) fn keep_aside(
-    site: &WorktreeSite,
-    task: &str,
-    workspace: &str,
-    risk: &WorkspaceRisk,
-) -> Result<KeepRef, GitError> {
-    let mut note = KeepNote::new(task);
-    note.workspace = Some(workspace.to_owned());
-    note.branch = risk.branch.clone();
-    note.head = risk.head.clone();
-    note.what = vec![KeepKind::Ignored];
+pub(crate) fn keep_aside(site: &WorktreeSite, task: &str, risk: &WorkspaceRisk) -> Result<KeepRef, GitError> {
+    let note = KeepNote { what: vec![KeepKind::Ignored], ..KeepNote::of(site, task, risk) };
     let tree = match &risk.head {
-        Some(head) => site.call().args(["rev-parse", "--verify", &format!("{head}^{{tree}}")]).text()?,
+        Some(head) => site.repository.tree(head)?,
         None => ScratchIndex::new(site).tree(site, Vec::new())?,
     };
     write(&site.repository, &note, &tree)
 }
 
-fn store(site: &WorktreeSite, task: &str, workspace: &str, risk: &WorkspaceRisk) -> Result<KeepRef, GitError> {
+fn store(site: &WorktreeSite, task: &str, risk: &WorkspaceRisk) -> Result<KeepRef, GitError> {
     let repository = &site.repository;
-    let mut note = KeepNote::new(task);
-    note.workspace = Some(workspace.to_owned());
-    note.branch = risk.branch.clone();
-    note.head = risk.head.clone();
+    let mut note = KeepNote::of(site, task, risk);
     note.marks = risk.marks.clone();
     note.commits = risk.lost.iter().cloned().collect();
     note.what = kinds(risk);
@@ -245,25 +222,23 @@ fn kinds(risk: &WorkspaceRisk) -> Vec<KeepKind> {
 
 /// A part of a keep as a commit that is the same whenever it is made.
 fn part(repository: &Repository, tree: &str, parent: Option<&String>) -> Result<String, GitError> {
-    commit(repository, tree, parent.into_iter().collect(), "A part of a keep\n", "@0 +0000")
+    let parents: Vec<&str> = parent.into_iter().map(String::as_str).collect();
+    commit(repository, tree, &parents, "A part of a keep\n", "@0 +0000")
 }
 
 fn commit(
     repository: &Repository,
     tree: &str,
-    parents: Vec<&String>,
+    parents: &[&str],
     message: &str,
     date: &str,
 ) -> Result<String, GitError> {
-    let mut call = repository.call().durable().args(["commit-tree", tree]);
-    for parent in parents {
-        call = call.args(["-p", parent]);
-    }
+    let mut call = repository.call();
     for who in ["AUTHOR", "COMMITTER"] {
         call = call.env(&format!("GIT_{who}_NAME"), "Sluice").env(&format!("GIT_{who}_EMAIL"), "sluice@localhost");
         call = call.env(&format!("GIT_{who}_DATE"), date);
     }
-    call.args(["-F", "-"]).input(message).text()
+    commit_as(call, tree, parents, message)
 }
 
 /// Stores a keep under the task's next number, or finds the same one that is there.
@@ -277,7 +252,7 @@ pub(crate) fn write(repository: &Repository, note: &KeepNote, tree: &str) -> Res
     let place = slug(&note.task);
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let (message, date) = (format!("Work kept for {place}\n\n{body}\n"), format!("@{since} +0000"));
-    let commit = commit(repository, tree, note.parents(), &message, &date)?;
+    let commit = commit(repository, tree, &note.parents(), &message, &date)?;
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(since);
     let nothing = "0".repeat(commit.len());
     let mut number = own.iter().map(|it| it.kept.number).max().unwrap_or(0);

@@ -42,6 +42,12 @@ impl WorkspacePool {
         }
     }
 
+    /// The worktree of this name, whose folder must be there.
+    pub(super) fn present(&self, name: &WorkspaceName) -> Result<WorktreeSite, GitError> {
+        let missing = || GitError::NoWorkspace { workspace: name.to_string() };
+        self.known(name)?.filter(WorktreeSite::is_present).ok_or_else(missing)
+    }
+
     /// The worktree of this name, made if need be.
     pub(super) fn place(&self, name: &WorkspaceName) -> Result<PlacedWorktree, GitError> {
         let _lock = self.lock_all()?;
@@ -55,7 +61,7 @@ impl WorkspacePool {
                 return Ok(PlacedWorktree { site, is_new, kept, set_aside });
             }
             let task = site.binding()?.map_or_else(|| name.as_owner(), |binding| binding.task);
-            (kept, _) = keep::keep(&site, &task, name.as_str())?;
+            (kept, _) = keep::keep(&site, &task)?;
             set_aside = self.clear_place(name)?;
             unregister(&site)?;
         } else {

@@ -15,7 +15,7 @@ use super::place;
 use super::risk::{KEPT, WorkspaceRisk, unreached};
 use super::site::{WorkspaceBinding, WorktreeSite, gone};
 use super::{WorkspaceName, WorkspacePool};
-use crate::git::{GitError, Repository, path_of};
+use crate::git::{GitError, Repository, path_of, remove_empty_folders, remove_file};
 use crate::merge::BranchTurn;
 
 /// What became of a branch that was to be deleted.
@@ -40,7 +40,8 @@ impl WorkspacePool {
         if !site.is_present() {
             return self.forget(&site, name, task);
         }
-        let kept = self.empty(&site, name, task)?;
+        let (kept, risk, _) = self.clear(&site, task)?;
+        let kept = self.leave(&site, task, kept, &risk, &self.repository().default_commit()?)?;
         site.unbind()?;
         Ok(kept)
     }
@@ -61,9 +62,10 @@ impl WorkspacePool {
         if !site.is_present() {
             return self.forget(&site, name, task);
         }
-        let (kept, risk, _) = self.clear(&site, name, task)?;
-        let kept = match ignores_otherwise(&site, &risk, &self.repository().default_commit()?)? {
-            true => self.leave(&site, name, task, kept, &risk, &self.repository().default_commit()?)?,
+        let (kept, risk, _) = self.clear(&site, task)?;
+        let commit = self.repository().default_commit()?;
+        let kept = match ignores_otherwise(&site, &risk, &commit)? {
+            true => self.leave(&site, task, kept, &risk, &commit)?,
             false => kept,
         };
         // Renamed first: what is removed half-way can then never be taken for a workspace with deleted files.
@@ -85,10 +87,9 @@ impl WorkspacePool {
     /// branch's own commits too.
     pub(crate) fn restart(&self, name: &WorkspaceName, task: &str, branch: &str, commit: &str) -> Result<(), GitError> {
         let _lock = self.lock(name)?;
-        let missing = || GitError::NoWorkspace { workspace: name.to_string() };
-        let site = self.known(name)?.filter(WorktreeSite::is_present).ok_or_else(missing)?;
-        let (kept, risk, _) = self.clear(&site, name, task)?;
-        self.leave(&site, name, task, kept, &risk, commit)?;
+        let site = self.present(name)?;
+        let (kept, risk, _) = self.clear(&site, task)?;
+        self.leave(&site, task, kept, &risk, commit)?;
         if let Some(tip) = self.repository().branch_commit(branch)?.filter(|tip| tip != commit) {
             keep_tip(self.repository(), &format!("refs/heads/{branch}"), branch, &tip, task)?;
         }
@@ -147,27 +148,11 @@ impl WorkspacePool {
         Ok(())
     }
 
-    /// Keeps, then resets to the default branch.
-    pub(super) fn empty(
-        &self,
-        site: &WorktreeSite,
-        name: &WorkspaceName,
-        task: &str,
-    ) -> Result<Option<KeepRef>, GitError> {
-        let (kept, risk, _) = self.clear(site, name, task)?;
-        self.leave(site, name, task, kept, &risk, &self.repository().default_commit()?)
-    }
-
     /// Keeps, and makes sure that any branch can be checked out.
-    pub(super) fn make_ready(
-        &self,
-        site: &WorktreeSite,
-        name: &WorkspaceName,
-        task: &str,
-    ) -> Result<Option<KeepRef>, GitError> {
-        let (kept, risk, was_touched) = self.clear(site, name, task)?;
+    pub(super) fn make_ready(&self, site: &WorktreeSite, task: &str) -> Result<Option<KeepRef>, GitError> {
+        let (kept, risk, was_touched) = self.clear(site, task)?;
         let commit = self.repository().default_commit()?;
-        if was_touched { self.leave(site, name, task, kept, &risk, &commit) } else { Ok(kept) }
+        if was_touched { self.leave(site, task, kept, &risk, &commit) } else { Ok(kept) }
     }
 
     /// Puts it on this commit.
@@ -183,23 +168,21 @@ impl WorkspacePool {
     fn leave(
         &self,
         site: &WorktreeSite,
-        name: &WorkspaceName,
         task: &str,
         kept: Option<KeepRef>,
         risk: &WorkspaceRisk,
         commit: &str,
     ) -> Result<Option<KeepRef>, GitError> {
         let in_the_way = overwritten(site, risk, commit)?;
-        let kept = self.set_apart(site, name, task, kept, risk, in_the_way)?;
+        let kept = self.set_apart(site, task, kept, risk, in_the_way)?;
         self.detach(site, commit)?;
-        self.set_apart(site, name, task, kept, risk, unknown(site)?)
+        self.set_apart(site, task, kept, risk, unknown(site)?)
     }
 
     /// Moves aside what only a branch ignored; for that there is a keep, if need be a new one.
     fn set_apart(
         &self,
         site: &WorktreeSite,
-        name: &WorkspaceName,
         task: &str,
         kept: Option<KeepRef>,
         risk: &WorkspaceRisk,
@@ -208,22 +191,17 @@ impl WorkspacePool {
         if paths.is_empty() {
             return Ok(kept);
         }
-        let kept = kept.map_or_else(|| keep::keep_aside(site, task, name.as_str(), risk), Ok)?;
+        let kept = kept.map_or_else(|| keep::keep_aside(site, task, risk), Ok)?;
         self.set_aside(site, paths, &kept)?;
         Ok(Some(kept))
     }
 
     /// Keeps, then removes what is kept from the workspace. What was at risk, and whether there was anything to do.
-    fn clear(
-        &self,
-        site: &WorktreeSite,
-        name: &WorkspaceName,
-        task: &str,
-    ) -> Result<(Option<KeepRef>, WorkspaceRisk, bool), GitError> {
+    fn clear(&self, site: &WorktreeSite, task: &str) -> Result<(Option<KeepRef>, WorkspaceRisk, bool), GitError> {
         site.mend_link()?;
         BranchTurn::make_good(&site.repository, &site.folder, &site.admin)?;
         place::break_stale_locks(&site.admin);
-        let (kept, risk) = keep::keep(site, task, name.as_str())?;
+        let (kept, risk) = keep::keep(site, task)?;
         remove_task_file(site)?;
         risk.listed.show(site, None)?;
         if kept.is_none() && risk.is_untouched(site) {
@@ -249,7 +227,7 @@ impl WorkspacePool {
     /// The folder is gone; what git still knows of it is kept and forgotten.
     fn forget(&self, site: &WorktreeSite, name: &WorkspaceName, task: &str) -> Result<Option<KeepRef>, GitError> {
         let _lock = self.lock_all()?;
-        let (kept, _) = keep::keep(site, task, name.as_str())?;
+        let (kept, _) = keep::keep(site, task)?;
         self.clear_place(name)?;
         place::unregister(site)?;
         Ok(kept)
@@ -309,12 +287,9 @@ fn keep_commit(
     task: &str,
     what: KeepKind,
 ) -> Result<KeepRef, GitError> {
-    let mut note = KeepNote::new(task);
-    note.branch = Some(branch.to_owned());
-    note.head = Some(tip.to_owned());
-    note.what = vec![what];
-    let tree = repository.call().args(["rev-parse", "--verify", &format!("{tip}^{{tree}}")]).text()?;
-    keep::write(repository, &note, &tree)
+    let (branch, head) = (Some(branch.to_owned()), Some(tip.to_owned()));
+    let note = KeepNote { branch, head, what: vec![what], ..KeepNote::new(task) };
+    keep::write(repository, &note, &repository.tree(tip)?)
 }
 
 /// What git neither knows nor ignores, folders as a whole where nothing in them is known.
@@ -349,12 +324,7 @@ fn overwritten(site: &WorktreeSite, risk: &WorkspaceRisk, commit: &str) -> Resul
 fn ignores_otherwise(site: &WorktreeSite, risk: &WorkspaceRisk, commit: &str) -> Result<bool, GitError> {
     let Some(head) = &risk.head else { return Ok(true) };
     let call = site.call().args(["diff", "--quiet", "--no-ext-diff", head, commit, "--", ":(top,glob)**/.gitignore"]);
-    let ended = call.answer()?;
-    match ended.code {
-        Some(0) => Ok(false),
-        Some(1) => Ok(true),
-        _ => Err(call.failed(&ended)),
-    }
+    Ok(!call.says_yes()?)
 }
 
 /// Removes the task's file, unless the repository has a file of that name, which a reset brings back.
@@ -369,7 +339,7 @@ fn remove_task_file(site: &WorktreeSite) -> Result<(), GitError> {
         .args(["ls-files", "-z", "--"])
         .arg(OsStr::from_bytes(site.task_file()));
     if tracked.bytes()?.is_empty() {
-        gone(fs::remove_file(&path)).map_err(GitError::file("cannot remove", &path))?;
+        remove_file(&path)?;
     }
     Ok(())
 }
@@ -378,11 +348,8 @@ fn remove_task_file(site: &WorktreeSite) -> Result<(), GitError> {
 fn remove_untracked(site: &WorktreeSite, risk: &WorkspaceRisk) -> Result<(), GitError> {
     for path in &risk.changes.untracked {
         let full = path_of(&site.folder, path);
-        gone(fs::remove_file(&full)).map_err(GitError::file("cannot remove", &full))?;
-        let mut folder = full.parent();
-        while let Some(empty) = folder.filter(|it| *it != site.folder && fs::remove_dir(it).is_ok()) {
-            folder = empty.parent();
-        }
+        remove_file(&full)?;
+        remove_empty_folders(&full, &site.folder);
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use super::keep::{self, KeepNote, KeepRef};
 use super::site::{WorktreeSite, gone};
 use super::{WorkspaceName, WorkspacePool};
 use crate::git::run::{CommandTrouble, run};
-use crate::git::{GitError, Repository, path_of, said, unquote};
+use crate::git::{GitError, Repository, path_of, remove_empty_folders, said, unquote};
 
 /// How many files are read from git at a time.
 const BATCH: usize = 64;
@@ -76,11 +76,9 @@ impl WorkspacePool {
         branch: Option<&String>,
     ) -> Result<RestoredKeep, GitError> {
         let repository = self.repository();
-        let tree =
-            |commit: &str| repository.call().args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text();
-        let all = tree(&kept.commit)?;
+        let all = repository.tree(&kept.commit)?;
         let commit = match &note.head {
-            Some(head) if tree(head)? == all => head.clone(),
+            Some(head) if repository.tree(head)? == all => head.clone(),
             head => {
                 let message = format!("Work kept for {}\n", note.task);
                 let parents: Vec<&str> = head.iter().map(String::as_str).collect();
@@ -159,10 +157,7 @@ fn remove_missing(site: &WorktreeSite, from: &str, to: &str) -> Result<(), GitEr
         if fs::symlink_metadata(&full).is_ok_and(|it| !it.is_dir()) {
             fs::remove_file(&full).map_err(GitError::file("cannot remove", &full))?;
         }
-        let mut folder = full.parent();
-        while let Some(empty) = folder.filter(|it| *it != site.folder && fs::remove_dir(it).is_ok()) {
-            folder = empty.parent();
-        }
+        remove_empty_folders(&full, &site.folder);
     }
     Ok(())
 }
@@ -195,7 +190,8 @@ fn write_files(site: &WorktreeSite, note: &KeepNote) -> Result<(), GitError> {
     let files = keep::list_tree(&site.repository, files)?;
     for batch in files.chunks(BATCH) {
         let ids: Vec<&str> = batch.iter().map(|(_, id, _)| id.as_str()).collect();
-        for ((mode, _, path), content) in batch.iter().zip(blobs(&site.repository, &ids)?) {
+        let contents = site.repository.blobs(&ids, |at| format!("the blob {} cannot be read", ids[at]))?;
+        for ((mode, _, path), content) in batch.iter().zip(contents) {
             let full = path_of(&site.folder, path);
             write_file(&full, mode, &content).map_err(GitError::file("cannot write", &full))?;
         }
@@ -224,30 +220,12 @@ fn write_file(path: &Path, mode: &str, content: &[u8]) -> std::io::Result<()> {
     file.set_permissions(fs::Permissions::from_mode(bits))
 }
 
-/// The contents of blobs, in order.
-fn blobs(repository: &Repository, ids: &[&str]) -> Result<Vec<Vec<u8>>, GitError> {
-    let call = repository.call().args(["cat-file", "--batch"]).input(ids.join("\n") + "\n");
-    let bytes = call.bytes()?;
-    let mut rest = bytes.as_slice();
-    let mut contents = Vec::new();
-    for id in ids {
-        let odd = || call.odd(format!("the blob {id} cannot be read"));
-        let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
-        let header = std::str::from_utf8(&rest[..end]).map_err(|_| odd())?;
-        let size = header.strip_prefix(&format!("{id} blob ")).and_then(|size| size.parse::<usize>().ok());
-        let size = size.ok_or_else(odd)?;
-        contents.push(rest.get(end + 1..end + 1 + size).ok_or_else(odd)?.to_vec());
-        rest = rest.get(end + 2 + size..).ok_or_else(odd)?;
-    }
-    Ok(contents)
-}
-
 /// Copies what was set aside back to where it was; a keep can be brought back more than once.
 fn bring_back(repository: &Repository, from: &Path, to: &Path) -> Result<(), GitError> {
     let mut command = Command::new("cp");
     command.args(["-a", "--"]).arg(from.join(".")).arg(to);
     let what = || format!("`cp` from {} to {}", from.display(), to.display());
-    let ended = run(command, b"", repository.git().local_limit()).map_err(|trouble| match trouble {
+    let ended = run(command, b"", repository.git().local).map_err(|trouble| match trouble {
         CommandTrouble::Start(source) => GitError::NoProgram { program: "cp".to_owned(), source },
         CommandTrouble::Late(limit) => GitError::Late { what: what(), limit },
     })?;

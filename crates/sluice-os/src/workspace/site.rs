@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{OTHER_TASK_FILE, TASK_FILE};
 use crate::file::{Durability, write_atomically};
-use crate::git::{GitCall, GitError, Repository, path_of};
+use crate::git::{GitCall, GitError, Repository, path_of, remove_file};
 
 /// The note that TASK.md of this worktree is a file of the project.
 const TAKEN: &str = "sluice-task-file-taken";
@@ -66,6 +66,11 @@ impl WorktreeSite {
         Ok(Some(site))
     }
 
+    /// The name of the workspace that it is.
+    pub(crate) fn name(&self) -> String {
+        self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
     /// Makes the folder's link to the repository right, if it is not.
     pub(crate) fn mend_link(&self) -> Result<(), GitError> {
         let link = self.folder.join(".git");
@@ -76,11 +81,8 @@ impl WorktreeSite {
         }
         let line = [b"gitdir: ", self.admin.as_os_str().as_bytes(), b"\n"].concat();
         // An agent may have made a repository of its own here; that is moved away as it is.
-        if link.is_dir()
-            && let (Some(pool), Some(name)) = (self.folder.parent(), self.folder.file_name())
-        {
-            let to = pool.join("aside").join(format!("git-{}", name.to_string_lossy()));
-            super::release::move_to(&link, &to)?;
+        if let Some(pool) = self.folder.parent().filter(|_| link.is_dir()) {
+            super::release::move_to(&link, &pool.join("aside").join(format!("git-{}", self.name())))?;
         }
         fs::write(&link, line).map_err(GitError::file("cannot write", &link))
     }
@@ -109,8 +111,7 @@ impl WorktreeSite {
     }
 
     pub(crate) fn finish(&self) -> Result<(), GitError> {
-        let path = self.admin.join("sluice-unfinished");
-        gone(fs::remove_file(&path)).map_err(GitError::file("cannot remove", &path))
+        remove_file(&self.admin.join("sluice-unfinished"))
     }
 
     pub(crate) fn is_unfinished(&self) -> Result<bool, GitError> {
@@ -135,7 +136,7 @@ impl WorktreeSite {
     }
 
     pub(crate) fn unbind(&self) -> Result<(), GitError> {
-        gone(fs::remove_file(self.binding_path())).map_err(GitError::file("cannot remove", &self.binding_path()))
+        remove_file(&self.binding_path())
     }
 
     pub(crate) fn task_file(&self) -> &'static [u8] {
@@ -150,7 +151,7 @@ impl WorktreeSite {
         if is_taken {
             return fs::write(&mark, "").map_err(GitError::file("cannot write", &mark));
         }
-        gone(fs::remove_file(&mark)).map_err(GitError::file("cannot remove", &mark))
+        remove_file(&mark)
     }
 
     fn binding_path(&self) -> PathBuf {

@@ -66,12 +66,10 @@ impl WorkspacePool {
         let changes = changes(&site)?;
         let commit = changes.head.clone();
         let head = head(&site, &changes);
-        let default = match &commit {
-            Some(commit) => {
-                self.distance(commit, self.repository().default_branch(), &self.repository().default_commit()?)?
-            }
-            None => None,
-        };
+        let repository = self.repository();
+        let from_default =
+            |commit: &String| self.distance(commit, repository.default_branch(), &repository.default_commit()?);
+        let default = commit.as_ref().map_or(Ok(None), from_default)?;
         let upstream = match (&commit, &head) {
             (Some(commit), WorkspaceHead::Branch(branch)) => self.upstream(commit, branch)?,
             (Some(_) | None, WorkspaceHead::Branch(_) | WorkspaceHead::Rebasing(_) | WorkspaceHead::Detached) => None,
@@ -91,8 +89,7 @@ impl WorkspacePool {
 
     /// Makes the link of a workspace to its repository right, if it is not.
     pub fn mend(&self, name: &WorkspaceName) -> Result<(), GitError> {
-        let missing = || GitError::NoWorkspace { workspace: name.to_string() };
-        self.known(name)?.filter(WorktreeSite::is_present).ok_or_else(missing)?.mend_link()
+        self.present(name)?.mend_link()
     }
 
     /// What a workspace is lent for, if it has been made and is lent.
@@ -107,13 +104,12 @@ impl WorkspacePool {
 
     /// What a workspace holds, to bind a verdict to: one look, so that its parts belong together.
     pub fn tree(&self, name: &WorkspaceName) -> Result<WorkspaceTree, GitError> {
-        let missing = || GitError::NoWorkspace { workspace: name.to_string() };
-        let site = self.known(name)?.filter(WorktreeSite::is_present).ok_or_else(missing)?;
+        let site = self.present(name)?;
         let none = || GitError::NoCommit { missing: format!("a commit in the workspace {name}") };
         // What git was told not to see is work beside the commit too.
         let changes = risk::changes(&site, &IndexListing::of(&site)?)?;
         let commit = changes.head.clone().ok_or_else(none)?;
-        let id = site.call().args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()?;
+        let id = site.repository.tree(&commit)?;
         Ok(WorkspaceTree { id, commit, head: head(&site, &changes), changed: changes.names() })
     }
 
