@@ -68,7 +68,8 @@ impl FileDraft {
 
     fn with_mode(path: &Path, durability: Durability, mode: u32) -> io::Result<FileDraft> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let begins = draft_prefix(path);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let begins = format!(".{name}{DRAFT}");
         sweep_once(folder);
         let (file, draft) = create(folder, &begins, mode)?;
         let draft = TempPath::try_from_path(draft)?;
@@ -123,12 +124,6 @@ fn sync_folder(folder: &Path, durability: Durability) -> io::Result<()> {
         Durability::Synced => File::open(folder)?.sync_all(),
         Durability::Cached => Ok(()),
     }
-}
-
-/// How the name of every draft of a file begins.
-fn draft_prefix(path: &Path) -> String {
-    let name = path.file_name().map_or_else(Default::default, |name| name.to_string_lossy().into_owned());
-    format!(".{name}{DRAFT}")
 }
 
 /// Removes the drafts of processes that are gone, before this process first writes into a folder: a folder may hold a file

@@ -2,7 +2,6 @@
 //! somebody who may not touch it did.
 
 use std::collections::BTreeMap;
-use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -32,8 +31,11 @@ impl FolderListing {
                     open.push(path.clone());
                 }
                 // That something was put beside it shows by itself: the time of a folder tells nothing more.
-                let looks = if about.is_dir() { (about.mode(), 0, 0, 0) } else { looks(&about) };
-                found.insert(path, looks);
+                let (size, seconds, nanoseconds) = match about.is_dir() {
+                    true => (0, 0, 0),
+                    false => (about.size(), about.ctime(), about.ctime_nsec()),
+                };
+                found.insert(path, (about.mode(), size, seconds, nanoseconds));
                 if found.len() >= MOST_FILES {
                     return Ok(FolderListing(found));
                 }
@@ -47,10 +49,6 @@ impl FolderListing {
         let names = self.0.keys().chain(now.0.keys().filter(|path| !self.0.contains_key(*path)));
         names.filter(|path| self.0.get(*path) != now.0.get(*path)).cloned().collect()
     }
-}
-
-fn looks(about: &Metadata) -> FileFingerprint {
-    (about.mode(), about.size(), about.ctime(), about.ctime_nsec())
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::process::ProcessIdentity;
+
 /// How long until a lock that another process holds is tried again: the system has no wait with a limit.
 const TRY_AGAIN: Duration = Duration::from_millis(5);
 
@@ -98,10 +100,7 @@ fn is_locked_within(file: &File, patience: Duration) -> io::Result<bool> {
 
 /// This process and when it began, so that another that is given the same number later is not taken for it.
 fn whoami() -> String {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name may hold anything, brackets and spaces too; what follows its last bracket does not.
-    let began = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19)).unwrap_or("0").to_owned();
-    format!("{} {began}\n", std::process::id())
+    format!("{} {}\n", std::process::id(), ProcessIdentity::own().map_or(0, |own| own.start))
 }
 
 #[cfg(test)]

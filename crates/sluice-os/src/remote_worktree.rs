@@ -14,7 +14,6 @@ use crate::git::{Git, GitCall, GitError, Repository, said};
 use crate::merge::{BranchTurn, commit_tree, merged_tree};
 use crate::workspace::{WorkspaceName, WorkspacePool};
 
-/// A folder to work in.
 #[derive(Debug)]
 pub struct RemoteWorktree {
     pub folder: PathBuf,
@@ -40,7 +39,6 @@ struct SharedBranch {
 pub struct RemoteWorktreeRequest<'a> {
     /// The folder with all mirrors and worktrees of this machine.
     pub root: &'a Path,
-    /// The name of the run.
     pub run: &'a str,
     /// The branch that its work is on.
     pub branch: &'a str,

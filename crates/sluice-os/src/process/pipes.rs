@@ -1,5 +1,6 @@
 //! The pipes of a running script: its input is fed and its two outputs are kept, without a thread for each.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, ChildStdin};
@@ -27,13 +28,10 @@ pub(super) enum PipeEvent {
 }
 
 struct PipeOutput {
-    pipe: Option<Box<dyn OutputPipe>>,
+    pipe: Option<File>,
     flow: RedactionFlow,
     capture: OutputCapture,
 }
-
-trait OutputPipe: Read + AsFd {}
-impl<T: Read + AsFd> OutputPipe for T {}
 
 pub(super) struct ScriptPipes {
     handle: OwnedFd,
@@ -59,17 +57,17 @@ impl ScriptPipes {
             ioctl_fionbio(fd, true).map_err(|error| system("preparing the pipes of a script", error))?;
         }
         let redactor = Redactor::of(script.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        let output = |pipe: Box<dyn OutputPipe>, ending: &str| {
+        let output = |pipe: OwnedFd, ending: &str| {
             let flow = RedactionFlow::new(redactor.clone());
             let file = script.output_file.as_ref().map(|path| path.with_extension(ending));
-            PipeOutput { pipe: Some(pipe), flow, capture: OutputCapture::new(script.output_limit, file) }
+            PipeOutput { pipe: Some(pipe.into()), flow, capture: OutputCapture::new(script.output_limit, file) }
         };
         Ok(Self {
             handle,
             input: (!input.is_empty()).then_some(stdin),
             unsent: input.to_vec(),
             sent: 0,
-            outputs: [output(Box::new(stdout), OUTPUT), output(Box::new(stderr), ERRORS)],
+            outputs: [output(stdout.into(), OUTPUT), output(stderr.into(), ERRORS)],
             buffer: vec![0; PIECE],
         })
     }
@@ -84,7 +82,7 @@ impl ScriptPipes {
             waiting.extend(cancel.map(|cancel| PollFd::new(cancel, PollFlags::IN)));
             let own = waiting.len();
             let open = self.outputs.iter().filter_map(|output| output.pipe.as_ref());
-            waiting.extend(open.map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)));
+            waiting.extend(open.map(|pipe| PollFd::new(pipe, PollFlags::IN)));
             waiting.extend(self.input.as_ref().map(|input| PollFd::new(input, PollFlags::OUT)));
             let left = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
             match poll(&mut waiting, left.as_ref()) {
@@ -128,14 +126,12 @@ impl ScriptPipes {
         let deadline = Instant::now() + within;
         loop {
             self.read();
-            let open: Vec<&Box<dyn OutputPipe>> =
-                self.outputs.iter().filter_map(|output| output.pipe.as_ref()).collect();
+            let open = self.outputs.iter().filter_map(|output| output.pipe.as_ref());
+            let mut waiting: Vec<PollFd<'_>> = open.map(|pipe| PollFd::new(pipe, PollFlags::IN)).collect();
             let left = deadline.saturating_duration_since(Instant::now());
-            if open.is_empty() || left.is_zero() {
+            if waiting.is_empty() || left.is_zero() {
                 return;
             }
-            let mut waiting: Vec<PollFd<'_>> =
-                open.iter().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)).collect();
             match poll(&mut waiting, Some(&timespec(left))) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(_) => return,
@@ -162,9 +158,7 @@ impl PipeOutput {
             }
         }
     }
-}
 
-impl PipeOutput {
     fn finish(mut self) -> CapturedOutput {
         self.capture.push(&self.flow.finish());
         self.capture.finish()

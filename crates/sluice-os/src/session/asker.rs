@@ -7,10 +7,8 @@ use crate::process::{HomeNesting, MOST_ANCESTORS, ProcessIdentity, ProcessStat, 
 /// How often the ancestors of a process are looked at when one of them ends meanwhile.
 const MOST_WALKS: usize = 100;
 
-/// Who a process is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessAsker {
-    /// It belongs to this session.
     Session(SessionId),
     /// It belongs to a script that runs and speaks for this.
     Script(String),
@@ -34,9 +32,8 @@ impl Sessions {
 
     /// Who this process itself is to a home without an engine. Nobody then knows which session or script it belongs to.
     pub fn asker_without_engine(within: &HomeNesting) -> ProcessAsker {
-        let own = rustix::process::getpid().as_raw_nonzero().get();
-        ProcessIdentity::of(own)
-            .map_or(ProcessAsker::Gone, |own| looked_at(&own, |first| walk(first, within, &[], None)))
+        let looked = |own: ProcessIdentity| looked_at(&own, |first| walk(first, within, &[], None));
+        ProcessIdentity::own().map_or(ProcessAsker::Gone, looked)
     }
 }
 

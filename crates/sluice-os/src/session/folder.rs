@@ -28,7 +28,6 @@ pub(crate) const CONTROL: &str = "control.sock";
 /// What went wrong in the shim.
 pub(crate) const SHIM_LOG: &str = "shim.log";
 
-/// The folder of one session.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionFolder(pub(crate) PathBuf);
 

@@ -8,11 +8,6 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The stream of an agent's output.
-pub(crate) const OUTPUT: &str = "output";
-/// The stream of a headless agent's errors.
-pub(crate) const ERRORS: &str = "errors";
-
 /// Which of a session's two streams. In a terminal there is only the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStream {
@@ -22,10 +17,11 @@ pub enum SessionStream {
 }
 
 impl SessionStream {
+    /// What the names of its files begin with.
     fn name(self) -> &'static str {
         match self {
-            Self::Output => OUTPUT,
-            Self::Errors => ERRORS,
+            Self::Output => "output",
+            Self::Errors => "errors",
         }
     }
 }
@@ -44,12 +40,12 @@ impl SessionChunk {
     }
 }
 
-pub(crate) fn head_file(folder: &Path, name: &str) -> PathBuf {
-    folder.join(format!("{name}.log"))
+pub(crate) fn head_file(folder: &Path, stream: SessionStream) -> PathBuf {
+    folder.join(format!("{}.log", stream.name()))
 }
 
-pub(crate) fn tail_file(folder: &Path, name: &str, start: u64) -> PathBuf {
-    folder.join(format!("{name}.{start:020}.log"))
+pub(crate) fn tail_file(folder: &Path, stream: SessionStream, start: u64) -> PathBuf {
+    folder.join(format!("{}.{start:020}.log", stream.name()))
 }
 
 /// The files of a stream with the place of their first byte and their length, in order.
@@ -111,7 +107,6 @@ pub(super) fn read_tail(folder: &Path, stream: SessionStream, limit: usize) -> i
     }
 }
 
-/// When something was printed last.
 pub(super) fn last_change(folder: &Path) -> Option<SystemTime> {
     let both = [SessionStream::Output, SessionStream::Errors].into_iter();
     let files = both.flat_map(|stream| files(folder, stream).unwrap_or_default());

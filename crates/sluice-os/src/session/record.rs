@@ -16,7 +16,7 @@ const LONGEST_ID: usize = 100;
 
 /// The name of a session, which is also the name of its folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct SessionId(String);
 
 impl SessionId {
@@ -46,12 +46,6 @@ impl TryFrom<String> for SessionId {
 
     fn try_from(text: String) -> Result<Self, String> {
         Self::new(text)
-    }
-}
-
-impl From<SessionId> for String {
-    fn from(id: SessionId) -> Self {
-        id.0
     }
 }
 
@@ -111,7 +105,6 @@ pub struct SessionKeeper {
 pub struct OwnershipLease {
     /// Where it is said, for all sessions and scripts of a home together.
     pub folder: PathBuf,
-    /// The number of the ownership.
     pub epoch: u64,
 }
 
@@ -120,10 +113,7 @@ pub struct OwnershipLease {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SessionPlace {
     /// No terminal: the input is a file or nothing, output and errors are kept apart.
-    Headless {
-        /// The file that is read as input.
-        input: Option<PathBuf>,
-    },
+    Headless { input: Option<PathBuf> },
     /// A terminal of its own, which takes text while the agent runs.
     Terminal {
         /// Lines of the terminal as long as nobody looks at it.
@@ -146,7 +136,6 @@ pub struct SessionWindow {
     pub name: String,
 }
 
-/// What is bounded in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionLimits {
     /// Bytes kept of the beginning of the output.
@@ -167,9 +156,8 @@ impl Default for SessionLimits {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum SessionClaim {
-    Shim {
-        shim: ProcessIdentity,
-    },
+    /// This shim starts it.
+    Shim { shim: ProcessIdentity },
     /// Nobody starts it any more: it was given up before a shim came.
     Nobody,
 }

@@ -67,7 +67,7 @@ impl Sessions {
                     return Ok(SessionStanding::Living(record.into()));
                 }
                 SessionLook::Over => return settle(id, &folder).map(SessionStanding::Gone),
-                SessionLook::Starting(shim) => await_start(id, &folder, Some(&shim))?,
+                SessionLook::Starting(shim) => await_start(id, &folder, &shim)?,
                 SessionLook::Unclaimed => {
                     folder.take_claim(&SessionClaim::Nobody).map_err(|source| reading(id, source))?;
                 }
@@ -76,7 +76,6 @@ impl Sessions {
     }
 }
 
-/// What one look at a folder shows.
 pub(super) enum SessionLook {
     /// No shim has come.
     Unclaimed,
@@ -108,25 +107,20 @@ pub(super) fn look(folder: &SessionFolder) -> std::io::Result<SessionLook> {
 pub(super) fn await_start(
     id: &SessionId,
     folder: &SessionFolder,
-    shim: Option<&ProcessIdentity>,
+    shim: &ProcessIdentity,
 ) -> Result<(), SessionFailure> {
     let failed = |error: rustix::io::Errno| system(format!("watching the folder of session {id}"), error);
     let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
     let changes = inotify::init(flags).map_err(failed)?;
     let interesting = inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::CREATE;
     inotify::add_watch(&changes, folder.path(), interesting).map_err(failed)?;
-    let mut handles = vec![changes];
-    if let Some(shim) = shim {
-        match shim.open() {
-            Some(handle) => handles.push(handle),
-            None => return Ok(()),
-        }
-    }
+    let Some(ended) = shim.open() else { return Ok(()) };
+    let handles = [changes, ended];
     // Only now is nothing missed: what happened before the watch is seen by this look.
-    let before = signs(folder).map_err(|source| reading(id, source))?;
+    let before @ (_, is_started) = signs(folder).map_err(|source| reading(id, source))?;
     let mut deadline = std::time::Instant::now() + START_WITHIN;
     loop {
-        if before.started || signs(folder).map_err(|source| reading(id, source))? != before {
+        if is_started || signs(folder).map_err(|source| reading(id, source))? != before {
             return Ok(());
         }
         let left = deadline.saturating_duration_since(std::time::Instant::now());
@@ -146,15 +140,9 @@ pub(super) fn await_start(
     }
 }
 
-/// What a start leaves in a folder, in this order.
-#[derive(PartialEq, Eq)]
-struct StartSigns {
-    claimed: bool,
-    started: bool,
-}
-
-fn signs(folder: &SessionFolder) -> std::io::Result<StartSigns> {
-    Ok(StartSigns { claimed: folder.claim()?.is_some(), started: folder.started()?.is_some() })
+/// What a start leaves in a folder, in this order: whether it is claimed, and whether it is started.
+fn signs(folder: &SessionFolder) -> std::io::Result<(bool, bool)> {
+    Ok((folder.claim()?.is_some(), folder.started()?.is_some()))
 }
 
 /// Of a session whose shim is dead: ends what is left, and says how it ended.

@@ -36,7 +36,7 @@ impl Sessions {
             fresh = true;
             // Another shim may be at it, from an engine that died: then ours is gone already, and the other is waited
             // for. If none is, the next look says so.
-            await_start(id, &folder, Some(&shim))?;
+            await_start(id, &folder, &shim)?;
             if let SessionLook::Unclaimed = look(&folder).map_err(|source| reading(id, source))? {
                 return Err(SessionFailure::Start { id: id.clone(), why: last_words(&folder) });
             }

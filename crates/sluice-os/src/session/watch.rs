@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -91,7 +92,6 @@ impl SessionWatcher {
         self.shared.wake();
     }
 
-    /// A session is about to be started.
     pub(super) fn expect(&self, id: &SessionId, folder: &SessionFolder) {
         let mut state = self.shared.lock();
         if !state.living.contains_key(id) {
@@ -188,19 +188,15 @@ fn report(id: SessionId, waiting: Vec<(SessionFolder, SessionCallback)>) {
             callback(id.clone(), gone);
         }
     };
-    // Without a thread they would never hear; so it is done here.
-    let tell = Arc::new(Mutex::new(Some(tell)));
-    let theirs = Arc::clone(&tell);
-    let take = |tell: &Mutex<Option<_>>| tell.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let spawned = std::thread::Builder::new().name("session end".to_owned()).spawn(move || {
-        if let Some(tell) = take(&theirs) {
-            tell();
-        }
-    });
-    if spawned.is_err()
-        && let Some(tell) = take(&tell)
-    {
-        tell();
+    on_own_thread("session end", tell);
+}
+
+/// Does something on a thread of its own; where none is to be had it is done here, because it must be done.
+fn on_own_thread<A: FnOnce() + Send + 'static>(name: &str, act: A) {
+    let (give, given) = channel::<A>();
+    match std::thread::Builder::new().name(name.to_owned()).spawn(move || given.recv().map_or((), |act| act())) {
+        Ok(_) => drop(give.send(act)),
+        Err(_) => act(),
     }
 }
 

@@ -43,14 +43,9 @@ pub(super) struct RunningAgent {
 /// Our ends of what the agent reads and writes.
 pub(super) enum AgentChannels {
     /// Its terminal, and the side the agent sees, to ask how much of its input it has read.
-    Terminal {
-        ours: OwnedFd,
-        agents: OwnedFd,
-    },
-    Headless {
-        output: OwnedFd,
-        errors: OwnedFd,
-    },
+    Terminal { ours: OwnedFd, agents: OwnedFd },
+    /// The pipes of one that has none.
+    Headless { output: OwnedFd, errors: OwnedFd },
 }
 
 pub(super) enum LaunchOutcome {

@@ -9,12 +9,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::redact::{RedactionFlow, Redactor};
-use crate::session::output::{head_file, tail_file};
+use crate::session::output::{SessionStream, head_file, tail_file};
 
 /// Writes one stream of output.
 pub(super) struct ShimLog {
     folder: PathBuf,
-    name: &'static str,
+    stream: SessionStream,
     head: u64,
     segment: u64,
     came: u64,
@@ -28,14 +28,14 @@ impl ShimLog {
     /// Keeps the first and the last so many bytes, without secrets.
     pub(super) fn create(
         folder: &Path,
-        name: &'static str,
+        stream: SessionStream,
         (head, tail): (u64, u64),
         secrets: Redactor,
     ) -> io::Result<Self> {
-        let file = create(&head_file(folder, name))?;
+        let file = create(&head_file(folder, stream))?;
         let segment = (tail / 2).max(1);
         let (folder, flow, segments) = (folder.to_owned(), RedactionFlow::new(secrets), VecDeque::new());
-        Ok(Self { folder, name, head, segment, came: 0, written: 0, flow, file, segments })
+        Ok(Self { folder, stream, head, segment, came: 0, written: 0, flow, file, segments })
     }
 
     pub(super) fn came(&self) -> u64 {
@@ -72,11 +72,11 @@ impl ShimLog {
     }
 
     fn next_segment(&mut self) -> io::Result<()> {
-        self.file = create(&tail_file(&self.folder, self.name, self.written))?;
+        self.file = create(&tail_file(&self.folder, self.stream, self.written))?;
         self.segments.push_back(self.written);
         if self.segments.len() > 2 {
             let oldest = self.segments.pop_front().unwrap_or_default();
-            std::fs::remove_file(tail_file(&self.folder, self.name, oldest))?;
+            std::fs::remove_file(tail_file(&self.folder, self.stream, oldest))?;
         }
         Ok(())
     }

@@ -26,8 +26,8 @@ use super::signals::{ShimSignal, ShimSignals};
 use super::typing::{AGENT_HAS_ENDED, SayTyping, ShimKeyboard, TypingNext, not};
 use crate::process::{GRACE, ProcessIdentity, ProcessKin, timespec};
 use crate::redact::Redactor;
+use crate::session::SessionStream;
 use crate::session::folder::SessionFolder;
-use crate::session::output::{ERRORS, OUTPUT};
 use crate::session::record::{AgentEndCause, SessionSpec};
 use crate::session::say::SayDelivery;
 
@@ -45,16 +45,12 @@ const MOST_TEXTS: usize = 16;
 const RECORD_TRIES: u32 = 60;
 
 enum RelayPhase {
+    /// The agent is at work.
     Running,
-    Ending {
-        kill_at: Option<Instant>,
-        cause: AgentEndCause,
-    },
+    /// The agent was told to end.
+    Ending { kill_at: Option<Instant>, cause: AgentEndCause },
     /// The agent has ended and that is on disk; what it left running is being ended.
-    Leftovers {
-        kill_at: Instant,
-        give_up: Instant,
-    },
+    Leftovers { kill_at: Instant, give_up: Instant },
 }
 
 /// Something the agent writes to, and where it is kept.
@@ -118,15 +114,15 @@ impl ShimRelay {
         let secrets =
             Redactor::of(running.spec.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         let kept = (limits.output_head, limits.output_tail);
-        let log = |name| ShimLog::create(folder.path(), name, kept, secrets.clone());
+        let log = |stream| ShimLog::create(folder.path(), stream, kept, secrets.clone());
         let (sources, terminal) = match running.ends {
             AgentChannels::Terminal { ours, agents } => {
                 let terminal = AgentTerminal { agents, scanner: TerminalScanner::default(), keys: VecDeque::new() };
-                (vec![RelaySource { handle: Some(ours), log: log(OUTPUT)? }], Some(terminal))
+                (vec![RelaySource { handle: Some(ours), log: log(SessionStream::Output)? }], Some(terminal))
             }
             AgentChannels::Headless { output, errors } => {
-                let output = RelaySource { handle: Some(output), log: log(OUTPUT)? };
-                (vec![output, RelaySource { handle: Some(errors), log: log(ERRORS)? }], None)
+                let output = RelaySource { handle: Some(output), log: log(SessionStream::Output)? };
+                (vec![output, RelaySource { handle: Some(errors), log: log(SessionStream::Errors)? }], None)
             }
         };
         for source in &sources {
@@ -316,10 +312,10 @@ impl ShimRelay {
             note(&self.folder, &format!("output is missing: {error}"));
         }
         if let Some(terminal) = &mut self.terminal {
-            let questions = terminal.scanner.read(bytes);
+            let answers = terminal.scanner.read(bytes);
             // Where tmux would answer, somebody must: programs wait for it.
-            for question in questions.iter().filter(|_| self.pane.is_none()) {
-                terminal.keys.extend(question.answer());
+            if self.pane.is_none() {
+                terminal.keys.extend(answers.concat());
             }
         }
         if let Some(pane) = &mut self.pane {

@@ -4,27 +4,11 @@
 
 /// Bytes of a control sequence that are read; a longer one is none that matters.
 const LONGEST_SEQUENCE: usize = 64;
-
-/// What a program asks its terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TerminalQuestion {
-    Status,
-    /// Where is the cursor?
-    Cursor,
-    /// What kind of terminal are you?
-    Kind,
-}
-
-impl TerminalQuestion {
-    /// What a plain terminal says, for a program that nobody looks at.
-    pub(super) fn answer(self) -> &'static [u8] {
-        match self {
-            Self::Status => b"\x1b[0n",
-            Self::Cursor => b"\x1b[1;1R",
-            Self::Kind => b"\x1b[?62;22c",
-        }
-    }
-}
+/// What a plain terminal says of itself, for a program that nobody looks at: that it works, where its cursor is, and what
+/// kind it is.
+const STATUS: &[u8] = b"\x1b[0n";
+const CURSOR: &[u8] = b"\x1b[1;1R";
+const KIND: &[u8] = b"\x1b[?62;22c";
 
 #[derive(Debug, Default)]
 enum TerminalScannerState {
@@ -42,9 +26,9 @@ pub(super) struct TerminalScanner {
 }
 
 impl TerminalScanner {
-    /// Takes what was printed next; gives what was asked in it.
-    pub(super) fn read(&mut self, bytes: &[u8]) -> Vec<TerminalQuestion> {
-        let mut questions = Vec::new();
+    /// Takes what was printed next; gives what a plain terminal answers to what was asked in it.
+    pub(super) fn read(&mut self, bytes: &[u8]) -> Vec<&'static [u8]> {
+        let mut answers = Vec::new();
         for byte in bytes {
             self.state = match (std::mem::take(&mut self.state), *byte) {
                 (_, 0x1b) => TerminalScannerState::Escape,
@@ -54,7 +38,7 @@ impl TerminalScanner {
                     TerminalScannerState::Text
                 }
                 (TerminalScannerState::Sequence(sequence), 0x40..=0x7e) => {
-                    questions.extend(self.finish(&sequence, *byte));
+                    answers.extend(self.finish(&sequence, *byte));
                     TerminalScannerState::Text
                 }
                 (TerminalScannerState::Sequence(mut sequence), 0x20..=0x3f) if sequence.len() < LONGEST_SEQUENCE => {
@@ -66,10 +50,10 @@ impl TerminalScanner {
                 }
             };
         }
-        questions
+        answers
     }
 
-    fn finish(&mut self, sequence: &[u8], last: u8) -> Option<TerminalQuestion> {
+    fn finish(&mut self, sequence: &[u8], last: u8) -> Option<&'static [u8]> {
         match (sequence, last) {
             ([b'?', modes @ ..], b'h' | b'l') => {
                 if modes.split(|byte| *byte == b';').any(|mode| mode == b"2004") {
@@ -77,9 +61,9 @@ impl TerminalScanner {
                 }
                 None
             }
-            (b"5", b'n') => Some(TerminalQuestion::Status),
-            (b"6", b'n') => Some(TerminalQuestion::Cursor),
-            (b"" | b"0", b'c') => Some(TerminalQuestion::Kind),
+            (b"5", b'n') => Some(STATUS),
+            (b"6", b'n') => Some(CURSOR),
+            (b"" | b"0", b'c') => Some(KIND),
             (_, _) => None,
         }
     }
@@ -112,10 +96,7 @@ mod tests {
     #[test]
     fn questions_are_heard() {
         let mut scanner = TerminalScanner::default();
-        let asked = scanner.read(b"\x1b[6n\x1b[c\x1b[0c\x1b[5n\x1b[31m\x1b[>c\x1b[6 n");
-        assert_eq!(
-            asked,
-            [TerminalQuestion::Cursor, TerminalQuestion::Kind, TerminalQuestion::Kind, TerminalQuestion::Status]
-        );
+        let answers = scanner.read(b"\x1b[6n\x1b[c\x1b[0c\x1b[5n\x1b[31m\x1b[>c\x1b[6 n");
+        assert_eq!(answers, [CURSOR, KIND, KIND, STATUS]);
     }
 }

@@ -62,11 +62,10 @@ enum TypingStage {
         /// Since when it reads keys and has not asked for brackets.
         bare: Option<Instant>,
     },
+    /// The terminal has not taken all of it.
     Writing,
     /// All is written; nothing has been unread since then.
-    Settling {
-        since: Instant,
-    },
+    Settling { since: Instant },
 }
 
 /// One text on its way.
@@ -291,18 +290,27 @@ mod tests {
     use super::*;
     use crate::shim::launch::terminal;
 
-    /// Types "hi" and Enter; the agent reads as much as it is told to and ends a moment after Enter.
-    fn told_and_ended(reads: &str) -> SayDelivery {
+    /// A terminal in which the agent reads keys.
+    fn raw_terminal() -> (OwnedFd, OwnedFd) {
         let (ours, agents) = terminal((24, 80)).unwrap();
-        let (caller, mut answer) = UnixStream::pair().unwrap();
-        let order =
-            SayOrder { length: 2, enter: true, ready_within_ms: 0, patience_ms: 60_000, turn_within_ms: 0, once: None };
-        let mut now = Instant::now();
-        let mut typing =
-            SayTyping::new(ReceivedSay { order, text: b"hi".to_vec(), caller: SayCaller(Some(caller)) }, now, 0);
         let mut modes = tcgetattr(&agents).unwrap();
         modes.make_raw();
         rustix::termios::tcsetattr(&agents, rustix::termios::OptionalActions::Now, &modes).unwrap();
+        (ours, agents)
+    }
+
+    fn received(text: &str, ready_within_ms: u64, caller: UnixStream) -> ReceivedSay {
+        let (length, patience_ms) = (text.len(), 60_000);
+        let order = SayOrder { length, enter: true, ready_within_ms, patience_ms, turn_within_ms: 0, once: None };
+        ReceivedSay { order, text: text.into(), caller: SayCaller(Some(caller)) }
+    }
+
+    /// Types "hi" and Enter; the agent reads as much as it is told to and ends a moment after Enter.
+    fn told_and_ended(reads: &str) -> SayDelivery {
+        let (ours, agents) = raw_terminal();
+        let (caller, mut answer) = UnixStream::pair().unwrap();
+        let mut now = Instant::now();
+        let mut typing = SayTyping::new(received("hi", 0, caller), now, 0);
         let keyboard = ShimKeyboard { ours: &ours, agents: &agents, brackets: false, printed: 0 };
         for key in ["hi", "\r"] {
             now += HEAR_FIRST.max(BEFORE_ENTER);
@@ -333,22 +341,10 @@ mod tests {
 
     /// What a program finds that reads keys from the start and asks for brackets then, if it does.
     fn typed_into_one_that_has_just_begun(asks_after: Option<Duration>) -> String {
-        let (ours, agents) = terminal((24, 80)).unwrap();
+        let (ours, agents) = raw_terminal();
         let (caller, _answer) = UnixStream::pair().unwrap();
-        let order = SayOrder {
-            length: 3,
-            enter: true,
-            ready_within_ms: 60_000,
-            patience_ms: 60_000,
-            turn_within_ms: 0,
-            once: None,
-        };
         let begun = Instant::now();
-        let received = ReceivedSay { order, text: b"a\nb".to_vec(), caller: SayCaller(Some(caller)) };
-        let mut typing = SayTyping::new(received, begun, 0);
-        let mut modes = tcgetattr(&agents).unwrap();
-        modes.make_raw();
-        rustix::termios::tcsetattr(&agents, rustix::termios::OptionalActions::Now, &modes).unwrap();
+        let mut typing = SayTyping::new(received("a\nb", 60_000, caller), begun, 0);
         let mut now = begun;
         while now < begun + HEAR_FIRST + ASKS_FOR_BRACKETS {
             now += ASK_AGAIN;
