@@ -45,7 +45,6 @@ impl fmt::Display for DefinitionOrigin {
 /// One definition: where it is and what it calls itself. What else is in it is looked at when it is loaded.
 #[derive(Debug)]
 pub struct CatalogueEntry {
-    /// Where it comes from.
     pub origin: DefinitionOrigin,
     /// Its file; of a built-in one only the name, and of one in a commit the path from the repository's root.
     pub path: PathBuf,
@@ -176,7 +175,6 @@ pub fn is_definition_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yml" || extension == "yaml" || extension == "toml")
 }
 
-/// The name that a file gives itself.
 fn own_name(path: &Path, bytes: &[u8]) -> Option<String> {
     let decoded = decode(FileId(0), bytes);
     let text = decoded.problem.is_none().then_some(decoded.text)?;

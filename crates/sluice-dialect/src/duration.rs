@@ -21,11 +21,8 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 pub enum DurationError {
     /// No number with a unit, or one after the other in falling order.
     Unreadable,
-    /// A time before now.
     Negative,
-    /// More than is allowed there.
     TooLong {
-        /// What is allowed at most.
         most: Duration,
     },
 }

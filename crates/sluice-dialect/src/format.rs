@@ -31,7 +31,6 @@ impl DefinitionFormat {
         DefinitionFormat::Recipe(RecipeDialect::Template),
     ];
 
-    /// The shape of its files.
     pub fn shape(self) -> &'static Shape {
         match self {
             DefinitionFormat::Lifecycle => &lifecycle::LIFECYCLE,
@@ -85,7 +84,6 @@ impl fmt::Display for DefinitionFormat {
     }
 }
 
-/// The JSON Schema of a format's files.
 pub fn schema(format: DefinitionFormat) -> serde_json::Value {
     let word = format.word();
     shape::schema(format.shape(), word, &format!("Sluice {word}"))

@@ -19,16 +19,13 @@ use crate::shape::conform;
 use crate::source::{Sources, decode};
 use crate::tree::Node;
 
-/// A file to load.
 #[derive(Clone, Copy, Debug)]
 pub struct DefinitionFile<'a> {
     /// The path to show for it; its end says which language it is written in.
     pub path: &'a str,
-    /// What is in it.
     pub bytes: &'a [u8],
 }
 
-/// A definition of either kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Definition {
     /// A state machine for tasks.
@@ -42,7 +39,6 @@ pub enum Definition {
 pub struct LoadedDefinition {
     /// Where its text lies.
     pub file: FileId,
-    /// The format it was recognised as.
     pub format: Option<DefinitionFormat>,
     /// The name it gives itself, even if it cannot be used.
     pub name: Option<String>,
@@ -66,7 +62,6 @@ impl LoadedDefinition {
         self.definition.is_some() && self.count(Severity::Error) == 0
     }
 
-    /// How many findings of a severity there are.
     pub fn count(&self, severity: Severity) -> usize {
         self.problems.iter().filter(|problem| problem.severity() == severity).count()
     }

@@ -104,7 +104,6 @@ impl DefinitionPin {
     }
 }
 
-/// The prompt files of a pinned definition.
 struct PinnedPrompts<'a>(&'a [(String, String)]);
 
 impl PromptSource for PinnedPrompts<'_> {

@@ -33,7 +33,6 @@ pub enum PromptLookup {
     Outside(String),
 }
 
-/// Where prompt files come from.
 pub trait PromptSource {
     /// The file that a definition calls `written`. Asked once for each.
     fn find(&mut self, written: &str) -> PromptLookup;

@@ -13,7 +13,6 @@ use std::path::Path;
 /// can be wrong millions of times.
 pub const MOST_PROBLEMS: usize = 50;
 
-/// The language a file is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSyntax {
     /// YAML 1.2 with the core schema.
@@ -30,7 +29,6 @@ pub struct ParsedFile {
     pub problems: Vec<Diagnosis>,
 }
 
-/// Reads `text`, the text of `file`.
 pub fn read(file: FileId, text: &str, syntax: FileSyntax) -> ParsedFile {
     match syntax {
         FileSyntax::Yaml => yaml::read(file, text),

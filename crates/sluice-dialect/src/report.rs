@@ -14,7 +14,6 @@ use std::borrow::Cow;
 /// How many characters of a message, a note or a label are told. A cycle may have ten thousand names.
 const LONGEST: usize = 1000;
 
-/// Whether a text may carry colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportStyle {
     Plain,

@@ -33,9 +33,7 @@ pub struct Tag {
 #[derive(Debug)]
 pub struct Field {
     pub key: &'static str,
-    /// What it may hold.
     pub kind: FieldKind,
-    /// Whether it must be there.
     pub required: bool,
     /// The tags it goes with; all when empty.
     pub only: &'static [&'static str],
@@ -57,7 +55,6 @@ pub enum FieldForm {
     Filled,
     /// A text, each text of a list, or each key of a table of names is a name.
     Name,
-    /// A text is a name in kebab-case.
     Kebab,
     /// A text is a heading of the second level.
     Heading,
@@ -80,9 +77,7 @@ pub enum FieldKind {
     Choice(&'static [&'static str]),
     /// One of these words, in any case.
     ChoiceAnyCase(&'static [&'static str]),
-    /// A list of such.
     List(&'static FieldKind),
-    /// A table of this shape.
     Table(&'static Shape),
     /// A table whose keys are names that the author chooses.
     Named(&'static FieldKind),
@@ -97,7 +92,6 @@ impl Field {
         Field { key, kind, required: false, only: &[], also: &[], forms: &[], doc }
     }
 
-    /// A key that must be there.
     pub const fn required(key: &'static str, kind: FieldKind, doc: &'static str) -> Self {
         Field { key, kind, required: true, only: &[], also: &[], forms: &[], doc }
     }
@@ -127,7 +121,6 @@ impl Field {
 }
 
 impl Shape {
-    /// A table of these groups of fields.
     pub const fn new(what: &'static str, groups: &'static [&'static [Field]]) -> Self {
         Shape { what, groups, tag: None }
     }
@@ -138,12 +131,10 @@ impl Shape {
         self
     }
 
-    /// Every field, in order.
     pub fn fields(&self) -> impl Iterator<Item = &'static Field> + use<> {
         self.groups.iter().flat_map(|group| group.iter())
     }
 
-    /// The field called `key`.
     pub fn field(&self, key: &str) -> Option<&'static Field> {
         self.fields().find(|field| field.key == key)
     }

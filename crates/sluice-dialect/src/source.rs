@@ -32,13 +32,9 @@ struct SourceFile {
 /// A place as people count: from 1, columns in characters, the end exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourcePosition {
-    /// Line of the first character.
     pub line: usize,
-    /// Column of the first character.
     pub column: usize,
-    /// Line of the end.
     pub end_line: usize,
-    /// Column after the last character.
     pub end_column: usize,
 }
 
@@ -59,7 +55,6 @@ impl Sources {
         id
     }
 
-    /// The path to show for `file`.
     pub fn path(&self, file: FileId) -> &str {
         self.file(file).map_or("?", |file| &file.path)
     }

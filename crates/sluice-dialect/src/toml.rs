@@ -46,7 +46,6 @@ pub(crate) fn read(file: FileId, text: &str) -> ParsedFile {
     builder.findings.reading(node)
 }
 
-/// Notes what the library found.
 fn tell(findings: &mut SyntaxFindings, text: &str, errors: &[Error]) {
     let file = findings.file;
     let place = |error: &Error| {

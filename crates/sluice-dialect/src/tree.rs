@@ -15,7 +15,6 @@ pub const MOST_NODES: usize = 1_000_000;
 /// A value and its place. The place of a quoted text includes the quotes, that of a list or table its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Where it was written.
     pub span: Span,
     pub value: NodeValue,
 }
@@ -35,7 +34,6 @@ pub enum NodeValue {
     Table(Vec<TableEntry>),
 }
 
-/// A key of a table and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableEntry {
     /// The key; its place includes its quotes.
@@ -63,27 +61,22 @@ impl Node {
         self.as_table()?.iter().find(|entry| entry.key.value == key).map(|entry| &entry.value)
     }
 
-    /// The text, if it is one.
     pub fn as_text(&self) -> Option<&SourceText> {
         if let NodeValue::Text(text) = &self.value { Some(text) } else { None }
     }
 
-    /// The truth value, if it is one.
     pub fn as_bool(&self) -> Option<bool> {
         if let NodeValue::Bool(value) = self.value { Some(value) } else { None }
     }
 
-    /// The whole number, if it is one.
     pub fn as_integer(&self) -> Option<i64> {
         if let NodeValue::Integer(value) = self.value { Some(value) } else { None }
     }
 
-    /// The items, if it is a list.
     pub fn as_list(&self) -> Option<&[Node]> {
         if let NodeValue::List(items) = &self.value { Some(items) } else { None }
     }
 
-    /// The entries, if it is a table.
     pub fn as_table(&self) -> Option<&[TableEntry]> {
         if let NodeValue::Table(entries) = &self.value { Some(entries) } else { None }
     }

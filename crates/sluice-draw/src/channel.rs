@@ -34,7 +34,6 @@ impl Net {
 pub(crate) struct Channel {
     /// The row of each net; nothing for one that runs straight down.
     pub(crate) row: Vec<Option<usize>>,
-    /// How many rows there are.
     pub(crate) rows: usize,
     /// Whether no line runs into another.
     pub(crate) clear: bool,

@@ -44,7 +44,6 @@ pub(crate) struct EdgeHop {
 #[derive(Debug)]
 pub(crate) struct LayeredGraph {
     pub(crate) items: Vec<LayerItem>,
-    /// The layer of each item.
     pub(crate) layer: Vec<usize>,
     /// The items of each layer, from left to right.
     pub(crate) layers: Vec<Vec<usize>>,

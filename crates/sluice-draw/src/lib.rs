@@ -38,7 +38,6 @@ pub struct GraphTooLarge {
     pub what: &'static str,
     /// How much there is, at least.
     pub count: usize,
-    /// How much can be drawn.
     pub limit: usize,
 }
 

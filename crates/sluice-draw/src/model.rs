@@ -29,7 +29,6 @@ pub struct Graph {
     pub title: String,
     /// What else there is to say about the whole, in few words.
     pub subtitle: Vec<String>,
-    /// What it was made from.
     pub kind: GraphKind,
     /// The boxes, in the order of the file.
     pub nodes: Vec<NodeBox>,
@@ -45,9 +44,7 @@ pub struct NodeBox {
     pub details: Vec<String>,
     /// What else happens there. Belongs beside the box, or into a tooltip.
     pub notes: Vec<String>,
-    /// Whether things start here.
     pub initial: bool,
-    /// Whether a task ends here.
     pub terminal: bool,
 }
 

@@ -45,14 +45,12 @@ pub(crate) struct PlacedBox {
     pub(crate) h: usize,
 }
 
-/// Where an arrow head points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArrowHead {
     Down,
     Left,
 }
 
-/// How a line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WireEnd {
     Arrow(ArrowHead),
@@ -69,14 +67,12 @@ pub(crate) struct EdgeWire {
     pub(crate) net: usize,
     /// Columns and rows, from the source on.
     pub(crate) points: Vec<(usize, usize)>,
-    /// Whether it leads back.
     pub(crate) back: bool,
     /// Whether it starts at a box; otherwise it continues another.
     pub(crate) from_box: bool,
     pub(crate) end: WireEnd,
 }
 
-/// The text of an edge.
 #[derive(Clone, Debug)]
 pub(crate) struct EdgeLabel {
     pub(crate) lines: Vec<String>,
@@ -88,7 +84,6 @@ pub(crate) struct EdgeLabel {
     pub(crate) beside: bool,
 }
 
-/// A graph, laid out.
 #[derive(Debug)]
 pub(crate) struct GraphPlan {
     /// By the number of the node.

@@ -79,7 +79,6 @@ fn framed(graph: &Graph, size: (f64, f64), more_style: &str, body: &str) -> Stri
     out
 }
 
-/// The height of a row.
 fn height(row: GridRow) -> f64 {
     match row {
         GridRow::Channel => 16.0,

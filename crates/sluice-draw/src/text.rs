@@ -11,7 +11,6 @@ mod picture;
 use crate::measure::clip;
 use crate::model::{Graph, GraphKind};
 
-/// How text is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextStyle {
     /// The columns that may be used.
@@ -60,7 +59,6 @@ impl TextStyle {
     }
 }
 
-/// `graph` for a terminal.
 pub fn text(graph: &Graph, style: &TextStyle) -> String {
     // Narrower than this, not even a name would be readable.
     let style = &TextStyle { width: style.width.max(40), ..*style };

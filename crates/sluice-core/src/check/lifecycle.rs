@@ -72,7 +72,9 @@ fn count_before_spawning(transition: &mut draft::TransitionDraft, findings: &mut
         matches!(hook.value, draft::HookDraft::SpawnAgent(_) | draft::HookDraft::SpawnReviewer(_))
     };
     let Some(spawn) = transition.hooks.iter().position(spawns) else { return };
-    let counts = |hook: &SpannedValue<draft::HookDraft>| matches!(hook.value, draft::HookDraft::IncrementReviewRound);
+    let counts = |hook: &SpannedValue<draft::HookDraft>| {
+        matches!(hook.value, draft::HookDraft::Ready(TransitionHook::Increment(_)))
+    };
     let (late, rest): (Vec<_>, Vec<_>) = transition.hooks.split_off(spawn).into_iter().partition(counts);
     for hook in &late {
         let message = "`increment_review_round` is done before the agent is started, although it is written after";
@@ -281,21 +283,17 @@ fn resolve_hook(
     findings: &mut CheckFindings,
 ) -> TransitionHook {
     match &hook.value {
-        draft::HookDraft::AcquireWorkspace => TransitionHook::AcquireWorkspace,
-        draft::HookDraft::ReleaseWorkspace => TransitionHook::ReleaseWorkspace,
+        draft::HookDraft::Ready(hook) => hook.clone(),
         draft::HookDraft::SpawnAgent(spawn) => {
             TransitionHook::SpawnAgent(resolve_spawn(spawn, "spawn_agent", names, findings))
         }
         draft::HookDraft::SpawnReviewer(spawn) => {
             TransitionHook::SpawnReviewer(resolve_spawn(spawn, "spawn_reviewer", names, findings))
         }
-        draft::HookDraft::KillSession => TransitionHook::KillSession,
-        draft::HookDraft::KillReviewer => TransitionHook::KillReviewer,
         draft::HookDraft::NotifyWorker { message, start } => {
             let message = message.as_ref().map(|text| texts::prompt(text, findings));
             TransitionHook::NotifyWorker { message, start: *start }
         }
-        draft::HookDraft::IncrementReviewRound => TransitionHook::Increment(FieldName::new("review_round")),
         draft::HookDraft::Plain(action, keys) => {
             let texts = keys.iter().map(|(key, text)| (*key, texts::prompt(text, findings))).collect();
             TransitionHook::Plain(PlainHook { action: *action, texts })

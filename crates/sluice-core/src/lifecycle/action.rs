@@ -91,6 +91,11 @@ macro_rules! actions {
                 match self { $(PlainAction::$plain => &[$(stringify!($key),)*],)+ }
             }
 
+            /// What its effect promises.
+            pub fn when_repeated(self) -> WhenRepeated {
+                match self { $(PlainAction::$plain => WhenRepeated::$when,)+ }
+            }
+
             /// Its effect, with what `text` says for each key.
             pub fn effect(self, text: impl Fn(&'static str) -> String) -> PlainEffect {
                 let _ = &text;
@@ -107,13 +112,6 @@ macro_rules! actions {
             /// Its texts, in the order of the keys.
             pub fn texts(&self) -> Vec<&str> {
                 match self { $(PlainEffect::$plain { $($key,)* } => vec![$($key.as_str(),)*],)+ }
-            }
-        }
-
-        impl PlainAction {
-            /// What its effect promises.
-            pub fn when_repeated(self) -> WhenRepeated {
-                match self { $(PlainAction::$plain => WhenRepeated::$when,)+ }
             }
         }
     };

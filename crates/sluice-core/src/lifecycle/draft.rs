@@ -2,7 +2,7 @@
 
 use crate::artifact::Verdict;
 use crate::lifecycle::action::PlainAction;
-use crate::lifecycle::{AgentPermissions, AssignedTaker, FieldValue, HarnessChoice};
+use crate::lifecycle::{AgentPermissions, AssignedTaker, FieldValue, HarnessChoice, TransitionHook};
 use crate::span::{SourceText, Span, SpannedValue};
 
 /// A lifecycle before it is checked.
@@ -105,18 +105,12 @@ pub struct GateDraft {
 /// An entry of `hooks`, at the place of its `action`.
 #[derive(Clone, Debug)]
 pub enum HookDraft {
-    /// `acquire_workspace`: binds a worktree to the task.
-    AcquireWorkspace,
-    /// `release_workspace`: unbinds the task's worktree.
-    ReleaseWorkspace,
+    /// One that names nothing and has no texts: it is what it will be.
+    Ready(TransitionHook),
     /// `spawn_agent`: starts the task's own agent.
     SpawnAgent(SpawnDraft),
     /// `spawn_reviewer`: starts a reviewer beside the living agent.
     SpawnReviewer(SpawnDraft),
-    /// `kill_session`: ends the task's session with everything in it.
-    KillSession,
-    /// `kill_reviewer`: ends the reviewer and leaves the worker alive.
-    KillReviewer,
     /// `notify_worker`: types a message to the worker.
     NotifyWorker {
         /// `message`: what the worker is told; the engine's own words when absent.
@@ -124,8 +118,6 @@ pub enum HookDraft {
         /// `start`: whether a worker is started where none is alive; true unless given.
         start: bool,
     },
-    /// `increment_review_round`: counts `review_round` up by one.
-    IncrementReviewRound,
     /// `run_command`: the command that runs in the task's workspace.
     RunCommand(SourceText),
     /// `set_field`: the field that is set, and its new value.

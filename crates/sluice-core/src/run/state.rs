@@ -57,7 +57,7 @@ impl RunIndex {
 /// What a step is, as far as the next decision looks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum StepMark {
-    /// It may begin.
+    /// The step may begin, once there is room.
     Ready,
     /// It waits and needs nothing more; its condition reads what may still change.
     Parked,

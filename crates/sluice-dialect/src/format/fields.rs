@@ -10,7 +10,6 @@ use sluice_core::span::{SourceText, Span, SpannedValue};
 use crate::duration;
 use crate::tree::{Node, NodeValue, TableEntry};
 
-/// A table to read from.
 #[derive(Clone, Copy)]
 pub(super) struct TableFields<'a> {
     node: &'a Node,
@@ -71,7 +70,6 @@ impl<'a> TableFields<'a> {
         self.node(key).and_then(Node::as_list).unwrap_or_default()
     }
 
-    /// The tables of a list.
     pub(super) fn tables(self, key: &str) -> impl Iterator<Item = TableFields<'a>> {
         self.list(key).iter().filter(|node| node.as_table().is_some()).map(TableFields::of)
     }

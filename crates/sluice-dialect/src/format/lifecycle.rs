@@ -7,7 +7,8 @@ use sluice_core::lifecycle::draft::{
     ClauseDraft, ExitRuleDraft, GateDraft, HookDraft, LifecycleDraft, ReactionDraft, SpawnDraft, StateDraft,
     StateRunDraft, TransitionDraft,
 };
-use sluice_core::lifecycle::{AgentPermissions, AssignedTaker, FieldValue, HarnessChoice};
+use sluice_core::lifecycle::{AgentPermissions, AssignedTaker, FieldValue, HarnessChoice, TransitionHook};
+use sluice_core::name::FieldName;
 use sluice_core::problem::{Code, Diagnosis};
 use sluice_core::span::{SourceText, Span, SpannedValue};
 
@@ -141,7 +142,6 @@ static CLAUSE: Shape = Shape::new(
     ]],
 );
 
-/// The draft that `node` says.
 pub fn lower(node: &Node, findings: &mut CheckFindings) -> LifecycleDraft {
     let file = TableFields::of(node);
     let exits = file.table("exit_monitoring");
@@ -232,8 +232,8 @@ fn hook(fields: TableFields<'_>, findings: &mut CheckFindings) -> Option<Spanned
     let action = fields.text("action")?;
     // What is no action has been reported with the words that are.
     let hook = match *TaskAction::HOOKS.iter().find(|known| known.word() == action.value)? {
-        TaskAction::AcquireWorkspace => HookDraft::AcquireWorkspace,
-        TaskAction::ReleaseWorkspace => HookDraft::ReleaseWorkspace,
+        TaskAction::AcquireWorkspace => HookDraft::Ready(TransitionHook::AcquireWorkspace),
+        TaskAction::ReleaseWorkspace => HookDraft::Ready(TransitionHook::ReleaseWorkspace),
         TaskAction::SpawnAgent => {
             HookDraft::SpawnAgent(spawn(fields, fields.name("prompt")?, HarnessChoice::Task, AgentPermissions::Full))
         }
@@ -241,13 +241,13 @@ fn hook(fields: TableFields<'_>, findings: &mut CheckFindings) -> Option<Spanned
             let prompt = fields.name("prompt").unwrap_or_else(|| SpannedValue::new("reviewer".into(), action.span));
             HookDraft::SpawnReviewer(spawn(fields, prompt, HarnessChoice::Review, AgentPermissions::Reduced))
         }
-        TaskAction::KillSession => HookDraft::KillSession,
-        TaskAction::KillReviewer => HookDraft::KillReviewer,
+        TaskAction::KillSession => HookDraft::Ready(TransitionHook::KillSession),
+        TaskAction::KillReviewer => HookDraft::Ready(TransitionHook::KillReviewer),
         TaskAction::NotifyWorker => HookDraft::NotifyWorker {
             message: fields.text("message").cloned(),
             start: fields.flag("start").unwrap_or(true),
         },
-        TaskAction::Increment => HookDraft::IncrementReviewRound,
+        TaskAction::Increment => HookDraft::Ready(TransitionHook::Increment(FieldName::new("review_round"))),
         TaskAction::RunCommand => HookDraft::RunCommand(told(fields, "command", findings)?.clone()),
         TaskAction::SetField => {
             let value = fields.node("value")?;

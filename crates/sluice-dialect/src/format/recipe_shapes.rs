@@ -120,7 +120,6 @@ static TEMPLATE_STEP: Shape = Shape::new(
 )
 .tagged("type", Some("agent"));
 
-/// A step of a recipe in `dialect`.
 pub(super) fn step(dialect: RecipeDialect) -> &'static Shape {
     match dialect {
         RecipeDialect::Manifest => &MANIFEST_STEP,

@@ -23,7 +23,6 @@ pub(super) fn told<'a>(fields: TableFields<'a>, key: &str, findings: &mut CheckF
     }
 }
 
-/// Whether nothing but blanks stands there.
 pub(super) fn is_blank(text: &SourceText) -> bool {
     text.value.trim().is_empty()
 }

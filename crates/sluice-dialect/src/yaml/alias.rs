@@ -22,7 +22,6 @@ pub(super) struct Anchors {
     spent: NodeCost,
 }
 
-/// What a node costs.
 #[derive(Clone, Copy, Default)]
 struct NodeCost {
     nodes: usize,
@@ -30,9 +29,7 @@ struct NodeCost {
     depth: usize,
 }
 
-/// The answer to an alias.
 pub(super) enum AliasCopy {
-    /// A copy of the value.
     Node(Node),
     /// The value is not finished: the alias stands inside it.
     StillOpen,
@@ -48,19 +45,14 @@ pub(super) fn too_much() -> String {
     format!("with its aliases written out the file holds more than {MOST_NODES} values or {mebibytes} MiB")
 }
 
-/// What is said of names beyond the limit.
-fn too_many() -> String {
-    format!("more than {MOST_ANCHORS} values have a name with `&`")
-}
-
 impl Anchors {
     /// Keeps `node` as what `anchor` names, or says why not.
     pub(super) fn keep(&mut self, anchor: usize, node: &Node) -> Result<(), String> {
         if self.kept.len() == MOST_ANCHORS {
-            return Err(too_many());
+            return Err(format!("more than {MOST_ANCHORS} values have a name with `&`"));
         }
         let size = measure(node);
-        if !self.pay(size) {
+        if !self.spent.pay(size) {
             return Err(too_much());
         }
         self.kept.insert(anchor, (node.clone(), size));
@@ -69,24 +61,21 @@ impl Anchors {
 
     /// A copy of what `anchor` names, to be put inside `depth` lists and tables.
     pub(super) fn copy(&mut self, anchor: usize, depth: usize) -> AliasCopy {
-        let Some((_, size)) = self.kept.get(&anchor) else { return AliasCopy::StillOpen };
-        let size = *size;
-        if depth + size.depth > DEEPEST {
-            return AliasCopy::TooDeep;
-        }
-        if !self.pay(size) {
-            return AliasCopy::TooMuch;
-        }
         match self.kept.get(&anchor) {
-            Some((node, _)) => AliasCopy::Node(node.clone()),
             None => AliasCopy::StillOpen,
+            Some((_, size)) if depth + size.depth > DEEPEST => AliasCopy::TooDeep,
+            Some((node, size)) if self.spent.pay(*size) => AliasCopy::Node(node.clone()),
+            Some(_) => AliasCopy::TooMuch,
         }
     }
+}
 
+impl NodeCost {
+    /// Adds what is spent; false once that is too much.
     fn pay(&mut self, size: NodeCost) -> bool {
-        self.spent.nodes += size.nodes;
-        self.spent.bytes += size.bytes;
-        self.spent.nodes <= MOST_NODES && self.spent.bytes <= MOST_COPIED
+        self.nodes += size.nodes;
+        self.bytes += size.bytes;
+        self.nodes <= MOST_NODES && self.bytes <= MOST_COPIED
     }
 }
 

@@ -8,7 +8,6 @@ use sluice_core::problem::{Code, Diagnosis};
 use sluice_core::span::{FileId, Span};
 use std::ops::Range;
 
-/// The finding for `error` in `text`.
 pub(super) fn problem(file: FileId, text: &str, error: &ScanError) -> Diagnosis {
     let at = text.floor_char_boundary(error.marker().byte_offset().unwrap_or(text.len()));
     let problem = |place: Range<usize>, message: &str| Diagnosis::new(Code::Syntax, Span::new(file, place), message);

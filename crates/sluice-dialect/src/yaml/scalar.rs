@@ -125,7 +125,6 @@ pub(super) fn bad_tag(span: Span, tag: &str) -> Diagnosis {
         .help("leave it out, or put the text in quotes if it begins with `!`")
 }
 
-/// What a plain scalar is.
 #[derive(Debug, PartialEq, Eq)]
 enum PlainScalar {
     Null,

@@ -10,7 +10,6 @@ use sluice_core::lifecycle::{
 use super::{Graph, GraphEdge, GraphKind, NodeBox, label, note, words};
 
 impl Graph {
-    /// The graph of `lifecycle`.
     pub fn of_lifecycle(lifecycle: &Lifecycle) -> Graph {
         let states = (0u32..).map(StateId).zip(&lifecycle.states).zip(rules_of_states(lifecycle));
         let nodes = states

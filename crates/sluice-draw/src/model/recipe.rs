@@ -11,7 +11,6 @@ use sluice_core::recipe::{FanOutItems, Join, OnExhausted, Recipe, Step, StepId, 
 use super::{Graph, GraphEdge, GraphKind, NodeBox, label, words};
 
 impl Graph {
-    /// The graph of `recipe`.
     pub fn of_recipe(recipe: &Recipe) -> Graph {
         let places: BTreeMap<&str, usize> =
             recipe.steps.iter().enumerate().map(|(place, step)| (step.name.as_str(), place)).collect();

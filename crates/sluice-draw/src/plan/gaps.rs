@@ -50,7 +50,6 @@ struct Gap {
 #[derive(Debug)]
 pub(super) struct Gaps {
     gaps: Vec<Gap>,
-    /// The slots of each item.
     slots: Vec<Vec<GapSlot>>,
 }
 
@@ -129,7 +128,6 @@ impl Gaps {
         }
     }
 
-    /// The rows of a gap.
     pub(super) fn rows(&self, index: usize) -> Vec<GridRow> {
         let gap = &self.gaps[index];
         let outer = index == 0 || index + 1 == self.gaps.len();

@@ -18,7 +18,6 @@ const APART: usize = 2;
 #[derive(Debug)]
 pub(super) struct BackEdges {
     edges: Vec<usize>,
-    /// The layer of each node.
     layer: Vec<usize>,
     /// Those edges that leave below their box.
     pub(super) low_exits: Vec<usize>,

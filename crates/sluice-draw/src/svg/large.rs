@@ -18,7 +18,6 @@ const MOST_NODES: usize = 10_000;
 const MOST_EDGES: usize = 100_000;
 /// The boxes of a row, at least and at most; in between, a picture about as wide as it is high.
 const ROW: (usize, usize) = (12, 60);
-/// How large a box is.
 const BOX: (f64, f64) = (190.0, 60.0);
 /// From a box to the next, and from a row to the next.
 const CELL: (f64, f64) = (240.0, 112.0);

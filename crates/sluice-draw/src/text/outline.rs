@@ -13,7 +13,6 @@ use crate::model::{Graph, GraphEdge, GraphKind};
 /// Columns that hooks need to be worth a place behind the arrow.
 const LEAST_FOR_HOOKS: usize = 24;
 
-/// The outline of `graph`.
 pub(super) fn outline(graph: &Graph, style: &TextStyle) -> String {
     let layer = layers_of(graph);
     let mut order: Vec<usize> = (0..graph.nodes.len()).collect();

@@ -5,7 +5,7 @@ use super::order::RecipeOrder;
 use crate::findings::CheckFindings;
 use crate::problem::{Code, Diagnosis};
 use crate::recipe::draft::RecipeDraft;
-use crate::recipe::{FanOutItems, Recipe, StepId, StepWork};
+use crate::recipe::{FanOutItems, Recipe, StepWork};
 
 /// So many steps whose number of agents is not known are named; the rest is counted.
 const MOST_LISTED: usize = 8;
@@ -55,11 +55,10 @@ pub(super) fn check(draft: &RecipeDraft, recipe: &Recipe, order: &RecipeOrder, f
 /// How often each step can be reached: once, and once more for every turn of a loop it lies in.
 fn rounds(recipe: &Recipe, order: &RecipeOrder) -> Vec<u64> {
     let mut rounds = vec![1u64; recipe.steps.len()];
-    let ids = || (0u32..).map(StepId).take(recipe.steps.len()).enumerate();
     for (from, step) in recipe.steps.iter().enumerate() {
         let Some(back) = &step.loop_back else { continue };
         let turns = u64::from(back.max);
-        for (index, id) in ids() {
+        for (index, id) in recipe.ids().enumerate() {
             let after_target = id == back.to || order.is_upstream(back.to, index);
             if index == from {
                 // The step that loops runs once a turn; what it loops over also runs before the first.

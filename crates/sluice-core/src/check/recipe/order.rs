@@ -12,27 +12,20 @@ use crate::recipe::{RecipeDialect, StepId};
 /// The order of a recipe's steps.
 pub(super) struct RecipeOrder {
     needs: Edges,
-    before: StepAncestors,
-}
-
-/// What comes before a step, directly or through others.
-enum StepAncestors {
-    /// Everything that stands before it in the file.
-    Sequence,
-    /// A row of bits for each step. Kept for all, because conditions and variables ask often.
-    Graph { words: usize, bits: Vec<u64> },
+    /// For each step a row of bits: what comes before it, directly or through others. Kept for all, because conditions
+    /// and variables ask often.
+    before: Vec<u64>,
 }
 
 impl RecipeOrder {
     pub(super) fn of(draft: &RecipeDraft, key: &str, findings: &mut CheckFindings) -> Self {
         let ids = names(draft, findings);
         let sequence = draft.dialect == RecipeDialect::Grimoire && draft.steps.iter().all(|step| step.needs.is_none());
-        if sequence {
-            let needs = (0..draft.steps.len()).map(|index| index.checked_sub(1).into_iter().collect()).collect();
-            return RecipeOrder { needs, before: StepAncestors::Sequence };
-        }
-        let needs = resolve(draft, &ids, key, findings);
-        let (needs, order) = without_cycles(draft, needs, key, findings);
+        let all = 0..draft.steps.len();
+        let (needs, order) = match sequence {
+            true => (all.clone().map(|index| index.checked_sub(1).into_iter().collect()).collect(), all.collect()),
+            false => without_cycles(draft, resolve(draft, &ids, key, findings), key, findings),
+        };
         let before = closure(&needs, &order);
         RecipeOrder { needs, before }
     }
@@ -43,10 +36,8 @@ impl RecipeOrder {
 
     pub(super) fn is_upstream(&self, earlier: StepId, later: usize) -> bool {
         let earlier = earlier.0 as usize;
-        match &self.before {
-            StepAncestors::Sequence => earlier < later,
-            StepAncestors::Graph { words, bits } => bits[later * words + earlier / 64] >> (earlier % 64) & 1 == 1,
-        }
+        let words = self.needs.len().div_ceil(64);
+        self.before[later * words + earlier / 64] >> (earlier % 64) & 1 == 1
     }
 }
 
@@ -154,7 +145,7 @@ fn report_cycle(
 }
 
 /// For each step, everything before it.
-fn closure(needs: &Edges, order: &[usize]) -> StepAncestors {
+fn closure(needs: &Edges, order: &[usize]) -> Vec<u64> {
     let words = needs.len().div_ceil(64);
     let mut bits = vec![0u64; words * needs.len()];
     for &step in order {
@@ -165,5 +156,5 @@ fn closure(needs: &Edges, order: &[usize]) -> StepAncestors {
             }
         }
     }
-    StepAncestors::Graph { words, bits }
+    bits
 }
