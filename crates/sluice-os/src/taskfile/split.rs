@@ -1,7 +1,5 @@
 //! Where the frontmatter ends and the body begins, also when somebody has broken it.
 
-use super::ENGINE_KEYS;
-
 pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// Bytes of a key; what is longer is no key.
@@ -31,8 +29,8 @@ impl FrontmatterEntry {
     }
 }
 
-pub(super) fn split(bytes: &[u8]) -> TaskFileParts<'_> {
-    let all_body = |before: &'_ [u8]| {
+pub(super) fn split<'a>(bytes: &'a [u8], keys: &[&str]) -> TaskFileParts<'a> {
+    let all_body = |before: &[u8]| {
         let (before, body) = bytes.split_at(before.len());
         TaskFileParts { before, opening: b"", inside: b"", closing: b"", body }
     };
@@ -42,8 +40,8 @@ pub(super) fn split(bytes: &[u8]) -> TaskFileParts<'_> {
     let Some(opening) = lines(rest).next().filter(|line| is_fence(line, &["---"])) else { return all_body(bom) };
     let inner: Vec<&[u8]> = lines(&rest[opening.len()..]).collect();
     let closed = inner.iter().position(|line| is_fence(line, &["---", "..."]));
-    let closed = closed.filter(|end| !holds_a_section(&inner[..*end]));
-    let has_engine_key = |lines: &[&[u8]]| lines.iter().any(|line| engine_key(line));
+    let closed = closed.filter(|end| !holds_a_section(&inner[..*end], keys));
+    let has_engine_key = |lines: &[&[u8]]| lines.iter().any(|line| has_key(line, keys));
     let end = match closed {
         Some(end) if has_engine_key(&inner[..end]) => end,
         // A person's own frontmatter, or none and a line across the page.
@@ -68,9 +66,9 @@ pub(super) fn split(bytes: &[u8]) -> TaskFileParts<'_> {
 
 /// A `## ` line is a comment to YAML. With none of our keys behind it, it is the first section of a body, and the fence
 /// found below it is a line across the page: somebody has lost the closing one.
-fn holds_a_section(lines: &[&[u8]]) -> bool {
+fn holds_a_section(lines: &[&[u8]], keys: &[&str]) -> bool {
     let heading = lines.iter().position(|line| is_heading(line));
-    heading.is_some_and(|index| !lines[index..].iter().any(|line| engine_key(line)))
+    heading.is_some_and(|index| !lines[index..].iter().any(|line| has_key(line, keys)))
 }
 
 pub(super) fn entries(inside: &[u8]) -> Vec<FrontmatterEntry> {
@@ -116,9 +114,9 @@ pub(super) fn is_plain_key(name: &str) -> bool {
         && name.chars().all(is_word)
 }
 
-fn engine_key(line: &[u8]) -> bool {
+fn has_key(line: &[u8], keys: &[&str]) -> bool {
     let name = std::str::from_utf8(line).ok().and_then(key).map(|(name, _)| name);
-    name.is_some_and(|name| ENGINE_KEYS.contains(&name.as_str()))
+    name.is_some_and(|name| keys.contains(&name.as_str()))
 }
 
 /// What could stand in a frontmatter.

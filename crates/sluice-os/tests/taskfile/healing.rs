@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sluice_os::taskfile::{FrontmatterScalar, FrontmatterTruth, HealedTaskFile, heal, render};
+use sluice_os::taskfile::{FrontmatterScalar, FrontmatterTruth, HealedTaskFile, heal};
+
+use super::{KEYS, render};
 
 fn truth() -> FrontmatterTruth {
     let text = |words: &str| FrontmatterScalar::Text(words.to_owned());
     FrontmatterTruth {
+        keys: KEYS,
         values: BTreeMap::from([
             ("id".to_owned(), text("abc")),
             ("status".to_owned(), text("agent-review")),
