@@ -1,6 +1,7 @@
 //! Files that are made from the code, so that they cannot say something else: the JSON Schemas and the reference of
 //! the file formats. A test compares what is committed with what would be made.
 
+use sluice_core::task::TaskKey;
 use sluice_dialect::format::{self, DefinitionFormat};
 use sluice_dialect::shape::{Field, FieldKind, Shape};
 
@@ -39,7 +40,8 @@ fn reference() -> String {
         let mut seen = Vec::new();
         section(format.shape(), &mut page, &mut seen);
     }
-    page.push_str(include_str!("formats-notes.md"));
+    let variables: Vec<String> = TaskKey::variables().map(|word| format!("`{word}`")).collect();
+    page.push_str(&include_str!("formats-notes.md").replace("TASK_VARIABLES", &variables.join(", ")));
     page
 }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
+use sluice_core::task::TaskKey;
 use sluice_dialect::format::DefinitionFormat;
 use sluice_dialect::shape::{FieldKind, Shape};
 use xtask::root;
@@ -110,6 +111,15 @@ fn the_page_of_words_has_those_of_the_shapes() {
         }
     }
     assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+#[test]
+fn the_page_about_lifecycles_names_the_variables() {
+    const PAGE: &str = "docs/writing-a-lifecycle.md";
+    let text = read(PAGE);
+    let said = text.lines().find(|line| line.starts_with("The variables are ")).unwrap_or_default();
+    let missing: Vec<&str> = TaskKey::variables().filter(|word| !said.contains(&format!("`{{{word}}}`"))).collect();
+    assert!(missing.is_empty(), "{PAGE}: the line `The variables are …` does not name {missing:?}");
 }
 
 #[test]

@@ -92,6 +92,22 @@ pub struct Task {
     pub updated_at: String,
 }
 
+/// What the event `task.created` says of a task. It stands here, and not beside the other events, because what a task is
+/// about is shown in both.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CreatedTask {
+    /// The status that the task starts in.
+    pub status: String,
+    /// The task in one line.
+    pub summary: String,
+    /// The git branch that holds the work of the task.
+    pub branch: String,
+    /// The harness that does the work.
+    pub harness: String,
+    /// The harness that reviews it.
+    pub review_harness: String,
+}
+
 /// What was done about a task, and where it stands now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskAnswer {

@@ -303,8 +303,6 @@ pub const CREATABLE: [&str; 4] = ["pending", "clarification", "agent-review", "r
 pub const COUNTERS: [&str; 2] = ["review_round", "crash_count"];
 /// The prompt of a worker that is started because none was alive to be told something.
 pub const WORKER_AGAIN: &str = "worker_respawn";
-/// What a lifecycle's prompts can show.
-pub const VARIABLES: [&str; 5] = ["summary", "project", "branch", "review_round", "status"];
 
 impl Lifecycle {
     /// The state that `id` refers to; panics when the lifecycle has no such state.

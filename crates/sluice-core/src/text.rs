@@ -10,12 +10,12 @@ use std::sync::Arc;
 pub use command::{ShellCommand, UnexpandedVariable};
 
 use crate::expr::{ValuePath, path_at};
-use crate::lifecycle::VARIABLES;
+use crate::task::TaskKey;
 
 /// How a text names a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceholderSyntax {
-    /// `{summary}`: prompts of lifecycles. Braces around anything but one of a task's five variables stay as they are.
+    /// `{summary}`: prompts of lifecycles. Braces around anything but one of a task's variables stay as they are.
     Braces,
     /// `{{context}}`: prompts of manifests. Double braces around anything but a word stay as they are.
     DoubleBraces,
@@ -205,7 +205,10 @@ fn braces(text: &str, at: usize) -> TextToken {
         return plain;
     }
     let path = ValuePath::new(word, []);
-    if VARIABLES.contains(&word) { TextToken::Variable(path, range) } else { TextToken::Word(path, range) }
+    match TaskKey::variable(word) {
+        Some(_) => TextToken::Variable(path, range),
+        None => TextToken::Word(path, range),
+    }
 }
 
 fn double_braces(text: &str, at: usize) -> TextToken {

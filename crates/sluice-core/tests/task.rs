@@ -14,10 +14,15 @@ mod random;
 #[path = "task/show.rs"]
 mod show;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use sluice_core::lifecycle::StateId;
+use sluice_core::machine::Moment;
+use sluice_core::task::event::TaskCreation;
 use sluice_core::task::law::{LawRow, page};
+use sluice_core::task::state::TaskSubject;
+use sluice_core::task::{TaskAsker, TaskKey, TaskState, frontmatter};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/task/plays")
@@ -46,6 +51,23 @@ fn play(name: &str) {
     let path = folder().join(format!("{name}.play"));
     let script = std::fs::read_to_string(&path).unwrap();
     compare(&path, &play::play(&script).text, "UPDATE_EXPECTED");
+}
+
+/// A text with a variable that the machine does not know would have a hole in it.
+#[test]
+fn the_machine_knows_every_variable() {
+    let lifecycle = play::lifecycle("default");
+    let created = TaskCreation {
+        status: StateId(0),
+        about: TaskSubject::default(),
+        by: TaskAsker::Person,
+        at: Moment(0),
+        seen: BTreeMap::new(),
+        sessions: 0,
+    };
+    let known = frontmatter(&lifecycle, &TaskState::created(&created));
+    let unknown: Vec<&str> = TaskKey::variables().filter(|word| !known.contains_key(*word)).collect();
+    assert!(unknown.is_empty(), "`TaskKey::value` in task/keys.rs has nothing to say of the variables {unknown:?}");
 }
 
 macro_rules! plays {

@@ -33,6 +33,19 @@ fn a_plain_action_has_the_keys_of_the_table() {
     }
 }
 
+/// Without a form a schema takes any text, an empty one too, and an editor does not say what `sluice check` will.
+#[test]
+fn a_text_of_a_hook_says_how_it_is_written() {
+    /// The names of prompts, which may be written in any way, and the message that replaces the engine's own words.
+    const FREE: [(&str, &[&str]); 3] =
+        [("prompt", &["spawn_agent"]), ("prompt", &["spawn_reviewer"]), ("message", &["notify_worker"])];
+    let texts = hook().fields().filter(|field| matches!(field.kind, FieldKind::Text));
+    for field in texts.filter(|field| !FREE.contains(&(field.key, field.only))) {
+        let which = format!("`{}` of {:?}", field.key, field.only);
+        assert!(!field.forms.is_empty(), "{which}: HOOK in format/lifecycle.rs gives it no `.form(…)`");
+    }
+}
+
 #[test]
 fn every_action_is_read_as_what_it_is() {
     for action in TaskAction::HOOKS {

@@ -19,32 +19,15 @@ pub use section::append_section;
 
 use split::FrontmatterEntry;
 
-/// The keys that the engine writes, in the order in which it writes them.
-pub const ENGINE_KEYS: [&str; 15] = [
-    "id",
-    "project",
-    "branch",
-    "workflow",
-    "harness",
-    "review_harness",
-    "status",
-    "review_round",
-    "crash_count",
-    "summary",
-    "workspace",
-    "tmux_session",
-    "pr_url",
-    "created_at",
-    "updated_at",
-];
-
 /// What the frontmatter says, by key.
 pub type FrontmatterValues = BTreeMap<String, FrontmatterScalar>;
 
 /// What the engine knows about the frontmatter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrontmatterTruth {
-    /// What must stand there now. Every key in it is the engine's, [`ENGINE_KEYS`] are in any case.
+    /// The keys that are the engine's whatever they say, in the order in which it writes them.
+    pub keys: &'static [&'static str],
+    /// What must stand there now. Every key in it is the engine's too.
     pub values: FrontmatterValues,
     /// What the engine wrote there before: a stale value is no forgery.
     pub written: BTreeMap<String, BTreeSet<FrontmatterScalar>>,
@@ -85,9 +68,10 @@ pub struct ParsedTaskFile {
 }
 
 impl ParsedTaskFile {
-    /// Takes a file apart. Any bytes are a TASK.md: what is no frontmatter is body.
-    pub fn parse(bytes: &[u8]) -> ParsedTaskFile {
-        let [before, opening, inside, closing, body] = split::split(bytes);
+    /// Takes a file apart. Any bytes are a TASK.md: what is no frontmatter is body. `keys` are the engine's, by which a
+    /// broken frontmatter is told from a body.
+    pub fn parse(bytes: &[u8], keys: &[&str]) -> ParsedTaskFile {
+        let [before, opening, inside, closing, body] = split::split(bytes, keys);
         let [before, opening, closing, body] = [before, opening, closing, body].map(<[u8]>::to_vec);
         ParsedTaskFile { before, opening, entries: split::entries(inside), closing, body }
     }
@@ -125,9 +109,9 @@ impl ParsedTaskFile {
 
 /// Takes the body of what is on disk and writes the frontmatter as it must be, in the place where it was.
 pub fn heal(on_disk: &[u8], truth: &FrontmatterTruth) -> HealedTaskFile {
-    let file = ParsedTaskFile::parse(on_disk);
+    let file = ParsedTaskFile::parse(on_disk, truth.keys);
     let newline = file.newline();
-    let is_engines = |key: &str| ENGINE_KEYS.contains(&key) || truth.values.contains_key(key);
+    let is_engines = |key: &str| truth.keys.contains(&key) || truth.values.contains_key(key);
     let mut forged = Vec::new();
     let mut lines: Vec<(Option<String>, Vec<u8>)> = Vec::new();
     for entry in &file.entries {
@@ -155,7 +139,7 @@ pub fn heal(on_disk: &[u8], truth: &FrontmatterTruth) -> HealedTaskFile {
 /// Puts each key that is not there behind the one that comes before it in the engine's order.
 fn add_missing(lines: &mut Vec<(Option<String>, Vec<u8>)>, truth: &FrontmatterTruth, newline: &str) {
     let mut place = 0;
-    for key in in_order(&truth.values) {
+    for key in in_order(truth) {
         match lines.iter().position(|(other, _)| other.as_deref() == Some(key)) {
             Some(index) => place = index + 1,
             None => {
@@ -185,9 +169,9 @@ fn forgery(key: &str, entry: &FrontmatterEntry, truth: &FrontmatterTruth) -> Opt
 }
 
 /// The engine's own order first, then whatever fields a lifecycle has made.
-fn in_order(values: &FrontmatterValues) -> Vec<&str> {
-    let known = ENGINE_KEYS.into_iter().filter(|key| values.contains_key(*key));
-    let others = values.keys().map(String::as_str).filter(|key| !ENGINE_KEYS.contains(key));
+fn in_order(truth: &FrontmatterTruth) -> Vec<&str> {
+    let known = truth.keys.iter().copied().filter(|key| truth.values.contains_key(*key));
+    let others = truth.values.keys().map(String::as_str).filter(|key| !truth.keys.contains(key));
     known.chain(others).collect()
 }
 

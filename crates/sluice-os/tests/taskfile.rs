@@ -11,10 +11,35 @@ mod sections;
 #[path = "taskfile/values.rs"]
 mod values;
 
-use sluice_os::taskfile::{FrontmatterTruth, FrontmatterValues, heal};
+use std::collections::BTreeMap;
+
+use sluice_os::taskfile::{FrontmatterTruth, FrontmatterValues, ParsedTaskFile, heal};
+
+/// Keys of an engine, in its order; which a task has is its caller's matter.
+const KEYS: &[&str] = &[
+    "id",
+    "project",
+    "branch",
+    "workflow",
+    "harness",
+    "review_harness",
+    "status",
+    "review_round",
+    "crash_count",
+    "summary",
+    "workspace",
+    "tmux_session",
+    "pr_url",
+    "created_at",
+    "updated_at",
+];
+
+fn parse(bytes: &[u8]) -> ParsedTaskFile {
+    ParsedTaskFile::parse(bytes, KEYS)
+}
 
 /// A whole new file.
-pub(crate) fn render(values: &FrontmatterValues, body: &[u8]) -> Vec<u8> {
-    let truth = FrontmatterTruth { values: values.clone(), ..FrontmatterTruth::default() };
-    [&heal(b"", &truth).bytes, body].concat()
+fn render(values: &FrontmatterValues, body: &[u8]) -> Vec<u8> {
+    let truth = FrontmatterTruth { keys: KEYS, values: values.clone(), written: BTreeMap::new() };
+    [heal(b"", &truth).bytes.as_slice(), body].concat()
 }

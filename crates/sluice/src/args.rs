@@ -263,6 +263,36 @@ mod tests {
         }
     }
 
+    /// What a task can be asked for is asked for on the command line too, and explained.
+    #[test]
+    fn a_task_can_be_created_with_everything_that_its_author_gives() {
+        /// The engine's to say, or a hook's.
+        const NOT_ASKED_FOR: [&str; 8] =
+            ["id", "review_round", "crash_count", "workspace", "tmux_session", "pr_url", "created_at", "updated_at"];
+        /// Found out by the command line.
+        const NO_ARGUMENT: [&str; 1] = ["cwd"];
+        const PAGE: &str = include_str!("../../../docs/working-with-tasks.md");
+
+        let wanted = serde_json::to_value(sluice_api::task::CreateTask::default()).unwrap();
+        let wanted: Vec<&str> = wanted.as_object().unwrap().keys().map(String::as_str).collect();
+        let keys = sluice_core::task::TaskKey::WORDS.iter().filter(|key| !NOT_ASKED_FOR.contains(key));
+        let missing: Vec<_> = keys.filter(|key| !wanted.contains(key)).collect();
+        assert!(
+            missing.is_empty(),
+            "`CreateTask` in sluice-api has no {missing:?}, and NOT_ASKED_FOR does not name it"
+        );
+
+        let command = CliArgs::command();
+        let create = command.find_subcommand("task").and_then(|task| task.find_subcommand("create")).unwrap();
+        let given: Vec<&str> = create.get_arguments().map(|it| it.get_id().as_str()).collect();
+        let missing: Vec<_> = wanted.iter().filter(|key| !given.contains(key) && !NO_ARGUMENT.contains(key)).collect();
+        assert!(missing.is_empty(), "`TaskCreateArgs` has no {missing:?}, and NO_ARGUMENT does not name it");
+
+        let options = create.get_arguments().filter(|it| !it.is_global_set()).filter_map(clap::Arg::get_long);
+        let missing: Vec<_> = options.filter(|option| !PAGE.contains(&format!("`--{option}"))).collect();
+        assert!(missing.is_empty(), "docs/working-with-tasks.md does not explain {missing:?} of `task create`");
+    }
+
     #[test]
     fn every_command_shows_an_example() {
         fn look(command: &clap::Command, path: &str) {

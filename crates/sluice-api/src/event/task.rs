@@ -3,6 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::task::CreatedTask;
+
 /// What an event of a task says, and of which task.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TaskEventShown {
@@ -20,18 +22,7 @@ pub struct TaskEventShown {
 #[serde(untagged)]
 pub enum TaskEventData {
     /// A task was created.
-    Created {
-        /// The status that the task starts in.
-        status: String,
-        /// The task in one line.
-        summary: String,
-        /// The git branch that holds the work of the task.
-        branch: String,
-        /// The harness that does the work.
-        harness: String,
-        /// The harness that reviews it.
-        review_harness: String,
-    },
+    Created(CreatedTask),
     /// The status of the task changed.
     Moved {
         /// The status before the change.

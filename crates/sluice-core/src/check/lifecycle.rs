@@ -19,7 +19,7 @@ use crate::lifecycle::draft;
 pub use crate::lifecycle::draft::LifecycleDraft;
 use crate::lifecycle::{
     AgentSpawn, AssignedTaker, COUNTERS, CREATABLE, ExitMonitoring, FieldValue, Lifecycle, LifecycleState,
-    LifecycleTransition, PlainHook, StateId, TransitionHook, VARIABLES,
+    LifecycleTransition, PlainHook, StateId, TransitionHook,
 };
 use crate::name::{DefinitionName, FieldName, PromptName, StateName, is_identifier};
 use crate::problem::{Code, Diagnosis, clip};
@@ -346,13 +346,13 @@ fn settable(field: &SpannedValue<String>, findings: &mut CheckFindings) {
 
 /// A variable in a command. In prompts there are none but these, by the way they are read.
 fn known_variable(found: &crate::text::Placeholder, span: crate::span::Span, findings: &mut CheckFindings) {
-    if found.path.tail().is_empty() && VARIABLES.contains(&found.path.head()) {
+    if found.path.tail().is_empty() && TaskKey::variable(found.path.head()).is_some() {
         return;
     }
     let shown = PlaceholderSyntax::Dollar.wrap(&found.path);
     findings.add(
         Diagnosis::new(Code::UnknownVariable, span, format!("`{}` is not a variable of a task", clip(&shown)))
-            .maybe_help(findings.suggest(found.path.head(), VARIABLES))
+            .maybe_help(findings.suggest(found.path.head(), TaskKey::variables()))
             .note(format!("for the shell's own variable, write `$${{{}}}`", found.path)),
     );
 }

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use crate::expr::{self, Expr};
 use crate::findings::CheckFindings;
-use crate::lifecycle::VARIABLES;
 use crate::problem::{Code, Diagnosis, clip, closest};
 use crate::span::{SourceText, Span};
+use crate::task::TaskKey;
 use crate::text::{BadPlaceholder, Placeholder, PlaceholderSyntax, ShellCommand, Template, TextReading};
 
 /// The most different variables of one prompt file.
@@ -43,7 +43,7 @@ pub(super) fn expression(text: &SourceText, code: Code, what: &str, findings: &m
 pub(super) fn prompt(text: &SourceText, findings: &mut CheckFindings) -> Template {
     let reading = Template::read(&text.value, PlaceholderSyntax::Braces);
     for word in &reading.words {
-        let Some(close) = closest(word.path.head(), VARIABLES) else { continue };
+        let Some(close) = closest(word.path.head(), TaskKey::variables()) else { continue };
         let shown = clip(&PlaceholderSyntax::Braces.wrap(&word.path));
         let message = format!("`{shown}` is not a variable of a task, so it stays as it is");
         let help = format!("did you mean `{}`?", PlaceholderSyntax::Braces.wrap(close));

@@ -4,6 +4,7 @@ use super::apply::edge as edge_at;
 use super::effect::{Instruction, Occasion, TaskAction};
 use super::event::{Settlement, TaskEvent};
 use super::input::TaskAsker;
+use super::keys::TaskKey;
 use super::pending::TaskPending;
 use super::runs;
 use super::session::{SessionChange, TaskSession, TaskSessionPlace};
@@ -166,14 +167,10 @@ pub(super) fn fill(ledger: &TaskPending<'_>, text: &Template) -> String {
 }
 
 fn variable(ledger: &TaskPending<'_>, path: &ValuePath) -> String {
-    let state = &ledger.state;
-    match path.head() {
-        "summary" => state.about.summary.clone(),
-        "project" => state.about.project.clone(),
-        "branch" => state.about.branch.clone(),
-        "review_round" => state.review_round.to_string(),
-        "status" => ledger.lifecycle.state_name(state.status).to_owned(),
-        _ => String::new(),
+    match TaskKey::variable(path.head()).and_then(|key| key.value(ledger.lifecycle, &ledger.state)) {
+        Some(FieldValue::Number(number)) => number.to_string(),
+        Some(FieldValue::Text(text)) => text,
+        None => String::new(),
     }
 }
 

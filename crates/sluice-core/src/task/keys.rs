@@ -1,7 +1,8 @@
 //! The one table of a task's keys: what the engine says of it in the frontmatter of TASK.md and in JSON.
 //!
-//! The frontmatter and the fields that no hook may set are made from here. Tests compare what stands on the other side of
-//! a crate's border: the keys that `sluice-os` takes for the engine's, the JSON of a task, the command line.
+//! The frontmatter, the keys that TASK.md keeps from agents, the fields that no hook may set, the variables of prompts and
+//! the columns of a list are made from here. Tests compare what stands on the other side of a crate's border: the JSON of
+//! a task, and what the command line can ask for.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use super::state::TaskState;
 use crate::lifecycle::{FieldValue, Lifecycle};
 
 macro_rules! task_keys {
-    ($($name:ident = $word:literal $set_by:ident,)+) => {
+    ($($name:ident = $word:literal $set_by:ident $in_prompts:ident $in_lists:ident,)+) => {
         /// A key of a task.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum TaskKey {
@@ -19,6 +20,8 @@ macro_rules! task_keys {
         impl TaskKey {
             /// Every key, in the order in which TASK.md has them.
             pub const ALL: &[TaskKey] = &[$(TaskKey::$name,)+];
+            /// The words of [`Self::ALL`].
+            pub const WORDS: &[&str] = &[$($word,)+];
 
             /// The word for it.
             pub fn word(self) -> &'static str {
@@ -28,6 +31,16 @@ macro_rules! task_keys {
             /// Whether a hook may set it too.
             pub fn is_settable(self) -> bool {
                 match self { $(TaskKey::$name => matches!(KeySetter::$set_by, KeySetter::Hooks),)+ }
+            }
+
+            /// Whether prompts, messages and commands of a lifecycle can show it.
+            pub fn is_variable(self) -> bool {
+                match self { $(TaskKey::$name => matches!(KeyInPrompts::$in_prompts, KeyInPrompts::Variable),)+ }
+            }
+
+            /// Whether lists of tasks have a column with it.
+            pub fn is_column(self) -> bool {
+                match self { $(TaskKey::$name => matches!(KeyInLists::$in_lists, KeyInLists::Column),)+ }
             }
         }
     };
@@ -41,22 +54,38 @@ enum KeySetter {
     Hooks,
 }
 
+/// Whether a lifecycle's texts can show a key.
+enum KeyInPrompts {
+    /// `{word}` in prompts and messages, `${word}` in commands. The machine must know its value.
+    Variable,
+    /// Such a word stays as it is in a prompt, and is refused in a command.
+    NoVariable,
+}
+
+/// Whether lists of tasks show a key.
+enum KeyInLists {
+    /// In a column of its own.
+    Column,
+    /// Only where one task is shown.
+    NoColumn,
+}
+
 task_keys! {
-    Id = "id" Engine,
-    Project = "project" Engine,
-    Branch = "branch" Engine,
-    Workflow = "workflow" Engine,
-    Harness = "harness" Engine,
-    ReviewHarness = "review_harness" Engine,
-    Status = "status" Engine,
-    ReviewRound = "review_round" Hooks,
-    CrashCount = "crash_count" Hooks,
-    Summary = "summary" Hooks,
-    Workspace = "workspace" Engine,
-    TmuxSession = "tmux_session" Engine,
-    PrUrl = "pr_url" Engine,
-    CreatedAt = "created_at" Engine,
-    UpdatedAt = "updated_at" Engine,
+    Id = "id"                          Engine NoVariable Column,
+    Project = "project"                Engine Variable   Column,
+    Branch = "branch"                  Engine Variable   Column,
+    Workflow = "workflow"              Engine NoVariable NoColumn,
+    Harness = "harness"                Engine NoVariable NoColumn,
+    ReviewHarness = "review_harness"   Engine NoVariable NoColumn,
+    Status = "status"                  Engine Variable   Column,
+    ReviewRound = "review_round"       Hooks  Variable   NoColumn,
+    CrashCount = "crash_count"         Hooks  NoVariable NoColumn,
+    Summary = "summary"                Hooks  Variable   Column,
+    Workspace = "workspace"            Engine NoVariable NoColumn,
+    TmuxSession = "tmux_session"       Engine NoVariable NoColumn,
+    PrUrl = "pr_url"                   Engine NoVariable NoColumn,
+    CreatedAt = "created_at"           Engine NoVariable NoColumn,
+    UpdatedAt = "updated_at"           Engine NoVariable NoColumn,
 }
 
 impl TaskKey {
@@ -65,8 +94,19 @@ impl TaskKey {
         TaskKey::ALL.iter().copied().find(|key| key.word() == word)
     }
 
-    /// What the frontmatter says under it; `None` for what the machine does not know, and the home adds.
-    fn value(self, lifecycle: &Lifecycle, state: &TaskState) -> Option<FieldValue> {
+    /// The variable of a lifecycle's texts with this word.
+    pub fn variable(word: &str) -> Option<TaskKey> {
+        TaskKey::read(word).filter(|key| key.is_variable())
+    }
+
+    /// The words of the variables.
+    pub fn variables() -> impl Iterator<Item = &'static str> {
+        TaskKey::ALL.iter().filter(|key| key.is_variable()).map(|key| key.word())
+    }
+
+    /// What the frontmatter says under it, and a text with it as a variable; `None` for what the machine does not know, and
+    /// the home adds.
+    pub(super) fn value(self, lifecycle: &Lifecycle, state: &TaskState) -> Option<FieldValue> {
         let about = &state.about;
         let text = match self {
             TaskKey::ReviewRound => return Some(FieldValue::Number(state.review_round)),

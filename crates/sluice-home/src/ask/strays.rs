@@ -9,6 +9,7 @@ use sluice_api::project::Project;
 use sluice_api::task::CreateTask;
 use sluice_api::workspace::{AdoptStray, Stray};
 use sluice_core::machine::RefusalCode;
+use sluice_core::task::TaskKey;
 use sluice_engine::reactor::EventRange;
 use sluice_os::session::SessionId;
 use sluice_os::taskfile::{self, ParsedTaskFile};
@@ -83,7 +84,7 @@ pub(crate) fn adopt(home: &Home, asked: &AdoptStray) -> Result<(String, EventRan
         return refused(format!("the session `{session}` works in no worktree of a project"));
     };
     let bytes = taskfile::read(&task_file(&folder)).unwrap_or_default();
-    let file = ParsedTaskFile::parse(&bytes);
+    let file = ParsedTaskFile::parse(&bytes, TaskKey::WORDS);
     let said = |key: &str| file.value(key).filter(|value| !value.trim().is_empty());
     let name = WorkspaceName::new(&folder.file_name().unwrap_or_default().to_string_lossy());
     let bound = name.and_then(|name| pool.lent_to(&name)).map_err(|error| git(&error))?;

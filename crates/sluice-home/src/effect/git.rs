@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use sluice_core::task::TaskKey;
 use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct};
 use sluice_core::task::state::WorktreePath;
 use sluice_os::forge::{Forge, PullRequestProposal};
@@ -57,7 +58,7 @@ pub(super) fn release(home: &Arc<Home>, seen: &TaskSnapshot, workspace: &str) ->
             let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
             made.map_err(PerformError::at("cannot make the folder of", &file))?;
             taskfile::write(&file, &bytes).map_err(PerformError::by)?;
-            home.keep_body(seen, taskfile::ParsedTaskFile::parse(&bytes).body());
+            home.keep_body(seen, taskfile::ParsedTaskFile::parse(&bytes, TaskKey::WORDS).body());
         }
         Err(error) if error.is_passing() => return Err(PerformError::by(error)),
         Err(_) => {} // there is none, or none that could be read

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use sluice_api::event::{EventShown, TaskEventData, TaskEventShown};
-use sluice_api::task::{SessionPulse, Task};
+use sluice_api::task::{CreatedTask, SessionPulse, Task};
 use sluice_core::artifact::Verdict;
 use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::TaskEvent;
@@ -191,7 +191,7 @@ fn told(event: &TaskEvent, seen: &TaskSnapshot) -> TaskEventData {
 fn created(status: String, about: &TaskSubject) -> TaskEventData {
     // The project is told with every event.
     let TaskSubject { summary, project: _, branch, harness, review_harness } = about.clone();
-    TaskEventData::Created { status, summary, branch, harness, review_harness }
+    TaskEventData::Created(CreatedTask { status, summary, branch, harness, review_harness })
 }
 
 fn of_field(value: &FieldValue) -> Value {

@@ -1,7 +1,5 @@
 //! Where the frontmatter ends and the body begins, also when somebody has broken it.
 
-use super::ENGINE_KEYS;
-
 pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// Bytes of a key; what is longer is no key.
@@ -24,7 +22,7 @@ impl FrontmatterEntry {
 
 /// A file in its parts, which together are the file: what stands before the frontmatter, its opening line, what is in
 /// it, its closing line, and the body.
-pub(super) fn split(bytes: &[u8]) -> [&[u8]; 5] {
+pub(super) fn split<'a>(bytes: &'a [u8], keys: &[&str]) -> [&'a [u8]; 5] {
     let all_body = |before: &[u8]| {
         let (before, body) = bytes.split_at(before.len());
         [before, b"", b"", b"", body]
@@ -35,8 +33,8 @@ pub(super) fn split(bytes: &[u8]) -> [&[u8]; 5] {
     let Some(opening) = lines(rest).next().filter(|line| is_fence(line, &["---"])) else { return all_body(bom) };
     let inner: Vec<&[u8]> = lines(&rest[opening.len()..]).collect();
     let closed = inner.iter().position(|line| is_fence(line, &["---", "..."]));
-    let closed = closed.filter(|end| !holds_a_section(&inner[..*end]));
-    let has_engine_key = |lines: &[&[u8]]| lines.iter().any(|line| engine_key(line));
+    let closed = closed.filter(|end| !holds_a_section(&inner[..*end], keys));
+    let has_engine_key = |lines: &[&[u8]]| lines.iter().any(|line| has_key(line, keys));
     let end = match closed {
         Some(end) if has_engine_key(&inner[..end]) => end,
         // A person's own frontmatter, or none and a line across the page.
@@ -61,9 +59,9 @@ pub(super) fn split(bytes: &[u8]) -> [&[u8]; 5] {
 
 /// A `## ` line is a comment to YAML. With none of our keys behind it, it is the first section of a body, and the fence
 /// found below it is a line across the page: somebody has lost the closing one.
-fn holds_a_section(lines: &[&[u8]]) -> bool {
+fn holds_a_section(lines: &[&[u8]], keys: &[&str]) -> bool {
     let heading = lines.iter().position(|line| is_heading(line));
-    heading.is_some_and(|index| !lines[index..].iter().any(|line| engine_key(line)))
+    heading.is_some_and(|index| !lines[index..].iter().any(|line| has_key(line, keys)))
 }
 
 pub(super) fn entries(inside: &[u8]) -> Vec<FrontmatterEntry> {
@@ -109,9 +107,9 @@ pub(super) fn is_plain_key(name: &str) -> bool {
         && name.chars().all(is_word)
 }
 
-fn engine_key(line: &[u8]) -> bool {
+fn has_key(line: &[u8], keys: &[&str]) -> bool {
     let name = std::str::from_utf8(line).ok().and_then(key).map(|(name, _)| name);
-    name.is_some_and(|name| ENGINE_KEYS.contains(&name.as_str()))
+    name.is_some_and(|name| keys.contains(&name.as_str()))
 }
 
 /// What could stand in a frontmatter.

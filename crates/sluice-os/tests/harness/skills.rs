@@ -8,7 +8,7 @@ use sluice_os::taskfile::ParsedTaskFile;
 #[test]
 fn skills_say_their_name_and_when_to_use_them() {
     for skill in SKILLS {
-        let page = ParsedTaskFile::parse(skill.text.as_bytes());
+        let page = ParsedTaskFile::parse(skill.text.as_bytes(), &[]);
         assert_eq!(page.value("name").as_deref(), Some(skill.name));
         let description = page.value("description").unwrap();
         assert!(description.len() <= 1024 && description.contains("Use it when"), "{description}");

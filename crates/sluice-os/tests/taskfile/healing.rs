@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sluice_os::taskfile::{FrontmatterScalar, FrontmatterTruth, HealedTaskFile, heal};
 
-use crate::render;
+use super::{KEYS, render};
 
 fn truth() -> FrontmatterTruth {
     let text = |words: &str| FrontmatterScalar::Text(words.to_owned());
     FrontmatterTruth {
+        keys: KEYS,
         values: BTreeMap::from([
             ("id".to_owned(), text("abc")),
             ("status".to_owned(), text("agent-review")),

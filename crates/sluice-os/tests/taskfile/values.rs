@@ -1,8 +1,8 @@
 //! Values come back as they went in, whatever is in them; other bytes stay as they are.
 
-use sluice_os::taskfile::{FrontmatterScalar, FrontmatterValues, ParsedTaskFile};
+use sluice_os::taskfile::{FrontmatterScalar, FrontmatterValues};
 
-use crate::render;
+use super::{parse, render};
 
 fn values(pairs: &[(&str, &str)]) -> FrontmatterValues {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), FrontmatterScalar::Text((*value).to_owned()))).collect()
@@ -52,7 +52,7 @@ fn a_new_file() {
 
     ## Context
     "#);
-    let read = ParsedTaskFile::parse(&file);
+    let read = parse(&file);
     for (key, value) in &all {
         assert_eq!(read.value(key).unwrap_or_default(), value.text(), "{key}");
     }
@@ -100,7 +100,7 @@ fn hostile_values_come_back() {
         let file = render(&values(&[("summary", value), ("status", "working")]), b"body");
         let text = String::from_utf8(file.clone()).unwrap();
         assert_eq!(text.lines().count(), 5, "one line each: {value:?}");
-        let read = ParsedTaskFile::parse(&file);
+        let read = parse(&file);
         assert_eq!(read.value("summary").unwrap_or_default(), value, "{text}");
         assert_eq!(read.value("status").as_deref(), Some("working"));
         assert_eq!(read.body(), b"body");
@@ -109,7 +109,7 @@ fn hostile_values_come_back() {
 
 #[test]
 fn what_others_write_is_read_as_far_as_it_is_plain() {
-    let file = ParsedTaskFile::parse(
+    let file = parse(
         b"---\nid: 'it''s'\nsummary: plain words # remark\nbranch: \"a\\u00e9\\ud83e\\udd80\\x41\\n\"\nproject: folded\n  over lines\nstatus: >-\n  in a\n  block\nworkflow: [a, b]\nharness: ~\nworkspace: \"open\npr_url:\ncrash_count: '2'\nreview_round: two\n---\nbody",
     );
     let read = |key: &str| file.value(key);
@@ -124,7 +124,7 @@ fn what_others_write_is_read_as_far_as_it_is_plain() {
 
 #[test]
 fn an_old_task_without_workflow_and_crash_count_loads() {
-    let file = ParsedTaskFile::parse(b"---\nid: abc\nstatus: working\nreview_round: 1\n---\n## Handoff\nDONE: x\n");
+    let file = parse(b"---\nid: abc\nstatus: working\nreview_round: 1\n---\n## Handoff\nDONE: x\n");
     assert_eq!(file.value("workflow"), None);
     assert_eq!(file.value("crash_count"), None);
     assert_eq!(file.value("status").as_deref(), Some("working"));
@@ -152,12 +152,12 @@ fn any_bytes_come_back_byte_for_byte() {
         b"---\nwords\n---\nwords\n",
         b"---\nstatus: a\n...\nbody\n",
     ] {
-        let parsed = ParsedTaskFile::parse(bytes);
+        let parsed = parse(bytes);
         assert_eq!(parsed.bytes(), bytes, "{}", String::from_utf8_lossy(bytes));
     }
     // And at every cut.
     for end in 0..file.len() {
-        assert_eq!(ParsedTaskFile::parse(&file[..end]).bytes(), &file[..end]);
+        assert_eq!(parse(&file[..end]).bytes(), &file[..end]);
     }
 }
 
@@ -179,6 +179,6 @@ fn where_the_body_begins() {
         ("\r\n---\r\nstatus: a\r\n---\r\nbody", "body"),
         ("", ""),
     ] {
-        assert_eq!(ParsedTaskFile::parse(file.as_bytes()).body_text(), body, "{file}");
+        assert_eq!(parse(file.as_bytes()).body_text(), body, "{file}");
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use sluice_api::task::CreateTask;
 use sluice_dialect::duration;
 
 /// Create, watch, move and merge tasks
@@ -166,6 +167,17 @@ pub(crate) struct TaskCreateArgs {
     /// Do not start the agent of the task
     #[arg(long)]
     pub(crate) no_spawn: bool,
+}
+
+impl TaskCreateArgs {
+    /// The task as it is asked for. The caller's folder and environment are not known here.
+    pub(crate) fn wanted(self) -> CreateTask {
+        let TaskCreateArgs { branch, summary, project, workflow, harness, review_harness, context, status, no_spawn } =
+            self;
+        let summary = summary.join(" ");
+        let cwd = None;
+        CreateTask { project, cwd, branch, summary, workflow, harness, review_harness, context, status, no_spawn }
+    }
 }
 
 /// Change the status, branch or summary of a task

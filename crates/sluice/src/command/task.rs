@@ -15,6 +15,7 @@ use sluice_api::task::{
 };
 use sluice_api::{Client, Problem};
 use sluice_core::event_name::EventName;
+use sluice_core::task::TaskKey;
 use sluice_os::process::HomeNesting;
 use sluice_os::tmux::Tmux;
 
@@ -25,22 +26,6 @@ use crate::output::{CliExit, CliFailure, CliOutput, harmless, print, print_as_wr
 use crate::table;
 
 const TASKS: &str = "/v1/lifecycle/tasks";
-
-/// A column of a list: its heading, and what stands in it.
-type Column = (&'static str, fn(&Task) -> String);
-
-/// What a list shows of each task.
-const COLUMNS: [Column; 6] = [
-    ("id", |it| it.id.clone()),
-    ("project", |it| it.project.clone()),
-    ("status", |it| it.status.clone()),
-    ("session", |it| it.session.to_string()),
-    ("branch", |it| it.branch.clone()),
-    ("summary", |it| match &it.attention {
-        Some(attention) => format!("! {attention} · {}", it.summary),
-        None => it.summary.clone(),
-    }),
-];
 
 /// The way out where there is no task.
 const MAKES_ONE: &str = "`sluice task create BRANCH SUMMARY` makes one";
@@ -119,9 +104,8 @@ fn post(id: &str, rest: &str, body: &impl serde::Serialize, output: CliOutput) -
 }
 
 fn create(arguments: TaskCreateArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
-    let TaskCreateArgs { branch, summary, project, workflow, harness, review_harness, context, status, no_spawn } =
-        arguments;
-    let context = match context.as_deref() {
+    let wanted = arguments.wanted();
+    let context = match wanted.context.as_deref() {
         Some("-") => {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map_err(|error| {
@@ -133,20 +117,14 @@ fn create(arguments: TaskCreateArgs, output: CliOutput) -> Result<CliExit, CliFa
             })?;
             Some(text)
         }
-        _ => context,
+        _ => wanted.context.clone(),
     };
     let environment = || std::env::var("SLUICE_HARNESS").ok().filter(|name| !name.is_empty());
     let wanted = CreateTask {
-        project,
         cwd: std::env::current_dir().ok().map(|here| here.display().to_string()),
-        branch,
-        summary: summary.join(" "),
-        workflow,
-        harness: harness.or_else(environment),
-        review_harness,
+        harness: wanted.harness.clone().or_else(environment),
         context,
-        status,
-        no_spawn,
+        ..wanted
     };
     answered(&connect()?.post(TASKS, &wanted)?, output)
 }
@@ -173,11 +151,37 @@ fn list(status: Option<String>, project: Option<String>, all: bool, output: CliO
         CliOutput::People if answer.tasks.is_empty() && all => say(&table::none("such task", 0, false, MAKES_ONE)),
         CliOutput::People if answer.tasks.is_empty() => say("no such tasks; --all shows those that have ended as well"),
         CliOutput::People => {
-            let rows = answer.tasks.iter().map(|it| COLUMNS.iter().map(|(_, cell)| cell(it)).collect());
-            table::print(&COLUMNS.map(|(heading, _)| heading), rows);
+            let columns = columns();
+            table::print(&columns, answer.tasks.iter().map(|task| row(task, &columns)));
         }
     }
     Ok(CliExit::Done)
+}
+
+/// What a list shows of each task: what the table of its keys says, and how its session is.
+fn columns() -> Vec<&'static str> {
+    let listed = TaskKey::ALL.iter().filter(|key| key.is_column()).map(|key| key.word());
+    let mut columns: Vec<&str> = listed.chain(["session"]).collect();
+    columns.sort_by_key(|column| match *column {
+        "id" => 0,
+        "project" => 1,
+        "status" => 2,
+        "session" => 3,
+        // The longest text is the last.
+        "summary" => 5,
+        _ => 4,
+    });
+    columns
+}
+
+fn row(task: &Task, columns: &[&str]) -> Vec<String> {
+    let facts = serde_json::to_value(task).unwrap_or_default();
+    let cell = |column: &&str| match (*column, &task.attention, &facts[*column]) {
+        ("summary", Some(attention), _) => format!("! {attention} · {}", task.summary),
+        (_, _, Value::Null) => String::new(),
+        (_, _, value) => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+    };
+    columns.iter().map(cell).collect()
 }
 
 fn file(id: &str, version: Option<usize>, list: bool, output: CliOutput) -> Result<CliExit, CliFailure> {

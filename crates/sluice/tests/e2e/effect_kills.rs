@@ -4,7 +4,7 @@
 //! The moment is no chance: a trigger in the store refuses the outcome of one kind of effect, so that the engine can do it
 //! and cannot report it. A store that fails ends an engine; what is left of it is killed, and the trigger is removed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -53,6 +53,25 @@ exit_monitoring:
 prompts:
   worker: Listen.
 ";
+
+/// What each effect leaves in the world, as [`task`] tells it at its end. An effect that leaves nothing there could be done
+/// twice, or not at all, and its life would end like every other.
+const TRACES: &[(&str, &str)] = &[
+    ("acquire_workspace", "worktrees 2\n"),
+    ("release_workspace", "brew has the worktree null\n"),
+    ("start_session", "started\n"),
+    ("end_session", "windows 1\n"),
+    ("type_to_worker", "typed go on\n"),
+    ("run_command", "ran\n"),
+    ("start_run", "runs ["),
+    ("cancel_run", "[\"cancelled\"]\n"),
+    ("write_artifact", "status: done\n"),
+    ("spawn_next", "1 began\n"),
+    ("push_branch", "remote: \"refs/heads/brew"),
+    ("create_pr", "opened\n"),
+    ("delete_remote_branch", "then \"refs/heads/main"),
+    ("notify", "told begun brew\n"),
+];
 
 /// The run that the task starts, and cancels when it moves on.
 const VERIFY: &str = "
@@ -130,7 +149,7 @@ impl Mortal {
         sh(
             &home,
             &home.path(""),
-            "mkdir bin; cp gh.text bin/gh; chmod 755 bin/gh; echo '[]' > list; : > world; mkfifo never",
+            "mkdir -p programs; cp gh.text programs/gh; chmod 755 programs/gh; echo '[]' > list; : > world; mkfifo never",
         );
         let remote =
             "git clone -q --bare . ../remote.git; git remote add origin \"$(cd ../remote.git; pwd)\"; git fetch -q";
@@ -247,11 +266,13 @@ fn task(kind: Option<&str>) -> (String, bool) {
     let runs: Vec<&str> = runs.as_array().unwrap().iter().map(|run| run["status"].as_str().unwrap()).collect();
     let history = it.home.sluice(&["task", "history", &id]).done().stdout;
     assert!(history.contains("hook.done") && history.contains("push_branch"), "people see what was done:\n{history}");
+    let worktree = it.home.task(&id)["workspace"].to_string();
     let file = std::fs::read_to_string(it.home.home_file(&id)).unwrap();
     let status = file.lines().find(|line| line.starts_with("status:")).unwrap_or_default().to_owned();
     let after = sh(&it.home, &it.home.path("remote.git"), "git for-each-ref --format='%(refname)'");
     let end = format!(
-        "{}remote: {refs:?}, then {after:?}\n{next} began\nruns {runs:?}\n{status}\nwindows {}\nworktrees {}\n",
+        "{}remote: {refs:?}, then {after:?}\n{next} began\nruns {runs:?}\n{status}\nwindows {}\n\
+         worktrees {}\nbrew has the worktree {worktree}\n",
         it.world(),
         it.home.windows().len(),
         it.home.git(&["worktree", "list"]).lines().count(),
@@ -281,10 +302,27 @@ fn without(end: &str, line: &str) -> String {
     end.lines().filter(is_first).map(|line| format!("{line}\n")).collect()
 }
 
+/// Without a trace of an effect the test would compare nothing of it.
+fn leave_a_trace(kinds: &[(&str, WhenRepeated)], undisturbed: &str) {
+    let traces: BTreeMap<&str, &str> = TRACES.iter().copied().collect();
+    for (kind, _) in kinds {
+        let Some(trace) = traces.get(kind) else {
+            panic!(
+                "{kind}: ask for it in LIFECYCLE, let `task` tell what it leaves in the world, and name that in TRACES:\n{undisturbed}"
+            )
+        };
+        assert!(undisturbed.contains(trace), "{kind}: `task` does not tell of {trace:?}:\n{undisturbed}");
+    }
+    let different: BTreeSet<&&str> = traces.values().collect();
+    assert_eq!(different.len(), kinds.len(), "two effects have one trace in TRACES, or there is no such effect");
+}
+
 #[test]
 fn every_effect_of_a_task_keeps_its_promise() {
     let (undisturbed, _) = task(None);
-    let kinds = Mutex::new(Instruction::promises());
+    let kinds = Instruction::promises();
+    leave_a_trace(&kinds, &undisturbed);
+    let kinds = Mutex::new(kinds);
     let broken = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
