@@ -156,9 +156,9 @@ impl Client {
         }))
     }
 
-    /// Reads lines until there are no more, or until `take` says that it has enough. They are read on a thread of their
-    /// own, so that `take` may ask for other things meanwhile. Lines that are followed end only with the engine.
-    pub fn lines(&self, path: &str, take: impl FnMut(&str) -> bool) -> Result<(), Problem> {
+    /// Reads lines until there are no more, or until `take` says that it has enough or fails. They are read on a thread of
+    /// their own, so that `take` may ask for other things meanwhile. Lines that are followed end only with the engine.
+    pub fn lines(&self, path: &str, take: impl FnMut(&str) -> Result<bool, Problem>) -> Result<(), Problem> {
         self.lines_within(path, None, take).map(drop)
     }
 
@@ -167,7 +167,7 @@ impl Client {
         &self,
         path: &str,
         within: Option<Duration>,
-        mut take: impl FnMut(&str) -> bool,
+        mut take: impl FnMut(&str) -> Result<bool, Problem>,
     ) -> Result<bool, Problem> {
         let until = within.and_then(|within| Instant::now().checked_add(within));
         std::thread::scope(|scope| {
@@ -189,7 +189,7 @@ impl Client {
                 };
                 let in_time = line != Err(RecvTimeoutError::Timeout);
                 match line {
-                    Ok(line) if take(&line) => {}
+                    Ok(line) if take(&line)? => {}
                     Ok(_) | Err(RecvTimeoutError::Timeout) => return Ok(in_time),
                     Err(RecvTimeoutError::Disconnected) => break,
                 }

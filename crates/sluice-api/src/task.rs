@@ -31,8 +31,6 @@ words! {
         Failed = "failed",
         /// It is under way.
         Running = "running",
-        /// The hook has not begun yet.
-        Waiting = "waiting",
     }
 }
 

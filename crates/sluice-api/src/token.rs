@@ -3,29 +3,19 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a token allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Scope {
-    /// Everything, as the owner of the home.
-    Person,
-    /// What a worker of one colony needs.
-    Worker,
-    /// What the worker of one task may do.
-    Agent,
-    /// Reading only: no request that changes something.
-    Read,
-}
+use crate::words::words;
 
-impl Scope {
-    /// The word of the scope, as requests and answers have it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Scope::Person => "person",
-            Scope::Worker => "worker",
-            Scope::Agent => "agent",
-            Scope::Read => "read",
-        }
+words! {
+    /// What a token allows.
+    Scope {
+        /// Everything, as the owner of the home.
+        Person = "person",
+        /// What a worker of one colony needs.
+        Worker = "worker",
+        /// What the worker of one task may do.
+        Agent = "agent",
+        /// Reading only: no request that changes something.
+        Read = "read",
     }
 }
 

@@ -68,7 +68,7 @@ fn no_engine_and_one_that_goes_away() {
     let client = Client::new(&nowhere).expect("a client");
     let expected = format!("no engine answers at {}: No such file or directory (os error 2)", nowhere.display());
     assert_eq!(told(client.get::<Value>("/v1/tasks").expect_err("there is no engine")), expected);
-    assert_eq!(told(client.lines("/v1/events", |_| true).expect_err("there is no engine")), expected);
+    assert_eq!(told(client.lines("/v1/events", |_| Ok(true)).expect_err("there is no engine")), expected);
     let (socket, serving) = engine(folder.path(), &[""]);
     let client = Client::new(&socket).expect("a client");
     let gone = told(client.post::<Value>("/v1/tasks", &()).expect_err("gone"));
@@ -84,7 +84,7 @@ fn lines_are_read_as_they_come_until_they_are_enough() {
     let mut read = Vec::new();
     let take = |line: &str| {
         read.push(line.to_owned());
-        read.len() < 2
+        Ok(read.len() < 2)
     };
     client.lines("/v1/events?follow=true", take).expect("read");
     assert_eq!(read, ["one", "two"]);

@@ -16,9 +16,7 @@ use sluice_home::ask::{Bearer, DeniedBearer, Requester};
 
 use crate::answer::{RefusalReason, refuse};
 use crate::app::App;
-use crate::caller::NetworkPeer;
-use crate::caller::RequestCaller;
-use crate::caller::only_looks;
+use crate::caller::{NetworkPeer, RequestCaller, only_looks};
 use crate::table::RouteOperation;
 
 /// What is there for everybody.
@@ -59,7 +57,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     }
     let method = request.method().clone();
     let path = shown(request.uri().path());
-    let peer = request.extensions().get::<NetworkPeer>().map(ToString::to_string).unwrap_or_default();
+    let peer = request.extensions().get::<NetworkPeer>().map(|peer| peer.0.to_string()).unwrap_or_default();
     let (response, token, who) = match identify(&app, request.headers()).await {
         Err(DeniedBearer { problem, token }) => (turn_away(&problem), token, None),
         Ok(bearer) => {
@@ -75,15 +73,9 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         }
     };
     if matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        let refused = response.extensions().get::<RefusalReason>();
-        let reason = refused.map_or("refused", |refused| refused.0.as_str()).to_owned();
-        let whose = token.clone().unwrap_or_default();
-        record(
-            app,
-            &whose,
-            AccessDenied { reason, token, who, method: method.to_string(), path, peer, unrecorded: 0, at: None },
-        )
-        .await;
+        let (reason, whose, method) = (reason(&response), token.clone().unwrap_or_default(), method.to_string());
+        let denied = AccessDenied { reason, token, who, method, path, peer, unrecorded: 0, at: None };
+        record(app, &whose, denied).await;
     }
     response
 }
@@ -94,23 +86,23 @@ pub(crate) async fn record_refused(State(app): State<Arc<App>>, request: Request
     let caller = request.extensions().get::<RequestCaller>().cloned();
     let response = next.run(request).await;
     if let (StatusCode::FORBIDDEN, Some(RequestCaller::Process(peer))) = (response.status(), caller) {
-        let reason =
-            response.extensions().get::<RefusalReason>().map_or("refused", |refused| refused.0.as_str()).to_owned();
-        let process = peer.as_ref().map_or("a process".to_owned(), |peer| format!("process {}", peer.process.pid));
+        let peer = peer.as_ref().map_or("a process".to_owned(), |peer| format!("process {}", peer.process.pid));
         let who = response.extensions().get::<Requester>().map(Requester::label);
         // What is nobody's may come from many, and is told apart by what they asked.
         let whose = match who.as_deref() {
             Some(who) if who != Requester::Nobody.label() => who.to_owned(),
             Some(_) | None => format!("{method} {}", route(&path)),
         };
-        record(
-            app,
-            &whose,
-            AccessDenied { reason, token: None, who, method, path, peer: process, unrecorded: 0, at: None },
-        )
-        .await;
+        let reason = reason(&response);
+        let denied = AccessDenied { reason, token: None, who, method, path, peer, unrecorded: 0, at: None };
+        record(app, &whose, denied).await;
     }
     response
+}
+
+/// Why somebody was refused, as a code.
+fn reason(response: &Response) -> String {
+    response.extensions().get::<RefusalReason>().map_or("refused", |refused| refused.0.as_str()).to_owned()
 }
 
 /// A path without what it is about: its first words.
@@ -235,9 +227,7 @@ pub(crate) async fn right_first(
     if !hides_a_right(response.status()) {
         return response;
     }
-    let asked = |it: &&RouteOperation| {
-        Some(it.path) == route.as_deref() && it.method.word().eq_ignore_ascii_case(method.as_str())
-    };
+    let asked = |it: &&RouteOperation| Some(it.path) == route.as_deref() && it.method == method;
     let (Some(operation), Some(who)) = (operations.iter().find(asked), response.extensions().get::<Requester>()) else {
         return response;
     };

@@ -1,6 +1,10 @@
 //! From questions to answers: what a request says, and what is sent back.
 
+use std::marker::PhantomData;
+
 use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -12,16 +16,37 @@ use sluice_api::problem::ProblemStatus;
 
 use crate::limits::LONGEST_FIELD;
 
-/// What a request's body says; a body that says something else is named.
-pub(crate) fn said<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
-    let body: &[u8] = if body.is_empty() { b"{}" } else { body };
-    bounded(body)?;
-    // A list of the right length would be taken for the fields in their order.
-    if body.trim_ascii_start().first() != Some(&b'{') {
-        serde_json::from_slice::<Value>(body).map_err(|error| unreadable(&error))?;
-        return Err(Problem::bad_request("the request cannot be read: it is no object").hint("send an object: {…}"));
+/// The body of a request. It is read when it is known who asks: whoever may not ask hears that first.
+pub(crate) struct Said<T>(Bytes, PhantomData<fn() -> T>);
+
+impl<T, S: Send + Sync> FromRequest<S> for Said<T> {
+    type Rejection = BytesRejection;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, BytesRejection> {
+        Ok(Said(Bytes::from_request(request, state).await?, PhantomData))
     }
-    serde_json::from_slice(body).map_err(|error| unreadable(&error))
+}
+
+impl<T: DeserializeOwned> Said<T> {
+    /// What the body says; a body that says something else is named.
+    pub(crate) fn read(&self) -> Result<T, Problem> {
+        let body: &[u8] = if self.0.is_empty() { b"{}" } else { &self.0 };
+        bounded(body)?;
+        // A list of the right length would be taken for the fields in their order.
+        if body.trim_ascii_start().first() != Some(&b'{') {
+            serde_json::from_slice::<Value>(body).map_err(|error| unreadable(&error))?;
+            return Err(Problem::bad_request("the request cannot be read: it is no object").hint("send an object: {…}"));
+        }
+        serde_json::from_slice(body).map_err(|error| unreadable(&error))
+    }
+}
+
+impl<T> Said<T> {
+    /// The body as any JSON.
+    pub(crate) fn document(&self) -> Result<Value, Problem> {
+        bounded(&self.0)?;
+        serde_json::from_slice(&self.0).map_err(|error| unreadable(&error))
+    }
 }
 
 /// Refuses a body in which one text is longer than anything is that somebody says.
@@ -52,12 +77,6 @@ fn longest(document: &Value) -> Option<(&str, usize)> {
     }
     let fields = document.as_object()?.iter().map(|(key, value)| (key.as_str(), length(value)));
     fields.max_by_key(|(_, length)| *length)
-}
-
-/// A body that can be any JSON.
-pub(crate) fn document(body: &Bytes) -> Result<Value, Problem> {
-    bounded(body)?;
-    serde_json::from_slice(body).map_err(|error| unreadable(&error))
 }
 
 fn unreadable(error: &serde_json::Error) -> Problem {

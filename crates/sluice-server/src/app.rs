@@ -57,8 +57,8 @@ pub(crate) struct App {
     pub(crate) feed: EventFeed,
     /// Changes when a token is revoked.
     revoked: watch::Sender<()>,
-    /// Under which something is being made.
-    pub(crate) keys: KeysInUse,
+    /// The keys under which something is being made.
+    pub(crate) keys: Mutex<BTreeSet<String>>,
 }
 
 impl App {
@@ -82,7 +82,7 @@ impl App {
             news: watch::Sender::new(0),
             feed: EventFeed::default(),
             revoked: watch::Sender::new(()),
-            keys: KeysInUse::default(),
+            keys: Mutex::default(),
         }
     }
 
@@ -148,9 +148,7 @@ impl App {
         let since = self.began.elapsed().saturating_sub(Duration::from_millis(self.asked.load(Ordering::Relaxed)));
         self.serves.is_none() && since >= IDLE && self.service.is_idle()
     }
-}
 
-impl App {
     /// A place among those who follow the log through the same door.
     pub(crate) fn place(&self, caller: &RequestCaller) -> Option<ConnectionSlot> {
         self.room(caller).follow(caller.token())
@@ -168,10 +166,6 @@ impl App {
         }
     }
 }
-
-/// The keys under which something is being made.
-#[derive(Debug, Default)]
-pub(crate) struct KeysInUse(pub(crate) Mutex<BTreeSet<String>>);
 
 /// What the engine counts of its requests.
 #[derive(Debug)]

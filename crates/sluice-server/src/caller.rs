@@ -1,7 +1,6 @@
 //! Who asks, as the door that they came through knows it: a process at the socket, a token over the network.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::net::SocketAddr;
 
 use axum::extract::{FromRequestParts, OptionalFromRequestParts};
@@ -96,12 +95,6 @@ pub(crate) fn only_looks(method: &Method) -> bool {
 /// Where somebody comes from over the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NetworkPeer(pub(crate) SocketAddr);
-
-impl fmt::Display for NetworkPeer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// While one of these lives the engine waits with its end. What outlives its request takes it along.
 #[derive(Clone)]

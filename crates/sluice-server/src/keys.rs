@@ -19,7 +19,7 @@ use sluice_home::ask::{IdempotencyKey, KeyStatus, KeyedId, Requester, Service};
 use crate::answer::{self, RefusalReason, refuse};
 use crate::app::App;
 use crate::caller::RequestCaller;
-use crate::table::RouteOperation;
+use crate::table::{RouteInput, RouteOperation};
 
 /// The header that names a request.
 pub(crate) const HEADER: &str = "idempotency-key";
@@ -41,6 +41,12 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestKeyedId {
     }
 }
 
+impl RouteInput for RequestKeyedId {
+    fn describe(operation: RouteOperation) -> RouteOperation {
+        operation.creates()
+    }
+}
+
 /// A key while something is being made under it.
 struct KeyHold {
     app: Arc<App>,
@@ -50,14 +56,14 @@ struct KeyHold {
 impl KeyHold {
     fn take(app: &Arc<App>, key: &IdempotencyKey) -> Option<KeyHold> {
         let key = format!("{key:?}");
-        let is_free = app.keys.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+        let is_free = app.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
         is_free.then(|| KeyHold { app: app.clone(), key })
     }
 }
 
 impl Drop for KeyHold {
     fn drop(&mut self) {
-        self.app.keys.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        self.app.keys.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
     }
 }
 

@@ -13,7 +13,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
@@ -24,16 +23,13 @@ use serde_json::{Map, Value};
 use sluice_api::Problem;
 
 use crate::access;
-use crate::answer::{self, refuse, said};
-use crate::app::App;
-use crate::app::ask;
+use crate::answer::{self, Said, refuse};
+use crate::app::{App, ask};
 use crate::caller::RequestCaller;
 use crate::facade::{coven, crabitat};
 use crate::follow::LINES;
 use crate::keys::{self, KeyLayer};
 use crate::table::{RouteAudience, RouteOperation, RouteTable, get, post};
-
-type EngineCall = (State<Arc<App>>, RequestCaller);
 
 /// Everything that can be asked for, with what is said about it.
 pub(crate) fn table() -> RouteTable {
@@ -44,11 +40,13 @@ pub(crate) fn table() -> RouteTable {
         )
         .add(get("/v1/openapi.json", "This document").answers::<Map<String, Value>>(), document::openapi)
         .add(post("/v1/stop", "Stop the engine").answers::<Stopped>(), stop)
-        .add(
-            post("/v1/backup", "Copy the store to a new file of the engine's machine")
-                .takes::<BackupFile>()
-                .answers::<BackupFile>(),
-            backup,
+        .ask(
+            post("/v1/backup", "Copy the store to a new file of the engine's machine"),
+            |service, who, said: Said<BackupFile>| {
+                let BackupFile { file } = said.read()?;
+                service.backup(who, &file)?;
+                Ok(BackupFile { file })
+            },
         )
         .add(
             get("/v1/events", "Read the event log, one event per line")
@@ -56,10 +54,12 @@ pub(crate) fn table() -> RouteTable {
                 .answers_as(LINES),
             events::events,
         )
-        .add(
-            get("/v1/faults", "List tasks and runs that stopped because the engine cannot read them")
-                .answers::<FaultList>(),
-            faults,
+        .ask(
+            get("/v1/faults", "List tasks and runs that stopped because the engine cannot read them"),
+            |service, _, ()| {
+                let fault = |(stream, why): (_, _)| Fault { stream, why };
+                Ok(FaultList { faults: service.faults().into_iter().map(fault).collect() })
+            },
         )
         .merge(metrics::table())
         .merge(tokens::table())
@@ -115,7 +115,7 @@ struct Stopped {
 }
 
 /// Answers, then ends: whoever asked knows that nothing more will be accepted.
-async fn stop((State(app), caller): EngineCall) -> Response {
+async fn stop(State(app): State<Arc<App>>, caller: RequestCaller) -> Response {
     let stopping = app.clone();
     let answer = ask(app, caller, |service, who| {
         who.must_be_person("stopping the engine")?;
@@ -137,15 +137,6 @@ struct BackupFile {
     file: PathBuf,
 }
 
-async fn backup((State(app), caller): EngineCall, body: Bytes) -> Response {
-    ask(app, caller, move |service, who| {
-        let BackupFile { file } = said(&body)?;
-        service.backup(who, &file)?;
-        Ok(BackupFile { file })
-    })
-    .await
-}
-
 /// Something that cannot be understood.
 #[derive(Serialize, JsonSchema)]
 struct Fault {
@@ -160,12 +151,4 @@ struct Fault {
 struct FaultList {
     /// Tasks and runs that have stopped, with the reason.
     faults: Vec<Fault>,
-}
-
-async fn faults((State(app), caller): EngineCall) -> Response {
-    ask(app, caller, |service, _| {
-        let fault = |(stream, why): (_, _)| Fault { stream, why };
-        Ok(FaultList { faults: service.faults().into_iter().map(fault).collect() })
-    })
-    .await
 }

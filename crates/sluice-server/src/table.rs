@@ -4,46 +4,21 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::{FromRequest, Path, Query, State};
 use axum::handler::Handler;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::routing::{MethodFilter, on};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use sluice_home::ask::Requester;
+use serde::Serialize;
+use sluice_api::Problem;
+use sluice_home::ask::{Requester, Service};
 
-use crate::app::App;
+use crate::answer::Said;
+use crate::app::{App, ask};
+use crate::caller::RequestCaller;
 
 /// Makes the JSON Schema of a type.
 pub(crate) type DescribeType = fn(&mut SchemaGenerator) -> Schema;
-
-/// How something is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RouteMethod {
-    Get,
-    Post,
-    Patch,
-    Delete,
-}
-
-impl RouteMethod {
-    /// As documents write it.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            RouteMethod::Get => "get",
-            RouteMethod::Post => "post",
-            RouteMethod::Patch => "patch",
-            RouteMethod::Delete => "delete",
-        }
-    }
-
-    fn filter(self) -> MethodFilter {
-        match self {
-            RouteMethod::Get => MethodFilter::GET,
-            RouteMethod::Post => MethodFilter::POST,
-            RouteMethod::Patch => MethodFilter::PATCH,
-            RouteMethod::Delete => MethodFilter::DELETE,
-        }
-    }
-}
 
 /// Who may ask. The guard and the home decide it; this says it, and a test holds them together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,9 +70,9 @@ pub(crate) struct RouteAnswer {
 }
 
 /// One way to ask for something.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct RouteOperation {
-    pub(crate) method: RouteMethod,
+    pub(crate) method: Method,
     pub(crate) path: &'static str,
     pub(crate) summary: &'static str,
     /// The part of the API that it belongs to.
@@ -113,7 +88,7 @@ pub(crate) struct RouteOperation {
 }
 
 impl RouteOperation {
-    fn new(method: RouteMethod, path: &'static str, summary: &'static str, who: RouteAudience) -> Self {
+    fn new(method: Method, path: &'static str, summary: &'static str, who: RouteAudience) -> Self {
         let answer = RouteAnswer { status: StatusCode::OK, form: None, describe: None };
         RouteOperation {
             method,
@@ -166,7 +141,7 @@ impl RouteOperation {
         self
     }
 
-    /// It makes something new.
+    /// It makes something new. A question that takes the name of that says so by itself.
     pub(crate) fn creates(mut self) -> Self {
         self.creates = true;
         self
@@ -181,23 +156,57 @@ impl RouteOperation {
 
 /// A route that changes nothing.
 pub(crate) fn get(path: &'static str, summary: &'static str) -> RouteOperation {
-    RouteOperation::new(RouteMethod::Get, path, summary, RouteAudience::Readers)
+    RouteOperation::new(Method::GET, path, summary, RouteAudience::Readers)
 }
 
 /// A route that creates or does something.
 pub(crate) fn post(path: &'static str, summary: &'static str) -> RouteOperation {
-    RouteOperation::new(RouteMethod::Post, path, summary, RouteAudience::Persons)
+    RouteOperation::new(Method::POST, path, summary, RouteAudience::Persons)
 }
 
 /// A route that changes what is there.
 pub(crate) fn patch(path: &'static str, summary: &'static str) -> RouteOperation {
-    RouteOperation::new(RouteMethod::Patch, path, summary, RouteAudience::Persons)
+    RouteOperation::new(Method::PATCH, path, summary, RouteAudience::Persons)
 }
 
 /// A route that ends or removes something.
 pub(crate) fn delete(path: &'static str, summary: &'static str) -> RouteOperation {
-    RouteOperation::new(RouteMethod::Delete, path, summary, RouteAudience::Persons)
+    RouteOperation::new(Method::DELETE, path, summary, RouteAudience::Persons)
 }
+
+/// What a question takes of its request. The document is made of it, and so is what the question is given.
+pub(crate) trait RouteInput {
+    /// Says what is taken.
+    fn describe(operation: RouteOperation) -> RouteOperation {
+        operation
+    }
+}
+
+impl RouteInput for () {}
+
+/// The path of a route names its parts.
+impl<T> RouteInput for Path<T> {}
+
+impl<T: JsonSchema> RouteInput for Query<T> {
+    fn describe(operation: RouteOperation) -> RouteOperation {
+        operation.reads::<T>()
+    }
+}
+
+impl<T: JsonSchema> RouteInput for Said<T> {
+    fn describe(operation: RouteOperation) -> RouteOperation {
+        operation.takes::<T>()
+    }
+}
+
+impl<A: RouteInput, B: RouteInput> RouteInput for (A, B) {
+    fn describe(operation: RouteOperation) -> RouteOperation {
+        B::describe(A::describe(operation))
+    }
+}
+
+/// What a route asks of the home.
+pub(crate) type RouteQuestion<In, A> = fn(&Service, &Requester, In) -> Result<A, Problem>;
 
 /// Routes, and what is said about them.
 pub(crate) struct RouteTable {
@@ -218,9 +227,29 @@ impl RouteTable {
         H: Handler<T, Arc<App>>,
         T: 'static,
     {
-        self.router = self.router.route(operation.path, on(operation.method.filter(), handler));
+        let method = MethodFilter::try_from(operation.method.clone()).expect("a method that axum knows");
+        self.router = self.router.route(operation.path, on(method, handler));
         self.operations.push(RouteOperation { tag: self.tag, ..operation });
         self
+    }
+
+    /// With one more question to the home. What it takes and answers says the question itself.
+    pub(crate) fn ask<M, In, A>(self, operation: RouteOperation, question: RouteQuestion<In, A>) -> Self
+    where
+        M: 'static,
+        In: FromRequest<Arc<App>, M> + RouteInput + Send + 'static,
+        A: Serialize + JsonSchema + 'static,
+    {
+        let operation = In::describe(operation).answers::<A>();
+        let done = operation.answer.status;
+        let answer = async move |State(app): State<Arc<App>>, caller: RequestCaller, input: In| {
+            let mut answer = ask(app, caller, move |service, who| question(service, who, input)).await;
+            if answer.status() == StatusCode::OK {
+                *answer.status_mut() = done;
+            }
+            answer
+        };
+        self.add(operation, answer)
     }
 
     /// With those of another part.

@@ -2,7 +2,7 @@
 //! for another's, wait to be spoken to, end and crash. They know nothing of the engine and outlive it.
 
 use sluice_core::artifact::Gate;
-use sluice_core::lifecycle::{ExitReaction, LifecycleTransition};
+use sluice_core::lifecycle::LifecycleTransition;
 use sluice_core::task::input::WorkspaceReservation;
 use sluice_core::task::session::{SessionExit, SessionNumber, SessionRole, TaskSession, TaskSessionPlace};
 use sluice_core::task::{TaskAsker, TaskInput};
@@ -65,12 +65,7 @@ impl SimLife {
     /// Whether an agent waits to be spoken to: a person is to decide, or a reviewer is at it.
     fn waits(&mut self, stream: &StreamId, role: SessionRole) -> bool {
         let Some(task) = self.watch.tasks.get(stream) else { return false };
-        let driven = task.lifecycle.exits.rules.iter().filter(|rule| rule.state == task.state.status).any(|rule| {
-            match rule.reaction {
-                ExitReaction::Advance(_) | ExitReaction::Choose(_) | ExitReaction::Crash { .. } => true,
-                ExitReaction::MarkDead => false,
-            }
-        });
+        let driven = task.is_driven();
         let reviewed = role == SessionRole::Worker && task.state.visit.watch == TaskSessionPlace::Beside;
         (!driven && self.chance.percent(70)) || (reviewed && self.chance.percent(95))
     }

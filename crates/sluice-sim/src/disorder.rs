@@ -1,11 +1,11 @@
 //! A task whose order of effects is forgotten over a restart, for an engine that is broken in that way.
 
 use sluice_core::machine::{Moment, Refusal};
-use sluice_engine::actor::{Actor, ActorChange, ActorInput, WorkerRequirement};
+use sluice_engine::actor::{Actor, ActorChange, ActorInput};
 use sluice_engine::task_actor::TaskActor;
-use sluice_store::{Effect, Header, StoredStream};
+use sluice_store::{Header, StoredStream};
 
-/// A task that takes the order of the outbox for the order asked for.
+/// A task that takes the order of the outbox for the order asked for; in all else it is one.
 pub(crate) struct DisorderedTask {
     actor: TaskActor,
     order: Vec<String>,
@@ -26,20 +26,12 @@ impl Actor for DisorderedTask {
         self.actor.header(now)
     }
 
-    fn noted(&mut self, events: u64) {
-        self.actor.noted(events);
-    }
-
     fn is_over(&self) -> bool {
         self.actor.is_over()
     }
 
     fn is_open(&self, effect: &str) -> bool {
         self.actor.is_open(effect)
-    }
-
-    fn wants(&self, effect: &Effect) -> Option<WorkerRequirement> {
-        self.actor.wants(effect)
     }
 
     fn in_order(&self) -> Option<&[String]> {

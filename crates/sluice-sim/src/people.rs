@@ -3,7 +3,7 @@
 
 mod tasks;
 
-use sluice_core::run::{RunInput, RunMode, RunOrigin, RunParameters};
+use sluice_core::run::{RunInput, RunParameters};
 use sluice_engine::actor::ActorInput;
 use sluice_engine::reactor::{ReactorMessage, ReactorToken};
 use sluice_engine::run_actor::RunActor;
@@ -55,15 +55,7 @@ impl SimLife {
         self.number += 1;
         let id = format!("run-{:05}", self.number);
         let known = self.chance.pick(definitions::recipes());
-        let given = RunParameters {
-            id: id.clone(),
-            mode: RunMode::Engine,
-            inputs: Vec::new(),
-            prompt: "do it".into(),
-            workspace: String::new(),
-            work_order: String::new(),
-            origin: RunOrigin::default(),
-        };
+        let given = RunParameters { id: id.clone(), prompt: "do it".into(), ..RunParameters::default() };
         self.note(&format!("{id}: starts {}", known.plan.recipe.name));
         let now = self.moment();
         let group = *self.chance.pick(&[OWN, ELSEWHERE]);

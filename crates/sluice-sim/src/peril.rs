@@ -90,9 +90,21 @@ impl SimLife {
     /// A process is gone. What it has started lives on.
     pub(crate) fn process_ends(&mut self, place: usize) -> Result<(), String> {
         for (key, (whose, due)) in std::mem::take(&mut self.due) {
-            match whose == Some(place) {
-                true => self.outlives(due)?,
-                false => drop(self.due.insert(key, (whose, due))),
+            // What is none of these ends with the process that it was part of.
+            match due {
+                due if whose != Some(place) => drop(self.due.insert(key, (whose, due))),
+                // A write that was on its way may or may not have reached the disk; whole batches, never parts.
+                SimEvent::Stored { batch, doubt, .. } if self.chance.percent(50) => drop(self.write(batch, doubt)?),
+                // What its own hands were at is done or not; in either case nobody says so.
+                SimEvent::Acts { assignment } if self.may_act() && self.chance.percent(40) => {
+                    drop(self.carries_out(&assignment)?);
+                }
+                // A message that was already sent may be heard by the next one.
+                SimEvent::Answers { assignment, outcome } if self.chance.percent(30) => {
+                    let wait = self.soon(2_000);
+                    self.at(wait, SimEvent::Late { assignment, outcome: Some(EffectOutcome::Task(outcome)) });
+                }
+                _ => {}
             }
         }
         self.watch.killed(place);
@@ -101,62 +113,6 @@ impl SimLife {
         }
         let store = self.store.clone();
         self.engines[place].ends(&store);
-        Ok(())
-    }
-
-    /// What becomes of something that was due when the process ended.
-    fn outlives(&mut self, due: SimEvent) -> Result<(), String> {
-        match due {
-            // A write that was on its way may or may not have reached the disk; whole batches, never parts.
-            SimEvent::Stored { batch, doubt, .. } => {
-                if self.chance.percent(50) {
-                    self.write(batch, doubt)?;
-                }
-            }
-            // What its own hands were at is done or not; in either case nobody says so.
-            SimEvent::Acts { assignment } => {
-                if self.may_act() && self.chance.percent(40) {
-                    self.carries_out(&assignment)?;
-                }
-            }
-            // A message that was already sent may be heard by the next one.
-            SimEvent::Answers { assignment, outcome } => {
-                if self.chance.percent(30) {
-                    let wait = self.soon(2_000);
-                    self.at(wait, SimEvent::Late { assignment, outcome: Some(EffectOutcome::Task(outcome)) });
-                }
-            }
-            SimEvent::Told(_)
-            | SimEvent::Loaded(_)
-            | SimEvent::Renews
-            | SimEvent::Owns { .. }
-            | SimEvent::Owned { .. }
-            | SimEvent::Begins(_)
-            | SimEvent::Does(_)
-            | SimEvent::Reports { .. }
-            | SimEvent::Exited { .. }
-            | SimEvent::LooksAtRun(_)
-            | SimEvent::Looks(_)
-            | SimEvent::Merged(_)
-            | SimEvent::GivesUp(_)
-            | SimEvent::Alarm
-            | SimEvent::Deadline(_)
-            | SimEvent::Works { .. }
-            | SimEvent::Performed { .. }
-            | SimEvent::Late { .. }
-            | SimEvent::Abandons { .. }
-            | SimEvent::WorkerLost { .. }
-            | SimEvent::WorkerJoins
-            | SimEvent::Heartbeat(_)
-            | SimEvent::Agent { .. }
-            | SimEvent::RunEnds { .. }
-            | SimEvent::Person
-            | SimEvent::Killed(_)
-            | SimEvent::Starts(_)
-            | SimEvent::Stops(..)
-            | SimEvent::Cuts(..)
-            | SimEvent::Jumps(..) => {}
-        }
         Ok(())
     }
 }

@@ -8,13 +8,7 @@ use sluice_store::{Effect, Event, Header};
 
 /// A run whose step waits for ever when its performance could not be made.
 pub(crate) struct SilentRun {
-    actor: RunActor,
-}
-
-impl SilentRun {
-    pub(crate) fn new(actor: RunActor) -> SilentRun {
-        SilentRun { actor }
-    }
+    pub(crate) actor: RunActor,
 }
 
 impl Actor for SilentRun {
@@ -26,19 +20,10 @@ impl Actor for SilentRun {
             _ => return self.actor.take(said, now),
         };
         let note = OutboxNote::Settled { effect: effect.clone(), error: None };
-        let event = Event {
-            kind: note.kind().into(),
-            version: outbox::VERSION,
-            time: now.0,
-            actor: "engine".into(),
-            correlation: String::new(),
-            caused_by: None,
-            data: outbox::write(&note),
-        };
+        let (kind, version, data) = (note.kind().into(), outbox::VERSION, outbox::write(&note));
+        let event = Event { kind, version, time: now.0, actor: "engine".into(), data, ..Event::default() };
         self.actor.noted(1);
-        let header = self.actor.header(now);
-        let (rows, effects, timers) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Some(ActorChange { events: vec![event], header, rows, effects, settled: vec![effect], timers }))
+        Ok(Some(ActorChange { settled: vec![effect], ..ActorChange::new(vec![event], self.actor.header(now)) }))
     }
 
     fn header(&self, now: Moment) -> Header {
@@ -59,9 +44,5 @@ impl Actor for SilentRun {
 
     fn wants(&self, effect: &Effect) -> Option<WorkerRequirement> {
         self.actor.wants(effect)
-    }
-
-    fn in_order(&self) -> Option<&[String]> {
-        self.actor.in_order()
     }
 }

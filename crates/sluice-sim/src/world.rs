@@ -198,7 +198,6 @@ pub(crate) struct SimWorkerReport {
 }
 
 pub struct SimLife {
-    seed: u64,
     pub(crate) chance: SimChance,
     pub(crate) bug: Option<SimBug>,
     pub(crate) now: i64,
@@ -248,7 +247,6 @@ impl SimLife {
             (true, _) => &["one", "other"],
         };
         let mut life = SimLife {
-            seed,
             chance,
             bug,
             now: 0,
@@ -457,13 +455,8 @@ impl SimLife {
     /// A run, as the engine of this life knows them.
     pub(crate) fn run(&self, actor: RunActor) -> Box<dyn Actor> {
         match self.bug {
-            Some(SimBug::SettlesWithoutReport) => Box::new(SilentRun::new(actor)),
+            Some(SimBug::SettlesWithoutReport) => Box::new(SilentRun { actor }),
             _ => Box::new(actor),
         }
-    }
-
-    /// The seed of this life.
-    pub fn seed(&self) -> u64 {
-        self.seed
     }
 }

@@ -20,9 +20,11 @@ pub(crate) use home::{
     BackupArgs, CompletionsArgs, DoctorArgs, EventsArgs, InnerCommand, RestoreArgs, SkillCommand, StopArgs,
 };
 pub(crate) use project::{ProjectArgs, ProjectCommand};
-pub(crate) use run::{AnswerArgs, InboxArgs, ProcessCommand, RunCommand, StartArgs, StepCommand, StepOutcomeArgs};
+pub(crate) use run::{
+    AnswerArgs, InboxArgs, ProcessCommand, ProcessIdArg, RunCommand, RunIdArg, StartArgs, StepCommand, StepOutcomeArgs,
+};
 pub(crate) use serve::{ServeArgs, TokenCommand, WorkerArgs};
-pub(crate) use task::{TaskCommand, TaskCreateArgs, TaskMergeArgs, TaskUpdateArgs};
+pub(crate) use task::{TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskMergeArgs, TaskUpdateArgs};
 pub(crate) use workspace::WorkspaceCommand;
 
 /// A durable workflow engine for coding agents. Work flows; gates decide.

@@ -135,6 +135,19 @@ impl CliOutput {
         }
     }
 
+    /// Shows what was asked for: this document to programs, or what is printed to people.
+    pub(crate) fn show(
+        self,
+        document: &impl serde::Serialize,
+        to_people: impl FnOnce(),
+    ) -> Result<CliExit, CliFailure> {
+        match self {
+            CliOutput::Json => print_json(document),
+            CliOutput::People => to_people(),
+        }
+        Ok(CliExit::Done)
+    }
+
     pub(crate) fn tell(self, failure: &CliFailure) {
         match self {
             CliOutput::Json => print_json(&failure.document()),

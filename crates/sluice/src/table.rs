@@ -20,6 +20,11 @@ pub(crate) fn print(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>)
     output::print(&lines);
 }
 
+/// The same, or this where there are no rows.
+pub(crate) fn print_or(none: &str, heads: &[&str], rows: impl ExactSizeIterator<Item = Vec<String>>) {
+    if rows.len() == 0 { output::say(none) } else { print(heads, rows) }
+}
+
 /// A text on one line, cut where it is too long; control letters do nothing to the terminal.
 pub(crate) fn line(text: &str, longest: usize) -> String {
     let clean: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();

@@ -9,16 +9,17 @@ use crate::task::state::WorkSnapshot;
 use crate::words::words;
 
 /// Who carries out the steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunMode {
     /// The engine and its workers.
+    #[default]
     Engine,
     /// A person or a program that follows the instructions and reports each step.
     ByHand,
 }
 
 /// What a run is given when it starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunParameters {
     /// The run's id, which texts use as `${run.id}`.
     pub id: String,

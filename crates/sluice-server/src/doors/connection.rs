@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, Request, header};
+use axum::http::{Extensions, HeaderValue, Request, header};
 use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::Response;
 use hyper::body::Incoming;
@@ -26,8 +26,7 @@ use super::cors;
 use crate::access;
 use crate::answer::refuse;
 use crate::app::App;
-use crate::caller::RequestCaller;
-use crate::caller::{EnginePresence, NetworkPeer, SocketPeer};
+use crate::caller::{EnginePresence, NetworkPeer, RequestCaller, SocketPeer};
 use crate::doors::error_shape::{self, RequestBounds};
 use crate::doors::home_socket::HomeSocket;
 use crate::doors::network::NetworkDoor;
@@ -106,7 +105,7 @@ fn at_socket(app: &Arc<App>) -> Router {
 }
 
 /// The routes as they are over the network, behind the guard.
-fn over_network(app: &Arc<App>, origin: Option<axum::http::HeaderValue>, scheme: &'static str) -> Router {
+fn over_network(app: &Arc<App>, origin: Option<HeaderValue>, scheme: &'static str) -> Router {
     let bounds = RequestBounds { app: app.clone(), largest: LARGEST_OVER_TCP, within: Some(ANSWER_WITHIN) };
     let guarded = routes(app.clone(), LARGEST_OVER_TCP)
         .layer(from_fn_with_state(bounds, error_shape::answer))
@@ -152,10 +151,11 @@ async fn accept_socket(inside: DoorContext, mut socket: HomeSocket) {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let caller = RequestCaller::Process(SocketPeer::of(&stream));
+        let mut known = Extensions::new();
+        known.insert(RequestCaller::Process(SocketPeer::of(&stream)));
         let inside = inside.clone();
         tokio::spawn(async move {
-            converse(inside, stream, caller).await;
+            converse(inside, stream, known).await;
             drop(place);
         });
     }
@@ -170,14 +170,16 @@ async fn accept_network(inside: DoorContext, listener: TcpListener, tls: Option<
         let visit = Arc::new(inside.app.network.enter(address.ip()));
         let (inside, tls) = (inside.clone(), tls.clone());
         let _ = stream.set_nodelay(true);
-        let about = NetworkVisitor { peer: NetworkPeer(address), visit: visit.clone() };
+        let mut known = Extensions::new();
+        known.insert(NetworkPeer(address));
+        known.insert(visit.clone());
         let conversation = async move {
             let stream = PatientStream::new(stream);
             match tls {
-                None => converse(inside, stream, about).await,
+                None => converse(inside, stream, known).await,
                 Some(tls) => {
                     if let Ok(Ok(stream)) = tokio::time::timeout(GREETING_WITHIN, tls.accept(stream)).await {
-                        converse(inside, stream, about).await;
+                        converse(inside, stream, known).await;
                     }
                 }
             }
@@ -191,41 +193,16 @@ async fn accept_network(inside: DoorContext, listener: TcpListener, tls: Option<
     }
 }
 
-/// What is known of a connection, for every request that comes over it.
-trait ConnectionFacts: Clone + Send + Sync + 'static {
-    fn put_into(self, request: &mut Request<Incoming>);
-}
-
-impl ConnectionFacts for RequestCaller {
-    fn put_into(self, request: &mut Request<Incoming>) {
-        request.extensions_mut().insert(self);
-    }
-}
-
-/// Somebody who comes over the network.
-#[derive(Clone)]
-struct NetworkVisitor {
-    peer: NetworkPeer,
-    visit: Arc<ConnectionVisit>,
-}
-
-impl ConnectionFacts for NetworkVisitor {
-    fn put_into(self, request: &mut Request<Incoming>) {
-        request.extensions_mut().insert(self.peer);
-        request.extensions_mut().insert(self.visit);
-    }
-}
-
-/// One connection, to its end.
+/// One connection, to its end. What is known of it goes with every request that comes over it.
 async fn converse(
     inside: DoorContext,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    about: impl ConnectionFacts,
+    mut known: Extensions,
 ) {
-    let (router, present) = (inside.router.clone(), inside.present.clone());
+    known.insert(inside.present.clone());
+    let router = inside.router.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
-        about.clone().put_into(&mut request);
-        request.extensions_mut().insert(present.clone());
+        request.extensions_mut().extend(known.clone());
         router.clone().call(request.map(Body::new))
     });
     let connection = http1::Builder::new()

@@ -20,8 +20,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::answer::refuse;
 use crate::app::App;
-use crate::caller::EnginePresence;
-use crate::caller::RequestCaller;
+use crate::caller::{EnginePresence, RequestCaller};
 use crate::limits::SocketPace;
 
 /// Bytes of one message.

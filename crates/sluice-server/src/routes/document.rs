@@ -117,7 +117,7 @@ pub(crate) fn document() -> Value {
     for operation in table.operations() {
         let shown = described(operation, &mut types);
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
-        path[operation.method.word()] = shown;
+        path[method(operation)] = shown;
         if !tags.contains(&operation.tag) {
             tags.push(operation.tag);
         }
@@ -191,7 +191,12 @@ fn described(operation: &RouteOperation, types: &mut SchemaTypes) -> Value {
 /// A name for programs that are made of the document.
 fn id(operation: &RouteOperation) -> String {
     let words = operation.path.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    std::iter::once(operation.method.word()).chain(words).collect::<Vec<_>>().join("_")
+    std::iter::once(method(operation).as_str()).chain(words).collect::<Vec<_>>().join("_")
+}
+
+/// The method as documents write it.
+fn method(operation: &RouteOperation) -> String {
+    operation.method.as_str().to_ascii_lowercase()
 }
 
 /// The parts of a path that stand for something.

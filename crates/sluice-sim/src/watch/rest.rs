@@ -1,7 +1,7 @@
 //! What is promised of tasks when everything has settled: nothing lives that nobody knows of, nothing is kept that
 //! nobody needs, and nothing waits without being seen to.
 
-use sluice_core::lifecycle::{ExitReaction, FieldValue};
+use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::TaskAsker;
 use sluice_core::task::session::{TaskSession, TaskSessionPlace};
 use sluice_core::task::state::TaskWorkspace;
@@ -85,18 +85,12 @@ impl TaskWatch {
 
     /// Either an agent is at it, or a person can see that none is.
     fn is_seen_to(&self, stream: &StreamId, ground: &SimTaskWorld) -> Result<(), String> {
-        let driven = self.lifecycle.exits.rules.iter().filter(|rule| rule.state == self.state.status).any(|rule| {
-            match rule.reaction {
-                ExitReaction::Advance(_) | ExitReaction::Choose(_) | ExitReaction::Crash { .. } => true,
-                ExitReaction::MarkDead => false,
-            }
-        });
         // One that could not be ended may have moved the task past the one that waits.
         let is_haunted = match self.state.visit.by {
             TaskAsker::Session(id) => ground.processes.get(&(stream.clone(), id)).is_some_and(|it| it.withstood),
             TaskAsker::Person | TaskAsker::Engine | TaskAsker::Stranger => false,
         };
-        let silent = driven && self.state.attention.is_none() && !self.is_looked_at && !is_haunted;
+        let silent = self.is_driven() && self.state.attention.is_none() && !self.is_looked_at && !is_haunted;
         match self.state.session(self.state.visit.watch) {
             TaskSession::Absent if silent => Err("no agent is at it, and nobody is told".into()),
             // Everything rests, so it waits for a word that did not reach it.

@@ -202,6 +202,15 @@ impl TaskWatch {
         self.state.phase(&self.lifecycle) == TaskPhase::Finished
     }
 
+    /// Whether something follows from the end of an agent in the state that the task is in.
+    pub(crate) fn is_driven(&self) -> bool {
+        let mut rules = self.lifecycle.exits.rules.iter().filter(|rule| rule.state == self.state.status);
+        rules.any(|rule| match rule.reaction {
+            ExitReaction::Advance(_) | ExitReaction::Choose(_) | ExitReaction::Crash { .. } => true,
+            ExitReaction::MarkDead => false,
+        })
+    }
+
     /// Whether the run that is being started judges the work.
     pub(crate) fn starts_a_check(&self) -> bool {
         let job = self.state.turns.front().and_then(|turn| turn.jobs.front());

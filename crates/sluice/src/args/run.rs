@@ -52,16 +52,10 @@ pub(crate) enum RunCommand {
     },
     /// Show one run and its steps
     #[command(after_help = "Example:\n  sluice run show k3f9 --json")]
-    Show {
-        /// The id of the run, or its beginning
-        id: String,
-    },
+    Show(RunIdArg),
     /// Show the steps of a run
     #[command(after_help = "Example:\n  sluice run steps k3f9")]
-    Steps {
-        /// The id of the run, or its beginning
-        id: String,
-    },
+    Steps(RunIdArg),
     /// Show what the steps of a run printed
     #[command(after_help = "Example:\n  sluice run log k3f9 review")]
     Log {
@@ -72,10 +66,7 @@ pub(crate) enum RunCommand {
     },
     /// Follow a run to its end
     #[command(after_help = "Example:\n  sluice run follow k3f9")]
-    Follow {
-        /// The id of the run, or its beginning
-        id: String,
-    },
+    Follow(RunIdArg),
     /// Cancel a run, and end every process that it has started
     #[command(after_help = "Example:\n  sluice run cancel k3f9 --reason \"not needed any more\"")]
     Cancel {
@@ -106,6 +97,13 @@ pub(crate) enum RunCommand {
     },
 }
 
+// No words about itself: they would stand in place of those of the commands that take it.
+#[derive(Debug, Args)]
+pub(crate) struct RunIdArg {
+    /// The id of the run, or its beginning
+    pub(crate) id: String,
+}
+
 /// Start processes: templates whose steps you do and report yourself
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice process start worker-execute --work-order wo-7")]
@@ -134,16 +132,10 @@ pub(crate) enum ProcessCommand {
     },
     /// Show one process and its steps
     #[command(after_help = "Example:\n  sluice process show k3f9")]
-    Show {
-        /// The id of the process, or its beginning
-        id: String,
-    },
+    Show(ProcessIdArg),
     /// Show the steps of a process, and why each of them waits
     #[command(after_help = "Example:\n  sluice process steps k3f9")]
-    Steps {
-        /// The id of the process, or its beginning
-        id: String,
-    },
+    Steps(ProcessIdArg),
     /// Complete a process and archive it; refused while a step is open
     #[command(after_help = "Example:\n  sluice process complete k3f9 --summary \"done and merged\"")]
     Complete {
@@ -179,6 +171,12 @@ pub(crate) enum ProcessCommand {
         #[arg(long, value_name = "R", allow_hyphen_values = true)]
         result: Option<String>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProcessIdArg {
+    /// The id of the process, or its beginning
+    pub(crate) id: String,
 }
 
 /// Report on the step that you perform (for agents)

@@ -26,16 +26,10 @@ pub(crate) enum TaskCommand {
     },
     /// Show everything about one task
     #[command(after_help = "Example:\n  sluice task show k3f9")]
-    Show {
-        /// The id of the task, or its beginning
-        id: String,
-    },
+    Show(TaskIdArg),
     /// Show the events of a task, oldest first
     #[command(after_help = "Example:\n  sluice task history k3f9")]
-    History {
-        /// The id of the task, or its beginning
-        id: String,
-    },
+    History(TaskIdArg),
     /// Print the text of a task's TASK.md below its frontmatter, now or at an earlier version
     #[command(
         after_help = "Examples:\n  sluice task file k3f9\n  sluice task file k3f9 --list\n  sluice task file k3f9 --at 3 > before.md"
@@ -70,46 +64,22 @@ pub(crate) enum TaskCommand {
     },
     /// Start the agent of a task that waits
     #[command(after_help = "Example:\n  sluice task spawn k3f9")]
-    Spawn {
-        /// The id of the task, or its beginning
-        id: String,
-    },
+    Spawn(TaskIdArg),
     /// Start the agent of a task again, in its present status
     #[command(after_help = "Example:\n  sluice task respawn k3f9")]
-    Respawn {
-        /// The id of the task, or its beginning
-        id: String,
-    },
+    Respawn(TaskIdArg),
     /// Attach this terminal to a task's session
     #[command(after_help = "Example:\n  sluice task attach k3f9    (leave it with Ctrl-b d)")]
-    Attach {
-        /// The id of the task, or its beginning
-        id: String,
-    },
+    Attach(TaskIdArg),
     /// Push a task's branch and open a pull request
     #[command(after_help = "Example:\n  sluice task create-pr k3f9")]
-    CreatePr {
-        /// The id of the task, or its beginning
-        id: String,
-    },
+    CreatePr(TaskIdArg),
     /// Cancel a task; uncommitted work is saved
     #[command(after_help = "Example:\n  sluice task cancel k3f9 --yes")]
-    Cancel {
-        /// The id of the task, or its beginning
-        id: String,
-        /// Do not ask for confirmation
-        #[arg(long)]
-        yes: bool,
-    },
+    Cancel(TaskEndArgs),
     /// Delete a task: cancel it if open, and hide it from lists; unmerged work is saved
     #[command(after_help = "Example:\n  sluice task delete k3f9 --yes")]
-    Delete {
-        /// The id of the task, or its beginning
-        id: String,
-        /// Do not ask for confirmation
-        #[arg(long)]
-        yes: bool,
-    },
+    Delete(TaskEndArgs),
     Merge(TaskMergeArgs),
     /// Send a task back to its worker; the message is added to TASK.md
     #[command(after_help = "Example:\n  sluice task request-changes k3f9 --message \"Keep the old flag working\"")]
@@ -129,6 +99,22 @@ pub(crate) enum TaskCommand {
         #[arg(required = true)]
         text: Vec<String>,
     },
+}
+
+// These two have no words about themselves: they would stand in place of those of the commands that take them.
+#[derive(Debug, Args)]
+pub(crate) struct TaskIdArg {
+    /// The id of the task, or its beginning
+    pub(crate) id: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskEndArgs {
+    /// The id of the task, or its beginning
+    pub(crate) id: String,
+    /// Do not ask for confirmation
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 /// Create a task and start its agent
@@ -230,17 +216,6 @@ pub(crate) enum StrategyChoice {
     Squash,
     /// Rebase the commits onto the default branch
     Rebase,
-}
-
-impl StrategyChoice {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            StrategyChoice::Ff => "ff",
-            StrategyChoice::Merge => "merge",
-            StrategyChoice::Squash => "squash",
-            StrategyChoice::Rebase => "rebase",
-        }
-    }
 }
 
 /// A length of time as people write it.

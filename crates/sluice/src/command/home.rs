@@ -12,7 +12,7 @@ use sluice_home::settings::backup::{DisplacedStore, MissingLogPolicy};
 
 use crate::args::{BackupArgs, CompletionsArgs, DoctorArgs, EventsArgs, RestoreArgs, SkillCommand};
 use crate::engine::{connect, places, running, wait_for_end};
-use crate::output::{CliExit, CliFailure, CliOutput, print, print_bytes, print_json, say};
+use crate::output::{CliExit, CliFailure, CliOutput, print, print_bytes, say};
 
 pub(crate) fn events(arguments: &EventsArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
     let EventsArgs { follow, kind, since, correlation } = arguments;
@@ -34,7 +34,7 @@ pub(crate) fn events(arguments: &EventsArgs, output: CliOutput) -> Result<CliExi
                 Err(_) => print(&format!("{line}\n")),
             },
         }
-        true
+        Ok(true)
     });
     match (read.map_err(CliFailure::from), output) {
         (Ok(()), _) if damaged => {
@@ -78,35 +78,22 @@ pub(crate) fn event_line(event: &EventShown) -> String {
 }
 
 pub(crate) fn stop(output: CliOutput) -> Result<CliExit, CliFailure> {
-    let told = |message: &str, stopped: bool| match output {
-        CliOutput::Json => print_json(&json!({ "stopped": stopped })),
-        CliOutput::People => say(message),
-    };
+    let told = |message: &str, stopped: bool| output.show(&json!({ "stopped": stopped }), || say(message));
     if let Some(client) = Client::of_environment()? {
         client.post::<Value>("/v1/stop", &json!({}))?;
-        told("the engine has been told to end; sessions go on", true);
-        return Ok(CliExit::Done);
+        return told("the engine has been told to end; sessions go on", true);
     }
     let places = places()?;
-    match running(&places)? {
-        None => told("no engine runs here", false),
-        Some(client) => {
-            client.post::<Value>("/v1/stop", &json!({}))?;
-            wait_for_end(&places);
-            told("the engine has ended; sessions go on", true);
-        }
-    }
-    Ok(CliExit::Done)
+    let Some(client) = running(&places)? else { return told("no engine runs here", false) };
+    client.post::<Value>("/v1/stop", &json!({}))?;
+    wait_for_end(&places);
+    told("the engine has ended; sessions go on", true)
 }
 
 pub(crate) fn backup(arguments: &BackupArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
     let file = std::path::absolute(&arguments.file).unwrap_or_else(|_| arguments.file.clone());
     let answer: Value = connect()?.post("/v1/backup", &json!({ "file": file.display().to_string() }))?;
-    match output {
-        CliOutput::Json => print_json(&answer),
-        CliOutput::People => say(&format!("copied to {}", file.display())),
-    }
-    Ok(CliExit::Done)
+    output.show(&answer, || say(&format!("copied to {}", file.display())))
 }
 
 pub(crate) fn restore(arguments: &RestoreArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
@@ -127,18 +114,13 @@ pub(crate) fn restore(arguments: &RestoreArgs, output: CliOutput) -> Result<CliE
     }
     let DisplacedStore { aside, passed_over } = sluice_home::settings::backup::restore(&places, &arguments.file, log)?;
     let file = arguments.file.display().to_string();
-    match output {
-        CliOutput::Json => {
-            print_json(&json!({ "restored": file, "home": home, "aside": aside, "passed_over": passed_over }));
-        }
-        CliOutput::People => {
-            say(&format!("the home {home} is restored from {file}"));
-            aside.iter().for_each(|path| say(&format!("the store before it is kept as {path}")));
-            let newer = |path: &PathBuf| say(&format!("it holds less than what an engine saved: {}", path.display()));
-            passed_over.iter().for_each(newer);
-        }
-    }
-    Ok(CliExit::Done)
+    let document = json!({ "restored": file, "home": home, "aside": aside, "passed_over": passed_over });
+    output.show(&document, || {
+        say(&format!("the home {home} is restored from {file}"));
+        aside.iter().for_each(|path| say(&format!("the store before it is kept as {path}")));
+        let newer = |path: &PathBuf| say(&format!("it holds less than what an engine saved: {}", path.display()));
+        passed_over.iter().for_each(newer);
+    })
 }
 
 pub(crate) fn doctor(arguments: &DoctorArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
@@ -157,15 +139,12 @@ pub(crate) fn doctor(arguments: &DoctorArgs, output: CliOutput) -> Result<CliExi
     findings.extend(sluice_api::client::paused().map(sluice_home::doctor::paused));
     let is_damaged = findings.iter().any(|finding| finding.name == sluice_home::doctor::DAMAGE);
     let is_well = findings.iter().all(|finding| finding.status != sluice_home::doctor::DoctorStatus::Broken);
-    match output {
-        CliOutput::Json => print_json(&json!({ "ok": is_well, "checks": findings })),
-        CliOutput::People => {
-            for finding in &findings {
-                print(&format!("{:<8} {:<14} {}\n", finding.status.word(), finding.name, finding.found));
-                finding.remedy.iter().for_each(|remedy| print(&format!("{:<23} → {remedy}\n", "")));
-            }
+    output.show(&json!({ "ok": is_well, "checks": findings }), || {
+        for finding in &findings {
+            print(&format!("{:<8} {:<14} {}\n", finding.status.word(), finding.name, finding.found));
+            finding.remedy.iter().for_each(|remedy| print(&format!("{:<23} → {remedy}\n", "")));
         }
-    }
+    })?;
     Ok(match (is_damaged, is_well) {
         (true, _) => CliExit::Unavailable,
         (false, true) => CliExit::Done,
@@ -176,23 +155,14 @@ pub(crate) fn doctor(arguments: &DoctorArgs, output: CliOutput) -> Result<CliExi
 pub(crate) fn completions(arguments: &CompletionsArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut crate::args::command_line(), "sluice", &mut script);
-    match output {
-        CliOutput::Json => {
-            let script = String::from_utf8_lossy(&script);
-            print_json(&json!({ "completions": { "shell": arguments.shell.to_string(), "script": script } }));
-        }
-        CliOutput::People => print_bytes(&script),
-    }
-    Ok(CliExit::Done)
+    let text = String::from_utf8_lossy(&script);
+    let document = json!({ "completions": { "shell": arguments.shell.to_string(), "script": text } });
+    output.show(&document, || print_bytes(&script))
 }
 
 pub(crate) fn skill(arguments: &SkillCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
     let SkillCommand::Install { harness } = arguments;
     let home = std::env::var_os("HOME").map(std::path::PathBuf::from).unwrap_or_default();
     let installed = sluice_home::settings::skills::install(&home, harness.as_deref())?;
-    match output {
-        CliOutput::Json => print_json(&json!({ "installed": installed })),
-        CliOutput::People => installed.iter().for_each(|path| print(&format!("{path}\n"))),
-    }
-    Ok(CliExit::Done)
+    output.show(&json!({ "installed": installed }), || installed.iter().for_each(|path| print(&format!("{path}\n"))))
 }

@@ -4,13 +4,13 @@ use serde::Serialize;
 use serde_json::json;
 use sluice_api::client::escape;
 use sluice_api::run::{ProcessStepReport, StartRun};
-use sluice_api::shown::{ProcessAnswer, ProcessList, ProcessStepStatus};
+use sluice_api::shown::{ProcessAnswer, ProcessList, ProcessStep, ProcessStepStatus};
 use sluice_core::problem::Severity;
 use sluice_dialect::{Definition, Sources};
 
-use crate::args::ProcessCommand;
+use crate::args::{ProcessCommand, ProcessIdArg};
 use crate::engine::connect;
-use crate::output::{CliExit, CliFailure, CliOutput, print, print_json, say};
+use crate::output::{CliExit, CliFailure, CliOutput, print};
 use crate::table;
 
 const PROCESSES: &str = "/v1/processes";
@@ -26,15 +26,11 @@ pub(crate) fn run(arguments: ProcessCommand, output: CliOutput) -> Result<CliExi
             let cwd = std::env::current_dir().map(|here| here.display().to_string()).unwrap_or_default();
             let wanted = StartRun { recipe: template, cwd, work_order, by_hand: true, ..StartRun::default() };
             let answer: ProcessAnswer = connect()?.post(PROCESSES, &wanted)?;
-            if output == CliOutput::People {
-                print(&format!("{}\n", answer.process.id));
-                return Ok(CliExit::Done);
-            }
-            shown(&answer, output)
+            output.show(&answer, || print(&format!("{}\n", answer.process.id)))
         }
         ProcessCommand::List { all } => list(all, output),
-        ProcessCommand::Show { id } => shown(&connect()?.get(&of(&id, ""))?, output),
-        ProcessCommand::Steps { id } => steps(&connect()?.get(&of(&id, ""))?, output),
+        ProcessCommand::Show(ProcessIdArg { id }) => shown(&connect()?.get(&of(&id, ""))?, output),
+        ProcessCommand::Steps(ProcessIdArg { id }) => steps(&connect()?.get(&of(&id, ""))?, output),
         ProcessCommand::Complete { id, summary } => {
             shown(&connect()?.post(&of(&id, "/complete"), &json!({ "summary": summary }))?, output)
         }
@@ -43,8 +39,8 @@ pub(crate) fn run(arguments: ProcessCommand, output: CliOutput) -> Result<CliExi
         }
         ProcessCommand::Step { id, step, verb, summary, result } => {
             let path = of(&id, &format!("/steps/{}/{verb}", escape(&step)));
-            let answer = connect()?.post(&path, &ProcessStepReport { summary, result })?;
-            if output == CliOutput::Json { shown(&answer, output) } else { steps(&answer, output) }
+            let answer: ProcessAnswer = connect()?.post(&path, &ProcessStepReport { summary, result })?;
+            output.show(&answer, || print_steps(&answer.process.steps))
         }
     }
 }
@@ -84,17 +80,11 @@ fn compile(template: &str, output: CliOutput) -> Result<CliExit, CliFailure> {
         })
         .collect();
     let template = recipe.name.as_str();
-    match output {
-        CliOutput::Json => {
-            print_json(&json!({ "process": { "template": template, "status": "ready", "steps": steps } }));
-        }
-        CliOutput::People => {
-            facts([("template", Some(template)), ("status", Some("ready"))]);
-            let rows = steps.iter().map(|it| vec![it.id.into(), it.status.to_string(), it.title.into(), String::new()]);
-            table::print(&STEP_COLUMNS, rows);
-        }
-    }
-    Ok(CliExit::Done)
+    output.show(&json!({ "process": { "template": template, "status": "ready", "steps": steps } }), || {
+        facts([("template", Some(template)), ("status", Some("ready"))]);
+        let rows = steps.iter().map(|it| vec![it.id.into(), it.status.to_string(), it.title.into(), String::new()]);
+        table::print(&STEP_COLUMNS, rows);
+    })
 }
 
 /// A step that a process of a template would begin with.
@@ -108,20 +98,15 @@ struct CompiledStep<'a> {
 
 fn list(all: bool, output: CliOutput) -> Result<CliExit, CliFailure> {
     let answer: ProcessList = connect()?.get(&format!("{PROCESSES}?all={all}"))?;
-    match output {
-        CliOutput::Json => print_json(&answer),
-        CliOutput::People if answer.processes.is_empty() => {
-            say("no processes; `sluice process start TEMPLATE` starts one");
-        }
-        CliOutput::People => {
-            let rows = answer
-                .processes
-                .into_iter()
-                .map(|it| vec![it.id, it.template, it.wo_id.unwrap_or_default(), it.status.to_string(), it.created_at]);
-            table::print(&["id", "template", "work order", "status", "started"], rows);
-        }
-    }
-    Ok(CliExit::Done)
+    output.show(&answer, || {
+        let rows = answer
+            .processes
+            .iter()
+            .cloned()
+            .map(|it| vec![it.id, it.template, it.wo_id.unwrap_or_default(), it.status.to_string(), it.created_at]);
+        let none = "no processes; `sluice process start TEMPLATE` starts one";
+        table::print_or(none, &["id", "template", "work order", "status", "started"], rows);
+    })
 }
 
 /// What is known of a process, a line for each fact, and an empty one.
@@ -135,36 +120,32 @@ fn facts<const COUNT: usize>(facts: [(&str, Option<&str>); COUNT]) {
 }
 
 fn shown(answer: &ProcessAnswer, output: CliOutput) -> Result<CliExit, CliFailure> {
-    if output == CliOutput::Json {
-        print_json(answer);
-        return Ok(CliExit::Done);
-    }
     let process = &answer.process;
-    facts([
-        ("id", Some(process.id.as_str())),
-        ("template", Some(process.template.as_str())),
-        ("wo id", process.wo_id.as_deref()),
-        ("status", Some(process.status.word())),
-        ("summary", process.summary.as_deref()),
-        ("error", process.error.as_deref()),
-    ]);
-    steps(answer, output)
+    output.show(answer, || {
+        facts([
+            ("id", Some(process.id.as_str())),
+            ("template", Some(process.template.as_str())),
+            ("wo id", process.wo_id.as_deref()),
+            ("status", Some(process.status.word())),
+            ("summary", process.summary.as_deref()),
+            ("error", process.error.as_deref()),
+        ]);
+        print_steps(&process.steps);
+    })
 }
 
 fn steps(answer: &ProcessAnswer, output: CliOutput) -> Result<CliExit, CliFailure> {
     let steps = &answer.process.steps;
-    match output {
-        CliOutput::Json => print_json(&json!({ "steps": steps })),
-        CliOutput::People => {
-            let rows = steps.iter().map(|step| {
-                let about = match step.waits_for.as_slice() {
-                    [] => step.summary.clone().unwrap_or_default(),
-                    waits => format!("waits: {}", waits.join(", ")),
-                };
-                vec![step.id.clone(), step.status.to_string(), step.title.clone(), about]
-            });
-            table::print(&STEP_COLUMNS, rows);
-        }
-    }
-    Ok(CliExit::Done)
+    output.show(&json!({ "steps": steps }), || print_steps(steps))
+}
+
+fn print_steps(steps: &[ProcessStep]) {
+    let rows = steps.iter().map(|step| {
+        let about = match step.waits_for.as_slice() {
+            [] => step.summary.clone().unwrap_or_default(),
+            waits => format!("waits: {}", waits.join(", ")),
+        };
+        vec![step.id.clone(), step.status.to_string(), step.title.clone(), about]
+    });
+    table::print(&STEP_COLUMNS, rows);
 }

@@ -6,7 +6,7 @@ use sluice_api::project::{Project, ProjectAnswer, ProjectChange, ProjectList};
 
 use crate::args::{ProjectArgs, ProjectCommand};
 use crate::engine::connect;
-use crate::output::{CliExit, CliFailure, CliOutput, print_json, say};
+use crate::output::{CliExit, CliFailure, CliOutput, say};
 use crate::table;
 
 pub(crate) fn run(arguments: ProjectCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
@@ -52,29 +52,19 @@ fn change(flags: ProjectArgs, path: Option<String>, name: Option<String>) -> Pro
 }
 
 fn show(project: &Project, what: &str, output: CliOutput) -> Result<CliExit, CliFailure> {
-    match output {
-        CliOutput::Json => print_json(&json!({ "project": project })),
-        CliOutput::People => {
-            let worktrees = if project.pool_size == 1 { "worktree" } else { "worktrees" };
-            say(&format!("{what}: {} ({}), {} {worktrees}", project.name, project.path, project.pool_size));
-        }
-    }
-    Ok(CliExit::Done)
+    output.show(&json!({ "project": project }), || {
+        let worktrees = if project.pool_size == 1 { "worktree" } else { "worktrees" };
+        say(&format!("{what}: {} ({}), {} {worktrees}", project.name, project.path, project.pool_size));
+    })
 }
 
 fn list(answer: &ProjectList, output: CliOutput) -> Result<CliExit, CliFailure> {
-    match output {
-        CliOutput::Json => print_json(&json!({ "projects": answer.projects })),
-        CliOutput::People if answer.projects.is_empty() => {
-            say("no projects; `sluice project add` adds this repository")
-        }
-        CliOutput::People => {
-            let rows = answer.projects.iter().map(|it| {
-                let workflow = it.workflow.clone().unwrap_or_else(|| "default".into());
-                vec![it.name.clone(), it.default_branch.clone(), it.pool_size.to_string(), workflow, it.path.clone()]
-            });
-            table::print(&["project", "branch", "pool", "workflow", "path"], rows);
-        }
-    }
-    Ok(CliExit::Done)
+    output.show(answer, || {
+        let rows = answer.projects.iter().map(|it| {
+            let workflow = it.workflow.clone().unwrap_or_else(|| "default".into());
+            vec![it.name.clone(), it.default_branch.clone(), it.pool_size.to_string(), workflow, it.path.clone()]
+        });
+        let none = "no projects; `sluice project add` adds this repository";
+        table::print_or(none, &["project", "branch", "pool", "workflow", "path"], rows);
+    })
 }

@@ -1,6 +1,5 @@
 //! `sluice start`, `run`, `inbox`, `answer`, `step`: said to the engine, and followed to the end.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::escape;
@@ -11,7 +10,7 @@ use sluice_api::shown::{
 };
 
 use super::follow::{DisplayOutcome, RunDisplay};
-use crate::args::{AnswerArgs, RunCommand, StartArgs, StepCommand, StepOutcomeArgs};
+use crate::args::{AnswerArgs, RunCommand, RunIdArg, StartArgs, StepCommand, StepOutcomeArgs};
 use crate::engine::connect;
 use crate::output::{CliExit, CliFailure, CliOutput, print, print_as_written, print_json, say};
 use crate::table;
@@ -36,11 +35,7 @@ pub(crate) fn start(arguments: StartArgs, output: CliOutput) -> Result<CliExit, 
     let wanted = StartRun { recipe, cwd, inputs, prompt, work_order, harness, by_hand: false, workers };
     let answer: RunAnswer = client.post(RUNS, &wanted)?;
     if detach {
-        match output {
-            CliOutput::Json => print_json(&answer),
-            CliOutput::People => print(&format!("{}\n", answer.run.id)),
-        }
-        return Ok(CliExit::Done);
+        return output.show(&answer, || print(&format!("{}\n", answer.run.id)));
     }
     follow(&client, &answer.run.id, output)
 }
@@ -79,23 +74,17 @@ fn follow(client: &Client, id: &str, output: CliOutput) -> Result<CliExit, CliFa
     let mut progress = RunDisplay::new(output);
     let path = format!("{RUNS}/{}", escape(id));
     let RunAnswer { mut run } = client.get(&path)?;
-    let mut looked = Ok(());
     progress.show(&run);
     if !is_still(&run) {
         client.lines(&format!("{path}/events?follow=true&after={}", run.version), |line| {
             match progress.hear(&mut run, line) {
-                DisplayOutcome::Shown => return true,
-                DisplayOutcome::More => {}
-            }
-            match client.get::<RunAnswer>(&path) {
-                Ok(now) => run = now.run,
-                Err(problem) => looked = Err(problem),
+                DisplayOutcome::Shown => return Ok(true),
+                DisplayOutcome::More => run = client.get::<RunAnswer>(&path)?.run,
             }
             progress.show(&run);
-            looked.is_ok() && !is_still(&run)
+            Ok(!is_still(&run))
         })?;
     }
-    looked?;
     progress.end(&run);
     let exit = match run.status {
         RunStatus::Completed => CliExit::Done,
@@ -120,17 +109,17 @@ pub(crate) fn run(arguments: RunCommand, output: CliOutput) -> Result<CliExit, C
     let of = |id: &str, rest: &str| format!("{RUNS}/{}{rest}", escape(id));
     match arguments {
         RunCommand::List { status, all } => list(status, all, output),
-        RunCommand::Show { id } => shown(&connect()?.get(&of(&id, ""))?, output),
-        RunCommand::Steps { id } => {
+        RunCommand::Show(RunIdArg { id }) => shown(&connect()?.get(&of(&id, ""))?, output),
+        RunCommand::Steps(RunIdArg { id }) => {
             let RunAnswer { run } = connect()?.get(&of(&id, ""))?;
-            steps(&run, output)
+            output.show(&json!({ "steps": run.steps }), || print_steps(&run.steps))
         }
         RunCommand::Log { id, step } => {
             let only = step.map(|step| format!("?step={}", escape(&step))).unwrap_or_default();
             let answer: RunLog = connect()?.get(&of(&id, &format!("/log{only}")))?;
-            text(&answer, &answer.log, output)
+            output.show(&answer, || print_as_written(answer.log.as_bytes()))
         }
-        RunCommand::Follow { id } => {
+        RunCommand::Follow(RunIdArg { id }) => {
             let client = connect()?;
             let RunAnswer { run } = client.get(&of(&id, ""))?;
             follow(&client, &run.id, output)
@@ -143,17 +132,9 @@ pub(crate) fn run(arguments: RunCommand, output: CliOutput) -> Result<CliExit, C
         }
         RunCommand::Context { id, step } => {
             let answer: RunContext = connect()?.get(&of(&id, &format!("/context/{}", escape(&step))))?;
-            text(&answer, &answer.context, output)
+            output.show(&answer, || print_as_written(answer.context.as_bytes()))
         }
     }
-}
-
-fn text(answer: &impl Serialize, text: &str, output: CliOutput) -> Result<CliExit, CliFailure> {
-    match output {
-        CliOutput::Json => print_json(answer),
-        CliOutput::People => print_as_written(text.as_bytes()),
-    }
-    Ok(CliExit::Done)
 }
 
 fn list(status: Option<String>, all: bool, output: CliOutput) -> Result<CliExit, CliFailure> {
@@ -194,11 +175,10 @@ fn list(status: Option<String>, all: bool, output: CliOutput) -> Result<CliExit,
 const MOST_PRINTED: usize = 20;
 
 fn shown(answer: &RunAnswer, output: CliOutput) -> Result<CliExit, CliFailure> {
-    if output == CliOutput::Json {
-        print_json(answer);
-        return Ok(CliExit::Done);
-    }
-    let run = &answer.run;
+    output.show(answer, || print_run(&answer.run))
+}
+
+fn print_run(run: &Run) {
     let facts = [
         ("id", Some(run.id.as_str())),
         ("kind", Some(run.kind.word())),
@@ -219,9 +199,8 @@ fn shown(answer: &RunAnswer, output: CliOutput) -> Result<CliExit, CliFailure> {
     }
     run.question.iter().for_each(ask);
     print("\n");
-    steps(run, output)?;
+    print_steps(&run.steps);
     failed(&run.steps);
-    Ok(CliExit::Done)
 }
 
 /// What the steps printed that have failed, the end of it.
@@ -237,25 +216,19 @@ fn failed(steps: &[RunStep]) {
     }
 }
 
-fn steps(run: &Run, output: CliOutput) -> Result<CliExit, CliFailure> {
-    match output {
-        CliOutput::Json => print_json(&json!({ "steps": run.steps })),
-        CliOutput::People => {
-            let rows = run.steps.iter().map(|step| {
-                let about = step.error.as_ref().or(step.summary.as_ref());
-                vec![
-                    step.id.clone(),
-                    step.kind.clone(),
-                    step.status.to_string(),
-                    step.attempt.to_string(),
-                    step.result.clone().unwrap_or_default(),
-                    about.cloned().unwrap_or_default(),
-                ]
-            });
-            table::print(&["step", "type", "status", "attempt", "result", "about"], rows);
-        }
-    }
-    Ok(CliExit::Done)
+fn print_steps(steps: &[RunStep]) {
+    let rows = steps.iter().map(|step| {
+        let about = step.error.as_ref().or(step.summary.as_ref());
+        vec![
+            step.id.clone(),
+            step.kind.clone(),
+            step.status.to_string(),
+            step.attempt.to_string(),
+            step.result.clone().unwrap_or_default(),
+            about.cloned().unwrap_or_default(),
+        ]
+    });
+    table::print(&["step", "type", "status", "attempt", "result", "about"], rows);
 }
 
 /// A question, and how to answer it.
@@ -272,18 +245,16 @@ pub(super) fn ask(question: &Question) {
 
 pub(crate) fn inbox(output: CliOutput) -> Result<CliExit, CliFailure> {
     let answer: Inbox = connect()?.get("/v1/inbox")?;
-    match output {
-        CliOutput::Json => print_json(&answer),
-        CliOutput::People if answer.questions.is_empty() => say("nothing waits for you"),
-        CliOutput::People => {
-            for question in &answer.questions {
-                print(&format!("{} · step {} of {}\n", question.kind, question.step, question.recipe));
-                ask(question);
-                print("\n");
-            }
+    output.show(&answer, || {
+        if answer.questions.is_empty() {
+            say("nothing waits for you");
         }
-    }
-    Ok(CliExit::Done)
+        for question in &answer.questions {
+            print(&format!("{} · step {} of {}\n", question.kind, question.step, question.recipe));
+            ask(question);
+            print("\n");
+        }
+    })
 }
 
 pub(crate) fn answer(arguments: AnswerArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
@@ -299,10 +270,7 @@ pub(crate) fn step(arguments: StepCommand, output: CliOutput) -> Result<CliExit,
         StepCommand::Ask { text, options } => return asked(&text, &options, output),
     };
     let answer: StepHeard = connect()?.post("/v1/step", &said)?;
-    if output == CliOutput::Json {
-        print_json(&answer);
-    }
-    Ok(CliExit::Done)
+    output.show(&answer, || {})
 }
 
 fn speech(verb: &str, said: StepOutcomeArgs) -> Result<StepSays, CliFailure> {
@@ -321,13 +289,9 @@ fn asked(text: &str, options: &[String], output: CliOutput) -> Result<CliExit, C
     loop {
         let answer: StepHeard = client.post("/v1/step", &said)?;
         let StepHeard::Answered { option, message, .. } = &answer else { continue };
-        match output {
-            CliOutput::Json => print_json(&answer),
-            CliOutput::People => {
-                let words = [Some(option), message.as_ref()].into_iter().flatten().filter(|it| !it.is_empty());
-                print(&format!("{}\n", words.cloned().collect::<Vec<_>>().join("\n")));
-            }
-        }
-        return Ok(CliExit::Done);
+        return output.show(&answer, || {
+            let words = [Some(option), message.as_ref()].into_iter().flatten().filter(|it| !it.is_empty());
+            print(&format!("{}\n", words.cloned().collect::<Vec<_>>().join("\n")));
+        });
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use serde_json::{Value, json};
 use sluice_api::client::escape;
 use sluice_api::event::EventShown;
@@ -20,7 +21,7 @@ use sluice_os::process::HomeNesting;
 use sluice_os::tmux::Tmux;
 
 use super::home::event_line;
-use crate::args::{TaskCommand, TaskCreateArgs, TaskMergeArgs, TaskUpdateArgs};
+use crate::args::{TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskMergeArgs, TaskUpdateArgs};
 use crate::engine::{ask, connect};
 use crate::output::{CliExit, CliFailure, CliOutput, harmless, print, print_as_written, print_json, say};
 use crate::table;
@@ -34,43 +35,35 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
     match arguments {
         TaskCommand::Create(arguments) => create(arguments, output),
         TaskCommand::List { status, project, all } => list(status, project, all, output),
-        TaskCommand::Show { id } => {
+        TaskCommand::Show(TaskIdArg { id }) => {
             let answer: TaskAnswer = ask(|engine| engine.get(&of(&id, "")))?;
-            match output {
-                CliOutput::Json => print_json(&json!({ "task": answer.task })),
-                CliOutput::People => print(&sheet(&answer.task)),
-            }
-            Ok(CliExit::Done)
+            output.show(&json!({ "task": answer.task }), || print(&sheet(&answer.task)))
         }
-        TaskCommand::History { id } => {
+        TaskCommand::History(TaskIdArg { id }) => {
             let history: History = ask(|engine| engine.get(&of(&id, "/history")))?;
-            match output {
-                CliOutput::Json => print_json(&json!({ "events": history.events })),
-                CliOutput::People => {
-                    let story = history.events.iter().filter(|event| is_told(event));
-                    story.for_each(|event| print(&event_line(event)));
-                    say(&format!("every step of it: sluice events --correlation {id}"));
-                }
-            }
-            Ok(CliExit::Done)
+            output.show(&history, || {
+                let story = history.events.iter().filter(|event| is_told(event));
+                story.for_each(|event| print(&event_line(event)));
+                say(&format!("every step of it: sluice events --correlation {id}"));
+            })
         }
         TaskCommand::File { id, at, list } => file(&id, at, list, output),
         TaskCommand::Update(arguments) => update(arguments, output),
         TaskCommand::Wait { id, statuses, timeout } => wait(&id, &statuses, timeout, output),
-        TaskCommand::Spawn { id } => post(&id, "/spawn", &json!({}), output),
-        TaskCommand::Respawn { id } => post(&id, "/respawn", &json!({}), output),
-        TaskCommand::Attach { id } => attach(&id),
-        TaskCommand::CreatePr { id } => post(&id, "/create-pr", &json!({}), output),
-        TaskCommand::Cancel { id, yes } => {
+        TaskCommand::Spawn(TaskIdArg { id }) => post(&id, "/spawn", &json!({}), output),
+        TaskCommand::Respawn(TaskIdArg { id }) => post(&id, "/respawn", &json!({}), output),
+        TaskCommand::Attach(TaskIdArg { id }) => attach(&id),
+        TaskCommand::CreatePr(TaskIdArg { id }) => post(&id, "/create-pr", &json!({}), output),
+        TaskCommand::Cancel(TaskEndArgs { id, yes }) => {
             confirm(yes, &format!("Cancel task {id}? Its agents are ended; work that is not committed is kept."))?;
             post(&id, "/cancel", &json!({}), output)
         }
-        TaskCommand::Delete { id, yes } => {
+        TaskCommand::Delete(TaskEndArgs { id, yes }) => {
             confirm(yes, &format!("Delete task {id} and its branch? Work that is not merged is kept."))?;
             answered(&connect()?.delete(&of(&id, ""))?, output)
         }
         TaskCommand::Merge(TaskMergeArgs { id, local, strategy, force, commit }) => {
-            let strategy = strategy.map(|strategy| strategy.word().to_owned());
+            let strategy = strategy.and_then(|it| it.to_possible_value()).map(|it| it.get_name().to_owned());
             post(&id, "/merge", &MergeTask { local, strategy, force, commit }, output)
         }
         TaskCommand::RequestChanges { id, message } => post(&id, "/request-changes", &Message { message }, output),
@@ -234,20 +227,15 @@ fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: CliOutp
         return Err(CliFailure::new(CliExit::Usage, "bad_request", message)
             .hint(format!("one of: {}", answer.task.statuses.join(", "))));
     }
-    let mut looked = Ok(());
     let settled = |task: &Task| statuses.contains(&task.status) || task.ended || task.needs_person;
     let mut in_time = true;
     if !settled(&answer.task) {
         let path = format!("/v1/events?follow=true&correlation={}", escape(&id));
         in_time = client.lines_within(&path, within, |_| {
-            match client.get(&of(&id, "")) {
-                Ok(now) => answer = now,
-                Err(problem) => looked = Err(problem),
-            }
-            looked.is_ok() && !settled(&answer.task)
+            answer = client.get(&of(&id, ""))?;
+            Ok(!settled(&answer.task))
         })?;
     }
-    looked?;
     let task = &answer.task;
     let is_there = statuses.contains(&task.status) || (statuses.is_empty() && task.ended);
     if is_there {
@@ -329,20 +317,7 @@ fn confirm(yes: bool, question: &str) -> Result<(), CliFailure> {
 
 /// Prints what was done about a task, as text or JSON.
 pub(super) fn answered(answer: &TaskAnswer, output: CliOutput) -> Result<CliExit, CliFailure> {
-    match output {
-        CliOutput::Json => {
-            let mut document = json!({ "task": answer.task, "still_running": answer.still_running });
-            if let Some(transition) = &answer.transition {
-                document["transition"] = json!(transition);
-            }
-            if !answer.notes.is_empty() {
-                document["notes"] = json!(answer.notes);
-            }
-            print_json(&document);
-        }
-        CliOutput::People => tell(answer),
-    }
-    Ok(CliExit::Done)
+    output.show(answer, || tell(answer))
 }
 
 fn tell(answer: &TaskAnswer) {

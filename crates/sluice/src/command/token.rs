@@ -6,7 +6,7 @@ use sluice_api::token::{CreateToken, TokenAnswer, TokenList};
 
 use crate::args::TokenCommand;
 use crate::engine::connect;
-use crate::output::{CliExit, CliFailure, CliOutput, print, print_json, say};
+use crate::output::{CliExit, CliFailure, CliOutput, print, say};
 use crate::table;
 
 pub(crate) fn run(arguments: TokenCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
@@ -19,39 +19,29 @@ pub(crate) fn run(arguments: TokenCommand, output: CliOutput) -> Result<CliExit,
             let colony = colony.or_else(|| project.as_deref().map(sluice_api::work::project_group));
             let wanted = CreateToken { scope: scope.into(), name, task, colony, role, expires };
             let TokenAnswer { token } = connect()?.post("/v1/tokens", &wanted)?;
-            match output {
-                CliOutput::Json => print_json(&json!({ "token": token })),
-                CliOutput::People => {
-                    say(&format!("token {}, scope {}; its secret is shown this once:", token.id, token.scope.word()));
-                    print(&format!("{}\n", token.secret.unwrap_or_default()));
-                }
-            }
+            output.show(&json!({ "token": token }), || {
+                say(&format!("token {}, scope {}; its secret is shown this once:", token.id, token.scope.word()));
+                print(&format!("{}\n", token.secret.as_deref().unwrap_or_default()));
+            })
         }
         TokenCommand::List => list(&connect()?.get("/v1/tokens")?, output),
         TokenCommand::Revoke { id } => {
             let TokenAnswer { token } = connect()?.delete(&format!("/v1/tokens/{}", escape(&id)))?;
-            match output {
-                CliOutput::Json => print_json(&json!({ "token": token })),
-                CliOutput::People => say(&format!("token {} has been revoked", token.id)),
-            }
+            output.show(&json!({ "token": token }), || say(&format!("token {} has been revoked", token.id)))
         }
     }
-    Ok(CliExit::Done)
 }
 
-fn list(answer: &TokenList, output: CliOutput) {
-    match output {
-        CliOutput::Json => print_json(&json!({ "tokens": answer.tokens })),
-        CliOutput::People if answer.tokens.is_empty() => say("no tokens; `sluice token create` makes one"),
-        CliOutput::People => {
-            let rows = answer.tokens.iter().map(|it| {
-                let text = |text: &Option<String>| text.clone().unwrap_or_default();
-                let scope = it.scope.word().to_owned();
-                let bound = it.task.as_ref().or(it.colony.as_ref()).cloned().unwrap_or_default();
-                let (made, ends, revoked) = (it.created_at.clone(), text(&it.expires_at), text(&it.revoked_at));
-                vec![it.id.clone(), scope, text(&it.name), bound, text(&it.role), made, ends, revoked]
-            });
-            table::print(&["token", "scope", "name", "for", "role", "created", "expires", "revoked"], rows);
-        }
-    }
+fn list(answer: &TokenList, output: CliOutput) -> Result<CliExit, CliFailure> {
+    output.show(answer, || {
+        let rows = answer.tokens.iter().map(|it| {
+            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+            let scope = it.scope.word().to_owned();
+            let bound = it.task.as_ref().or(it.colony.as_ref()).cloned().unwrap_or_default();
+            let (made, ends, revoked) = (it.created_at.clone(), text(&it.expires_at), text(&it.revoked_at));
+            vec![it.id.clone(), scope, text(&it.name), bound, text(&it.role), made, ends, revoked]
+        });
+        let heads = ["token", "scope", "name", "for", "role", "created", "expires", "revoked"];
+        table::print_or("no tokens; `sluice token create` makes one", &heads, rows);
+    })
 }

@@ -154,11 +154,7 @@ fn explain(code: &str, output: CliOutput) -> Result<CliExit, CliFailure> {
         }
         (None, None) => return Err(unknown(code)),
     };
-    match output {
-        CliOutput::Json => print_json(&document),
-        CliOutput::People => print_bytes(page.as_bytes()),
-    }
-    Ok(CliExit::Done)
+    output.show(&document, || print_bytes(page.as_bytes()))
 }
 
 fn unknown(code: &str) -> CliFailure {

@@ -6,7 +6,7 @@ use sluice_api::workspace::{AdoptStray, EndStray, Restore, WorkspaceList};
 
 use crate::args::WorkspaceCommand;
 use crate::engine::connect;
-use crate::output::{CliExit, CliFailure, CliOutput, print, print_json, say};
+use crate::output::{CliExit, CliFailure, CliOutput, print, say};
 use crate::table;
 
 pub(crate) fn run(arguments: WorkspaceCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
@@ -34,31 +34,27 @@ pub(crate) fn run(arguments: WorkspaceCommand, output: CliOutput) -> Result<CliE
             let client = connect()?;
             let wanted = Restore { task, number, into };
             let answer: Value = client.post("/v1/workspaces/restore", &wanted)?;
-            match output {
-                CliOutput::Json => print_json(&answer),
-                CliOutput::People => {
-                    print(&format!("{}\n", answer["path"].as_str().unwrap_or_default()));
-                    // It is brought back, whatever becomes of this question.
-                    let list: WorkspaceList = client.get("/v1/workspaces").unwrap_or_default();
-                    let kept = list.kept.iter().filter(|it| it.task.starts_with(&wanted.task)).count();
-                    if number.is_none() && kept > 1 {
-                        say(&format!(
-                            "this is the newest of {kept} that are kept for it; `sluice workspace list` shows them, and \
-                             `--number N` brings another back"
-                        ));
-                    }
+            output.show(&answer, || {
+                print(&format!("{}\n", answer["path"].as_str().unwrap_or_default()));
+                // It is brought back, whatever becomes of this question.
+                let list: WorkspaceList = client.get("/v1/workspaces").unwrap_or_default();
+                let kept = list.kept.iter().filter(|it| it.task.starts_with(&wanted.task)).count();
+                if number.is_none() && kept > 1 {
+                    say(&format!(
+                        "this is the newest of {kept} that are kept for it; `sluice workspace list` shows them, and \
+                         `--number N` brings another back"
+                    ));
                 }
-            }
-            Ok(CliExit::Done)
+            })
         }
     }
 }
 
 fn show(answer: &WorkspaceList, output: CliOutput) -> Result<CliExit, CliFailure> {
-    if output == CliOutput::Json {
-        print_json(&json!(answer));
-        return Ok(CliExit::Done);
-    }
+    output.show(answer, || tell(answer))
+}
+
+fn tell(answer: &WorkspaceList) {
     if answer.workspaces.is_empty() {
         say("no worktrees; they are made when a task needs one");
     } else {
@@ -93,5 +89,4 @@ fn show(answer: &WorkspaceList, output: CliOutput) -> Result<CliExit, CliFailure
         table::print(&["kept of", "number", "project", "at", "what"], rows);
         say("`sluice workspace restore TASK --into FOLDER` brings it back");
     }
-    Ok(CliExit::Done)
 }
