@@ -18,7 +18,6 @@ use sluice_engine::loader::Definitions;
 use crate::definitions::committed::{CommittedCatalogue, DefinitionSite};
 use crate::home::Home;
 
-/// The dialect's definitions, from what it pinned.
 pub struct PinnedDefinitions;
 
 impl Definitions for PinnedDefinitions {
@@ -52,7 +51,6 @@ pub struct ChosenLifecycle {
 /// What a lifecycle is called where one is looked for.
 const LIFECYCLE: &str = "workflow";
 
-/// A definition that was found, as it can be read now.
 pub(crate) struct FoundDefinition {
     pub(crate) path: PathBuf,
     pub(crate) bytes: io::Result<Vec<u8>>,
@@ -64,7 +62,6 @@ pub(crate) struct FoundDefinition {
 }
 
 impl FoundDefinition {
-    /// What lies in a file, as it is there now.
     pub(crate) fn in_file(path: PathBuf) -> FoundDefinition {
         let loaded = load_path(&path, &mut Sources::new());
         FoundDefinition { bytes: std::fs::read(&path), path, loaded, told: String::new(), commit: None }

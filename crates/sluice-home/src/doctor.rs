@@ -25,7 +25,6 @@ const LITTLE_ROOM: u64 = 1 << 30;
 const LITTLE_LEFT: usize = 32;
 /// So many things that are damaged are named.
 const MOST_NAMED: usize = 100;
-/// How the harness table names our own program.
 const OWN_PROGRAM: &str = "{sluice}";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -63,12 +62,10 @@ fn finding(name: &str, status: DoctorStatus, found: impl Into<String>, remedy: O
     DoctorFinding { name: name.into(), status, found: found.into(), remedy: remedy.map(str::to_owned) }
 }
 
-/// What keeps Sluice from working, as the problem says.
 fn broken(name: &str, problem: Problem) -> DoctorFinding {
     finding(name, Broken, problem.message, problem.hint.as_deref())
 }
 
-/// What is seen of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineSign {
     Answers,
@@ -138,7 +135,6 @@ pub fn worktrees(list: Option<&WorkspaceList>) -> Vec<DoctorFinding> {
     found
 }
 
-/// What the engine says about agents that are paused.
 pub fn paused(words: String) -> DoctorFinding {
     let remedy = "bring the store's server back, or the way to it: then they go on by themselves";
     finding("agents", Broken, words, Some(remedy))
@@ -232,7 +228,6 @@ fn descriptors(places: &HomePaths) -> Option<DoctorFinding> {
 /// The name of findings about something that is stored and is not as it was written.
 pub const DAMAGE: &str = "damage";
 
-/// The store that an engine would open here.
 fn chosen(places: &HomePaths) -> Result<StoreChoice, Problem> {
     let config = HomeConfig::read(&places.config()).unwrap_or_default(); // what is wrong with it is told beside
     let asked = std::env::var("SLUICE_STORE").ok().filter(|address| !address.is_empty());

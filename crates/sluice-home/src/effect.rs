@@ -42,14 +42,11 @@ use crate::spans;
 use crate::undone::described;
 use crate::undone::{PerformError, PerformFailure, settled};
 
-/// How long a hook's command may take.
-const COMMAND_LIMIT: Duration = Duration::from_secs(600);
-/// How long telling a person may take.
+const HOOK_COMMAND_LIMIT: Duration = Duration::from_secs(600);
 const NOTIFY_LIMIT: Duration = Duration::from_secs(30);
 /// Bytes of a hook's output that are kept.
 const OUTPUT_LIMIT: usize = 64 << 10;
 
-/// Carries out effects on the engine's own machine.
 pub(crate) struct LocalExecutor {
     pub(crate) home: Arc<Home>,
 }
@@ -327,7 +324,7 @@ fn hook(
         environment: inherited(&home.context),
         folder: folder.to_owned(),
         input: Vec::new(),
-        timeout: Some(COMMAND_LIMIT),
+        timeout: Some(HOOK_COMMAND_LIMIT),
         grace: GRACE,
         output_limit: OUTPUT_LIMIT,
         output_file: None,

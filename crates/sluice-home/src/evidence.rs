@@ -32,7 +32,6 @@ const LONGEST: usize = 1 << 20;
 const MOST_ITEMS: u32 = 1000;
 /// Bytes of the end of a file in which its last line is looked for.
 const LAST: u64 = 1 << 20;
-/// How the name of a file ends.
 const ENDING: &str = ".jsonl";
 
 /// One line at a time.
@@ -45,7 +44,6 @@ fn file(home: &Home, run: &str) -> PathBuf {
     home.context.places.evidence().join(format!("{run}{ENDING}"))
 }
 
-/// What every line about a performance says.
 #[derive(Serialize)]
 struct EvidenceSubject<'a> {
     kind: &'static str,
@@ -58,7 +56,6 @@ struct EvidenceSubject<'a> {
     part: String,
 }
 
-/// What a performance was told.
 #[derive(Serialize)]
 struct ToldLine<'a> {
     #[serde(flatten)]
@@ -68,7 +65,6 @@ struct ToldLine<'a> {
     started_at: String,
 }
 
-/// The text of it, under a name that says what it is.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 enum ToldText<'a> {
@@ -77,7 +73,6 @@ enum ToldText<'a> {
     Task(&'a str),
 }
 
-/// What a performance gave.
 #[derive(Serialize)]
 struct GaveLine<'a> {
     #[serde(flatten)]
@@ -95,7 +90,6 @@ struct GaveLine<'a> {
     finished_at: String,
 }
 
-/// What came of a run.
 #[derive(Serialize)]
 struct VerdictLine<'a> {
     kind: &'static str,
@@ -113,7 +107,6 @@ struct VerdictLine<'a> {
     ended_at: String,
 }
 
-/// The kind of the line that says what came of a run.
 const VERDICT: &str = "verdict";
 
 /// What a last line is looked at for.
@@ -123,7 +116,6 @@ struct LastLine {
     version: Option<u64>,
 }
 
-/// The record of one performance, from its beginning to its end.
 pub(crate) struct EvidenceRecord {
     is_kept: bool,
     began: Moment,
@@ -286,7 +278,6 @@ fn verdict<'a>(home: &Home, seen: &'a RunSnapshot) -> VerdictLine<'a> {
     }
 }
 
-/// The commit that the run's folder stands on.
 fn commit(seen: &RunSnapshot) -> Option<String> {
     let root = Path::new(&seen.state.given.origin.root);
     if !root.join(".git").exists() {

@@ -20,7 +20,6 @@ use sluice_worker::undone::described;
 
 use crate::settings::clock::{WallClock, written};
 
-/// The fence of a home.
 pub(crate) struct HomeFence {
     leases: LeaseFolder,
     home: String,
@@ -41,7 +40,6 @@ struct FenceState {
 }
 
 impl HomeFence {
-    /// In this folder of the home.
     pub(crate) fn new(folder: PathBuf, identity: &HomeIdentity) -> Result<HomeFence, Problem> {
         let leases = LeaseFolder::new(folder).map_err(|failure| Problem::fault(described(&failure)))?;
         Ok(HomeFence {
@@ -54,7 +52,6 @@ impl HomeFence {
         })
     }
 
-    /// Who is asked whether sessions live.
     pub(crate) fn asks(&self, has_sessions: impl Fn() -> bool + Send + 'static) {
         *self.sessions.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(has_sessions));
     }
@@ -148,7 +145,6 @@ impl Fence for HomeFence {
     }
 }
 
-/// Since when what an engine of this ownership has started is paused, in words.
 fn paused_since(tenure: Tenure, now_ms: u64) -> String {
     let ago = i64::try_from(now_ms.saturating_sub(tenure.until_ms())).unwrap_or_default();
     let since = written(WallClock::default().now().0 - ago);

@@ -59,7 +59,6 @@ use crate::settings::projects::Projects;
 
 /// One home, as those see it who carry something out in it.
 pub struct Home {
-    /// Where the work is done.
     pub context: PerformContext,
     pub projects: Projects,
     pub tasks: Arc<ReadModel>,
@@ -70,7 +69,6 @@ pub struct Home {
     /// The process that asked last, of each session that asked for something.
     asking: Mutex<BTreeMap<SessionId, ProcessIdentity>>,
     pub(crate) checkouts: CheckoutSnapshots,
-    /// Merges of tasks that are under way, by task.
     pub(crate) merges: KeyedTurns,
     /// Sessions whose end is waited for.
     watched: Mutex<BTreeSet<SessionId>>,
@@ -82,7 +80,6 @@ pub struct Home {
     pub(crate) later: HomeTimer,
     pub(crate) threads: ThreadPool,
     pub(crate) lane: Lane,
-    /// What is asked for again and again, of tasks.
     pub(crate) waits: EffectWaits,
     /// For how long what is over is kept, as the engine was started.
     keep: Option<RetentionTerm>,
@@ -144,7 +141,6 @@ impl Home {
         self.context.config().retention.keep().filter(|_| self.keep.is_some_and(|keep| keep.term().is_some()))
     }
 
-    /// The project of a task and its worktrees.
     pub fn pool_of(&self, seen: &TaskSnapshot) -> Result<(Project, WorkspacePool), Problem> {
         let project = self.projects.get(&seen.state.about.project)?;
         let pool = self.projects.pool(&project)?;
@@ -306,12 +302,10 @@ impl Home {
         }
     }
 
-    /// What was around a task's agent went away.
     pub(crate) fn uproot(&self, task: &str) {
         locked(&self.uprooted).insert(task.to_owned(), Instant::now());
     }
 
-    /// When that was, once.
     pub(crate) fn take_uprooted(&self, task: &str) -> Option<Instant> {
         locked(&self.uprooted).remove(task)
     }
@@ -321,7 +315,6 @@ impl Home {
         locked(&self.watched).insert(id.clone())
     }
 
-    /// Nobody looks at it any more.
     pub(crate) fn leaves(&self, id: &SessionId) {
         locked(&self.watched).remove(id);
     }
@@ -332,18 +325,15 @@ impl Home {
     }
 }
 
-/// The name of a worktree in its pool, from its path.
 pub(crate) fn pool_name(path: &str) -> Result<WorkspaceName, String> {
     let name = Path::new(path).file_name().and_then(|name| name.to_str());
     name.and_then(|name| WorkspaceName::new(name).ok()).ok_or_else(|| format!("`{path}` is no worktree of the pool"))
 }
 
-/// The names of the worktrees in a pool of this size.
 pub(crate) fn pool_names(size: usize) -> Vec<WorkspaceName> {
     (1..=u32::try_from(size).unwrap_or(u32::MAX)).map(WorkspaceName::numbered).collect()
 }
 
-/// What people see as the name of a task's tmux session.
 pub fn tmux_name(seen: &TaskSnapshot) -> String {
     let name = format!("{}/{}", seen.state.about.project, seen.state.about.branch);
     // tmux would write these in another way, and then the record would name a session that is not there.

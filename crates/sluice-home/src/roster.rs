@@ -31,7 +31,6 @@ use crate::home::workers::{LeasedStep, RemoteWorker, RosterState};
 pub use crate::home::workers::{Roster, WorkerSink};
 use crate::read::view::as_json;
 
-/// What a worker is to a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepHolder {
     pub worker: String,

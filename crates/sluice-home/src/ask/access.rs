@@ -26,7 +26,6 @@ use crate::settings::tokens::{TokenRequest, is_expired, period};
 /// How long somebody who is turned away waits for that to be written down.
 const STORED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Somebody who showed a token.
 #[derive(Clone, Debug)]
 pub struct Bearer {
     pub who: Requester,
@@ -34,7 +33,6 @@ pub struct Bearer {
     pub token: String,
 }
 
-/// Somebody who is not let in.
 #[derive(Clone, Debug)]
 pub struct DeniedBearer {
     pub problem: Problem,
@@ -43,7 +41,6 @@ pub struct DeniedBearer {
 }
 
 impl Service {
-    /// Who shows this secret.
     pub fn bearer(&self, secret: &str) -> Result<Bearer, DeniedBearer> {
         if let Some((session, _)) = secret.strip_prefix(PREFIX).and_then(|rest| rest.split_once('~')) {
             return self.session_bearer(session, secret);
@@ -225,7 +222,6 @@ impl Service {
     }
 }
 
-/// What an event says about one who was turned away.
 fn described(turned: &AccessDenied) -> AccessDenied {
     AccessDenied { path: redacted(&turned.path), ..turned.clone() }
 }

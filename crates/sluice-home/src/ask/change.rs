@@ -148,7 +148,6 @@ impl Service {
         self.settled(who, &seen.id, recorded)
     }
 
-    /// Starts the agent of a task's state again.
     pub fn respawn(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
         let seen = self.home.tasks.find(id)?;
         self.until_end_is_heard(&seen.id)?;
@@ -156,7 +155,6 @@ impl Service {
         self.settled(who, &seen.id, recorded)
     }
 
-    /// Gives a task up.
     pub fn cancel(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
         let seen = self.home.tasks.find(id)?;
         // It is given up whatever its file says, and even if nobody can read it.

@@ -26,10 +26,8 @@ const LARGEST: u64 = 64 << 10;
 const MOST: usize = 100;
 /// The longest of the words that are believed of the file: everything of this user can write it.
 const LONGEST: usize = 200;
-/// The form of a line.
 const VERSION: u32 = 1;
 
-/// One who was turned away, as a line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct DeniedLine {
     v: u32,

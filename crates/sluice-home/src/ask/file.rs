@@ -8,7 +8,6 @@ use sluice_engine::loader::{pin, written_digest};
 use super::Service;
 use crate::settings::clock::written;
 
-/// The event that tells of a body that was kept.
 const READ: &str = "artifact.read";
 
 impl Service {

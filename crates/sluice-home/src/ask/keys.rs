@@ -22,10 +22,8 @@ use crate::home::registry::fact;
 use crate::read::tasks::unread;
 use crate::settings::clock::{id_from, new_id};
 
-/// The kind of stream that a key is kept in.
 const KIND: &str = "key";
-/// For how long a key is remembered.
-const KEPT: Duration = Duration::from_secs(24 * 3600);
+const KEYS_KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
 /// So many keys are remembered; beyond, the oldest are forgotten.
 const MOST_KEYS: usize = 10_000;
 /// After so many new ones it is looked whether there are too many.
@@ -53,7 +51,6 @@ impl KeyedId {
     }
 }
 
-/// What is known of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyStatus {
     New,
@@ -106,7 +103,6 @@ fn digest(body: &[u8]) -> String {
 }
 
 impl Service {
-    /// What is known of a key that somebody shows with this request.
     pub fn key(&self, key: &IdempotencyKey, body: &[u8]) -> Result<KeyStatus, Problem> {
         let Some(begun) = self.kept::<KeyReservation>(&key.begun())? else { return Ok(KeyStatus::New) };
         if begun.asked != digest(body) {
@@ -122,7 +118,7 @@ impl Service {
     fn kept<T: for<'a> Deserialize<'a>>(&self, stream: &StreamId) -> Result<Option<T>, Problem> {
         let found = self.home.tasks.loader().reader().load(stream);
         let found = found.map_err(unread)?;
-        let line = self.home.clock.now().0.saturating_sub(milliseconds(KEPT));
+        let line = self.home.clock.now().0.saturating_sub(milliseconds(KEYS_KEPT_FOR));
         let Some(found) = found else { return Ok(None) };
         if found.header.card.created < line {
             self.home.engine.forget(vec![stream.clone()]);
@@ -173,7 +169,7 @@ fn milliseconds(time: Duration) -> i64 {
 
 /// Forgets keys that are too old, or too many.
 pub(crate) fn sweep(home: &Home) {
-    let line = home.clock.now().0.saturating_sub(milliseconds(KEPT));
+    let line = home.clock.now().0.saturating_sub(milliseconds(KEYS_KEPT_FOR));
     let (mut old, mut young) = (Vec::new(), Vec::new());
     let query = Query { kind: Some(KIND.into()), order: Order::Oldest, limit: usize::MAX >> 1, ..Query::default() };
     let walked = home.tasks.walk(query, |summary| {

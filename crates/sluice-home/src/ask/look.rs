@@ -28,8 +28,7 @@ use crate::read::view::{self, EventSubject};
 use crate::settings::projects::shown;
 use crate::undone::described;
 
-/// So many cards are read together.
-const AT_A_TIME: usize = 1000;
+const CARDS_AT_A_TIME: usize = 1000;
 
 /// So many events of a run are read together: each may be large.
 const AT_ONCE: usize = 32;
@@ -46,7 +45,6 @@ pub struct TaskFilter<'a> {
     pub all: bool,
 }
 
-/// How much of what there is.
 #[derive(Clone, Debug, Default)]
 pub struct Census {
     /// Open tasks, by status.
@@ -122,7 +120,7 @@ impl Service {
             *census.tasks.entry(seen.status().to_owned()).or_default() += 1;
             census.effects += i64::try_from(seen.open_effects.len()).unwrap_or(i64::MAX);
         }
-        let query = Query { kind: Some("run".into()), open: Some(true), limit: AT_A_TIME, ..Query::default() };
+        let query = Query { kind: Some("run".into()), open: Some(true), limit: CARDS_AT_A_TIME, ..Query::default() };
         self.home.tasks.walk(query, |summary| {
             *census.runs.entry(summary.card.status).or_default() += 1;
             Ok(true)

@@ -11,7 +11,6 @@ const USUAL: usize = 1000;
 /// The most that one list shows of it.
 const MOST: usize = 10_000;
 
-/// Which part of a list.
 #[derive(Clone, Debug, Default)]
 pub struct PageQuery {
     /// At most so many of those that have ended; 1,000 unless given.
@@ -20,7 +19,6 @@ pub struct PageQuery {
     pub after: Option<String>,
 }
 
-/// A part of a list.
 #[derive(Clone, Debug)]
 pub struct ListPage<T> {
     pub items: Vec<T>,

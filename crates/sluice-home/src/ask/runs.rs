@@ -250,7 +250,6 @@ impl Service {
         })
     }
 
-    /// Says something to a run, for a person.
     fn tell_run(&self, who: &Requester, run: &str, input: RunInput) -> Result<RunSnapshot, Problem> {
         say(&self.home, run, RunInput::By { asker: who.to_run(run), input: Box::new(input) })?;
         let seen = self.home.tasks.load_run(run)?;
@@ -335,7 +334,6 @@ impl Service {
         self.tell_run(who, &seen.id, RunInput::Answer { question, option, message })
     }
 
-    /// Reports about a step that is done by hand.
     pub fn by_hand(
         &self,
         who: &Requester,
@@ -382,7 +380,6 @@ fn of_runs(all: bool) -> Query {
     Query { kind: Some(RunActor::KIND.into()), open: if all { None } else { Some(true) }, ..Query::default() }
 }
 
-/// What is said about a step by hand.
 pub fn by_hand(verb: &str, summary: Option<String>, result: Option<String>) -> Option<ManualStepInput> {
     let outcome = StepOutcome { summary: summary.clone().unwrap_or_default(), result, ..StepOutcome::default() };
     match verb {

@@ -53,7 +53,6 @@ impl Service {
         Ok(TaskAnswer { task: self.home.shown(&seen), transition, notes, still_running })
     }
 
-    /// The commits of a task that nobody merged.
     fn unmerged(&self, seen: &TaskSnapshot) -> Option<String> {
         let (_, pool) = self.home.pool_of(seen).ok().filter(|_| seen.state.merged.is_none())?;
         let branch = &seen.state.about.branch;
@@ -119,7 +118,6 @@ fn open_writings(seen: &TaskSnapshot) -> Vec<String> {
     seen.open_effects.iter().filter(is_writing).cloned().collect()
 }
 
-/// What has become of the hooks of a turn.
 fn reports(events: &[(u64, TaskEvent)], of: u32) -> Vec<EffectReport> {
     let mut reports: Vec<EffectReport> = Vec::new();
     for (_, event) in events {

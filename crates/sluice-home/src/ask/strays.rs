@@ -123,7 +123,6 @@ pub(crate) fn end(home: &Home, session: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// One of them, by its name.
 fn living(home: &Home, session: &str) -> Result<SessionId, Problem> {
     let none = || {
         Problem::not_found(format!("there is no living session `{session}`"))

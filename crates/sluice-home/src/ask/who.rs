@@ -40,14 +40,12 @@ pub enum Requester {
     /// The agent or script of a step.
     Step {
         run: String,
-        /// Which attempt, and which part of it.
         speaker: Speaker,
     },
     /// A worker on another machine.
     Worker {
         token: String,
     },
-    /// Somebody who only looks.
     Reader {
         token: String,
     },
@@ -55,12 +53,9 @@ pub enum Requester {
     Nobody,
 }
 
-/// What somebody asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestAccess {
-    /// To be told something.
     Look,
-    /// That something is done.
     Change,
 }
 
@@ -73,7 +68,6 @@ impl Requester {
         matches!(self, Requester::Person { .. })
     }
 
-    /// Who that is to a task.
     pub(super) fn to(&self, task: &str) -> TaskAsker {
         if let Requester::Session { task: own, number } = self
             && own == task
@@ -83,7 +77,6 @@ impl Requester {
         if self.is_person() { TaskAsker::Person } else { TaskAsker::Stranger }
     }
 
-    /// Who that is to a run.
     pub(super) fn to_run(&self, run: &str) -> RunAsker {
         if let Requester::Step { run: own, speaker } = self
             && own == run
@@ -98,7 +91,6 @@ impl Requester {
         if let Requester::Person { name } = self { in_the_name_of(name, ask) } else { ask() }
     }
 
-    /// By what they are known in the record of what happened.
     pub fn label(&self) -> String {
         match self {
             Requester::Person { name } => format!("person:{name}"),
@@ -135,7 +127,6 @@ impl Requester {
         }
     }
 
-    /// What somebody is told who cannot be looked at.
     pub fn unknown() -> Problem {
         // Without a file descriptor nothing can be looked at.
         if let Err(error) = std::fs::File::open("/dev/null") {
@@ -201,7 +192,6 @@ impl Service {
     }
 }
 
-/// Whose session that is, by its name.
 pub(super) fn whose(id: &SessionId) -> Option<Requester> {
     if let Some((task, number)) = session_of(id) {
         return Some(Requester::Session { task, number });

@@ -189,7 +189,6 @@ impl Service {
         Ok(project)
     }
 
-    /// Takes over a projects.json.
     pub fn import_projects(&self, who: &Requester, document: &serde_json::Value) -> Result<Vec<Project>, Problem> {
         who.must_be_person("importing projects")?;
         let projects = self.home.projects.import(document)?;
@@ -225,7 +224,6 @@ fn shown(project: &Project, kept: &KeepRef) -> Kept {
     }
 }
 
-/// What was put away, in words.
 pub(super) fn what(kept: &KeepRef) -> String {
     let word = |kind: &KeepKind| match kind {
         KeepKind::Staged => "staged changes",

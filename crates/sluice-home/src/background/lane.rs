@@ -16,7 +16,6 @@ const LEAST: usize = 2 * MOST_IN_ONE;
 
 type LaneWork = Box<dyn FnOnce() + Send>;
 
-/// What somebody asked for, in order.
 struct LaneQueue {
     repository: String,
     works: VecDeque<LaneWork>,

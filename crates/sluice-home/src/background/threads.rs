@@ -43,7 +43,6 @@ impl ThreadPool {
         ThreadPool { shared: Arc::default(), later, start }
     }
 
-    /// Carries something out, soon.
     pub(crate) fn run(&self, work: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
         state.waiting.push_back(Box::new(work));

@@ -5,14 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use crate::background::locked;
 
-/// The turns of things, by name.
 #[derive(Debug, Default)]
 pub(crate) struct KeyedTurns {
     taken: Mutex<BTreeMap<String, Arc<Mutex<()>>>>,
 }
 
 impl KeyedTurns {
-    /// The turn of one of them, to be locked.
     pub(crate) fn of(&self, name: &str) -> Arc<Mutex<()>> {
         let mut taken = locked(&self.taken);
         taken.retain(|_, turn| Arc::strong_count(turn) > 1);

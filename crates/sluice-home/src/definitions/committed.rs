@@ -22,7 +22,6 @@ use crate::undone::described;
 /// Characters of a commit's name that are shown.
 const SHOWN: usize = 12;
 
-/// Where a definition is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DefinitionSite {
     /// A person names it: in their checkout, as it lies there.

@@ -19,7 +19,6 @@ use crate::definitions::acts_as_person;
 use crate::definitions::committed::CommittedCatalogue;
 use crate::home::Home;
 
-/// A recipe that can be used.
 pub(crate) struct ShelvedRecipe {
     pub(crate) recipe: Recipe,
     /// Its file; of one in a commit, where that is checked out.
@@ -30,10 +29,8 @@ pub(crate) struct ShelvedRecipe {
     pub(crate) found: String,
 }
 
-/// What tells one state of a file from another.
 type ShelfFileMark = (PathBuf, Option<(SystemTime, u64, u64)>);
 
-/// The recipes of one place.
 struct RecipeShelf {
     branch: String,
     /// The files that change when the recipes do.
@@ -42,7 +39,6 @@ struct RecipeShelf {
     recipes: Vec<ShelvedRecipe>,
 }
 
-/// The recipes of all places.
 #[derive(Default)]
 pub(crate) struct RecipeShelves {
     home: Option<RecipeShelf>,
@@ -146,7 +142,6 @@ fn uncommitted(home: &Home, root: &Path, folder: &str, committed: &CommittedCata
     found
 }
 
-/// The files that change when the default branch does.
 fn signs(repository: &Repository) -> Vec<PathBuf> {
     let branch = repository.default_branch();
     let references = [format!("refs/heads/{branch}"), format!("refs/remotes/origin/{branch}")];

@@ -112,7 +112,6 @@ pub(crate) fn create_pr(home: &Home, seen: &TaskSnapshot) -> Result<String, Perf
     Ok(created.url)
 }
 
-/// The branch that is checked out in a task's worktree.
 pub(crate) fn current_branch(home: &Home, seen: &TaskSnapshot) -> Result<String, String> {
     let (_, pool) = home.pool_of(seen).map_err(|problem| problem.message)?;
     let bound = seen.state.workspace.bound().ok_or("the task has no worktree, so it has no current branch")?;

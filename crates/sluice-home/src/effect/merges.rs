@@ -57,7 +57,6 @@ pub(crate) struct MergeIntent {
     pub(crate) made: Option<String>,
 }
 
-/// How a way to merge is understood.
 pub(crate) fn strategy(word: Option<&str>) -> Result<MergeStrategy, Problem> {
     match word {
         None => Ok(MergeStrategy::Auto),

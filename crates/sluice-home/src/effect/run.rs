@@ -258,7 +258,6 @@ fn beside(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, wanted: &RunEffect
     }
 }
 
-/// Runs a command that belongs to the end of a run.
 fn command(home: &Home, seen: &RunSnapshot, effect: &str, script: &RunScript) -> Result<(), PerformError> {
     worktrees::ready(home, &seen.state.given)?;
     let shell = ScriptProgram::Shell(script.script.clone());
@@ -268,7 +267,6 @@ fn command(home: &Home, seen: &RunSnapshot, effect: &str, script: &RunScript) ->
     super::run_to_end(home, &hook).map(drop)
 }
 
-/// What a step is called in commits and messages.
 pub(super) fn label(seen: &RunSnapshot, wanted: &Perform) -> String {
     let step = seen.plan.recipe.step(wanted.step).name.as_str().to_owned();
     match wanted.part {

@@ -142,7 +142,6 @@ fn cannot_start(spec: &SessionSpec, task: &str, why: &str) -> String {
     )
 }
 
-/// What a session of a task is told about itself.
 pub(super) fn about(home: &Home, seen: &TaskSnapshot) -> BTreeMap<String, String> {
     let project = home.projects.get(&seen.state.about.project);
     [

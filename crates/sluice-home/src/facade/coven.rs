@@ -25,7 +25,6 @@ use crate::settings::clock::written;
 use crate::start::{EngineStart, start_as};
 
 impl Service {
-    /// The grimoires that can be started, by name.
     pub fn grimoires(&self, project: Option<&str>) -> Result<Vec<Grimoire>, Problem> {
         let home = Some(self.home.context.places.home().to_owned());
         let catalogue = Catalogue::gather(&CataloguePlaces { repository: Some(self.root_of(project)?), home });
@@ -41,7 +40,6 @@ impl Service {
         Ok(found)
     }
 
-    /// Where a project's checkout is.
     fn root_of(&self, project: Option<&str>) -> Result<PathBuf, Problem> {
         match project {
             Some(name) => Ok(PathBuf::from(self.home.projects.get(name)?.path)),
@@ -186,7 +184,6 @@ fn workflow(seen: &RunSnapshot) -> Workflow {
     }
 }
 
-/// A workflow that was started, as its starter is told.
 fn started(seen: &RunSnapshot) -> WorkflowStarted {
     WorkflowStarted {
         workflow_id: seen.id.clone(),

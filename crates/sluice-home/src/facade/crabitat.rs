@@ -17,7 +17,6 @@ use crate::ask::{KeyedId, Requester, Service};
 use crate::read::runs::RunSnapshot;
 use crate::roster::{MessageSubject, WorkerConnection, WorkerSink, groups, missions};
 
-/// The groups of which somebody sees what is done there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ControlView {
     All,
@@ -94,7 +93,6 @@ impl Service {
         self.home.roster.signed(&self.home, id, sign);
     }
 
-    /// The attempt that a worker speaks of on its connection.
     pub fn spoken_of(&self, who: &Requester, worker: &str, about: MessageSubject<'_>) -> Result<String, Problem> {
         self.home.roster.spoken_of(&self.home, who.keeper("work on a mission")?, worker, about)
     }
@@ -172,7 +170,6 @@ impl Service {
         Ok(Ticked { ok: true, assigned: self.home.roster.take_assigned() })
     }
 
-    /// What stands where, in numbers and lists.
     pub fn status(&self, who: &Requester) -> Result<ControlStatus, Problem> {
         let view = self.view(who);
         let mut runs = self.mission_runs(true)?;

@@ -12,7 +12,6 @@ use crate::read::tasks::TaskSnapshot;
 
 type ProjectBranch = (String, String);
 
-/// Who has spoken for what.
 #[derive(Debug, Default)]
 pub(crate) struct BranchClaims {
     claims: Mutex<BTreeMap<ProjectBranch, BranchClaim>>,

@@ -12,7 +12,6 @@ use sluice_os::session::SessionId;
 use crate::background::locked;
 use crate::background::turns::KeyedTurns;
 
-/// What was seen of main checkouts.
 #[derive(Default)]
 pub(crate) struct CheckoutSnapshots {
     seen: Mutex<BTreeMap<SessionId, (PathBuf, CheckoutSnapshot)>>,

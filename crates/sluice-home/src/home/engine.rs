@@ -87,7 +87,6 @@ pub(crate) fn wait(engine: &EngineHandle, asked: &PendingAnswer, id: &str) -> Re
     }
 }
 
-/// What an answer of the engine means to its caller.
 fn answered(answer: ReactorAnswer, id: &str) -> Result<EventRange, Problem> {
     match answer {
         ReactorAnswer::Done(recorded) => Ok(recorded),
@@ -120,7 +119,6 @@ pub(crate) fn refusal(code: RefusalCode, message: impl Into<String>) -> Problem 
     Problem::new(status, code.as_str(), message)
 }
 
-/// Begins a task that waits, in the worktree that it was promised.
 pub(crate) fn begin(
     home: &Home,
     seen: &TaskSnapshot,

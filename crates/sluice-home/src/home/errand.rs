@@ -13,7 +13,6 @@ use crate::undone::UnavailableReason;
 
 /// The wait after the first time that something was unavailable; doubled by each further one.
 const FIRST: Duration = Duration::from_millis(100);
-/// The longest such wait.
 const LONGEST: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,13 +23,10 @@ pub(crate) enum ErrandPlace {
     Git { repository: String, asker: String },
 }
 
-/// Why something is not over yet.
 pub(crate) enum ErrandPending {
-    /// It goes on elsewhere.
     On(ErrandPlace),
     /// Its moment has not come.
     At(i64),
-    /// It cannot be done now.
     Unavailable(UnavailableReason),
     /// It is under way, and somebody else will tell of its end.
     Told,
@@ -50,7 +46,6 @@ pub(crate) struct Errand {
     threads: ThreadPool,
     lane: Lane,
     place: ErrandPlace,
-    /// What it is called in the log.
     name: String,
     /// How often in a row it was unavailable.
     tries: u32,

@@ -37,7 +37,6 @@ struct MirrorState {
 }
 
 impl Mirrors {
-    /// Writes the files of a process as it stands now.
     pub(crate) fn write(&self, home: &Home, id: &str) {
         if let Ok(Some(seen)) = home.tasks.load_run(id) {
             self.write_as(&seen);
@@ -62,13 +61,11 @@ impl Mirrors {
         done.versions.insert(seen.id.clone(), seen.version);
     }
 
-    /// Whether the files of a process say what happened up to this event.
     pub(crate) fn has(&self, id: &str, number: u64) -> bool {
         let done = locked(&self.0);
         done.versions.get(id).is_some_and(|written| *written >= number)
     }
 
-    /// Removes the files of a process that is forgotten.
     pub(crate) fn forget(&self, seen: &RunSnapshot) {
         let mut done = locked(&self.0);
         done.versions.remove(&seen.id);
@@ -104,7 +101,6 @@ fn put(seen: &RunSnapshot, left_out: &mut BTreeSet<PathBuf>) -> Result<(), Strin
     }
 }
 
-/// The document of a process that is completed.
 #[derive(Serialize)]
 struct ArchivedProcess {
     #[serde(flatten)]

@@ -29,14 +29,10 @@ use crate::settings::clock::new_id;
 const NAME: &str = "house";
 /// After so many facts a new one takes its place.
 pub(crate) const MOST_FACTS: u64 = 10_000;
-/// So many are looked for.
 const MOST_LEDGERS: usize = 1000;
-/// The kind of stream that holds one fact.
 const FACT: &str = "fact";
-/// The version of what is stored of that.
 const VERSION: u16 = 1;
 
-/// What stands in force, by key.
 pub(crate) struct Registry {
     entries: Mutex<BTreeMap<String, Value>>,
     /// Whether the ledger has been begun. Held while it is.
@@ -59,11 +55,9 @@ fn number_of(stream: &StreamId) -> Option<u64> {
 /// What stands under the keys of one kind. The keys of its document never change: homes hold what earlier engines wrote,
 /// and a field that one of them did not write has a default.
 pub(crate) trait RegistryEntry: Serialize + DeserializeOwned {
-    /// How its keys begin.
     const PREFIX: &'static str;
 }
 
-/// Something that happened, and what it changes.
 pub(crate) struct RegistryChange<'a> {
     name: EventName,
     actor: &'a str,
@@ -89,7 +83,6 @@ impl<'a> RegistryChange<'a> {
 }
 
 impl Registry {
-    /// Reads what is in force.
     pub(crate) fn read(tasks: &ReadModel) -> Result<Registry, Problem> {
         let named = tasks.loader().reader().named(NAME, MOST_LEDGERS).map_err(unread)?;
         let number = named.iter().filter_map(number_of).max().unwrap_or(0);
@@ -104,7 +97,6 @@ impl Registry {
         T::deserialize(locked(&self.entries).get(&format!("{}{id}", T::PREFIX))?).ok()
     }
 
-    /// All entries of a kind, by their ids.
     pub(crate) fn all<T: RegistryEntry>(&self) -> Vec<(String, T)> {
         let entries = locked(&self.entries);
         let from = entries.range(T::PREFIX.to_owned()..);
@@ -232,7 +224,6 @@ pub(crate) fn replace(home: &Home, id: &str, name: EventName, actor: &str, corre
     drop(note_as(home, id, name, actor, correlation, data));
 }
 
-/// Forgets what was written down of something.
 pub(crate) fn forget(home: &Home, id: &str) {
     home.engine.forget(vec![stream_of(id)]);
 }

@@ -40,7 +40,6 @@ impl Reservation {
 #[derive(Debug, Default)]
 pub struct Reservations {
     promised: Mutex<BTreeMap<String, Reservation>>,
-    /// A doubt is over.
     decided: Condvar,
 }
 

@@ -17,8 +17,7 @@ use crate::read::tasks::TaskSnapshot;
 use crate::settings::projects::git;
 use crate::undone::described;
 
-/// How many changed files are named.
-const NAMED: usize = 5;
+const NAMED_FILES: usize = 5;
 
 /// The work of a task: in its worktree, or where its branch is.
 pub(crate) fn of(home: &Home, seen: &TaskSnapshot) -> Result<WorkEvidence, Problem> {
@@ -60,8 +59,8 @@ fn standing(tree: workspace::WorkspaceTree) -> WorkStanding {
         workspace::WorkspaceHead::Detached => WorkHead::Detached,
     };
     let mut changed = tree.changed;
-    let more = changed.len().saturating_sub(NAMED);
-    changed.truncate(NAMED);
+    let more = changed.len().saturating_sub(NAMED_FILES);
+    changed.truncate(NAMED_FILES);
     let mut dirty = changed.join(", ");
     if more > 0 {
         dirty.push_str(&format!(" and {more} more"));

@@ -64,7 +64,6 @@ pub(crate) struct RemoteWorker {
     pub(crate) is_finishing: bool,
 }
 
-/// A part of a step that a worker holds.
 pub(crate) struct LeasedStep {
     pub(crate) worker: String,
     pub(crate) mission: String,

@@ -24,7 +24,6 @@ pub(crate) const NO_WORKSPACE: &str = "no_workspace";
 /// So many are remembered; then they are looked at again.
 const MOST_REMEMBERED: usize = 10_000;
 
-/// The runs whose worktrees are known to be there.
 #[derive(Default)]
 pub(crate) struct RunWorktrees(Mutex<BTreeSet<String>>);
 
@@ -84,7 +83,6 @@ pub(crate) fn ready(home: &Home, given: &RunParameters) -> Result<(), PerformErr
     Ok(())
 }
 
-/// Where the worktrees are of runs that are started here.
 pub(crate) fn pool(home: &Home, root: &Path) -> Result<WorkspacePool, PerformError> {
     WorkspacePool::at(open(root, None)?, &folder(home)).map_err(PerformError::by)
 }

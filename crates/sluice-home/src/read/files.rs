@@ -22,17 +22,14 @@ use crate::undone::described;
 
 pub const TASK_FILE: &str = "TASK.md";
 
-/// What was found in a TASK.md.
 #[derive(Debug, Default)]
 pub struct TaskFileContent {
-    /// What agents and people wrote.
     pub body: Vec<u8>,
     /// What the frontmatter claims and the engine never wrote.
     pub forged: Vec<FrontmatterForgery>,
 }
 
 impl TaskFileContent {
-    /// The body, for gates.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -73,7 +70,6 @@ pub fn told(workspace: &Path, text: &str) -> String {
     )
 }
 
-/// What an agent that has been told so is told later.
 pub fn told_again(workspace: &Path, text: &str) -> String {
     let file = task_file(workspace);
     text.replace(TASK_FILE, &file.file_name().unwrap_or_default().to_string_lossy())
@@ -105,7 +101,6 @@ fn unread(error: &TaskFileError) -> Problem {
     }
 }
 
-/// The section with what a person wants changed.
 const FEEDBACK: &str = "Feedback";
 /// How often a file is read again because an agent writes in it at the same time; then it is written over.
 const MOST_WRITES: usize = 10;

@@ -15,7 +15,6 @@ use sluice_store::{Card, Digest, StreamId, StreamSummary};
 use crate::background::locked;
 use crate::read::tasks::{ReadModel, unread};
 
-/// What the names of all runs' streams begin with.
 pub(crate) const KIND: &str = "run/";
 /// So many settings are remembered; then they are read again. They are small and lie between what comes and goes, so that many
 /// of them keep much memory from being given back.
@@ -33,13 +32,11 @@ pub fn id_of(stream: &StreamId) -> Option<&str> {
     stream.as_str().strip_prefix(KIND)
 }
 
-/// A run as it stood when it was read.
 #[derive(Clone)]
 pub struct RunSnapshot {
     pub id: String,
     /// How many events it has.
     pub version: u64,
-    /// What lists show of it.
     pub card: Card,
     pub state: Arc<RunState>,
     pub plan: Arc<RunPlan>,
@@ -73,7 +70,6 @@ impl RunSnapshot {
         RunActor::group_of(&self.card)
     }
 
-    /// What of it never changes.
     pub fn setting(&self) -> RunFacts {
         RunFacts { id: self.id.clone(), plan: self.plan.clone(), given: self.state.given.clone() }
     }
@@ -101,7 +97,6 @@ fn folder(given: &RunParameters) -> &str {
     }
 }
 
-/// The settings that are known.
 #[derive(Default)]
 pub(crate) struct RunFactsCache(Mutex<BTreeMap<String, Arc<RunFacts>>>);
 
@@ -112,9 +107,7 @@ pub(crate) struct RunSnapshotCache(Mutex<RememberedRuns>);
 #[derive(Default)]
 struct RememberedRuns {
     runs: BTreeMap<String, RunSnapshot>,
-    /// How many steps all of them have.
     steps: usize,
-    /// How many of them have ended.
     ended: usize,
 }
 
@@ -214,7 +207,6 @@ impl ReadModel {
             .map_err(|error| Problem::fault(error.to_string()))
     }
 
-    /// The definition that was pinned for a run.
     pub fn pinned(&self, id: &str) -> Result<Vec<u8>, Problem> {
         let gone = || Problem::fault(format!("the definition of run {id} is gone"));
         let digest = sluice_engine::codec::digest(&self.definition(id)?).ok_or_else(gone)?;

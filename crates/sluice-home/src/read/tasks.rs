@@ -22,9 +22,7 @@ use sluice_store::{
 use crate::background::locked;
 use crate::read::runs::{RunFactsCache, RunSnapshotCache};
 
-/// What the names of all tasks' streams begin with.
 const KIND: &str = "task/";
-/// How many streams are read together.
 const PAGE: usize = 1000;
 /// How long what could not be read waits before it is asked for again.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -39,16 +37,13 @@ pub fn id_of(stream: &StreamId) -> Option<&str> {
     stream.as_str().strip_prefix(KIND)
 }
 
-/// A task as it stood when it was read.
 #[derive(Clone)]
 pub struct TaskSnapshot {
     pub id: String,
     /// How many events it has.
     pub version: u64,
-    /// What lists show of it.
     pub card: Card,
     pub state: TaskState,
-    /// What it goes through.
     pub lifecycle: Arc<Lifecycle>,
     /// What was asked for and is not settled.
     pub open_effects: Vec<String>,
@@ -88,12 +83,10 @@ pub struct ReadModel {
     damage: Mutex<BTreeMap<String, String>>,
     /// Those of them that wait for a worktree.
     waiting: Mutex<BTreeSet<String>>,
-    /// Grows with every change.
     generation: Mutex<u64>,
     changed: Condvar,
 }
 
-/// Tells the reading side what changed.
 struct ReadModelHints(Sender<Vec<StreamId>>);
 
 impl Observer for ReadModelHints {
@@ -323,12 +316,10 @@ impl ReadModel {
         self.loader().reader().history(stream, after, limit).map_err(unread)
     }
 
-    /// Everything that happened to a task.
     pub fn task_history(&self, id: &str) -> Result<Vec<(u64, Event)>, Problem> {
         self.history(&stream(id), 0, usize::MAX >> 1)
     }
 
-    /// Events of everything, after a place in the log.
     pub fn log(&self, after: Cursor, limit: usize) -> Result<Vec<LoggedEvent>, Problem> {
         self.loader().reader().log(after, limit).map_err(unread)
     }
@@ -366,7 +357,6 @@ impl ReadModel {
     }
 }
 
-/// Why a task cannot be shown.
 pub(crate) fn unread(trouble: impl Into<StreamLoadError>) -> Problem {
     match trouble.into() {
         StreamLoadError::Damaged(why) => Problem::damaged(why),

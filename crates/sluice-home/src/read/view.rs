@@ -20,7 +20,6 @@ use crate::read::tasks::TaskSnapshot;
 use crate::read::view_run_event;
 use crate::settings::clock::written;
 
-/// A task as its state tells of it.
 pub(crate) fn task(seen: &TaskSnapshot) -> Task {
     let state = &seen.state;
     // Taken apart whole: what a task is about is shown, and a new field does not compile before it is.
@@ -78,7 +77,6 @@ pub enum EventSubject<'a> {
     Task(&'a TaskSnapshot),
     /// A run, and where it stands if the event is its end.
     Run(&'a RunFacts, Option<&'a RunSnapshot>),
-    /// Nobody knows any more.
     Unknown,
 }
 
@@ -103,7 +101,6 @@ pub fn event(logged: &LoggedEvent, subject: EventSubject<'_>) -> EventShown {
     }
 }
 
-/// What an event says as it was stored.
 fn as_stored(logged: &LoggedEvent) -> Value {
     serde_json::from_slice(&logged.event.data).unwrap_or(Value::Null)
 }
@@ -201,7 +198,6 @@ fn of_field(value: &FieldValue) -> Value {
     }
 }
 
-/// Why a hook was not done.
 fn why_not(settlement: &Settlement) -> Option<String> {
     match settlement {
         Settlement::Done | Settlement::Idle => None,
@@ -209,7 +205,6 @@ fn why_not(settlement: &Settlement) -> Option<String> {
     }
 }
 
-/// How a session ended, in words.
 fn exit(exit: &SessionExit) -> String {
     match exit {
         SessionExit::Code(code) => format!("exit code {code}"),
@@ -236,12 +231,10 @@ fn hook(turn: u32, step: u32, action: TaskAction) -> String {
     format!("turn-{turn}/{step} {action}")
 }
 
-/// The commit that work stands at.
 pub(crate) fn commit(work: &WorkSnapshot) -> Option<String> {
     work.commit.as_ref().map(|commit| commit.0.clone())
 }
 
-/// What the end of a run is taken for.
 fn verdict(end: RunEnd, work: &WorkSnapshot) -> &'static str {
     RunJudgement { run: None, end: Some(end), work: work.clone() }.verdict().word()
 }

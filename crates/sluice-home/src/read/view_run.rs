@@ -49,7 +49,6 @@ pub fn run(seen: &RunSnapshot) -> Run {
     }
 }
 
-/// As what a run was started.
 fn form(kind: RunKind) -> RunForm {
     match kind {
         RunKind::Run => RunForm::Run,
@@ -126,7 +125,6 @@ fn one_step(seen: &RunSnapshot, id: StepId, state: &StepState) -> RunStep {
     }
 }
 
-/// What an agent used up, as far as it is known.
 pub fn usage(usage: &AgentUsage) -> StepUsage {
     StepUsage {
         input_tokens: usage.input,
@@ -225,12 +223,10 @@ pub(crate) fn printed(outcome: &StepOutcome) -> String {
     text[from..].to_owned()
 }
 
-/// A text that says something.
 pub(crate) fn unless_empty(text: &str) -> Option<String> {
     Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 
-/// Whether a run is shown as a process.
 pub fn is_process(seen: &RunSnapshot) -> bool {
     seen.state.given.origin.kind == RunKind::Process
 }

@@ -119,7 +119,6 @@ fn told(event: &RunEvent, setting: &RunFacts, ended: Option<&RunSnapshot>) -> Ru
     }
 }
 
-/// What is told at the end of a run.
 fn has_ended(end: &RunConclusion, ended: Option<&RunSnapshot>) -> RunEventData {
     let status = conclusion(end).word();
     match end {

@@ -15,10 +15,8 @@ use crate::settings::ids::{LOCAL, only};
 const LONGEST_NAME: usize = 200;
 /// Characters of a description or an address.
 const LONGEST_TEXT: usize = 10_000;
-/// Groups that a home can have.
 const MOST_GROUPS: usize = 10_000;
 
-/// A group of workers, as it is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct GroupEntry {
@@ -124,7 +122,6 @@ pub(crate) fn must_be_a_name(what: &str, text: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A name for programs.
 pub(crate) fn must_be_an_id(what: &str, text: &str) -> Result<(), Problem> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.:".contains(letter);
     if text.is_empty() || text.len() > LONGEST_NAME || !text.chars().all(plain) {

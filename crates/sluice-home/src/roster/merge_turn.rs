@@ -21,7 +21,6 @@ use crate::home::workers::{Roster, RosterState};
 use crate::read::runs::RunSnapshot;
 
 impl Roster {
-    /// A worker asks for the turn.
     pub fn turn(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &AskMergeTurn) -> Result<MergeTurn, Problem> {
         let attempt = self.attempt(home, keeper, &wanted.run_id)?;
         let dispatch = attempt.held.ok_or_else(late)?;
@@ -84,7 +83,6 @@ impl Roster {
     }
 }
 
-/// Whether the worker that reports asks for turns.
 fn knows_turns(report: &StepReport) -> bool {
     report.protocol.is_some_and(|version| version >= MERGES)
 }

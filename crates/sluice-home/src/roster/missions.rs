@@ -281,7 +281,6 @@ fn task_status(seen: &RunSnapshot, state: &StepState, holder: Option<&StepHolder
     }
 }
 
-/// What people call a step.
 pub(crate) fn title(step: &Step) -> String {
     step.title.clone().unwrap_or_else(|| step.name.to_string())
 }

@@ -19,7 +19,6 @@ pub(super) struct StepHandOut {
     pub(super) agent_token: Option<String>,
 }
 
-/// What a worker is told about its step.
 pub(super) fn order(seen: &RunSnapshot, wanted: &Perform, hand_out: StepHandOut) -> StepOrder {
     let StepHandOut { dispatch, repository, lease_ms, away_ms, agent_token } = hand_out;
     let Perform { step: id, attempt, part, role, job, own_workspace, harness, permissions } = wanted;

@@ -29,7 +29,6 @@ const MOST_WORKERS: usize = 10_000;
 /// Workers that one token can have registered, as many as can listen with it. Those that are gone make room.
 const MOST_WORKERS_OF_ONE: usize = 500;
 
-/// A worker, as it is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct RosterEntry {
@@ -47,7 +46,6 @@ impl RegistryEntry for RosterEntry {
     const PREFIX: &'static str = "crab/";
 }
 
-/// A worker that listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerConnection(u64);
 
@@ -257,7 +255,6 @@ impl Roster {
         self.gone(home, id, EventName::WorkerLost);
     }
 
-    /// A worker is not there any more.
     fn gone(&self, home: &Arc<Home>, id: &str, name: EventName) {
         // First: what it held is withdrawn by that, and nothing more is offered in its name.
         if let Some(worker) = self.inner().workers.get_mut(id) {
@@ -383,7 +380,6 @@ impl RosterState {
     }
 }
 
-/// Tells the engine what a worker can take.
 fn offer(home: &Home, id: &str, worker: &RemoteWorker, capacity: usize) {
     let offer = WorkerOffer {
         id: WorkerId(id.to_owned()),

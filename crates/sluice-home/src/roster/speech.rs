@@ -64,7 +64,6 @@ impl Roster {
         })
     }
 
-    /// An answer to a worker's message, in the envelope that workers know.
     pub fn reply(&self, home: &Home, said: &Value, kind: WorkerReply) -> Value {
         let [mission, task, run] = match &kind {
             WorkerReply::Ack(AttemptAnswer::Started(it)) => {

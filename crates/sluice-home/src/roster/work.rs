@@ -88,7 +88,6 @@ impl Roster {
         Some(job.worker)
     }
 
-    /// Tells a worker that listens what it was given.
     pub(crate) fn tell(&self, home: &Home, dispatch: u64) -> Result<(), UnavailableReason> {
         let Some(mission) = self.inner().jobs.get(&dispatch).map(|job| job.mission.clone()) else { return Ok(()) };
         let Ok(Some(seen)) = settled(home.tasks.load_run(&mission).map_err(PerformError::from))? else {
@@ -204,7 +203,6 @@ impl Roster {
         held.find(|(_, job)| is_it(job)).map(|(dispatch, job)| (*dispatch, job.effect.clone(), job.attempt.clone()))
     }
 
-    /// Notes that a worker has begun, under the name that it gives.
     fn begin(
         &self,
         home: &Home,
@@ -271,7 +269,6 @@ impl Roster {
         Ok(attempt)
     }
 
-    /// A worker says how it is going.
     pub fn update(
         &self,
         home: &Arc<Home>,
@@ -323,7 +320,6 @@ impl Roster {
         self.inner().over.iter().any(|over| over.name == run_id)
     }
 
-    /// The mission and the task of what is handed out.
     pub(super) fn about(&self, home: &Home, dispatch: u64) -> Result<(String, String), Problem> {
         let found = self.inner().jobs.get(&dispatch).map(|job| (job.mission.clone(), job.wanted.clone()));
         let (mission, wanted) = found.ok_or_else(late)?;

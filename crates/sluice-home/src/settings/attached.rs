@@ -16,17 +16,14 @@ use sluice_store::Store;
 use crate::settings::config::HomeConfig;
 use crate::settings::places::HomePaths;
 
-/// What stands in the file.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct StoreAttachment {
-    /// The form of the home.
     format: u32,
     /// The version of Sluice that wrote here last.
     sluice: String,
     /// What the store is called in messages.
     store: String,
-    /// How it is reached.
     address: String,
     /// It is the home's own file, wherever the home is moved or copied to.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -102,7 +99,6 @@ fn newest_saved(file: &Path) -> Option<(PathBuf, Timestamp)> {
     all_saved(file).into_iter().filter_map(written).max_by_key(|(_, at)| *at)
 }
 
-/// Everything that engines saved of a store.
 fn all_saved(file: &Path) -> Vec<PathBuf> {
     let (Some(name), Some(folder)) = (file.file_name().and_then(|name| name.to_str()), file.parent()) else {
         return Vec::new();

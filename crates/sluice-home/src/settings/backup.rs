@@ -84,7 +84,6 @@ fn publish(draft: &Path, file: &Path) -> std::io::Result<()> {
 /// What SQLite puts beside a file.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// Removes a copy that is not one.
 fn discard(file: &Path) {
     for end in BESIDE.iter().chain(&[""]) {
         let _ = std::fs::remove_file(beside(file, end));

@@ -20,7 +20,6 @@ pub struct WallClock {
     hand: Mutex<ClockReading>,
 }
 
-/// Where the clock stands.
 #[derive(Debug)]
 struct ClockReading {
     /// What it shows, in microseconds.

@@ -51,7 +51,6 @@ impl Projects {
         self.all().values().cloned().collect()
     }
 
-    /// The project of this name.
     pub fn get(&self, name: &str) -> Result<Project, Problem> {
         self.all().get(name).cloned().ok_or_else(|| {
             Problem::not_found(format!("there is no project `{}`", shown(name)))
@@ -69,12 +68,10 @@ impl Projects {
         around.max_by_key(|project| project.path.len()).cloned()
     }
 
-    /// Where the worktrees of a project stand.
     pub fn workspaces(&self, project: &Project) -> PathBuf {
         self.home.join("workspaces").join(slug(&project.name))
     }
 
-    /// The worktrees of a project.
     pub fn pool(&self, project: &Project) -> Result<WorkspacePool, Problem> {
         let repository = open(Path::new(&project.path), Some(&project.default_branch))?;
         WorkspacePool::new(repository, &self.home, &project.name).map_err(|error| git(&error))
@@ -156,7 +153,6 @@ impl Projects {
     }
 }
 
-/// A project as it will be, from its repository.
 fn found(wanted: ProjectChange) -> Result<Project, Problem> {
     let path = wanted.path.ok_or_else(|| Problem::bad_request("a project needs a path"))?;
     let repository = open(there(&path)?, wanted.default_branch.as_deref())?;
@@ -220,19 +216,16 @@ fn checked(project: Project) -> Result<Project, Problem> {
     Ok(project)
 }
 
-/// A text of a user's on one line.
 pub(crate) fn shown(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(100).collect()
 }
 
-/// A folder that a person names.
 fn there(folder: &str) -> Result<&Path, Problem> {
     let path = Path::new(folder);
     let missing = || Problem::not_found(format!("there is no folder {folder}")).hint("name the folder of a repository");
     path.is_dir().then_some(path).ok_or_else(missing)
 }
 
-/// A repository, seen from a folder in it.
 pub(crate) fn open(folder: &Path, default_branch: Option<&str>) -> Result<Repository, Problem> {
     Repository::open(Git::default(), folder, default_branch).map_err(|error| git(&error))
 }

@@ -5,7 +5,6 @@ use sluice_store::StoreError;
 
 use crate::undone::described;
 
-/// Why a store cannot be used.
 pub(crate) fn closed(error: &StoreError) -> Problem {
     match error {
         StoreError::Address(_) => Problem::bad_request(described(error)),

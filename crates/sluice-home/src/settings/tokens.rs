@@ -27,9 +27,7 @@ const MOST_TOKENS: usize = 1000;
 const MOST_REVOKED: usize = 1000;
 /// The longest time that a token can be good, unless it is for ever: ten years.
 const LONGEST_PERIOD: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
-/// The shortest time that a token can be good.
 const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
-/// The longest name of a token.
 const LONGEST_NAME: usize = 100;
 
 #[derive(Debug)]
@@ -38,7 +36,6 @@ pub struct Tokens {
     all: Mutex<Vec<TokenRecord>>,
 }
 
-/// What is kept of a token.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct TokenRecord {
     token: Token,
@@ -48,12 +45,9 @@ struct TokenRecord {
     told: bool,
 }
 
-/// A token that is wanted.
 #[derive(Clone, Debug)]
 pub struct TokenRequest {
-    /// What it is to allow.
     pub scope: Scope,
-    /// What people call it.
     pub name: Option<String>,
     /// The task that an agent's token speaks for.
     pub task: Option<String>,
@@ -61,11 +55,9 @@ pub struct TokenRequest {
     pub colony: Option<String>,
     /// The only role that a worker's token can register as.
     pub role: Option<String>,
-    /// How long it is good.
     pub expires: Option<Duration>,
 }
 
-/// Whether a token has ended by itself.
 pub fn is_expired(token: &Token) -> bool {
     let ends = token.expires_at.as_ref().and_then(|at| at.parse::<Timestamp>().ok());
     ends.is_some_and(|ends| ends <= Timestamp::now())
@@ -157,7 +149,6 @@ impl Tokens {
         })
     }
 
-    /// The colony that a worker's token is bound to.
     pub fn group_of(&self, id: &str) -> Option<String> {
         self.all().iter().find(|kept| kept.token.id == id)?.token.colony.clone()
     }

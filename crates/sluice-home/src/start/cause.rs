@@ -5,7 +5,6 @@ use sluice_api::problem::Problem;
 use crate::home::Home;
 use crate::read::runs::{RunSnapshot, maker};
 
-/// The recipes that led to what a run does.
 pub(crate) fn chain(seen: &RunSnapshot) -> Vec<String> {
     let mut chain = seen.state.given.origin.cause.clone();
     chain.push(seen.plan.recipe.name.to_string());

@@ -17,7 +17,6 @@ use crate::home::worktrees::pool_of as workspace_pool;
 use crate::read::runs::{RunSnapshot, id_of, stream};
 use crate::read::tasks::unread;
 
-/// The kind of effect that starts a run again.
 const REPEAT: &str = "repeat";
 /// So many runs of one patrol are looked through at once.
 const MOST_TURNS: usize = 10_000;
@@ -27,7 +26,6 @@ pub(crate) fn turn(id: &str) -> (&str, u64) {
     numbered.unwrap_or((id, 0))
 }
 
-/// The run that follows this one.
 pub(crate) fn next(id: &str) -> String {
     let (first, turn) = turn(id);
     format!("{first}-r{}", turn + 1)

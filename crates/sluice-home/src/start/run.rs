@@ -51,7 +51,6 @@ pub(crate) struct EngineStart {
     pub(crate) began: Option<WorkSnapshot>,
 }
 
-/// Starts a recipe that a person, a run or an event asks for.
 pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart) -> Result<RunSnapshot, Problem> {
     let cwd = Path::new(&wanted.cwd);
     let root = around(cwd).unwrap_or(cwd);
@@ -133,7 +132,6 @@ pub(crate) fn startable(home: &Home, root: &Path, run: &StateRun) -> Result<(), 
     }
 }
 
-/// Records a run that starts now, for this group of workers.
 fn begin(
     home: &Arc<Home>,
     plan: &Arc<RunPlan>,
@@ -151,7 +149,6 @@ fn begin(
     home.tasks.load_run(&id)?.ok_or_else(|| Problem::fault(format!("run {id} is gone as soon as it began")))
 }
 
-/// A recipe that is about to be started.
 struct FoundRecipe {
     plan: Arc<RunPlan>,
     pinned: Vec<u8>,
@@ -201,7 +198,6 @@ fn usable(wanted: &str, loaded: &LoadedDefinition) -> Result<(), Problem> {
     Err(unusable(wanted, first))
 }
 
-/// The root of the repository around a folder.
 pub(super) fn around(folder: &Path) -> Option<&Path> {
     folder.ancestors().find(|folder| folder.join(".git").exists())
 }

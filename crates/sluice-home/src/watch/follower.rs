@@ -27,7 +27,6 @@ use crate::undone::{PerformError, UnavailableReason, settled};
 use crate::watch::triggers::Triggers;
 use crate::watch::{attempts, state_runs};
 
-/// Events that are read together.
 const PAGE: usize = 500;
 /// How long to wait for new events before saving the cursor.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -40,7 +39,6 @@ const MOST_REMEMBERED: usize = 10_000;
 pub(crate) struct Follower {
     after: Cursor,
     saved: Cursor,
-    /// As what runs were started.
     kinds: BTreeMap<String, RunKind>,
     triggers: Triggers,
     swept: Option<Instant>,

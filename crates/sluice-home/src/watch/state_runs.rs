@@ -16,7 +16,6 @@ use sluice_core::task::input::RunEnd;
 use crate::home::Home;
 use crate::read::runs::RunSnapshot;
 
-/// Looks at every open task that waits for a run.
 pub(crate) fn look_at_all(home: &Arc<Home>) -> Result<(), Problem> {
     let waiting = home.tasks.open();
     waiting.iter().filter(|seen| seen.state.run_here().is_some()).try_for_each(|seen| look(home, &seen.id))

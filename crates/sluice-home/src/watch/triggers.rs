@@ -34,19 +34,16 @@ const MOST_STARTS: usize = 100;
 /// The time in which starts are counted, in milliseconds.
 const WINDOW: i64 = 600_000;
 
-/// The recipes that wait for events.
 #[derive(Default)]
 pub(crate) struct Triggers {
     pub(super) shelves: RecipeShelves,
     starts: TriggerStarts,
 }
 
-/// When events started which recipe, lately.
 #[derive(Default)]
 struct TriggerStarts(BTreeMap<PathBuf, VecDeque<i64>>);
 
 impl TriggerStarts {
-    /// Whether a recipe may be started now.
     fn allow(&mut self, path: &Path, now: i64) -> bool {
         let Some(lately) = self.0.get_mut(path) else { return true };
         while lately.front().is_some_and(|at| *at <= now - WINDOW) {
@@ -60,7 +57,6 @@ impl TriggerStarts {
     }
 }
 
-/// Where an event comes from.
 struct TriggerSource {
     /// The folder that a run which it starts works for.
     root: PathBuf,

@@ -56,7 +56,6 @@ fn open(home: &Arc<Home>, seen: &RunSnapshot, wanted: &Perform, name: &str) -> R
     home.tasks.load(&id)?.ok_or_else(|| "its task is gone".into())
 }
 
-/// What came of a task that has ended.
 fn result(task: &TaskSnapshot) -> Result<StepOutcome, PerformFailure> {
     let status = task.status().to_owned();
     let outcome = StepOutcome {

@@ -25,7 +25,6 @@ use crate::undone::described;
 /// How long an item waits for those before it to be merged, between two looks.
 const LOOK: Duration = Duration::from_secs(600);
 
-/// The worktrees of a run on this machine, for one performance of it.
 pub(super) struct LocalWorktrees<'a> {
     pub(super) home: &'a Arc<Home>,
     pub(super) seen: &'a RunSnapshot,
@@ -33,7 +32,6 @@ pub(super) struct LocalWorktrees<'a> {
     pub(super) name: &'a str,
 }
 
-/// Where a performance works.
 pub(super) enum LentWorktree {
     /// In the run's own worktree, or where the run was started.
     Run(PathBuf),
