@@ -21,7 +21,6 @@ use crate::table::RouteOperation;
 
 /// What is there for everybody.
 const OPEN: [&str; 1] = ["/healthz"];
-/// Here workers say something.
 const FOR_WORKERS: [&str; 7] = [
     "/v1/crabs",
     "/v1/runs/start",
@@ -31,7 +30,7 @@ const FOR_WORKERS: [&str; 7] = [
     "/v1/ws/crab",
     "/v1/scheduler",
 ];
-/// Here they look, and nowhere else.
+/// The only paths at which workers may look.
 const SEEN_BY_WORKERS: [&str; 8] = [
     "/v1/colonies",
     "/v1/crabs",
@@ -50,7 +49,6 @@ const RUNS: [&str; 3] = ["/v1/recipe/runs", "/v1/processes", "/workflows"];
 /// The longest path that is written down.
 const LONGEST_PATH: usize = 200;
 
-/// Lets somebody in, or turns them away.
 pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     if is_open(request.method(), request.uri().path()) {
         return next.run(request).await;
@@ -100,7 +98,6 @@ pub(crate) async fn record_refused(State(app): State<Arc<App>>, request: Request
     response
 }
 
-/// Why somebody was refused, as a code.
 fn reason(response: &Response) -> String {
     response.extensions().get::<RefusalReason>().map_or("refused", |refused| refused.0.as_str()).to_owned()
 }
@@ -110,7 +107,6 @@ fn route(path: &str) -> String {
     path.split('/').take(3).collect::<Vec<_>>().join("/")
 }
 
-/// A path as it is written down.
 fn shown(path: &str) -> String {
     path.chars().take(LONGEST_PATH).collect()
 }
@@ -177,7 +173,6 @@ fn is_in(path: &str, all: &[&str]) -> bool {
     all.iter().any(|one| path.strip_prefix(one).is_some_and(below))
 }
 
-/// The scopes of tokens that are enough to look at a path.
 pub(crate) fn readers(path: &str) -> Vec<&'static str> {
     let below = |all: &[&str]| all.iter().any(|one| path.strip_prefix(one).is_some_and(|rest| rest.starts_with('/')));
     let mut scopes = vec!["read"];

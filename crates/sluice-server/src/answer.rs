@@ -42,7 +42,6 @@ impl<T: DeserializeOwned> Said<T> {
 }
 
 impl<T> Said<T> {
-    /// The body as any JSON.
     pub(crate) fn document(&self) -> Result<Value, Problem> {
         bounded(&self.0)?;
         serde_json::from_slice(&self.0).map_err(|error| unreadable(&error))
@@ -83,7 +82,6 @@ fn unreadable(error: &serde_json::Error) -> Problem {
     Problem::bad_request(format!("the request cannot be read: {error}"))
 }
 
-/// An answer that is one JSON document.
 pub(crate) fn json(status: StatusCode, document: &impl Serialize) -> Response {
     written(status, serde_json::to_vec(document).unwrap_or_default())
 }
@@ -101,7 +99,6 @@ pub(crate) fn written(status: StatusCode, body: Vec<u8>) -> Response {
 #[derive(Clone, Debug)]
 pub(crate) struct RefusalReason(pub(crate) String);
 
-/// The answer to a request that is refused.
 pub(crate) fn refuse(problem: &Problem) -> Response {
     let status = StatusCode::from_u16(problem.status.number()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json(status, problem);

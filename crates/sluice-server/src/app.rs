@@ -33,15 +33,12 @@ const IDLE: Duration = Duration::from_secs(600);
 /// The upper bounds of how long requests took, in seconds: those that OpenTelemetry has for servers.
 const DURATIONS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
 
-/// What all requests share.
 pub(crate) struct App {
     pub(crate) service: Service,
     pub(crate) rates: TokenRates,
     pub(crate) records: DenialRecords,
     pub(crate) counts: RequestCounts,
-    /// Room at the socket.
     pub(crate) socket: DoorLimits,
-    /// Room over the network.
     pub(crate) network: DoorLimits,
     /// Room for those who read the log at the moment.
     pub(crate) reading: Semaphore,
@@ -49,13 +46,10 @@ pub(crate) struct App {
     began: Instant,
     /// When the last request came, in milliseconds since the start.
     asked: AtomicU64,
-    /// Whether the engine is ending.
     ending: watch::Sender<bool>,
     /// Changes with everything that happens.
     pub(crate) news: watch::Sender<u64>,
-    /// The newest of that.
     pub(crate) feed: EventFeed,
-    /// Changes when a token is revoked.
     revoked: watch::Sender<()>,
     /// The keys under which something is being made.
     pub(crate) keys: Mutex<BTreeSet<String>>,
@@ -100,7 +94,6 @@ impl App {
         *self.ending.borrow()
     }
 
-    /// Waits until it ends.
     pub(crate) async fn ends(&self) {
         let _ = self.ending.subscribe().wait_for(|ends| *ends).await;
     }
@@ -116,12 +109,10 @@ impl App {
         refuse(&Problem::fault("something of Sluice's own broke while it answered; see the log"))
     }
 
-    /// Whether a client follows the log.
     pub(crate) fn has_followers(&self) -> bool {
         self.socket.has_followers() || self.network.has_followers()
     }
 
-    /// What changes with everything that happens.
     pub(crate) fn news(&self) -> watch::Receiver<u64> {
         self.news.subscribe()
     }
@@ -131,7 +122,6 @@ impl App {
         self.revoked.send_replace(());
     }
 
-    /// What changes when a token is revoked.
     pub(crate) fn revoked(&self) -> watch::Receiver<()> {
         self.revoked.subscribe()
     }
@@ -149,12 +139,10 @@ impl App {
         self.serves.is_none() && since >= IDLE && self.service.is_idle()
     }
 
-    /// A place among those who follow the log through the same door.
     pub(crate) fn place(&self, caller: &RequestCaller) -> Option<ConnectionSlot> {
         self.room(caller).follow(caller.token())
     }
 
-    /// A place among the workers that listen through the same door.
     pub(crate) fn crab_place(&self, caller: &RequestCaller) -> Option<ConnectionSlot> {
         self.room(caller).listen(caller.token())
     }
@@ -167,7 +155,6 @@ impl App {
     }
 }
 
-/// What the engine counts of its requests.
 #[derive(Debug)]
 pub(crate) struct RequestCounts {
     pub(crate) requests: Family<RequestLabels, Counter>,

@@ -25,7 +25,6 @@ pub(crate) struct SocketPeer {
 }
 
 impl SocketPeer {
-    /// Whoever is at the other end.
     pub(crate) fn of(stream: &UnixStream) -> Option<SocketPeer> {
         let credentials = stream.peer_cred().ok()?;
         Some(SocketPeer {
@@ -41,7 +40,6 @@ impl SocketPeer {
 pub(crate) enum RequestCaller {
     /// A process of this machine, at the socket; `None` if the system does not say which.
     Process(Option<SocketPeer>),
-    /// Somebody who showed a token.
     Bearer(Bearer),
 }
 
@@ -87,12 +85,10 @@ impl<S: Send + Sync> OptionalFromRequestParts<S> for RequestCaller {
     }
 }
 
-/// Whether a method only looks.
 pub(crate) fn only_looks(method: &Method) -> bool {
     method == Method::GET || method == Method::HEAD
 }
 
-/// Where somebody comes from over the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NetworkPeer(pub(crate) SocketAddr);
 

@@ -43,7 +43,6 @@ const HUNG: i32 = 6;
 /// So many files an engine wants to have open that serves the network.
 const FILES: u64 = 8192;
 
-/// Which engine is wanted.
 #[derive(Default)]
 pub struct EngineOptions {
     /// The address of the store, unless it is the home's own.

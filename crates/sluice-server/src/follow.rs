@@ -21,13 +21,10 @@ use crate::caller::RequestCaller;
 use crate::follow::glob::Glob;
 use crate::limits::connections::ConnectionSlot;
 
-/// Events, one a line.
 pub(crate) const LINES: &str = "application/x-ndjson";
 
-/// Which events of everything somebody wants.
 #[derive(Debug, Default)]
 pub(crate) struct EventFilter {
-    /// Only those whose type fits.
     pub(crate) kind: Option<Glob>,
     /// Only those since a time, as events have it.
     pub(crate) since: Option<String>,
@@ -49,16 +46,12 @@ impl EventFilter {
 
 /// What somebody reads, and how far they have come.
 pub(crate) enum FollowSource {
-    /// The log of everything.
     Everything {
         /// The place of the last event that was read.
         after: Cursor,
-        /// Which events are told.
         wanted: Arc<EventFilter>,
     },
-    /// The log of one run.
     Run {
-        /// The id of the run.
         id: String,
         /// The number of the last event that was read.
         after: u64,
@@ -67,7 +60,6 @@ pub(crate) enum FollowSource {
     },
 }
 
-/// Somebody who reads the log.
 pub(crate) struct FollowReader {
     app: Arc<App>,
     caller: RequestCaller,
@@ -82,7 +74,6 @@ pub(crate) struct FollowReader {
 }
 
 impl FollowReader {
-    /// Begins to read the log for a caller.
     pub(crate) fn begin(
         app: Arc<App>,
         caller: RequestCaller,
@@ -169,7 +160,6 @@ impl FollowReader {
         }
     }
 
-    /// All of it as lines of JSON.
     pub(crate) fn lines(self) -> Response {
         let lines = stream::unfold(Some(self), |reading| async move {
             let mut reading = reading?;
@@ -190,7 +180,6 @@ impl FollowReader {
     }
 }
 
-/// A page of the log.
 struct FollowPage {
     events: Vec<Arc<RenderedEvent>>,
     /// The place of the last event, wanted or not.
@@ -224,7 +213,6 @@ async fn everything(
     tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(ending()))
 }
 
-/// The next page of a run.
 async fn of_run(app: &Arc<App>, id: String, after: u64) -> Result<Vec<Arc<RenderedEvent>>, Problem> {
     let _turn = app.reading.acquire().await.map_err(|_| ending())?;
     let asked = app.clone();

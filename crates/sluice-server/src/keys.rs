@@ -21,7 +21,6 @@ use crate::app::App;
 use crate::caller::RequestCaller;
 use crate::table::{RouteInput, RouteOperation};
 
-/// The header that names a request.
 pub(crate) const HEADER: &str = "idempotency-key";
 /// The header of an answer that was given before.
 const REPLAYED: &str = "idempotency-replayed";
@@ -30,7 +29,6 @@ const AT_SOCKET: &str = "socket";
 /// The most bytes of an `Idempotency-Key`.
 const LONGEST_KEY: usize = 255;
 
-/// What a new thing is called, for whoever makes it.
 pub(crate) struct RequestKeyedId(pub(crate) KeyedId);
 
 impl<S: Send + Sync> FromRequestParts<S> for RequestKeyedId {
@@ -47,7 +45,6 @@ impl RouteInput for RequestKeyedId {
     }
 }
 
-/// A key while something is being made under it.
 struct KeyHold {
     app: Arc<App>,
     key: String,
@@ -67,7 +64,6 @@ impl Drop for KeyHold {
     }
 }
 
-/// What the middleware needs to know.
 #[derive(Clone)]
 pub(crate) struct KeyLayer {
     pub(crate) app: Arc<App>,
@@ -136,7 +132,6 @@ async fn asker(app: &Arc<App>, caller: Option<RequestCaller>) -> Result<String, 
     }
 }
 
-/// What is to be done about a request.
 enum KeyDecision {
     Make(KeyedId),
     Answer(Response),

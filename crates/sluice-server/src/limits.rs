@@ -132,7 +132,6 @@ impl SocketPace {
     }
 }
 
-/// A bucket for each token.
 pub(crate) struct TokenRates {
     /// How often each may ask, as it is set now.
     allowed: Box<dyn Fn() -> ServeConfig + Send + Sync>,
@@ -146,7 +145,6 @@ impl TokenRates {
         TokenRates { allowed: Box::new(allowed), buckets }
     }
 
-    /// A token asks for something.
     pub(crate) fn take(&self, token: &str, now: Instant) -> Result<(), Duration> {
         let allowed = (self.allowed)();
         let mut inner = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);

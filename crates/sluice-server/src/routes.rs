@@ -31,7 +31,6 @@ use crate::follow::LINES;
 use crate::keys::{self, KeyLayer};
 use crate::table::{RouteAudience, RouteOperation, RouteTable, get, post};
 
-/// Everything that can be asked for, with what is said about it.
 pub(crate) fn table() -> RouteTable {
     RouteTable::new("home")
         .add(

@@ -17,13 +17,11 @@ use crate::answer::Said;
 use crate::app::{App, ask};
 use crate::caller::RequestCaller;
 
-/// Makes the JSON Schema of a type.
 pub(crate) type DescribeType = fn(&mut SchemaGenerator) -> Schema;
 
 /// Who may ask. The guard and the home decide it; this says it, and a test holds them together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouteAudience {
-    /// Everybody, without a token.
     Everybody,
     /// Everybody who has a token.
     Readers,
@@ -31,12 +29,10 @@ pub(crate) enum RouteAudience {
     Workers,
     /// A session about its own work, and persons.
     Agents,
-    /// Callers with the scope person.
     Persons,
 }
 
 impl RouteAudience {
-    /// The scopes of tokens that are enough.
     pub(crate) fn scopes(self) -> &'static [&'static str] {
         match self {
             RouteAudience::Everybody => &[],
@@ -65,11 +61,9 @@ pub(crate) struct RouteAnswer {
     pub(crate) status: StatusCode,
     /// The media type; none when there is no body.
     pub(crate) form: Option<&'static str>,
-    /// What JSON looks like.
     pub(crate) describe: Option<DescribeType>,
 }
 
-/// One way to ask for something.
 #[derive(Clone)]
 pub(crate) struct RouteOperation {
     pub(crate) method: Method,
@@ -135,7 +129,6 @@ impl RouteOperation {
         self
     }
 
-    /// Another status than 200.
     pub(crate) fn with(mut self, status: StatusCode) -> Self {
         self.answer.status = status;
         self
@@ -154,29 +147,24 @@ impl RouteOperation {
     }
 }
 
-/// A route that changes nothing.
 pub(crate) fn get(path: &'static str, summary: &'static str) -> RouteOperation {
     RouteOperation::new(Method::GET, path, summary, RouteAudience::Readers)
 }
 
-/// A route that creates or does something.
 pub(crate) fn post(path: &'static str, summary: &'static str) -> RouteOperation {
     RouteOperation::new(Method::POST, path, summary, RouteAudience::Persons)
 }
 
-/// A route that changes what is there.
 pub(crate) fn patch(path: &'static str, summary: &'static str) -> RouteOperation {
     RouteOperation::new(Method::PATCH, path, summary, RouteAudience::Persons)
 }
 
-/// A route that ends or removes something.
 pub(crate) fn delete(path: &'static str, summary: &'static str) -> RouteOperation {
     RouteOperation::new(Method::DELETE, path, summary, RouteAudience::Persons)
 }
 
 /// What a question takes of its request. The document is made of it, and so is what the question is given.
 pub(crate) trait RouteInput {
-    /// Says what is taken.
     fn describe(operation: RouteOperation) -> RouteOperation {
         operation
     }
@@ -205,10 +193,8 @@ impl<A: RouteInput, B: RouteInput> RouteInput for (A, B) {
     }
 }
 
-/// What a route asks of the home.
 pub(crate) type RouteQuestion<In, A> = fn(&Service, &Requester, In) -> Result<A, Problem>;
 
-/// Routes, and what is said about them.
 pub(crate) struct RouteTable {
     router: Router<Arc<App>>,
     operations: Vec<RouteOperation>,
@@ -216,7 +202,6 @@ pub(crate) struct RouteTable {
 }
 
 impl RouteTable {
-    /// A part of the API that has this name.
     pub(crate) fn new(tag: &'static str) -> Self {
         RouteTable { router: Router::new(), operations: Vec::new(), tag }
     }
@@ -252,19 +237,16 @@ impl RouteTable {
         self.add(operation, answer)
     }
 
-    /// With those of another part.
     pub(crate) fn merge(mut self, other: RouteTable) -> Self {
         self.router = self.router.merge(other.router);
         self.operations.extend(other.operations);
         self
     }
 
-    /// Everything that can be asked for.
     pub(crate) fn operations(&self) -> &[RouteOperation] {
         &self.operations
     }
 
-    /// The router that serves these routes.
     pub(crate) fn router(self) -> Router<Arc<App>> {
         self.router
     }

@@ -11,17 +11,14 @@ use sluice_api::event::EventShown;
 use sluice_home::ask::Service;
 use sluice_store::Cursor;
 
-/// Events that are kept ready.
 const MOST_READY: usize = 10_000;
 /// The most bytes of events that are kept ready.
 const MOST_READY_BYTES: usize = 8 << 20;
 /// Events that are read at once. The store reads fewer where they are large.
 pub(crate) const PAGE: usize = 500;
 
-/// An event, in every form that it is told in.
 pub(crate) struct RenderedEvent {
     pub(crate) cursor: Cursor,
-    /// What filters ask for.
     pub(crate) kind: String,
     pub(crate) time: String,
     pub(crate) correlation: String,
@@ -43,7 +40,6 @@ impl RenderedEvent {
     }
 }
 
-/// An event as it is sent, under its number.
 pub(crate) fn sent(cursor: Option<Cursor>, kind: &str, line: &str) -> String {
     let id = cursor.map(|cursor| format!("id: {}\n", cursor.0)).unwrap_or_default();
     let kind: String = kind.chars().filter(|it| !it.is_control()).collect();
@@ -59,7 +55,6 @@ struct FeedBuffer {
     /// Everything after this is here; nothing is, while nobody follows.
     from: Option<Cursor>,
     events: VecDeque<Arc<RenderedEvent>>,
-    /// How many bytes they have.
     bytes: usize,
 }
 
@@ -84,7 +79,6 @@ impl EventFeed {
         ready.events.iter().skip(start).any(|told| told.correlation == correlation)
     }
 
-    /// The last place that this knows of.
     pub(crate) fn end(&self) -> Option<Cursor> {
         let ready = self.0.read().unwrap_or_else(PoisonError::into_inner);
         ready.events.back().map(|told| told.cursor).or(ready.from)

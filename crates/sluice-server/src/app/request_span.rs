@@ -11,7 +11,6 @@ pub(crate) fn request_span() -> Option<SpanContext> {
     REQUEST.try_with(|span| *span).ok().flatten()
 }
 
-/// Answers a request that has this span.
 pub(crate) async fn answering<T>(span: Option<SpanContext>, answer: impl Future<Output = T>) -> T {
     REQUEST.scope(span, answer).await
 }

@@ -104,7 +104,6 @@ fn at_socket(app: &Arc<App>) -> Router {
         .layer(from_fn_with_state(CountedDoor { app: app.clone(), scheme: "http" }, metrics::count))
 }
 
-/// The routes as they are over the network, behind the guard.
 fn over_network(app: &Arc<App>, origin: Option<HeaderValue>, scheme: &'static str) -> Router {
     let bounds = RequestBounds { app: app.clone(), largest: LARGEST_OVER_TCP, within: Some(ANSWER_WITHIN) };
     let guarded = routes(app.clone(), LARGEST_OVER_TCP)

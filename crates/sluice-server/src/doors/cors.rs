@@ -6,7 +6,6 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
-/// What a page may send and read.
 const METHODS: &str = "GET, POST, PATCH, DELETE";
 const HEADERS: &str = "authorization, content-type, last-event-id";
 /// For how many seconds a browser remembers that.

@@ -26,11 +26,9 @@ const MOST_TOLD: usize = 20;
 /// The most of another's words that is told on.
 const LONGEST_WORDS: usize = 4096;
 
-/// What a door asks of every request.
 #[derive(Clone)]
 pub(crate) struct RequestBounds {
     pub(crate) app: Arc<App>,
-    /// The largest request that is read.
     pub(crate) largest: usize,
     /// How long a request may take in all.
     pub(crate) within: Option<Duration>,

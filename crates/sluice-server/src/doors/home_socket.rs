@@ -14,7 +14,6 @@ use tokio::net::{UnixListener, UnixStream};
 /// How often the engine looks at its socket while no connection comes.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The socket of a home.
 pub(crate) struct HomeSocket {
     path: PathBuf,
     listener: UnixListener,
@@ -36,7 +35,6 @@ impl HomeSocket {
         Ok(HomeSocket { path, listener, id, lock, failed: None })
     }
 
-    /// The next who comes.
     pub(crate) async fn accept(&mut self) -> io::Result<UnixStream> {
         loop {
             tokio::select! {

@@ -13,7 +13,6 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sluice_api::Problem;
 
-/// What is wanted of the network's door.
 #[derive(Clone, Debug)]
 pub struct NetworkOptions {
     /// Where to listen: `127.0.0.1:7433`. With the port 0 the system chooses one.
@@ -59,7 +58,6 @@ impl NetworkDoor {
         Ok(NetworkDoor { listener, tls, cors, address })
     }
 
-    /// Where it is reached.
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)

@@ -16,7 +16,6 @@ pub(crate) fn table() -> RouteTable {
     colonies_table().merge(missions_table()).merge(attempts_table())
 }
 
-/// What crabs say about their work.
 fn attempts_table() -> RouteTable {
     RouteTable::new("control plane")
         .ask(

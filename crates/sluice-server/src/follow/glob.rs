@@ -5,7 +5,6 @@ use sluice_api::Problem;
 /// The longest pattern, in bytes.
 pub(crate) const LONGEST_PATTERN: usize = 200;
 
-/// A pattern for the types of events.
 #[derive(Clone, Debug)]
 pub(crate) struct Glob {
     /// What the text begins with; all of it when nothing else is there.

@@ -40,7 +40,6 @@ const GATHER: Duration = Duration::from_millis(25);
 const TIMES: u64 = 25;
 /// Bytes of one message of somebody who follows: there is nothing to say.
 const LONGEST_UNHEARD: usize = 4096;
-/// The header in which somebody says how far they had come.
 const LAST_EVENT: &str = "last-event-id";
 
 /// Which events a follower wants, and from where on.

@@ -67,14 +67,12 @@ pub(crate) async fn listen(
 /// Why a connection is closed; none when the other end has closed it.
 pub(crate) type SocketGoodbye = Option<(CloseCode, &'static str)>;
 
-/// The goodbye of an engine that ends.
 pub(crate) const ENDS: SocketGoodbye = Some((close_code::AWAY, "the engine ends"));
 
 /// Whoever listens is not let in any more.
 pub(crate) const NOT_LET_IN: SocketGoodbye =
     Some((close_code::POLICY, "the token of this connection has been revoked"));
 
-/// Says goodbye, with the reason.
 pub(crate) async fn close(socket: &mut WebSocket, goodbye: SocketGoodbye) {
     if let Some((code, reason)) = goodbye {
         // Whoever has gone already need not hear it.

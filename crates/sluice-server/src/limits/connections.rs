@@ -12,13 +12,10 @@ use crate::limits::{
     MOST_STRANGERS, MOST_STRANGERS_OF_ONE,
 };
 
-/// All connections that a door has.
 const ALL_CONNECTIONS: usize = MOST_CONNECTIONS + MOST_FOLLOWERS + MOST_CRABS;
 
-/// Room at a door.
 #[derive(Debug)]
 pub(crate) struct DoorLimits {
-    /// Places for connections through this door.
     pub(crate) connections: Arc<Semaphore>,
     connected: TokenShares,
     followers: Arc<Semaphore>,
@@ -50,7 +47,6 @@ pub(crate) struct ConnectionSlot {
     _share: Option<TokenShare>,
 }
 
-/// Takes a place, of those of a token if one is shown.
 fn place(all: &Arc<Semaphore>, shares: &TokenShares, token: Option<&str>) -> Option<ConnectionSlot> {
     let share = match token {
         None => None,
@@ -61,12 +57,10 @@ fn place(all: &Arc<Semaphore>, shares: &TokenShares, token: Option<&str>) -> Opt
 }
 
 impl DoorLimits {
-    /// A place to follow the log.
     pub(crate) fn follow(&self, token: Option<&str>) -> Option<ConnectionSlot> {
         place(&self.followers, &self.following, token)
     }
 
-    /// A place to listen as a worker.
     pub(crate) fn listen(&self, token: Option<&str>) -> Option<ConnectionSlot> {
         place(&self.workers, &self.listening, token)
     }
@@ -96,13 +90,11 @@ impl DoorLimits {
         (count(connections), count(taken(MOST_FOLLOWERS, &self.followers) + taken(MOST_CRABS, &self.workers)))
     }
 
-    /// Whether somebody follows the log.
     pub(crate) fn has_followers(&self) -> bool {
         self.followers.available_permits() < MOST_FOLLOWERS
     }
 }
 
-/// How much of something each token has.
 #[derive(Clone, Debug)]
 struct TokenShares {
     most: usize,
@@ -144,7 +136,6 @@ impl Drop for TokenShare {
     }
 }
 
-/// Those who have shown no token yet.
 #[derive(Debug, Default)]
 struct UnverifiedVisits(Mutex<UnverifiedQueue>);
 
@@ -156,7 +147,6 @@ struct UnverifiedQueue {
     of_address: BTreeMap<IpAddr, BTreeSet<u64>>,
 }
 
-/// A connection of somebody, from its beginning.
 #[derive(Debug)]
 pub(crate) struct ConnectionVisit {
     number: u64,
@@ -167,7 +157,6 @@ pub(crate) struct ConnectionVisit {
 }
 
 impl ConnectionVisit {
-    /// Waits until it must make way.
     pub(crate) async fn must_leave(&self) {
         self.leave.notified().await;
     }

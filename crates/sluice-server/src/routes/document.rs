@@ -24,7 +24,6 @@ const KEY: &str = "\
 A name for this request. Asked again under the same name and in the same words within 24 hours it is not made again, and \
 answered the same; in other words it is refused (`key_reused`).";
 
-/// Answers with the document.
 pub(crate) async fn openapi(_: RequestCaller) -> Response {
     answer::json(StatusCode::OK, &document())
 }
@@ -50,7 +49,6 @@ impl SchemaTypes {
         SchemaTypes { read: generator(Contract::Deserialize), written: generator(Contract::Serialize) }
     }
 
-    /// All types that have a name.
     fn named(mut self) -> Map<String, Value> {
         let mut named = self.read.take_definitions(false);
         named.extend(self.written.take_definitions(false));
@@ -108,7 +106,6 @@ fn one_of_words(fields: &mut Map<String, Value>) {
     fields.remove("oneOf");
 }
 
-/// The whole OpenAPI document, as JSON.
 pub(crate) fn document() -> Value {
     let table = table();
     let mut types = SchemaTypes::new();
@@ -188,18 +185,15 @@ fn described(operation: &RouteOperation, types: &mut SchemaTypes) -> Value {
     shown
 }
 
-/// A name for programs that are made of the document.
 fn id(operation: &RouteOperation) -> String {
     let words = operation.path.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     std::iter::once(method(operation).as_str()).chain(words).collect::<Vec<_>>().join("_")
 }
 
-/// The method as documents write it.
 fn method(operation: &RouteOperation) -> String {
     operation.method.as_str().to_ascii_lowercase()
 }
 
-/// The parts of a path that stand for something.
 fn of_path(operation: &RouteOperation) -> impl Iterator<Item = Value> {
     let names = operation.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     names.map(|name| {

@@ -48,7 +48,6 @@ pub(crate) async fn events(
     }
 }
 
-/// The filter that a query asks for.
 fn understood(asked: &EventsQuery) -> Result<EventFilter, Problem> {
     Ok(EventFilter {
         kind: asked.kind.as_deref().map(Glob::read).transpose()?,

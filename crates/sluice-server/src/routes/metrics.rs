@@ -26,12 +26,9 @@ use crate::table::{RouteTable, get};
 
 /// How the text is written: what everything that scrapes can read.
 const FORM: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// How it is written for those who ask for it.
 const OPEN_FORM: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// The route of what leads nowhere.
 const NOWHERE: &str = "other";
 
-/// A door whose requests are counted.
 #[derive(Clone)]
 pub(crate) struct CountedDoor {
     pub(crate) app: Arc<App>,

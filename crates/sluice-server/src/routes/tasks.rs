@@ -76,7 +76,6 @@ fn task_table() -> RouteTable {
         )
 }
 
-/// What is done to a task.
 fn actions_table() -> RouteTable {
     RouteTable::new("tasks")
         .ask(post("/v1/lifecycle/tasks/{id}/spawn", "Start a task's agent"), |service, who, Path(id): Path<String>| {
