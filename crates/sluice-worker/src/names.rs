@@ -8,7 +8,6 @@ pub fn run_stream(run: &str) -> String {
     format!("run/{run}")
 }
 
-/// The branch that a run's work is on.
 pub fn run_branch(run: &str) -> String {
     format!("sluice/run-{run}")
 }

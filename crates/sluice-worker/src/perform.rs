@@ -42,20 +42,17 @@ pub const SIGNALLED: i32 = 128;
 /// How long what a cancelled run has started may take to end by itself.
 const HURRY: Duration = Duration::from_millis(500);
 
-/// A place to work at.
 pub struct PerformContext {
     pub places: HomePaths,
     settings: ConfigFile,
     pub sessions: Sessions,
     pub program: PathBuf,
-    /// By which what is started here is recognised.
     pub within: HomeNesting,
     /// What stops everything here when the store is not this engine's any more; nothing where it cannot be another's.
     pub fence: Option<Arc<dyn StoreFence>>,
     /// What runs are at, by its name; and what was ended before it began.
     performing: Mutex<ActivePerformances>,
     versions: ProgramVersions,
-    /// What sessions and scripts inherit from.
     pub surroundings: InheritedEnvironment,
 }
 
@@ -70,39 +67,28 @@ pub struct LocalOrder {
     pub role: String,
     /// With which agent program; the usual one unless given.
     pub harness: Option<String>,
-    /// What the agent may do.
     pub permissions: AgentPermissions,
     pub folder: PathBuf,
-    /// How it speaks for its step.
     pub voice: StepIdentity,
     /// Who must be there for it to go on; nobody unless given.
     pub keeper: Option<SessionKeeper>,
     pub work: OrderWork,
 }
 
-/// How something that is carried out speaks for its step.
 #[derive(Clone, Debug)]
 pub enum StepIdentity {
     /// To the engine of this home, which knows its processes.
     OfThisHome,
     /// To an engine elsewhere, with what stands in these variables.
-    Elsewhere {
-        /// Their names and values.
-        environment: Vec<(String, String)>,
-    },
+    Elsewhere { environment: Vec<(String, String)> },
 }
 
-/// What is to be done.
 #[derive(Clone, Debug)]
 pub enum OrderWork {
-    /// An agent is told this.
-    Agent {
-        prompt: String,
-    },
+    Agent { prompt: String },
     Script(RunScript),
 }
 
-/// What came of it.
 pub type PerformResult = Result<StepOutcome, PerformError>;
 
 /// What came of it, for the run and without secrets. What could not be done now has no report.
@@ -114,7 +100,6 @@ pub fn reported(bench: &PerformContext, performed: PerformResult) -> Result<Atte
     Ok(bench.clean().report(report))
 }
 
-/// What runs are at.
 #[derive(Default)]
 struct ActivePerformances {
     scripts: BTreeMap<String, ScriptCancel>,
@@ -134,7 +119,6 @@ impl Drop for StoppableScript<'_> {
 }
 
 impl PerformContext {
-    /// A place to work at, with what a person has set for it.
     pub fn open(places: HomePaths, settings: ConfigFile, program: PathBuf) -> Result<PerformContext, Problem> {
         link_programs(&places, &program)?;
         let within = HomeNesting::enter(places.home());
@@ -162,17 +146,14 @@ impl PerformContext {
         })
     }
 
-    /// What a person has set, as it is now.
     pub fn config(&self) -> Arc<HomeConfig> {
         self.settings.config()
     }
 
-    /// How agents are started, as it is now.
     pub fn harnesses(&self) -> Arc<Harnesses> {
         self.settings.harnesses()
     }
 
-    /// The same place, with what stops everything there.
     pub fn fenced(self, fence: Option<Arc<dyn StoreFence>>) -> PerformContext {
         PerformContext { fence, ..self }
     }
@@ -204,7 +185,6 @@ impl PerformContext {
         self.versions.note(harness, &self.program, private);
     }
 
-    /// Which agent program an attempt was made with.
     pub fn program_of(&self, performance: &str) -> Option<ProgramNote> {
         versions::noted(&self.places.attempt(performance))
     }

@@ -45,7 +45,6 @@ impl HomeRedactor {
         }
     }
 
-    /// What is said to a run.
     pub fn input(&self, input: RunInput) -> RunInput {
         match input {
             RunInput::By { asker, input } => RunInput::By { asker, input: Box::new(self.input(*input)) },
@@ -65,7 +64,6 @@ impl HomeRedactor {
         }
     }
 
-    /// What is said to a task.
     pub fn task_input(&self, input: TaskInput) -> TaskInput {
         match input {
             TaskInput::Update { by, update: TaskUpdate::Summary(summary) } => {

@@ -6,7 +6,6 @@ use sluice_telemetry::{TraceSpan, span};
 
 use crate::names::run_stream;
 
-/// A step of a run is performed.
 pub fn step(run: &str, step: &str, attempt: u32, kind: &'static str) -> TraceSpan {
     span("step")
         .within(&run_stream(run))
@@ -16,7 +15,6 @@ pub fn step(run: &str, step: &str, attempt: u32, kind: &'static str) -> TraceSpa
         .with("sluice.kind", kind)
 }
 
-/// What kind of work a step is.
 pub fn kind(job: &RunJob) -> &'static str {
     match job {
         RunJob::Agent { .. } => "agent",

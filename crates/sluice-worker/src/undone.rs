@@ -24,7 +24,6 @@ pub struct PerformFailure {
 }
 
 impl PerformFailure {
-    /// Something kept it from being done.
     pub fn because(error: impl Into<String>) -> PerformFailure {
         PerformFailure { kind: FailureKind::Failed, error: error.into(), outcome: Box::default() }
     }
@@ -36,10 +35,8 @@ impl From<String> for PerformFailure {
     }
 }
 
-/// Why it is not done.
 #[derive(Debug)]
 pub enum PerformError {
-    /// That is its outcome.
     Failed(PerformFailure),
     Unavailable(UnavailableReason),
 }
@@ -98,7 +95,6 @@ impl PerformError {
         }
     }
 
-    /// The same about a file or folder.
     pub fn at(doing: &str, path: &Path) -> impl FnOnce(std::io::Error) -> PerformError {
         let what = format!("{doing} {}", path.display());
         move |error| match error.is_passing() {

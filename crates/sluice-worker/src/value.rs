@@ -3,7 +3,6 @@
 use serde_json::{Number, Value};
 use sluice_core::recipe::Data;
 
-/// A value of a program's, as conditions and variables read it.
 pub fn data(value: &serde_json::Value) -> Data {
     match value {
         Value::Null => Data::Null,
@@ -15,7 +14,6 @@ pub fn data(value: &serde_json::Value) -> Data {
     }
 }
 
-/// A value as JSON has it.
 pub fn plain(data: &Data) -> Value {
     match data {
         Data::Null => Value::Null,
@@ -27,7 +25,6 @@ pub fn plain(data: &Data) -> Value {
     }
 }
 
-/// A cost in dollars.
 #[expect(clippy::cast_precision_loss, reason = "a double holds every cost below nine billion dollars exactly")]
 pub fn dollars(millionths: u64) -> f64 {
     millionths as f64 / 1e6

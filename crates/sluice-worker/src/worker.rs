@@ -55,15 +55,11 @@ const FINISHING: u8 = 1;
 /// It ends now, and gives back what it is at.
 const LEAVING: u8 = 2;
 
-/// For whom it works, and as what.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// Where the engine is.
     pub url: String,
-    /// Whose work it does.
     pub group: String,
     pub role: String,
-    /// What people call it.
     pub name: String,
 }
 
@@ -71,11 +67,9 @@ pub struct WorkerRuntime {
     bench: PerformContext,
     client: Client,
     hiring: WorkerOptions,
-    /// What the engine knows it by.
     id: String,
     /// Which of those that have this name: a home that was copied is another.
     identity: HomeIdentity,
-    /// The version of the work protocol that the engine speaks.
     engine_speaks: AtomicU32,
     stage: AtomicU8,
     inner: Mutex<WorkerRuntimeState>,
@@ -99,10 +93,8 @@ impl WorkerRuntimeState {
     }
 }
 
-/// How a worker stands with its engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerNews<'a> {
-    /// It is known there.
     Registered,
     /// The engine cannot be reached, and this is why. It is tried again and again.
     Away(&'a str),
@@ -137,7 +129,6 @@ impl WorkerRuntime {
         Ok(Arc::new(WorkerRuntime { bench, client, hiring, id, identity, engine_speaks, stage, inner, changed }))
     }
 
-    /// What the engine knows it by.
     pub fn id(&self) -> &str {
         &self.id
     }

@@ -19,26 +19,19 @@ const BURST: u32 = 4000;
 /// For so many days ended work is known, unless a person says otherwise.
 const KEPT_DAYS: u32 = 90;
 
-/// The settings of a home.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HomeConfig {
     /// What a task uses unless it says otherwise.
     pub defaults: DefaultsConfig,
     pub env: EnvConfig,
-    /// Where everything is kept.
     pub store: StoreConfig,
-    /// What becomes of ended work.
     pub retention: RetentionConfig,
-    /// What a person is told with.
     pub notify: NotifyConfig,
-    /// How the home is served over the network.
     pub serve: ServeConfig,
-    /// How patient the engine is with workers elsewhere.
     pub workers: WorkersConfig,
     /// How engines that share a store are patient with each other.
     pub engine: EngineConfig,
-    /// Who is told what took how long.
     pub telemetry: TelemetryConfig,
     /// Harnesses of one's own, as they are written.
     pub harnesses: toml::Table,
@@ -48,9 +41,7 @@ pub struct HomeConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DefaultsConfig {
-    /// The harness that does the work.
     pub harness: Option<String>,
-    /// The harness that reviews it.
     pub review_harness: Option<String>,
     /// `full` or `reduced`, for steps that do not say.
     pub permissions: Option<String>,
@@ -66,7 +57,6 @@ pub struct EnvConfig {
     pub deny: Vec<String>,
 }
 
-/// Where everything is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StoreConfig {
@@ -74,7 +64,6 @@ pub struct StoreConfig {
     pub address: Option<String>,
 }
 
-/// What becomes of ended work.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetentionConfig {
@@ -95,7 +84,6 @@ impl RetentionConfig {
     }
 }
 
-/// What a person is told with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NotifyConfig {
@@ -103,7 +91,6 @@ pub struct NotifyConfig {
     pub command: Vec<String>,
 }
 
-/// How a home is served over the network.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServeConfig {
@@ -113,7 +100,6 @@ pub struct ServeConfig {
     pub burst: NonZeroU32,
 }
 
-/// Who is told what took how long.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TelemetryConfig {
@@ -208,7 +194,6 @@ pub struct ConfigFile {
 }
 
 struct LoadedConfig {
-    /// By what it is seen that the file has changed.
     mark: Option<ConfigStamp>,
     config: Arc<HomeConfig>,
     harnesses: Arc<Harnesses>,

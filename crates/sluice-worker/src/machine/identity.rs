@@ -14,14 +14,12 @@ use sluice_os::file::{Durability, FileDraft};
 
 use crate::names::new_id;
 
-/// The file in a home.
 const FILE: &str = "home.id";
 
 /// A home on a start of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HomeIdentity {
     pub home: String,
-    /// The start of the machine.
     pub boot: String,
     /// The machine was started again since this was last asked: one of this home that seems to live may be of before.
     pub is_restarted: bool,
@@ -53,13 +51,11 @@ impl HomeIdentity {
         }
     }
 
-    /// Both, as others are told it.
     pub fn name(&self) -> String {
         format!("{}@{}", self.home, self.boot)
     }
 }
 
-/// What a file says.
 struct IdentityFile {
     id: String,
     boot: String,

@@ -48,7 +48,6 @@ impl FormatTime for LineStart {
     }
 }
 
-/// The file of a log.
 struct LogFile {
     path: PathBuf,
     file: Option<File>,
@@ -94,7 +93,6 @@ fn append(path: &Path) -> Option<File> {
     OpenOptions::new().create(true).append(true).open(path).ok()
 }
 
-/// What a panic said.
 pub fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     format!("a fault of Sluice's own: {}", text.unwrap_or("it panicked"))

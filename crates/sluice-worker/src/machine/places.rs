@@ -16,7 +16,6 @@ const SOCKETS: &str = "sockets";
 /// Bytes of the name of a folder.
 const LONGEST_FOLDER: usize = 255;
 
-/// The folders and files of a home.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HomePaths {
     home: PathBuf,
@@ -24,12 +23,10 @@ pub struct HomePaths {
 }
 
 impl HomePaths {
-    /// The home at this path.
     pub fn new(home: impl Into<PathBuf>) -> Self {
         HomePaths { home: home.into(), prompts: None }
     }
 
-    /// The same home, with a folder of workflows and prompt files beside it.
     pub fn with_prompts(self, folder: Option<PathBuf>) -> Self {
         HomePaths { prompts: folder, ..self }
     }
@@ -65,7 +62,6 @@ impl HomePaths {
         self.home.join("start.lock")
     }
 
-    /// Where the engine listens.
     pub fn socket(&self) -> PathBuf {
         self.short("engine.sock")
     }
@@ -74,7 +70,6 @@ impl HomePaths {
         self.short("tmux.sock")
     }
 
-    /// What the engine writes about itself.
     pub fn log(&self) -> PathBuf {
         self.home.join("logs/engine.log")
     }
@@ -101,7 +96,6 @@ impl HomePaths {
         self.sessions().join("attempts")
     }
 
-    /// The worktrees that are lent to tasks.
     pub fn workspaces(&self) -> PathBuf {
         self.home.join("workspaces")
     }
@@ -116,7 +110,6 @@ impl HomePaths {
         self.home.join("tasks").join(folder).join(id)
     }
 
-    /// What is known of sessions.
     pub fn sessions(&self) -> PathBuf {
         self.home.join("sessions")
     }

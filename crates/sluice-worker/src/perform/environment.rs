@@ -66,7 +66,6 @@ struct InheritedVariables {
 type EnvironmentVariables = BTreeMap<String, String>;
 
 impl InheritedEnvironment {
-    /// What this process was started with.
     pub fn own(set: &EnvConfig) -> InheritedEnvironment {
         let own = InheritedEnvironment(Mutex::new(InheritedVariables {
             last: own_variables(),
@@ -97,7 +96,6 @@ impl InheritedEnvironment {
         });
     }
 
-    /// What processes are given.
     fn given(&self, set: &EnvConfig) -> EnvironmentVariables {
         self.with(|inheritance| inheritance.note(set))
     }
@@ -189,7 +187,6 @@ fn passes(set: &EnvConfig, name: &str) -> bool {
     (is_usual || set.allow.iter().any(|it| fits(it))) && !is_denied
 }
 
-/// What a step of a run is told about itself.
 pub(super) fn about(bench: &PerformContext, order: &LocalOrder) -> BTreeMap<String, String> {
     let mut told = BTreeMap::from([
         ("SLUICE_RUN".to_owned(), order.run.clone()),
@@ -219,7 +216,6 @@ pub fn token(session: &SessionId, private: &Path) -> Result<String, PerformError
     Ok(secret)
 }
 
-/// Whether this secret was given to a session, by what is kept of it.
 pub fn is_secret_of(private: &Path, secret: &str) -> bool {
     let digest = digest(secret.as_bytes());
     let kept = std::fs::read_to_string(private.join(DIGESTS)).unwrap_or_default();

@@ -13,7 +13,6 @@ use sluice_os::session::{
 use crate::perform::PerformContext;
 use crate::undone::described;
 
-/// Why sessions end when the store is lost.
 const GIVEN_UP: &str = "another engine owns the store";
 
 /// What stops everything that was started here when the store becomes another engine's.
@@ -27,10 +26,8 @@ pub trait StoreFence: Send + Sync {
     /// Waits until the store is surely this engine's. Whether it is: it may be lost.
     fn until_it_may_act(&self) -> bool;
 
-    /// A script begins to run under this fence.
     fn script_begins(&self);
 
-    /// A script under this fence has ended.
     fn script_ends(&self);
 }
 
@@ -67,7 +64,6 @@ impl PerformContext {
         self.fence.as_ref().is_none_or(|fence| fence.until_it_may_act())
     }
 
-    /// Whether the store is surely this engine's at this moment.
     pub fn may_act(&self) -> bool {
         self.fence.as_ref().is_none_or(|fence| fence.may_act())
     }
@@ -101,7 +97,6 @@ pub fn was_given_up(gone: &EndedSession) -> bool {
     asked || matches!(&gone.how, SessionEnding::Exited(exit) if exit.cause == AgentEndCause::Unkept)
 }
 
-/// The command that runs a shim.
 pub fn shim(program: &Path) -> Vec<OsString> {
     vec![program.into(), "shim".into()]
 }

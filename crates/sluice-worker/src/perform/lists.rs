@@ -36,7 +36,6 @@ fn read(value: Data, is_wanted: impl FnOnce() -> bool) -> Data {
     }
 }
 
-/// Whether a fan-out of this recipe goes over a variable like this.
 fn is_gone_over(recipe: &Recipe, is_it: impl Fn(&str, &[String]) -> bool) -> bool {
     recipe.steps.iter().any(|step| {
         let StepWork::ParallelAgents { items: FanOutItems::Variable(template), .. } = &step.work else { return false };

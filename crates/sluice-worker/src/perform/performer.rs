@@ -11,7 +11,6 @@ use crate::perform::PerformResult;
 use crate::undone::described;
 use crate::undone::{PerformError, PerformFailure};
 
-/// How a step uses the work of its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorktreeAccess {
     /// It goes on with the work, in the run's own worktree.
@@ -38,7 +37,6 @@ impl WorktreeAccess {
     }
 }
 
-/// Where the steps of a run work.
 pub trait StepWorktrees {
     /// A worktree while a step works there.
     type Lent;
@@ -98,7 +96,6 @@ mod tests {
     use super::*;
     use crate::undone::UnavailableReason;
 
-    /// Worktrees that write down what is asked of them.
     #[derive(Default)]
     struct RecordingWorktrees {
         said: RefCell<Vec<String>>,

@@ -25,17 +25,14 @@ use crate::undone::{PerformError, PerformFailure};
 const KEPT: usize = 1 << 20;
 /// The signal that ends what is not wanted any more.
 const TERMINATED: i32 = 15;
-/// How much of it is a summary.
-const SUMMARY: usize = 2000;
+const LONGEST_SUMMARY: usize = 2000;
 
-/// A command that has ended.
 struct EndedCommand {
     ending: ProcessEnding,
     stdout: String,
     stderr: String,
 }
 
-/// Runs the command of an order.
 pub(super) fn run(bench: &PerformContext, order: &LocalOrder, script: &RunScript) -> PerformResult {
     let mut environment = inherited(bench);
     environment.extend(about(bench, order));
@@ -49,7 +46,7 @@ pub(super) fn run(bench: &PerformContext, order: &LocalOrder, script: &RunScript
     let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
     let last = last.map(|line| format!(": {}", line.trim())).unwrap_or_default();
     let outcome = StepOutcome {
-        summary: stdout.trim().chars().take(SUMMARY).collect(),
+        summary: stdout.trim().chars().take(LONGEST_SUMMARY).collect(),
         result: found.result,
         output: Data::Text(stdout.strip_suffix('\n').unwrap_or(&stdout).to_owned()),
         exit_code: Some(match ending {
@@ -145,7 +142,6 @@ fn kept(
     Ok(EndedCommand { ending, stdout: said(SessionStream::Output)?, stderr: said(SessionStream::Errors)? })
 }
 
-/// What a session printed, as far as a run keeps it.
 fn said(bench: &PerformContext, id: &SessionId, stream: SessionStream) -> Result<CapturedOutput, PerformError> {
     let mut head = bench.sessions.output_from(id, stream, 0, KEPT / 2).map_err(PerformError::by)?;
     let tail = bench.sessions.output_tail(id, stream, KEPT / 2).map_err(PerformError::by)?;

@@ -13,7 +13,6 @@ use sluice_os::harness::{Harness, read_version};
 
 const FILE: &str = "harness.json";
 
-/// What programs have said.
 #[derive(Clone, Default)]
 pub(super) struct ProgramVersions(Arc<Mutex<BTreeMap<Vec<String>, Option<String>>>>);
 
@@ -46,7 +45,6 @@ impl ProgramVersions {
     }
 }
 
-/// The program that an attempt was made with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramNote {
     harness: String,
@@ -54,7 +52,6 @@ pub struct ProgramNote {
     version: Option<String>,
 }
 
-/// What was noted of an attempt.
 pub(super) fn noted(private: &Path) -> Option<ProgramNote> {
     serde_json::from_slice(&std::fs::read(private.join(FILE)).ok()?).ok()
 }

@@ -28,7 +28,6 @@ use crate::spans;
 use crate::undone::described;
 use crate::undone::{PerformError, PerformFailure, UnavailableReason};
 
-/// A step that was assigned.
 pub(super) struct WorkerAssignment {
     pub(super) order: LocalOrder,
     pub(super) mission: String,
@@ -40,7 +39,6 @@ pub(super) struct WorkerAssignment {
     pub(super) commit: Option<String>,
     /// Where the engine's name for the worktree stands, and has to be made the folder that it has here.
     named: WorktreeAlias,
-    /// How it uses the work of its run.
     pub(super) access: WorktreeAccess,
     /// Who keeps what runs, and for how long after a sign that was answered.
     keeper: SessionKeeper,
@@ -50,7 +48,6 @@ pub(super) struct WorkerAssignment {
     is_given_back: AtomicBool,
     /// Its run wants it ended.
     is_stopped: AtomicBool,
-    /// What was last told of its agent.
     told: Mutex<String>,
 }
 
@@ -171,7 +168,6 @@ impl WorkerAssignment {
         self.is_given_back.load(Ordering::Relaxed)
     }
 
-    /// Whether its run wants it ended.
     pub(super) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
     }
@@ -238,7 +234,6 @@ impl WorkerRuntime {
         StepReport { onto: trees.merged_with(), ..written(run_id, &self.bench.clean().report(report)) }
     }
 
-    /// What came of a step, with the commit at which the work stands now.
     fn report_of(
         &self,
         trees: &RemoteWorktrees<'_>,
@@ -357,7 +352,6 @@ fn harness_of(named: Option<String>) -> Option<String> {
     [named, usual].into_iter().flatten().find(|name| !name.is_empty())
 }
 
-/// How a session speaks to an engine elsewhere.
 fn voice(url: &str, agent_token: Option<String>) -> StepIdentity {
     let mut environment = vec![("SLUICE_URL".to_owned(), url.to_owned())];
     environment.extend(agent_token.map(|token| ("SLUICE_TOKEN".to_owned(), token)));

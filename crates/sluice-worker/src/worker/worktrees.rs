@@ -24,7 +24,6 @@ use crate::undone::{PerformError, PerformFailure, UnavailableReason};
 /// How long it is waited at most before the turn is asked for again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// The worktrees for one step.
 pub(super) struct RemoteWorktrees<'a> {
     worker: &'a WorkerRuntime,
     job: &'a WorkerAssignment,
@@ -32,7 +31,6 @@ pub(super) struct RemoteWorktrees<'a> {
     brought: RefCell<Option<BroughtWork>>,
 }
 
-/// Work that was brought into the branch of the run.
 struct BroughtWork {
     lent: RemoteWorktree,
     commit: String,
