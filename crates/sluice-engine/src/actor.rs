@@ -11,7 +11,6 @@ use sluice_store::{Digest, Effect, Event, Header, RowKey};
 use crate::ledger::Fact;
 use crate::loader::pin;
 
-/// What can be said to an actor.
 #[derive(Clone, Debug)]
 pub enum ActorInput {
     /// An input of the run machine.
@@ -44,7 +43,6 @@ pub enum Remark {
 }
 
 impl ActorInput {
-    /// What is to be kept beside the events.
     pub(crate) fn body(&self) -> Option<(Digest, Vec<u8>)> {
         match self {
             ActorInput::Remark(Remark::Read { body }) => Some((pin(body), body.clone())),
@@ -59,16 +57,13 @@ impl ActorInput {
     }
 }
 
-/// The result of an effect.
 #[derive(Clone, Debug)]
 pub enum EffectOutcome {
     /// It is done, and there is nothing to tell.
     Done,
     /// It could not be done, for this reason.
     Failed(String),
-    /// A step of a run has ended.
     Run(run::AttemptReport),
-    /// An effect of a task has come to its end.
     Task(task::input::TaskEffectOutcome),
 }
 
@@ -77,11 +72,9 @@ pub enum EffectOutcome {
 pub struct ActorChange {
     /// What happened; never empty.
     pub events: Vec<Event>,
-    /// Where the actor is now.
     pub header: Header,
     /// The parts of that which changed.
     pub rows: Vec<(RowKey, Option<Vec<u8>>)>,
-    /// What is to be done.
     pub effects: Vec<Effect>,
     /// What needs no doing any more, or has been done.
     pub settled: Vec<String>,
@@ -141,11 +134,9 @@ pub(crate) fn misdirected(is: &str, meant: &str) -> Refusal {
     Refusal::new(RefusalCode::NotReady, format!("Not possible: this is a {is}, and that is asked of a {meant}"))
 }
 
-/// Who may perform an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerRequirement {
     /// What the worker must be; `any` is content with any.
     pub role: String,
-    /// The group whose workers may do it.
     pub group: String,
 }

@@ -33,7 +33,6 @@ use handle::{HostEvent, StoreHindrance};
 use owning::OwnershipThread;
 use threads::{CommitThread, LoadThread, RetentionSweep, SharedWriter, append, locked};
 
-/// What tells the time.
 pub trait EngineClock: Send + Sync {
     fn now(&self) -> Moment;
 }
@@ -59,7 +58,6 @@ pub trait Observer: Send {
     fn changed(&mut self, streams: Vec<StreamId>);
 }
 
-/// Nobody wants to know.
 pub struct NoObserver;
 
 impl Observer for NoObserver {
@@ -73,16 +71,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// A batch of so many appends is small.
 const SMALL: usize = 4;
 
-/// What a host needs.
 pub struct HostParts {
-    /// Where everything is kept.
     pub store: Store,
     pub owner: StoreClaim,
-    /// What tells the time.
     pub clock: Arc<dyn EngineClock>,
     pub executor: Box<dyn Executor>,
     pub definitions: Arc<dyn Definitions>,
-    /// Who wants to know of changes.
     pub observer: Box<dyn Observer>,
     /// For how long what is over is kept; `None`: for good.
     pub keep: Option<RetentionTerm>,
@@ -306,7 +300,6 @@ impl HostLoop {
         Ok(())
     }
 
-    /// Tells those who look on.
     fn tell(&mut self) {
         let changed = self.reactor.take_changed();
         if !changed.is_empty() {

@@ -14,13 +14,11 @@ use sluice_store::{Card, Event, Header, RowKey, StoredStream};
 use crate::actor::{Actor, ActorChange, ActorInput, misdirected};
 use crate::codec::UnreadableData;
 
-/// The version that is written.
 const VERSION: u16 = 1;
 
 /// Something that happened, and the entries that it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// What kind of event it is.
     pub kind: String,
     pub actor: String,
     /// Its content: one JSON document.
@@ -29,7 +27,6 @@ pub struct Fact {
     pub entries: Vec<(String, Option<Vec<u8>>)>,
 }
 
-/// An entry as it is stored.
 #[derive(Serialize, Deserialize)]
 struct KeyedFactRow {
     key: String,
@@ -48,13 +45,10 @@ pub struct KeyedFacts {
 }
 
 impl KeyedFacts {
-    /// The kind that its card names.
     pub const KIND: &str = "ledger";
 
-    /// The kind of the fact that closes a ledger.
     pub const CLOSED: &str = EventName::LedgerClosed.word();
 
-    /// A ledger that begins with this fact.
     pub fn create(name: &str, fact: Fact, now: Moment) -> (Self, ActorChange) {
         let mut ledger = KeyedFacts {
             name: name.to_owned(),
@@ -67,7 +61,6 @@ impl KeyedFacts {
         (ledger, change)
     }
 
-    /// A ledger as it was stored.
     pub fn restore(stored: &StoredStream) -> Result<Self, UnreadableData> {
         let mut entries = BTreeMap::new();
         for (RowKey(place, _), bytes) in &stored.rows {
@@ -81,7 +74,6 @@ impl KeyedFacts {
         Ok(KeyedFacts { name: card.title.clone(), created: card.created, entries, free, is_closed: !card.open })
     }
 
-    /// What stands in force, by key.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.entries.iter().map(|(key, (_, value))| (key.as_str(), value.as_slice()))
     }

@@ -16,12 +16,10 @@ use crate::reactor::LoadedStream;
 use crate::run_actor::RunActor;
 use crate::task_actor::TaskActor;
 
-/// Why a stream cannot be taken up.
 #[derive(Debug)]
 pub enum StreamLoadError {
     /// It is there and cannot be understood: that stream stops, and no other.
     Damaged(String),
-    /// The store cannot be asked.
     Store(StoreError),
 }
 
@@ -56,7 +54,6 @@ pub trait Definitions: Send + Sync {
     /// The recipe whose pinned bytes these are, made ready.
     fn plan(&self, pinned: &[u8]) -> Result<Arc<RunPlan>, String>;
 
-    /// The lifecycle whose pinned bytes these are.
     fn lifecycle(&self, pinned: &[u8]) -> Result<Arc<Lifecycle>, String>;
 }
 
@@ -71,11 +68,9 @@ pub struct Loader {
 /// So many definitions are kept; then they are made again when somebody needs them.
 const MOST_DEFINITIONS: usize = 1000;
 
-/// A stream, read for looking at.
 pub struct StreamSnapshot<A> {
     /// How many events it has.
     pub version: u64,
-    /// What lists show of it.
     pub card: Card,
     pub actor: A,
 }
@@ -86,12 +81,10 @@ impl Loader {
         Loader { reader, definitions, plans: BTreeMap::new(), lifecycles: BTreeMap::new() }
     }
 
-    /// The reader itself, for lists and logs.
     pub fn reader(&mut self) -> &mut dyn Reader {
         &mut *self.reader
     }
 
-    /// A stream, to be taken up.
     pub fn load(&mut self, stream: &StreamId) -> Result<Option<LoadedStream>, StreamLoadError> {
         let Some(stored) = self.reader.load(stream)? else { return Ok(None) };
         let actor: Box<dyn Actor> = match stored.header.card.kind.as_str() {
@@ -178,7 +171,6 @@ pub fn pin(bytes: &[u8]) -> Digest {
     Digest(Sha256::digest(bytes).into())
 }
 
-/// The digest that is written like this in events.
 pub fn written_digest(text: &str) -> Option<Digest> {
     digest(text).map(Digest)
 }

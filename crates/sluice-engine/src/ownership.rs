@@ -15,7 +15,6 @@ const KEPT: (u64, u64) = (2, 3);
 /// So often in a term it asks for another: an answer or two may be lost without harm.
 const ASKED: u64 = 6;
 
-/// The time in which the store is an engine's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tenure {
     epoch: u64,
@@ -51,12 +50,10 @@ impl Tenure {
         self.is_lost = true;
     }
 
-    /// Whether it was lost.
     pub fn is_lost(&self) -> bool {
         self.is_lost
     }
 
-    /// The number of this ownership.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }

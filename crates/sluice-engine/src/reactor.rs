@@ -88,7 +88,6 @@ const MOST_NAMES: usize = 10_000;
 #[derive(Default)]
 pub struct Reactor {
     slots: BTreeMap<StreamId, ActorSlot>,
-    /// What was said to streams that are being loaded.
     waiting: BTreeMap<StreamId, Vec<(Option<ReactorToken>, ActorInput)>>,
     /// Streams that stopped, and why. They are looked at again when somebody says something to them.
     faults: BTreeMap<StreamId, String>,
@@ -114,7 +113,6 @@ impl Reactor {
         Reactor { dispatches: epoch << 32, ..Self::default() }
     }
 
-    /// Takes a message at this moment.
     pub fn receive(&mut self, message: ReactorMessage, now: Moment) {
         match message {
             ReactorMessage::Create { token, stream, .. } if self.slots.contains_key(&stream) => {
@@ -179,7 +177,6 @@ impl Reactor {
         self.alarms.first().map(|(at, _, _)| Moment(*at))
     }
 
-    /// Wakes whom it is time for.
     pub fn wake(&mut self, now: Moment) {
         while let Some((at, stream, key)) = self.alarms.first().cloned().filter(|(at, _, _)| *at <= now.0) {
             self.alarms.remove(&(at, stream.clone(), key.clone()));
@@ -204,7 +201,6 @@ impl Reactor {
         self.in_flight.is_none() && self.gathered.is_empty()
     }
 
-    /// Whether streams are being loaded.
     pub fn is_loading(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -223,7 +219,6 @@ impl Reactor {
         std::mem::take(&mut self.changed)
     }
 
-    /// The streams that stopped, and why.
     pub fn faults(&self) -> &BTreeMap<StreamId, String> {
         &self.faults
     }
@@ -363,7 +358,6 @@ impl Reactor {
         }
     }
 
-    /// Takes up a stream where the store says it is.
     fn adopt(&mut self, stream: &StreamId, found: LoadedStream, now: Moment) {
         let LoadedStream { actor, version, mut effects, timers } = found;
         if let Some(order) = actor.in_order() {
@@ -387,7 +381,6 @@ impl Reactor {
         }
     }
 
-    /// An effect is to be performed when it is its turn.
     fn offer(&mut self, stream: &StreamId, effect: Effect) {
         if self.slots.get_mut(stream).is_some_and(|slot| slot.line_up(&effect)) {
             self.give(stream, effect);
@@ -421,13 +414,11 @@ impl Reactor {
     }
 }
 
-/// The answer to a handing-out that was given up.
 pub fn too_late() -> Refusal {
     let message = "lease lost: it expired, or the step has finished or was cancelled";
     Refusal::new(RefusalCode::LeaseLost, message.to_owned()).hint("what you did is not counted; wait for new work")
 }
 
-/// What a panic said.
 fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     format!("a fault of Sluice's own: {}", text.unwrap_or("it panicked"))

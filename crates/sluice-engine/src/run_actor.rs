@@ -16,20 +16,16 @@ use crate::actor::{Actor, ActorChange, ActorInput, EffectOutcome, WorkerRequirem
 use crate::codec::outbox::{self, OutboxNote};
 use crate::codec::{UnreadableData, run_effect, run_event, run_state};
 
-/// The kind of effect that carries out a part of a step.
 const PERFORM: &str = "perform";
-/// The kind of effect that starts a run again.
 const REPEAT: &str = "repeat";
 /// What is said of a performance that says nothing.
 const NO_REPORT: &str = "it ended without a report";
-/// Who says what nobody else does.
 const ENGINE: &str = "engine";
 
 pub struct RunActor {
     plan: Arc<RunPlan>,
     /// The digest of the definition.
     definition: String,
-    /// What it belongs to.
     group: String,
     state: RunState,
     version: u64,
@@ -41,7 +37,6 @@ pub struct RunActor {
 }
 
 impl RunActor {
-    /// The kind that its card names.
     pub const KIND: &str = "run";
 
     /// What the card of a run names as its group: the workers that it is for, and what it is called. There is an index of
@@ -50,7 +45,6 @@ impl RunActor {
         format!("{group}/{}", kind.word())
     }
 
-    /// The workers that a run is for, as its card says.
     pub fn group_of(card: &Card) -> &str {
         card.group.split_once('/').map_or(&card.group, |(group, _)| group)
     }
@@ -86,7 +80,6 @@ impl RunActor {
         (actor, change)
     }
 
-    /// A run as it was stored.
     pub fn restore(plan: Arc<RunPlan>, stored: &StoredStream) -> Result<Self, UnreadableData> {
         let state = run_state::read(&plan, &stored.header.data, &stored.rows)?;
         Ok(RunActor {
@@ -101,7 +94,6 @@ impl RunActor {
         })
     }
 
-    /// What it carries out.
     pub fn plan(&self) -> &Arc<RunPlan> {
         &self.plan
     }
@@ -175,7 +167,6 @@ impl RunActor {
         Header { card, data: run_state::write_header(&self.state, &self.definition) }
     }
 
-    /// Applies a decision and says what of it is to be stored.
     fn record(
         &mut self,
         decision: Decision<RunEvent, RunEffect>,
@@ -209,7 +200,6 @@ impl RunActor {
         change
     }
 
-    /// Applies an event and notes which rows it changes.
     fn apply(&mut self, event: &RunEvent, touched: &mut BTreeSet<RowKey>) {
         if matches!(
             event,
@@ -320,7 +310,6 @@ fn next_turn(stored: &Effect) -> Option<(String, Moment)> {
     }
 }
 
-/// The part of a step that an effect carries out, by its id.
 pub fn performed(effect: &str) -> Option<(StepId, u32, AttemptPart)> {
     let mut parts = effect.splitn(3, '.');
     let (step, attempt) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);

@@ -4,14 +4,11 @@
 
 use crate::actor::WorkerRequirement;
 
-/// A worker that could do something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreeWorker<'a> {
     /// What it is; `any` does anything.
     pub role: &'a str,
-    /// Whose work it does.
     pub group: &'a str,
-    /// How much it can still take.
     pub room: usize,
 }
 

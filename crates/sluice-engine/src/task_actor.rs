@@ -27,7 +27,6 @@ pub struct TaskActor {
 }
 
 impl TaskActor {
-    /// The kind that its card names.
     pub const KIND: &str = "task";
     /// The status that its card shows when a person has removed it from every list.
     pub const DELETED: &str = "deleted";
@@ -48,7 +47,6 @@ impl TaskActor {
         Ok((actor, change))
     }
 
-    /// A task as it was stored.
     pub fn restore(lifecycle: Arc<Lifecycle>, stored: &StoredStream) -> Result<Self, UnreadableData> {
         let kept = task_state::read(&lifecycle, &stored.header.data)?;
         let known: BTreeSet<&str> = kept.open.iter().map(String::as_str).collect();
@@ -63,7 +61,6 @@ impl TaskActor {
         &self.kept.state
     }
 
-    /// The lifecycle it goes through.
     pub fn lifecycle(&self) -> &Arc<Lifecycle> {
         &self.lifecycle
     }
@@ -123,7 +120,6 @@ impl TaskActor {
         }
     }
 
-    /// What is to be stored of a decision that has been applied.
     fn change(
         &mut self,
         decision: Decision<TaskEvent, TaskEffect>,
@@ -220,7 +216,6 @@ fn shown(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// The outcome of a task's effect, as the machine hears it.
 fn heard(outcome: EffectOutcome) -> TaskEffectOutcome {
     match outcome {
         EffectOutcome::Task(outcome) => outcome,

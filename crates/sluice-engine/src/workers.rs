@@ -15,21 +15,17 @@ use crate::scheduler::{FreeWorker, assign};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WorkerId(pub String);
 
-/// A worker that offers itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerOffer {
     pub id: WorkerId,
     /// What it is; `any` does anything.
     pub role: String,
-    /// Whose work it does.
     pub group: String,
-    /// How much it takes at once.
     pub capacity: usize,
     /// Whether it outlives the engine; then its leases are stored, and last this long in milliseconds.
     pub lease: Option<i64>,
 }
 
-/// An effect that waits for a worker.
 #[derive(Clone, Debug)]
 pub(crate) struct QueuedEffect {
     pub(crate) stream: StreamId,
@@ -44,7 +40,6 @@ struct WorkerEntry {
     heard: i64,
 }
 
-/// The workers and what waits for them.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerQueue {
     workers: BTreeMap<WorkerId, WorkerEntry>,
@@ -112,7 +107,6 @@ impl WorkerQueue {
         }
     }
 
-    /// Hands out what waits, as far as somebody is free.
     pub(crate) fn hand_out(&mut self) -> Vec<(WorkerId, QueuedEffect)> {
         let held = |worker: &WorkerEntry| self.held.get(&worker.offer.id).copied().unwrap_or(0);
         let room = |worker: &WorkerEntry| worker.offer.capacity.saturating_sub(held(worker));

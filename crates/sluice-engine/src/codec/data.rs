@@ -42,7 +42,6 @@ fn wrapped(key: &str, value: Value) -> Value {
     Value::Object(std::iter::once((key.to_owned(), value)).collect())
 }
 
-/// The value that is stored like this.
 pub fn from_json(json: Value) -> Data {
     match json {
         Value::Null => Data::Null,
@@ -214,7 +213,6 @@ impl TryFrom<StoredReport> for AttemptReport {
     }
 }
 
-/// The part of a step that is written like this.
 pub(super) fn part(text: &str) -> Result<AttemptPart, UnreadableData> {
     AttemptPart::parse(text).ok_or_else(|| UnreadableData(format!("no part is called `{text}`")))
 }

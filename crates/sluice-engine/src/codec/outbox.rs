@@ -6,10 +6,8 @@ use sluice_core::event_name::EventName;
 
 use super::{UnreadableData, bytes};
 
-/// The version that is written.
 pub const VERSION: u16 = 1;
 
-/// A note about an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutboxNote {
     /// It was settled, and nothing else followed.
@@ -18,7 +16,6 @@ pub enum OutboxNote {
         /// Why it could not be done, if it could not.
         error: Option<String>,
     },
-    /// A worker holds it.
     Leased {
         effect: String,
         worker: String,
@@ -55,7 +52,6 @@ struct StoredLeaseNote {
     until: i64,
 }
 
-/// The bytes of a note.
 pub fn write(note: &OutboxNote) -> Vec<u8> {
     match note.clone() {
         OutboxNote::Settled { effect, error } => bytes(&StoredSettleNote { effect, error }),

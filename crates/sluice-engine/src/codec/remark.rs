@@ -8,7 +8,6 @@ use sluice_core::event_name::EventName;
 use super::bytes;
 use crate::actor::Remark;
 
-/// The version that is written.
 pub const VERSION: u16 = 1;
 
 /// What a header keeps of the remarks, so that the same is not written down again and again.
@@ -21,13 +20,11 @@ pub struct Remarks {
     /// What was last found forged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forged: Option<String>,
-    /// Whether it was removed from every list.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
 }
 
 impl Remarks {
-    /// Whether there is nothing to keep.
     pub fn is_empty(&self) -> bool {
         *self == Remarks::default()
     }

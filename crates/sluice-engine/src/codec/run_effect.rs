@@ -11,7 +11,6 @@ use sluice_core::run::{Perform, RunEffect, RunJob};
 use super::data::part;
 use super::{UnreadableData, bytes, known};
 
-/// The version that is written.
 pub const VERSION: u16 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -164,7 +163,6 @@ impl From<StoredRunJob> for RunJob {
     }
 }
 
-/// The effect in `bytes`.
 pub fn read(bytes: &[u8]) -> Result<RunEffect, UnreadableData> {
     known("an effect", bytes, VERSION)?;
     let RunEffectEnvelope { version: _, asked } = serde_json::from_slice(bytes)?;

@@ -11,7 +11,6 @@ use super::data::{
 };
 use super::{UnreadableData, bytes};
 
-/// The version that is written.
 pub const VERSION: u16 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -158,7 +157,6 @@ impl From<StoredEnd> for RunConclusion {
     }
 }
 
-/// The bytes of an event.
 pub fn write(event: &RunEvent) -> Vec<u8> {
     let stored = match event {
         RunEvent::Started { given, at } => StoredRunEvent::Started { given: given.as_ref().into(), at: at.0 },
@@ -222,7 +220,6 @@ pub fn write(event: &RunEvent) -> Vec<u8> {
     bytes(&stored)
 }
 
-/// The event in `bytes`.
 pub fn read(version: u16, bytes: &[u8]) -> Result<RunEvent, UnreadableData> {
     if version != VERSION {
         return Err(UnreadableData(format!("an event of version {version}; this program knows up to {VERSION}")));

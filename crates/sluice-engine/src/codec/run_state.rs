@@ -17,18 +17,14 @@ use super::data::{
 use super::run_event::StoredEnd;
 use super::{UnreadableData, bytes, known};
 
-/// The version that is written.
 pub const VERSION: u16 = 1;
 
-/// The row that holds what the run was given.
 pub const GIVEN: RowKey = RowKey(0, 0);
 
-/// The row of a step.
 pub fn step_key(step: StepId) -> RowKey {
     RowKey(step.0 + 1, 0)
 }
 
-/// The row of an item.
 pub fn item_key(step: StepId, item: u32) -> RowKey {
     RowKey(step.0 + 1, item + 1)
 }
@@ -49,7 +45,6 @@ struct StoredRunHeader {
     work: Option<String>,
 }
 
-/// The bytes of the header.
 pub fn write_header(state: &RunState, definition: &str) -> Vec<u8> {
     bytes(&StoredRunHeader {
         version: VERSION,
@@ -62,7 +57,6 @@ pub fn write_header(state: &RunState, definition: &str) -> Vec<u8> {
     })
 }
 
-/// The digest of the definition that a header names.
 pub fn definition_of(header: &[u8]) -> Result<String, UnreadableData> {
     known("a run", header, VERSION)?;
     Ok(serde_json::from_slice::<StoredRunHeader>(header)?.definition)
@@ -73,7 +67,6 @@ pub fn write_given(given: &RunParameters) -> Vec<u8> {
     bytes(&StoredRunStart::from(given))
 }
 
-/// The run that a header and rows say.
 pub fn read(plan: &RunPlan, header: &[u8], rows: &[(RowKey, Vec<u8>)]) -> Result<RunState, UnreadableData> {
     known("a run", header, VERSION)?;
     let header: StoredRunHeader = serde_json::from_slice(header)?;
@@ -221,7 +214,6 @@ enum StoredItemStatus {
     Failed { error: String },
 }
 
-/// The bytes of a step.
 pub fn write_step(state: &StepState) -> Vec<u8> {
     bytes(&StoredStep {
         status: (&state.status).into(),
@@ -386,7 +378,6 @@ impl From<StoredStepProgress> for AttemptProgress {
     }
 }
 
-/// The bytes of an item.
 pub fn write_item(state: &ItemState) -> Vec<u8> {
     bytes(&StoredItem {
         value: to_json(&state.value),

@@ -48,7 +48,6 @@ twins! {
     StoredRunEnd of RunEnd { Completed, Failed, Cancelled }
 }
 
-/// The action whose word was stored.
 pub(super) fn action(word: &str) -> Result<TaskAction, UnreadableData> {
     let found = TaskAction::ALL.iter().copied().find(|action| action.word() == word);
     found.ok_or_else(|| UnreadableData(format!("no action is called `{word}`")))
@@ -219,7 +218,6 @@ pub(super) struct StoredJudgement {
     dirty: bool,
 }
 
-/// A verdict that a reviewer asked for and was refused.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredRefusedVerdict {
@@ -281,7 +279,6 @@ impl From<StoredWorkState> for WorkSnapshot {
     }
 }
 
-/// What became of a run that judges the work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredCheckResult {

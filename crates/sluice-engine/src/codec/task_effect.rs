@@ -13,7 +13,6 @@ use sluice_core::task::{EffectKey, Instruction, PlainEffect, TaskEffect};
 use super::task_data::{StoredFieldValue, StoredHarness, StoredOccasion, StoredPermissions, StoredPlace, StoredRole};
 use super::{UnreadableData, bytes, known};
 
-/// The version that is written.
 pub const VERSION: u16 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -55,7 +54,6 @@ struct StoredSessionStart {
     workspace: String,
 }
 
-/// The bytes of an instruction.
 pub fn write(instruction: &Instruction) -> Vec<u8> {
     let asked = match instruction {
         Instruction::AcquireWorkspace { reserved } => {

@@ -20,7 +20,6 @@ use super::task_data::{
 };
 use super::{UnreadableData, bytes};
 
-/// The version that is written.
 pub const VERSION: u16 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -180,7 +179,6 @@ enum StoredSettlement {
     Failed { reason: String },
 }
 
-/// The bytes of an event.
 pub fn write(event: &TaskEvent) -> Vec<u8> {
     let stored = match event {
         TaskEvent::Created(created) => StoredTaskEvent::Created(created.into()),
@@ -241,7 +239,6 @@ pub fn write(event: &TaskEvent) -> Vec<u8> {
     bytes(&stored)
 }
 
-/// The event in `bytes`.
 pub fn read(version: u16, bytes: &[u8]) -> Result<TaskEvent, UnreadableData> {
     if version != VERSION {
         return Err(UnreadableData(format!("an event of version {version}; this program knows up to {VERSION}")));

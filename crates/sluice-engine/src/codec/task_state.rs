@@ -22,10 +22,8 @@ use super::task_data::{
 };
 use super::{UnreadableData, bytes, known};
 
-/// The version that is written.
 pub const VERSION: u16 = 1;
 
-/// What the header of a task keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskHeader {
     pub id: String,
@@ -35,7 +33,6 @@ pub struct TaskHeader {
     /// The ids of the effects that are not settled, in the order in which they were asked for. The outbox does not
     /// know that order: it is sorted by id.
     pub open: Vec<String>,
-    /// What was written down about it beside its events.
     pub remarks: Remarks,
 }
 
@@ -167,7 +164,6 @@ enum StoredTaskJob {
     CancelRun,
 }
 
-/// The bytes of the header.
 pub fn write(kept: &TaskHeader) -> Vec<u8> {
     bytes(&StoredTaskHeader {
         version: VERSION,
@@ -179,7 +175,6 @@ pub fn write(kept: &TaskHeader) -> Vec<u8> {
     })
 }
 
-/// The digest of the lifecycle that a header names.
 pub fn definition_of(header: &[u8]) -> Result<String, UnreadableData> {
     known("a task", header, VERSION)?;
     Ok(serde_json::from_slice::<StoredDefinitionRef>(header)?.definition)
@@ -279,7 +274,6 @@ impl From<StoredTaskRun> for TaskRun {
     }
 }
 
-/// Whether there is nothing to count.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 pub(super) fn is_none(count: &u32) -> bool {
     *count == 0

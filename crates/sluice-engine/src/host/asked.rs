@@ -8,9 +8,7 @@ use std::sync::mpsc::Receiver;
 
 use crate::reactor::{ReactorAnswer, ReactorToken};
 
-/// It waits for its turn.
 const WAITING: u8 = 0;
-/// The loop has it.
 const TAKEN: u8 = 1;
 /// It was taken back: it is not done, and never will be.
 const WITHDRAWN: u8 = 2;
@@ -32,7 +30,6 @@ impl Deref for PendingAnswer {
     }
 }
 
-/// What has become of it.
 #[derive(Clone, Default)]
 pub(super) struct AnswerTicket(Arc<AtomicU8>);
 

@@ -14,7 +14,6 @@ use crate::reactor::{ReactorAnswer, ReactorMessage, ReactorToken};
 /// How long the loop may take to say whether something can be taken back; then it cannot.
 const WITHDRAW_WITHIN: Duration = Duration::from_secs(1);
 
-/// Where results of effects are sent.
 #[derive(Clone)]
 pub struct EngineHandle {
     pub(super) messages: Sender<HostEvent>,
@@ -118,7 +117,6 @@ impl Default for EngineInbox {
 }
 
 impl EngineInbox {
-    /// The way to the loop.
     pub fn handle(&self) -> EngineHandle {
         self.handle.clone()
     }

@@ -26,7 +26,6 @@ pub trait Fence: Send + Sync {
     /// The store was taken. The last owner before is named.
     fn taken(&self, tenure: &Tenure, before: Option<&str>);
 
-    /// The store is this engine's for another term.
     fn renewed(&self, tenure: &Tenure);
 
     /// The store does not answer, and why. Everything goes on until the term is over.
@@ -39,7 +38,6 @@ pub trait Fence: Send + Sync {
     fn may_release(&self) -> bool;
 }
 
-/// Nothing has to be looked after.
 pub struct NoFence;
 
 impl Fence for NoFence {
@@ -69,7 +67,6 @@ pub struct StoreClaim {
     pub formerly: Vec<String>,
     /// How long the store stays its own without a sign of life.
     pub term: Duration,
-    /// Who looks after what it has started.
     pub fence: Arc<dyn Fence>,
 }
 

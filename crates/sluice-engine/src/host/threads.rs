@@ -18,7 +18,6 @@ use crate::task_actor::TaskActor;
 
 /// The longest wait before a store is asked again.
 const PAUSE: Duration = Duration::from_secs(5);
-/// How many streams are looked at together.
 const PAGE: usize = 1000;
 /// How often the store is searched for open streams that are not in memory.
 const RECONCILE: Duration = Duration::from_secs(30);
@@ -56,7 +55,6 @@ pub(super) fn append(writer: &SharedWriter, batch: &[Append]) -> Result<Vec<Resu
     answer
 }
 
-/// The thread that stores.
 pub(super) struct CommitThread {
     pub(super) writer: SharedWriter,
     pub(super) batches: Receiver<Vec<Append>>,
@@ -119,7 +117,6 @@ fn retry_after(error: StoreError) -> Result<Duration, StoreError> {
     }
 }
 
-/// Forgets what has been over for long enough.
 pub(super) struct RetentionSweep {
     reader: Box<dyn Reader>,
     clock: Arc<dyn EngineClock>,
@@ -163,7 +160,6 @@ impl RetentionSweep {
     }
 }
 
-/// The thread that reads.
 pub(super) struct LoadThread {
     pub(super) loader: Loader,
     pub(super) loads: Receiver<StreamId>,

@@ -15,7 +15,6 @@ use crate::workers::{WorkerId, WorkerQueue};
 
 /// Who was stopped for this part of a lease may have missed the signs that its worker gave.
 const GOOD_PART: i64 = 3;
-/// No lease is shorter, in milliseconds.
 const SHORTEST_LEASE_MS: i64 = 1000;
 
 impl Reactor {

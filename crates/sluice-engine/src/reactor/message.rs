@@ -10,7 +10,6 @@ use crate::workers::{WorkerId, WorkerOffer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReactorToken(pub u64);
 
-/// What the reactor is told.
 pub enum ReactorMessage {
     Create {
         token: Option<ReactorToken>,
@@ -73,18 +72,14 @@ pub enum ReactorMessage {
     Left(WorkerId),
 }
 
-/// A stream as it was found in the store.
 pub struct LoadedStream {
     pub actor: Box<dyn Actor>,
     /// How many events it has.
     pub version: u64,
-    /// What is to be done.
     pub effects: Vec<OpenEffect>,
-    /// When it wants to be woken.
     pub timers: Vec<(String, i64)>,
 }
 
-/// What the reactor wants.
 #[derive(Debug)]
 pub enum ReactorAction {
     /// Store this batch, and answer with [`ReactorMessage::Committed`]. There is never more than one on its way.
@@ -105,7 +100,6 @@ pub enum ReactorAction {
     Reply(ReactorToken, ReactorAnswer),
 }
 
-/// An effect that is handed out.
 #[derive(Clone, Debug)]
 pub struct Assignment {
     pub stream: StreamId,
@@ -116,13 +110,11 @@ pub struct Assignment {
     pub worker: Option<WorkerId>,
 }
 
-/// The answer to somebody who asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReactorAnswer {
     /// It is done and durable.
     Done(EventRange),
     Refused(Refusal),
-    /// There is no such task or run.
     NotFound,
     /// Somebody else changed it at the same time.
     Conflict,

@@ -56,7 +56,6 @@ impl Actor for Wisher {
         self.open.iter().any(|id| id == effect)
     }
 
-    /// What is called so is for a worker elsewhere.
     fn wants(&self, effect: &Effect) -> Option<WorkerRequirement> {
         effect.id.starts_with("far").then(|| WorkerRequirement { role: "any".into(), group: "g".into() })
     }
@@ -240,7 +239,6 @@ fn everybody_who_built_on_a_conflict_is_told() {
     assert_eq!(answers(&mut reactor), ["1 Conflict", "2 Conflict", "load wisher"]);
 }
 
-/// Something that changes nothing.
 fn nothing() -> ActorInput {
     ActorInput::Remark(crate::actor::Remark::Deleted)
 }
