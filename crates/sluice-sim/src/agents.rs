@@ -29,7 +29,6 @@ impl SimLife {
         }
     }
 
-    /// An agent does the next thing.
     pub(crate) fn agent(&mut self, stream: &StreamId, session: SessionNumber, stir: u64) {
         let Some(process) = self.ground.processes.get_mut(&(stream.clone(), session)) else { return };
         if !process.is_at_work() || process.stir != stir {
@@ -119,7 +118,6 @@ impl SimLife {
         false
     }
 
-    /// Somebody writes what a gate asks for.
     pub(crate) fn writes(&mut self, stream: &StreamId, gate: &Gate) {
         let text = match (&gate.verdict, gate.fields.first()) {
             (Some(test), _) => format!("Verdict: {}", test.wanted.word()),
@@ -167,7 +165,6 @@ impl SimLife {
         self.at(wait, SimEvent::Exited { stream: stream.clone(), session });
     }
 
-    /// The engine is told that a process has ended.
     pub(crate) fn exited(&mut self, stream: &StreamId, session: SessionNumber) {
         let record = self.ground.processes.get(&(stream.clone(), session)).and_then(|process| process.exit);
         let Some(exit) = record else { return };

@@ -1,17 +1,14 @@
 //! Engines that are broken on purpose. The simulation must catch every one of them, or it proves nothing.
 
-/// How an engine is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimBug {
     /// It says that something is stored before it is.
     AnswersBeforeDurable,
-    /// It forgets an effect now and then.
     ForgetsEffects,
     /// It hands the same effect to two at once.
     HandsOutTwice,
     /// It does not take up what was going on when it starts again.
     SkipsRecovery,
-    /// It does not take up the timers.
     ForgetsTimers,
     /// It takes the answer to an older handing-out for one to the newest.
     TakesLateAnswers,
@@ -61,7 +58,6 @@ pub enum SimBug {
     SettlesWithoutReport,
     /// It finds an agent dead whose death it has noted, and takes that for another one.
     AdoptsTheDead,
-    /// It believes the wall's clock when that is set.
     TrustsTheWallClock,
     /// It slept, and takes the silence of workers for their death.
     SleepsThroughLeases,

@@ -1,6 +1,5 @@
 //! Numbers that look random and are the same every time (xorshift, seeded through splitmix).
 
-/// A source of numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct SimChance(u64);
 
@@ -12,7 +11,6 @@ impl SimChance {
         SimChance((mixed ^ (mixed >> 31)) | 1)
     }
 
-    /// A number below `limit`.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -20,7 +18,6 @@ impl SimChance {
         (self.0 >> 8) % limit.max(1)
     }
 
-    /// True in `percent` of a hundred cases.
     pub(crate) fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

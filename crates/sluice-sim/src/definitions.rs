@@ -138,7 +138,6 @@ fn digest(kind: u8, index: usize) -> Digest {
     Digest(digest)
 }
 
-/// Every recipe there is.
 pub(crate) fn recipes() -> &'static [SimRecipe] {
     static KNOWN: OnceLock<Vec<SimRecipe>> = OnceLock::new();
     KNOWN.get_or_init(|| {
@@ -154,7 +153,6 @@ pub(crate) fn recipes() -> &'static [SimRecipe] {
     })
 }
 
-/// Every lifecycle there is.
 pub(crate) fn lifecycles() -> &'static [SimLifecycle] {
     static KNOWN: OnceLock<Vec<SimLifecycle>> = OnceLock::new();
     KNOWN.get_or_init(|| {
@@ -177,13 +175,11 @@ fn read(name: &str, text: &str) -> Definition {
     }
 }
 
-/// The recipe with this digest.
 pub(crate) fn plan(digest: &str) -> Result<&'static Arc<RunPlan>, String> {
     let known = recipes().iter().find(|it| it.digest.to_string() == digest);
     known.map(|it| &it.plan).ok_or_else(|| "an unknown recipe".into())
 }
 
-/// The lifecycle with this digest.
 pub(crate) fn lifecycle(digest: &str) -> Result<&'static Arc<Lifecycle>, String> {
     let known = lifecycles().iter().find(|it| it.digest.to_string() == digest);
     known.map(|it| &it.lifecycle).ok_or_else(|| "an unknown lifecycle".into())

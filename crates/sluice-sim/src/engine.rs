@@ -20,7 +20,6 @@ use crate::world::{CALM, SimEvent, SimLife, SimRequest};
 pub(crate) type SimAppendResults = Vec<Result<u64, Conflict>>;
 
 pub(crate) struct SimEngine {
-    /// Who it says that it is.
     pub(crate) name: &'static str,
     pub(crate) reactor: Reactor,
     pub(crate) writer: Box<dyn Writer>,
@@ -73,7 +72,6 @@ impl SimEngine {
         self.tenure.is_none()
     }
 
-    /// The number of the ownership that it believes to have.
     pub(crate) fn epoch(&self) -> u64 {
         self.tenure.map_or(0, |tenure| tenure.epoch())
     }
@@ -84,12 +82,10 @@ impl SimEngine {
     }
 }
 
-/// How many events a stream has after an append.
 fn version(append: &Append) -> u64 {
     append.expected + append.events.len() as u64
 }
 
-/// How a call to the store goes wrong.
 enum SimStoreFault {
     /// It never got there.
     Before,
@@ -109,7 +105,6 @@ impl SimLife {
         Moment(self.now + ahead)
     }
 
-    /// The engine at hand hears something.
     pub(crate) fn hear(&mut self, message: ReactorMessage) {
         let now = self.moment();
         self.engine().reactor.receive(message, now);
@@ -232,7 +227,6 @@ impl SimLife {
         })
     }
 
-    /// Whether something cannot be read now.
     pub(crate) fn reads_in_vain(&mut self) -> bool {
         self.trouble().is_some()
     }

@@ -27,7 +27,6 @@ pub(crate) struct SimProcess {
     pub(crate) exit: Option<SessionExit>,
     /// Somebody tried to end it and could not.
     pub(crate) withstood: bool,
-    /// How much it has done.
     pub(crate) steps: u32,
     /// Grows when it is spoken to, so that what it was about to do is not done twice.
     pub(crate) stir: u64,
@@ -54,7 +53,6 @@ pub(crate) struct SimTaskFile {
 }
 
 impl SimTaskFile {
-    /// What the engine is shown.
     pub(crate) fn evidence(&self) -> Evidence {
         let body = self.sections.iter().map(|(title, text)| format!("## {title}\n{text}\n\n")).collect();
         let head = WorkHead::Branch(self.branch.clone());
@@ -79,7 +77,6 @@ impl SimTaskFile {
     }
 }
 
-/// The world of tasks.
 #[derive(Default)]
 pub(crate) struct SimTaskWorld {
     pub(crate) processes: BTreeMap<(StreamId, SessionNumber), SimProcess>,
@@ -89,7 +86,6 @@ pub(crate) struct SimTaskWorld {
     pub(crate) begun: BTreeMap<(StreamId, String), WorkSnapshot>,
     /// The newest of each task that judges the work.
     pub(crate) checks: BTreeMap<StreamId, String>,
-    /// Which task each worktree is bound to.
     bound: BTreeMap<WorktreePath, StreamId>,
     pub(crate) sheets: BTreeMap<StreamId, SimTaskFile>,
     /// Which task was begun because another asked for the next, by that one and its effect.
@@ -103,7 +99,6 @@ impl SimTaskWorld {
         self.sheets.entry(stream.clone()).or_default()
     }
 
-    /// A worktree that nobody has, as far as the disk and this engine know.
     pub(crate) fn free(&self, in_use: &BTreeSet<WorktreePath>, kept: &BTreeSet<WorktreePath>) -> Option<WorktreePath> {
         let all = (1..=POOL).map(|number| WorktreePath(format!("w{number}")));
         all.into_iter().find(|it| !self.bound.contains_key(it) && !kept.contains(it) && !in_use.contains(it))
@@ -140,7 +135,6 @@ impl SimTaskWorld {
         of_task.map(|((_, id), _)| *id)
     }
 
-    /// The runs of a task's states that go on.
     pub(crate) fn going(&self, stream: &StreamId) -> impl Iterator<Item = &str> {
         let of_task = self.runs.iter().filter(move |((task, _), it)| task == stream && it.is_none());
         of_task.map(|((_, id), _)| id.as_str())
@@ -193,7 +187,6 @@ impl SimTaskWorld {
         }
     }
 
-    /// Whether a session was ever started here.
     pub(crate) fn knows(&self, stream: &StreamId, session: SessionNumber, home: usize) -> bool {
         self.processes.get(&(stream.clone(), session)).is_some_and(|process| process.home == home)
     }
@@ -203,7 +196,6 @@ impl SimTaskWorld {
         self.processes.values_mut().filter(|it| it.home == home).for_each(|it| it.is_paused = it.exit.is_none());
     }
 
-    /// They go on. Says who does.
     pub(crate) fn resumes(&mut self, home: usize) -> Result<Vec<(StreamId, SessionNumber, u64)>, String> {
         let mut awake = Vec::new();
         for ((stream, session), process) in &mut self.processes {

@@ -15,13 +15,11 @@ use crate::bug::SimBug;
 use crate::watch::TaskWatch;
 use crate::world::{CALM, SimEvent, SimLife, SimRequest};
 
-/// Whether this is the stream of a task.
 pub(crate) fn is_task(stream: &StreamId) -> bool {
     stream.as_str().starts_with("task-")
 }
 
 impl SimLife {
-    /// Something is said to a task by whoever its input names.
     pub(crate) fn say(&mut self, stream: &StreamId, asked: Option<SimRequest>, input: TaskInput) {
         if !self.is_heard() {
             return;
@@ -90,7 +88,6 @@ impl SimLife {
         self.reports(it, &EffectOutcome::Task(outcome))
     }
 
-    /// Does to the world what a task wants done.
     pub(crate) fn carries_out(&mut self, it: &Assignment) -> Result<TaskEffectOutcome, String> {
         let (stream, key) = (&it.stream, &it.effect.id);
         if !self.is_owner(self.here) {
@@ -137,7 +134,6 @@ impl SimLife {
         Ok(())
     }
 
-    /// Nothing is done, and that has consequences.
     fn fails(&mut self, stream: &StreamId, instruction: &Instruction) -> TaskEffectOutcome {
         match instruction {
             Instruction::EndSession { sessions, .. } => {
@@ -266,7 +262,6 @@ impl SimLife {
     }
 }
 
-/// What an engine hears that cannot tell a session from a person.
 fn as_a_person(input: TaskInput) -> TaskInput {
     match input {
         TaskInput::Move { to, evidence, room, .. } => TaskInput::Move { by: TaskAsker::Person, to, evidence, room },

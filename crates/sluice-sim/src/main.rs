@@ -35,7 +35,6 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Lives one life again, and prints it.
 fn tell(seed: u64, bug: Option<SimBug>) -> ExitCode {
     match SimLife::tell(seed, bug) {
         Ok((steps, script)) => {

@@ -26,7 +26,6 @@ impl SimLife {
         self.engines.len() > 1
     }
 
-    /// Time, as whoever owns the store counts it.
     fn ticks(&self) -> u64 {
         u64::try_from(self.now).unwrap_or(0)
     }
@@ -48,7 +47,6 @@ impl SimLife {
         (0..self.engines.len()).max_by_key(|place| self.engines[*place].epoch()).unwrap_or(0)
     }
 
-    /// Whether whoever speaks to the engine at hand is heard.
     pub(crate) fn is_heard(&self) -> bool {
         !self.engines[self.here].is_down() && !self.is_stopped(self.here)
     }
@@ -97,7 +95,6 @@ impl SimLife {
         self.act()
     }
 
-    /// What is open in the store is taken up.
     fn takes_up(&mut self) -> Result<(), String> {
         if self.bug == Some(SimBug::SkipsRecovery) {
             return Ok(());

@@ -42,7 +42,6 @@ impl SimLife {
         self.says(stream, input);
     }
 
-    /// A person says something to a run.
     fn says(&mut self, stream: StreamId, input: RunInput) {
         self.note(&format!("{stream}: a person says {input:?}"));
         self.number += 1;
@@ -67,7 +66,6 @@ impl SimLife {
         self.hear(ReactorMessage::Create { token: Some(token), stream, actor, change, blobs });
     }
 
-    /// Somebody waits for an answer, for a while.
     fn waits_for(&mut self, token: ReactorToken, asked: SimRequest) {
         self.engine().asked.insert(token, asked);
         let patience = 300 + self.soon(5_000);

@@ -36,7 +36,6 @@ impl SimLife {
         }
     }
 
-    /// Whether a signal has stopped an engine.
     pub(crate) fn is_stopped(&self, place: usize) -> bool {
         self.now < self.engines[place].stopped_until
     }

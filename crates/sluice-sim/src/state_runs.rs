@@ -79,7 +79,6 @@ impl SimLife {
         }
     }
 
-    /// An engine that has just started looks at the run of a task.
     pub(crate) fn looks_at_run_again(&mut self, stream: &StreamId) {
         if self.bug != Some(SimBug::ForgetsRunEnds) {
             self.looks_at_run(stream);

@@ -145,7 +145,6 @@ impl SimLife {
     }
 }
 
-/// What the store says when it cannot be read.
 pub(crate) const UNREACHED: &str = "the store cannot be reached";
 /// What the system says when it has nothing left to begin something with.
 pub(crate) const SHORT: &str = "Too many open files";

@@ -18,14 +18,12 @@ use crate::threads::{SHORT, UNREACHED};
 pub(crate) use tasks::TaskWatch;
 use timers::SimTimer;
 
-/// What the watch remembers.
 #[derive(Default)]
 pub(crate) struct SimWatch {
     /// What is being done right now: by stream and step or item, who does it.
     doing: BTreeMap<(StreamId, String), (u64, String)>,
     /// Effects whose result is durable.
     done: BTreeSet<(StreamId, String)>,
-    /// Effects that were ever settled.
     settled: BTreeSet<(StreamId, String)>,
     /// What somebody was told exists, and whatever else was ever stored.
     promised: BTreeSet<StreamId>,
@@ -33,17 +31,14 @@ pub(crate) struct SimWatch {
     denied: BTreeSet<StreamId>,
     /// Which of them are stored.
     begun: BTreeSet<StreamId>,
-    /// The timers that are set, by their streams.
     timers: BTreeMap<StreamId, BTreeMap<String, SimTimer>>,
     /// How many events of each stream were seen durable.
     seen: BTreeMap<StreamId, u64>,
-    /// What is known of tasks from what reached the disk.
     pub(crate) tasks: BTreeMap<StreamId, TaskWatch>,
     /// What was asked of each task, and by whom, and has led to no move yet.
     asked: BTreeMap<(StreamId, String), u64>,
 }
 
-/// Who stored something, and when.
 #[derive(Clone, Copy)]
 pub(crate) struct SimCommitSource {
     pub(crate) now: i64,
@@ -200,18 +195,15 @@ impl SimWatch {
         self.tasks.values_mut().for_each(|task| task.killed(place));
     }
 
-    /// The runs that there are.
     pub(crate) fn runs(&self) -> Vec<StreamId> {
         self.promised.iter().filter(|stream| !self.tasks.contains_key(*stream)).cloned().collect()
     }
 
-    /// The tasks that there are.
     pub(crate) fn promised_tasks(&self) -> Vec<StreamId> {
         self.promised.iter().filter(|stream| self.tasks.contains_key(*stream)).cloned().collect()
     }
 }
 
-/// Where a run is.
 pub(crate) fn run_of(stored: &StoredStream) -> Result<RunState, String> {
     let digest = run_state::definition_of(&stored.header.data).map_err(|error| error.to_string())?;
     run_state::read(definitions::plan(&digest)?, &stored.header.data, &stored.rows).map_err(|error| error.to_string())

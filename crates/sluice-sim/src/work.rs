@@ -104,7 +104,6 @@ impl SimLife {
         Ok(())
     }
 
-    /// What a worker is at.
     pub(crate) fn at_hand(&self, worker: &WorkerId) -> Vec<u64> {
         let is_its = |it: &Assignment| it.worker.as_ref() == Some(worker);
         let held = self.due.values().filter_map(|(_, due)| match due {
@@ -122,7 +121,6 @@ impl SimLife {
         held.chain(told).filter(|it| is_its(it)).map(|it| it.dispatch).collect()
     }
 
-    /// An answer that nobody waits for any more.
     pub(crate) fn late(&mut self, it: Assignment, outcome: Option<EffectOutcome>) {
         self.note(&format!("{}: a late answer to {}", it.stream, it.effect.id));
         let outcome = outcome.unwrap_or_else(|| EffectOutcome::Run(self.report()));

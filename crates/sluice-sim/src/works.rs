@@ -15,7 +15,6 @@ use crate::hands::is_task;
 use crate::watch::thing;
 use crate::world::{CALM, SimEvent, SimLife};
 
-/// The report of a performance that failed.
 pub(crate) fn failed(error: &str) -> EffectOutcome {
     EffectOutcome::Run(AttemptReport::Failed {
         kind: FailureKind::Failed,
@@ -27,7 +26,6 @@ pub(crate) fn failed(error: &str) -> EffectOutcome {
 /// A performance: where it runs, and its name.
 type SimWorkName = (usize, StreamId, String);
 
-/// Where a performance stands.
 enum SimWorkStage {
     Runs {
         until: i64,
@@ -36,13 +34,11 @@ enum SimWorkStage {
     Paused {
         left: i64,
     },
-    /// It is over, and this is how.
     Over(EffectOutcome),
 }
 
 struct SimWork {
     who: u64,
-    /// The effect that it was begun for.
     effect: String,
     stage: SimWorkStage,
 }
@@ -62,7 +58,6 @@ impl SimWorks {
 }
 
 impl SimLife {
-    /// Carries out what a run wants, on a thread of the engine.
     pub(crate) fn carries_out_for_run(&mut self, it: Assignment) -> Result<(), String> {
         let wanted = run_effect::read(&it.effect.data).map_err(|error| error.to_string())?;
         let RunEffect::Perform(wanted) = wanted else {
@@ -200,7 +195,6 @@ impl SimLife {
         Ok(())
     }
 
-    /// It is ended, all of it.
     pub(crate) fn ends_what_it_started(&mut self, home: usize) {
         for name in self.works.of_home(home) {
             if let Some(work) = self.works.0.remove(&name) {
@@ -226,7 +220,6 @@ impl SimLife {
         }
     }
 
-    /// Whether the hands panic at what they are about to do.
     pub(crate) fn panics(&mut self) -> bool {
         self.now < CALM && self.chance.percent(1)
     }
@@ -238,7 +231,6 @@ impl SimLife {
         Ok(())
     }
 
-    /// Whether the engine at hand is broken in this way.
     pub(crate) fn has(&self, bug: SimBug) -> bool {
         self.bug == Some(bug)
     }

@@ -38,7 +38,6 @@ const MOST_STEPS: usize = 20_000;
 /// What went wrong, and the life up to there.
 #[derive(Debug)]
 pub struct SimFailure {
-    /// The seed to live it again.
     pub seed: u64,
     /// Which promise was broken, and how.
     pub what: String,
@@ -46,7 +45,6 @@ pub struct SimFailure {
     pub script: String,
 }
 
-/// Something that happens when its time has come.
 pub(crate) enum SimEvent {
     /// The store takes a batch. It may have taken it before; it may be on the wire, whatever becomes of who sent it.
     Stored { batch: Vec<Append>, doubt: bool, sent: bool },
@@ -174,7 +172,6 @@ impl SimEvent {
     }
 }
 
-/// What somebody waits for an answer to.
 pub(crate) enum SimRequest {
     /// Whether a task or run begins, and the workspace that is kept free for it until that is known.
     Begins(StreamId, Option<WorktreePath>),
@@ -190,7 +187,6 @@ pub(crate) enum SimRequest {
     Counts(Box<SimWorkerReport>),
 }
 
-/// What a lasting worker has told about its work.
 pub(crate) struct SimWorkerReport {
     pub(crate) assignment: Assignment,
     pub(crate) who: u64,
@@ -452,7 +448,6 @@ impl SimLife {
         }
     }
 
-    /// A run, as the engine of this life knows them.
     pub(crate) fn run(&self, actor: RunActor) -> Box<dyn Actor> {
         match self.bug {
             Some(SimBug::SettlesWithoutReport) => Box::new(SilentRun { actor }),

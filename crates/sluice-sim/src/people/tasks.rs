@@ -120,7 +120,6 @@ impl SimLife {
         self.speak_to(stream);
     }
 
-    /// A branch has been merged.
     pub(crate) fn merged(&mut self, stream: StreamId) {
         self.note(&format!("{stream}: a person has merged it"));
         let push_failed = self.chance.percent(10).then(|| "no remote".to_owned());

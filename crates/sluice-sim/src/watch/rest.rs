@@ -103,7 +103,6 @@ impl TaskWatch {
         }
     }
 
-    /// TASK.md says where the task is.
     fn is_written(&self, stream: &StreamId, ground: &SimTaskWorld) -> Result<(), String> {
         let Some(sheet) = ground.sheets.get(stream).filter(|sheet| !sheet.is_behind) else { return Ok(()) };
         match sheet.frontmatter.get("status") {

@@ -28,14 +28,12 @@ use crate::definitions;
 /// and one that gets the task unstuck.
 const MOST_AGENTS: u32 = 7;
 
-/// A task as it is on the disk.
 pub(crate) struct TaskWatch {
     pub(crate) lifecycle: Arc<Lifecycle>,
     definition: String,
     pub(crate) state: TaskState,
     /// The effects that are not settled, in the order in which they were asked for.
     line: VecDeque<String>,
-    /// Every effect that was ever asked for.
     known: BTreeSet<String>,
     /// What is being done, by which engine.
     doing: BTreeMap<usize, String>,
@@ -211,7 +209,6 @@ impl TaskWatch {
         })
     }
 
-    /// Whether the run that is being started judges the work.
     pub(crate) fn starts_a_check(&self) -> bool {
         let job = self.state.turns.front().and_then(|turn| turn.jobs.front());
         matches!(job, Some(TaskJob::StartRun(state)) if self.lifecycle.judges(*state))

@@ -13,9 +13,7 @@ const EARLY: i64 = 1_000;
 /// And so much later: a process may be stopped, and cut off from the store, again and again.
 const LATE: i64 = 150_000;
 
-/// A timer that is set.
 pub(super) struct SimTimer {
-    /// When its time has gone by.
     due: i64,
     /// The process that has set it.
     epoch: u64,
