@@ -38,12 +38,10 @@ pub fn main(
     }
 }
 
-/// Why the agent goes no further.
 #[derive(Debug)]
 enum DemoStop {
     /// Its script, or an answer it got, ends it.
     Exit(u8),
-    /// It cannot do what it is told.
     Error(String),
 }
 
@@ -110,7 +108,6 @@ fn number<T: std::str::FromStr>(word: &OsString) -> Result<T, DemoStop> {
     text.parse().map_err(|_| DemoStop::Error(format!("`{text}` is no number")))
 }
 
-/// The agent at work.
 struct DemoAgent {
     environment: BTreeMap<OsString, OsString>,
     folder: PathBuf,
@@ -159,7 +156,6 @@ impl DemoAgent {
         self.environment.get(&OsString::from(name)).map(|value| value.to_string_lossy().into_owned())
     }
 
-    /// Tells whoever looks on.
     fn say(&self, words: &str) -> Result<(), DemoStop> {
         self.print(&format!("demo: {words}\n"))
     }

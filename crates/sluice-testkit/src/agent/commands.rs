@@ -6,7 +6,6 @@ use std::process::{Command, Output, Stdio};
 use super::{DemoAgent, DemoStop};
 
 impl DemoAgent {
-    /// Runs git, and fails with it.
     pub(super) fn git(&self, words: &[String]) -> Result<String, DemoStop> {
         let words: Vec<String> = words.iter().map(|word| self.filled(word)).collect();
         let output = self.call(OsString::from("git"), &words)?;
@@ -19,7 +18,6 @@ impl DemoAgent {
         Err(DemoStop::Exit(1))
     }
 
-    /// What git answers, if it does.
     pub(super) fn ask_git(&self, words: &[&str]) -> Option<String> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let output = self.call(OsString::from("git"), &words).ok()?;

@@ -7,7 +7,6 @@ use super::task::TaskText;
 use super::{DemoAgent, DemoStop};
 
 impl DemoAgent {
-    /// What the prompt asks for.
     pub(super) fn work(&mut self) -> Result<(), DemoStop> {
         if self.first.is_none() {
             return self.step();

@@ -6,7 +6,6 @@ pub(super) struct DemoPrompt {
     pub(super) text: String,
 }
 
-/// What kind of work is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DemoPromptKind {
     Review,
@@ -55,7 +54,6 @@ impl DemoPrompt {
         self.says("WITH the human") || self.says("together with a person")
     }
 
-    /// Whether the prompt names this status as one to be set.
     pub(super) fn names_status(&self, status: &str) -> bool {
         let wanted = format!("--status {status}");
         self.text.match_indices(&wanted).any(|(index, _)| {
@@ -63,7 +61,6 @@ impl DemoPrompt {
         })
     }
 
-    /// The status that work is handed over to.
     pub(super) fn handover(&self) -> Option<&'static str> {
         ["agent-review", "reviewing", "done"].into_iter().find(|status| self.names_status(status))
     }

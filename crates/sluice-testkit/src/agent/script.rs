@@ -7,7 +7,6 @@ mod words;
 
 use words::{pieces, words};
 
-/// What an agent is told to do, by role and attempt.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct DemoScript {
     sections: Vec<DemoSection>,
@@ -29,12 +28,10 @@ pub(super) struct DemoStep {
     pub(super) expectation: DemoExpectation,
 }
 
-/// How a step is expected to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DemoExpectation {
     /// It is done; if not, the agent ends.
     Done,
-    /// It does not matter.
     Either,
     /// It is refused; if not, the agent ends with 9.
     Refused,
@@ -61,7 +58,6 @@ pub(super) enum DemoVerb {
     Misbehave(Misbehaviour),
 }
 
-/// What no agent should do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Misbehaviour {
     Crash(String),
@@ -151,7 +147,6 @@ impl DemoScript {
     }
 }
 
-/// The section that is being read.
 struct OpenDemoSection {
     role: Option<String>,
     /// Whether a first step `review` makes it the reviewer's.

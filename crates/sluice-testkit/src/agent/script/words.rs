@@ -1,6 +1,5 @@
 //! A line of a script in its steps, and a step in its words. Quotes and brackets hold together what belongs together.
 
-/// The words that a step can begin with.
 pub(super) const VERBS: [&str; 28] = [
     "work", "ok", "commit", "edit", "delete", "write", "update", "review", "pass", "sluice", "git", "say", "json",
     "wait", "tell", "exit", "drop", "merge", "crash", "hang", "ignore", "leave", "talk", "print", "forge", "touch",
