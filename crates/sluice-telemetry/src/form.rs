@@ -5,7 +5,6 @@ use serde_json::{Map, json};
 use crate::context::SpanContext;
 use crate::span::{SpanKind, SpanRecord, SpanValue};
 
-/// The body for these spans of something that says this about itself.
 pub(crate) fn body(resource: &[(String, String)], records: &[SpanRecord]) -> Vec<u8> {
     let one = |(key, value): &(String, String)| json!({ "key": key, "value": { "stringValue": value } });
     let resource: Vec<_> = resource.iter().map(one).collect();

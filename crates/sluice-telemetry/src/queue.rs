@@ -19,14 +19,11 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Delivers a body; the error says why that did not work.
 pub type SpanDelivery = Box<dyn Fn(Vec<u8>) -> Result<(), String> + Send>;
 
-/// What became of spans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpanCounts {
-    /// The collector has them.
     pub delivered: u64,
     /// The collector could not be reached, or did not want them.
     pub undelivered: u64,
-    /// Too many waited already.
     pub overflowed: u64,
 }
 
@@ -38,7 +35,6 @@ struct SpanQueueState {
     ended: bool,
 }
 
-/// Spans that wait to be handed on.
 pub(crate) struct SpanQueue {
     state: Mutex<SpanQueueState>,
     changed: Condvar,

@@ -7,7 +7,6 @@ const TRACES: &str = "/v1/traces";
 /// What this is called if nobody says otherwise.
 const SERVICE: &str = "sluice";
 
-/// The one protocol that is spoken.
 const PROTOCOL: &str = "http/json";
 /// What has no effect here if it is set: that is said, and traces are delivered all the same.
 const WITHOUT_EFFECT: [&str; 5] = ["COMPRESSION", "TIMEOUT", "CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"];

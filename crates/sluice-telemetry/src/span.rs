@@ -12,7 +12,6 @@ const LONGEST_VALUE: usize = 256;
 /// The most links of one span; it is what collectors take.
 const MOST_LINKS: usize = 128;
 
-/// What is said about a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpanValue {
     /// A text. Of a long one only its beginning is told.
@@ -38,15 +37,12 @@ impl From<usize> for SpanValue {
     }
 }
 
-/// Whose work a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpanKind {
     Internal,
-    /// Somebody asked for it over HTTP.
     Server,
 }
 
-/// What is told of a span when it has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SpanRecord {
     pub(crate) context: SpanContext,
@@ -61,7 +57,6 @@ pub(crate) struct SpanRecord {
     pub(crate) ended: u64,
 }
 
-/// What is told of a request over HTTP.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpRequestFacts<'a> {
     /// Its method; `None`: one that no route has.
@@ -190,7 +185,6 @@ impl TraceSpan {
         }
     }
 
-    /// How it went, in one word.
     pub fn outcome(&mut self, word: &str, failed: bool) {
         self.set("sluice.outcome", word);
         if failed {
