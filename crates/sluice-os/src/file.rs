@@ -20,12 +20,10 @@ use tempfile::TempPath;
 pub(crate) const DRAFT: &str = ".sluice-";
 /// So many folders are remembered as swept; then they are swept again.
 const MOST_SWEPT: usize = 1000;
-/// The mode of a file that is new.
 const USUAL_MODE: u32 = 0o644;
 /// The mode of a file that only its owner reads.
 const PRIVATE_MODE: u32 = 0o600;
 
-/// What is known of a file when its writer returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// The disk has it: it is there after a power cut.
@@ -81,7 +79,6 @@ impl FileDraft {
         &self.file
     }
 
-    /// Writes what the file is to hold.
     pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
         self.file().write_all(bytes)?;
         match self.durability {

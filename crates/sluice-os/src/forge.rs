@@ -13,7 +13,6 @@ use serde::Deserialize;
 use crate::git::run::{CommandEnd, CommandTrouble, run};
 use crate::git::{Git, GitError, Repository, said};
 
-/// The longest title that a pull request can have.
 const LONGEST_TITLE: usize = 256;
 
 #[derive(Clone, Debug)]
@@ -36,7 +35,6 @@ pub struct PullRequest {
     pub state: PullRequestState,
     /// The newest commit it has, or had when it was merged.
     pub head: String,
-    /// The branch it is to be merged into.
     pub base: String,
 }
 
@@ -50,7 +48,6 @@ pub struct PullRequestProposal<'a> {
     pub base: Option<&'a str>,
 }
 
-/// What `gh` says about one.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ForgeAnswer {

@@ -30,11 +30,9 @@ use run::{CommandEnd, CommandTrouble};
 pub(crate) use status::CheckoutChanges;
 pub use tree::CommittedFile;
 
-/// How long a call waits for another git to let go of its lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a look may take before it is asked why.
 const LOOK: Duration = Duration::from_secs(10);
-/// How long it may take then.
 const LONG_LOOK: Duration = Duration::from_secs(60);
 
 /// What every call is told. Housekeeping in the background would outlive the call, and a hook could change what is
@@ -106,7 +104,6 @@ pub fn is_local(variable: &str) -> bool {
     LOCAL.contains(&variable)
 }
 
-/// How git is called here.
 #[derive(Clone, Debug)]
 pub struct Git {
     program: PathBuf,
@@ -145,7 +142,6 @@ impl Git {
         self
     }
 
-    /// The environment that git and what calls git get.
     pub(crate) fn surround(&self, command: &mut Command) {
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
@@ -213,7 +209,6 @@ impl GitCall {
         self
     }
 
-    /// It talks to another machine.
     pub(crate) fn network(mut self) -> GitCall {
         self.limit = self.git.network;
         self
@@ -271,7 +266,6 @@ impl GitCall {
         }
     }
 
-    /// What it says, if it ends well.
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, GitError> {
         let ended = self.answer()?;
         if ended.code == Some(0) { Ok(ended.stdout) } else { Err(self.failed(&ended)) }
@@ -303,12 +297,10 @@ impl GitCall {
         self.bytes().map(drop)
     }
 
-    /// The failure that this end is.
     pub(crate) fn failed(&self, ended: &CommandEnd) -> GitError {
         GitError::Failed { what: self.what(), said: said(ended) }
     }
 
-    /// The failure that this answer is.
     pub(crate) fn odd(&self, said: impl Into<String>) -> GitError {
         GitError::Answer { what: self.what(), said: said.into() }
     }

@@ -34,7 +34,6 @@ pub enum HarnessMode {
 /// What the agent may do without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HarnessPermissions {
-    /// Everything its user may.
     Full,
     /// A reviewer writes its artifact, an arbiter nothing.
     Reduced,
@@ -44,16 +43,13 @@ pub enum HarnessPermissions {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Harness {
-    /// What tasks and steps call it.
     #[serde(skip)]
     pub name: String,
-    /// How the stream of a headless run is read.
     pub output: HarnessFormat,
     /// Where skills live, below the person's home.
     pub skills_folder: Option<String>,
     /// What `doctor` says about it.
     pub remark: Option<String>,
-    /// When it is taken for stuck.
     #[serde(skip)]
     pub watchdogs: HarnessWatchdogs,
     interactive: Option<Vec<String>>,
@@ -126,7 +122,6 @@ pub struct Harnesses {
 }
 
 impl Harnesses {
-    /// Those that come with Sluice.
     pub fn builtin() -> Harnesses {
         Harnesses { by_name: table::harnesses() }
     }

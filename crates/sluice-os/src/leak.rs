@@ -9,10 +9,8 @@ use sha2::{Digest, Sha256};
 
 use crate::git::{CheckoutChanges, Repository, first_of, path_of, shown};
 
-/// How many files a difference names.
 const NAMED_FILES: usize = 10;
 
-/// The main checkout at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckoutSnapshot {
     head: Option<Option<String>>,

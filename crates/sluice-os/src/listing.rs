@@ -44,7 +44,6 @@ impl FolderListing {
         Ok(FolderListing(found))
     }
 
-    /// What differs now, by name.
     pub fn differs(&self, now: &FolderListing) -> Vec<PathBuf> {
         let names = self.0.keys().chain(now.0.keys().filter(|path| !self.0.contains_key(*path)));
         names.filter(|path| self.0.get(*path) != now.0.get(*path)).cloned().collect()

@@ -85,7 +85,6 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }
 
-/// Whether a file could be locked in this time.
 fn is_locked_within(file: &File, patience: Duration) -> io::Result<bool> {
     let began = Instant::now();
     loop {

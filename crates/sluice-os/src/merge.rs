@@ -33,7 +33,6 @@ pub enum MergeStrategy {
     FastForward,
     /// A merge commit in any case.
     MergeCommit,
-    /// One commit with all of it.
     Squash,
     /// Its commits one after the other, as if they had been made on the default branch.
     Rebase,
@@ -48,7 +47,6 @@ pub struct MergeRequest<'a> {
     /// Here, whatever a pull request says: none is looked for.
     pub local: bool,
     pub message: Option<&'a str>,
-    /// Where to look for a pull request.
     pub forge: Option<&'a Forge>,
     /// The pull request that is known of: without a word about it, nothing is merged here.
     pub pull_request: Option<&'a str>,
@@ -74,15 +72,12 @@ pub type MergeRecorder<'a> = &'a dyn Fn(&str) -> Result<(), GitError>;
 pub enum MergeMethod {
     Already,
     PullRequest(PullRequest),
-    /// The default branch was moved forward to it.
     FastForward,
     MergeCommit,
     Squash,
-    /// Its commits were made anew.
     Rebase,
 }
 
-/// What became of the push.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergePush {
     NoRemote,
@@ -91,7 +86,6 @@ pub enum MergePush {
     Failed(String),
 }
 
-/// A merge that stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletedMerge {
     pub how: MergeMethod,
@@ -100,7 +94,6 @@ pub struct CompletedMerge {
     /// The commit that the default branch is at.
     pub commit: String,
     pub pushed: MergePush,
-    /// What else one should know.
     pub notes: Vec<String>,
 }
 
@@ -117,7 +110,6 @@ pub struct PreparedMerge<'a> {
     notes: Vec<String>,
 }
 
-/// A merge that stands on this machine.
 #[derive(Debug)]
 pub struct LocalMerge {
     how: MergeMethod,
@@ -345,7 +337,6 @@ fn is_work(repository: &Repository, branch: &str, work: &str, start: &str) -> Re
     Ok(false)
 }
 
-/// How the words about a push that failed end.
 pub const PUSHED_LATER: &str = "pushes it later";
 
 /// What git says of a push to a branch that has other commits.
@@ -381,7 +372,6 @@ pub(crate) fn commit_tree(
     commit_as(repository.signed(repository.call())?, tree, parents, message)
 }
 
-/// A commit in the name of whom the call says.
 pub(crate) fn commit_as(call: GitCall, tree: &str, parents: &[&str], message: &str) -> Result<String, GitError> {
     let mut call = call.durable().args(["commit-tree", tree]);
     for parent in parents {

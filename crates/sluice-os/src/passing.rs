@@ -30,7 +30,6 @@ const WORDS: [&str; 10] = [
     "unable to create thread",
 ];
 
-/// An error that knows whether it passes.
 pub trait PassingError: std::error::Error {
     /// Whether the same call may succeed later, with nothing changed but what the machine has to give.
     fn is_passing(&self) -> bool;

@@ -113,7 +113,6 @@ impl ScriptWard {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessEnding {
-    /// By itself, with this exit code.
     Code(i32),
     /// By a signal that was not ours.
     Signal(i32),
@@ -142,7 +141,6 @@ pub enum ProcessFailure {
     System { doing: String, source: io::Error },
 }
 
-/// A way to end a script from another thread.
 #[derive(Debug, Clone)]
 pub struct ScriptCancel(Arc<OwnedFd>);
 

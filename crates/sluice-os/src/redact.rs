@@ -14,7 +14,6 @@ use forms::{DASHES, LONGEST_BEGIN, SecretMatch, is_of_secret, position};
 use known::KnownSecrets;
 use unseen::{ShownBytes, WordBoundary, colours};
 
-/// What stands in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
 /// The shortest value that is taken for a secret because of its variable's name; a shorter one is a word.
 const SHORTEST: usize = 8;
@@ -22,7 +21,6 @@ const LONGEST_KEY: usize = 64 << 10;
 /// Parts of the names of variables that hold secrets.
 const TELLING: [&str; 9] =
     ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PRIVATE_KEY", "ACCESS_KEY", "CREDENTIAL"];
-/// Ends of such names.
 const TELLING_ENDS: [&str; 3] = ["_KEY", "_PAT", "_AUTH"];
 const END: &[u8] = b"-----END ";
 
@@ -31,7 +29,6 @@ pub struct Redactor {
     known: KnownSecrets,
     /// The bytes that one of them begins with.
     begins_known: [bool; 256],
-    /// The bytes that a form begins with.
     begins_form: [bool; 256],
 }
 
@@ -84,18 +81,15 @@ fn is_telling(name: &str) -> bool {
     TELLING.iter().any(|part| name.contains(part)) || TELLING_ENDS.iter().any(|end| name.ends_with(end))
 }
 
-/// What comes in pieces.
 #[derive(Debug)]
 pub(crate) struct RedactionFlow {
     redactor: Redactor,
     /// What may be the beginning of a secret.
     held: Vec<u8>,
-    /// What stands before that.
     before: WordBoundary,
     leaves_out: Option<OngoingSecret>,
 }
 
-/// A secret that goes on.
 #[derive(Clone, Copy, Debug)]
 enum OngoingSecret {
     /// For as long as its letters do.

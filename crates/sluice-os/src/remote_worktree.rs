@@ -20,11 +20,9 @@ pub struct RemoteWorktree {
     shared: Option<SharedBranch>,
 }
 
-/// What a worktree shares with others, through a remote.
 #[derive(Debug)]
 struct SharedBranch {
     repository: Repository,
-    /// The branch of the run.
     branch: String,
     /// Where the remote's branch was when it was last seen; nothing if it was not there.
     seen: Option<String>,
@@ -40,7 +38,6 @@ pub struct RemoteWorktreeRequest<'a> {
     /// The folder with all mirrors and worktrees of this machine.
     pub root: &'a Path,
     pub run: &'a str,
-    /// The branch that its work is on.
     pub branch: &'a str,
     /// The name of the step's own worktree and branch.
     pub own: &'a str,

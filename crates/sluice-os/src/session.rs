@@ -161,7 +161,6 @@ impl Sessions {
         output::read_tail(self.known(id)?.path(), stream, limit).map_err(|source| reading(id, source))
     }
 
-    /// What an agent printed, from a place on.
     pub fn output_from(
         &self,
         id: &SessionId,
@@ -196,7 +195,6 @@ impl Sessions {
         Ok((tmux.socket().to_owned(), pane))
     }
 
-    /// Forgets a session that is over, with its folder.
     pub fn forget(&self, id: &SessionId) -> Result<(), SessionFailure> {
         let folder = self.known(id)?;
         match self.adopt(id)? {

@@ -19,10 +19,8 @@ pub use section::append_section;
 
 use split::FrontmatterEntry;
 
-/// What the frontmatter says, by key.
 pub type FrontmatterValues = BTreeMap<String, FrontmatterScalar>;
 
-/// What the engine knows about the frontmatter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrontmatterTruth {
     /// The keys that are the engine's whatever they say, in the order in which it writes them.
@@ -35,7 +33,6 @@ pub struct FrontmatterTruth {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealedTaskFile {
-    /// What agents and people wrote.
     pub body: Vec<u8>,
     /// The whole file as it must be.
     pub bytes: Vec<u8>,
@@ -56,7 +53,6 @@ pub struct FrontmatterForgery {
 /// Bytes of a forged value that are worth recording.
 const LONGEST_FORGERY: usize = 1024;
 
-/// A TASK.md as it stands there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedTaskFile {
     /// A byte order mark, or blank lines that somebody put on top.
@@ -83,7 +79,6 @@ impl ParsedTaskFile {
         front.chain(&self.body).copied().collect()
     }
 
-    /// What agents and people wrote.
     pub fn body(&self) -> &[u8] {
         &self.body
     }

@@ -41,7 +41,6 @@ pub struct Tmux {
     silent: Mutex<Option<Instant>>,
 }
 
-/// A pane that shows a session, by the server's own names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TmuxPane {
     /// The tmux session, `$1`.
@@ -52,7 +51,6 @@ pub struct TmuxPane {
     /// The key that the tmux session was opened with.
     pub key: String,
     pub name: String,
-    /// What people see as the tmux session's name.
     pub session_name: String,
 }
 
@@ -180,7 +178,6 @@ impl Tmux {
         }
     }
 
-    /// One of the panes of a key.
     fn shows(&self, key: &str) -> Result<Option<TmuxPane>, TmuxFailure> {
         Ok(self.list()?.into_iter().find(|pane| pane.key == key))
     }

@@ -36,7 +36,6 @@ pub(crate) const TASK_FILE: &[u8] = b"TASK.md";
 /// The same in a project that has a file of that name.
 pub(crate) const OTHER_TASK_FILE: &[u8] = b".sluice-task.md";
 
-/// How long one waits for another's work on the same workspace.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits for the right to work on something, for a bounded time.
@@ -68,7 +67,6 @@ impl WorkspaceName {
         Err(GitError::WorkspaceName { name: name.chars().take(200).collect() })
     }
 
-    /// The name of the n-th workspace of a pool.
     pub fn numbered(number: u32) -> WorkspaceName {
         WorkspaceName(number.to_string())
     }
@@ -89,7 +87,6 @@ impl fmt::Display for WorkspaceName {
     }
 }
 
-/// How a workspace got its branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkspaceOrigin {
     /// It was bound to it already; nothing was changed.

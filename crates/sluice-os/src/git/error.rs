@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use crate::passing::{PassingError, tells_of_own_shortage};
 
-/// What kind of "no" it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GitErrorFamily {
     /// The one who asks can mend it.

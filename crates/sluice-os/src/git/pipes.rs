@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 /// The files that git reads in every folder.
 const READ: [&str; 4] = [".gitignore", ".gitattributes", ".gitmodules", ".mailmap"];
-/// So many folders are looked through.
 const MOST_FOLDERS: usize = 100_000;
 
 /// The first such file below a folder that is no file to read.

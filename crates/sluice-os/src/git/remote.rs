@@ -7,7 +7,6 @@ use super::{GitCall, GitError, Repository, said};
 use crate::merge::{BranchTurn, merged_tree};
 use crate::workspace::keep_tip;
 
-/// What became of a branch on the remote that was to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteBranchDeletion {
     /// There is nothing to delete.

@@ -108,7 +108,6 @@ impl Repository {
         Ok(Some((commit, tree)))
     }
 
-    /// The content of a commit.
     pub(crate) fn tree(&self, commit: &str) -> Result<String, GitError> {
         self.call().args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()
     }
@@ -177,7 +176,6 @@ impl Repository {
         self.call().args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]).maybe()
     }
 
-    /// Refuses what cannot be the name of a branch.
     pub fn check_branch(&self, name: &str) -> Result<(), GitError> {
         check_branch_name(&self.git, &self.common, name)
     }
@@ -359,7 +357,6 @@ pub(crate) fn check_branch_name(git: &Git, folder: &Path, name: &str) -> Result<
     if ended.code == Some(0) && said == Some(name.as_bytes()) { Ok(()) } else { Err(refused()) }
 }
 
-/// The lines of what a git said that tell of something wrong.
 fn errors(ended: &CommandEnd) -> Vec<String> {
     let is_error = |line: &&str| line.starts_with("error:") || line.starts_with("fatal:");
     String::from_utf8_lossy(&ended.stderr).lines().filter(is_error).map(str::to_owned).collect()

@@ -23,7 +23,6 @@ pub(crate) struct CommandEnd {
     pub(crate) stderr: Vec<u8>,
 }
 
-/// Why there is no end to report.
 #[derive(Debug)]
 pub(crate) enum CommandTrouble {
     /// It could not be started or waited for.

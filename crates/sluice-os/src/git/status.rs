@@ -11,16 +11,13 @@ const UNOPENED: &str = "could not open directory";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CheckoutChange {
-    /// The index differs from the last commit.
     pub(crate) staged: bool,
-    /// The file differs from the index.
     pub(crate) unstaged: bool,
     /// The index only says that the file is to be added.
     pub(crate) intended: bool,
     pub(crate) submodule: bool,
 }
 
-/// One side of a conflict as the index holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnmergedEntry {
     /// 1 the common ancestor, 2 ours, 3 theirs.
@@ -36,7 +33,6 @@ pub(crate) struct CheckoutChanges {
     /// The commit that is checked out; none before the first one.
     pub(crate) head: Option<String>,
     pub(crate) branch: Option<String>,
-    /// Files that git knows, by path.
     pub(crate) tracked: Vec<(Vec<u8>, CheckoutChange)>,
     pub(crate) unmerged: Vec<UnmergedEntry>,
     /// Files that git does not know and does not ignore.

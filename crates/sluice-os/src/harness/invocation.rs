@@ -39,7 +39,6 @@ pub struct HarnessRequest<'a> {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HarnessInvocation {
-    /// The program and its words.
     pub argv: Vec<OsString>,
     pub env_set: Vec<(String, OsString)>,
     pub env_unset: Vec<String>,
@@ -53,7 +52,6 @@ pub struct HarnessInvocation {
     pub files: Vec<HarnessPromptFile>,
     /// Links to make first, where there is something to link to.
     pub links: Vec<HarnessLink>,
-    /// What a person should know.
     pub warnings: Vec<String>,
 }
 
@@ -67,7 +65,6 @@ pub struct HarnessPromptFile {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HarnessLink {
     pub target: PathBuf,
-    /// Where the agent looks for it.
     pub path: PathBuf,
 }
 

@@ -3,7 +3,6 @@
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use serde_json::Value;
 
-/// What a step gave, as far as its text says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepResult {
     /// About the work, for the steps after it.

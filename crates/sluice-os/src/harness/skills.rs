@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use super::Harness;
 
-/// A skill, ready to be put where an agent program looks for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HarnessSkill {
     /// Its name, and that of its folder.

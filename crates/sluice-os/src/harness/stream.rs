@@ -68,7 +68,6 @@ impl HarnessFormat {
     }
 }
 
-/// A sign of life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HarnessProgress {
     Text(String),
@@ -76,7 +75,6 @@ pub enum HarnessProgress {
     Usage(HarnessUsage),
 }
 
-/// What an attempt used up, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HarnessUsage {
     /// Tokens read, from the cache or not.
@@ -89,7 +87,6 @@ pub struct HarnessUsage {
     pub cost: Option<u64>,
 }
 
-/// The provider says: not now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     /// When it will be over, in seconds of the Unix clock, if that was said.

@@ -20,7 +20,6 @@ use crate::workspace;
 
 /// How long another git may hold the checkout's index.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many changed files a refusal names.
 const NAMED_FILES: usize = 5;
 /// What our `index.lock` begins with; git's own is an index and begins with `DIRC`, or is empty.
 const MARK: &str = "sluice merges here";
@@ -40,7 +39,6 @@ impl<'a> BranchTurn<'a> {
         BranchTurn::taken(repository, repository.common(), None)
     }
 
-    /// The turn of what is checked out in a worktree.
     pub(crate) fn of(repository: &'a Repository, worktree: &Path) -> Result<BranchTurn<'a>, GitError> {
         let checkout = MergeCheckout::at(repository, worktree)?;
         let is_default = checkout.branch(repository)? == repository.default_branch();

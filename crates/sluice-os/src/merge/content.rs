@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use super::BranchTurn;
 use crate::git::{GitCall, GitError, Repository, shown};
 
-/// How a merge is asked for.
 const MERGE: [&str; 5] = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"];
 
 /// The merge in memory; no file and no branch is touched.
@@ -47,7 +46,6 @@ pub(crate) fn merged_tree(
     }
 }
 
-/// A repository of our own for one merge.
 struct MergeRepository {
     folder: PathBuf,
 }

@@ -104,7 +104,6 @@ fn head(repository: &Repository, found: &PullRequest, remote: Option<&str>) -> R
     repository.commit(&found.head)
 }
 
-/// Whether the work goes on from what the pull request merged.
 fn continues(repository: &Repository, found: &PullRequest, work: Option<&str>) -> Result<bool, GitError> {
     let Some(work) = work else { return Ok(true) };
     Ok(work != found.head && repository.commit(&found.head)?.is_some() && repository.is_ancestor(&found.head, work)?)

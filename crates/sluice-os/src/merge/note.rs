@@ -40,7 +40,6 @@ pub(super) struct MergeNoteEntry {
 }
 
 impl MergeNoteEntry {
-    /// What it is to be on this side.
     pub(super) fn wanted(&self, side: MergeSide) -> Option<&(String, String)> {
         match side {
             MergeSide::Old => self.old.as_ref(),
@@ -48,7 +47,6 @@ impl MergeNoteEntry {
         }
     }
 
-    /// What it is on the other side.
     pub(super) fn other(&self, side: MergeSide) -> Option<&(String, String)> {
         self.wanted(if side == MergeSide::Old { MergeSide::New } else { MergeSide::Old })
     }
@@ -80,12 +78,10 @@ impl MergeNote {
         })
     }
 
-    /// The branch as git calls it.
     pub(super) fn reference(&self) -> String {
         if self.branch == "HEAD" { self.branch.clone() } else { format!("refs/heads/{}", self.branch) }
     }
 
-    /// The commit that it is at.
     pub(super) fn tip(&self, repository: &Repository, at: &Path) -> Result<Option<String>, GitError> {
         let name = format!("{}^{{commit}}", self.reference());
         repository.git().at(at).args(["rev-parse", "--verify", "--quiet", &name]).maybe()
@@ -129,7 +125,6 @@ impl MergeNote {
         write().map_err(GitError::file("cannot write", &path))
     }
 
-    /// What it was about is done.
     pub(super) fn remove(turn: &BranchTurn<'_>) -> Result<(), GitError> {
         remove_file(&MergeNote::path(turn))
     }

@@ -21,7 +21,6 @@ use crate::passing::PassingError;
 /// How long a git that may hold a lock is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Which of the two commits a checkout is brought to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MergeSide {
     Old,
@@ -94,7 +93,6 @@ pub(super) fn finish(turn: &BranchTurn<'_>, checkout: &MergeCheckout) -> Result<
     checkout.unlock_index(turn.repository)
 }
 
-/// A move that is made good, on the side on which it is finished.
 struct HalfDoneMove<'a> {
     repository: &'a Repository,
     checkout: &'a MergeCheckout,
@@ -171,7 +169,6 @@ impl HalfDoneMove<'_> {
         self.call(index).args(["checkout-index", "--force", "--quiet", "-z", "--stdin"]).input(paths).run()
     }
 
-    /// What lies at each of the paths.
     fn look(&self, index: &Path) -> Result<Vec<PathContent>, GitError> {
         let mut lying = Vec::new();
         let (mut files, mut places) = (String::new(), Vec::new());

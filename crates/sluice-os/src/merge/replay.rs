@@ -38,7 +38,6 @@ pub(super) fn replayed(
     Ok(onto)
 }
 
-/// A commit with the author and the message of another.
 fn anew(repository: &Repository, commit: &str, tree: &str, parent: &str) -> Result<String, GitError> {
     let how = ["log", "-1", "--date=raw", "--format=%an%x00%ae%x00%ad%x00%B"];
     let call = repository.call().args(how).args([commit, "--"]);

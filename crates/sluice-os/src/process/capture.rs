@@ -40,7 +40,6 @@ pub(super) struct OutputCapture {
     beside: CaptureFile,
 }
 
-/// The file beside what is kept in memory.
 enum CaptureFile {
     None,
     /// Nothing has been left out so far.

@@ -19,7 +19,6 @@ pub struct ProcessIdentity {
     pub pid: i32,
     /// When it started, in clock ticks since the machine did.
     pub start: u64,
-    /// Which start of the machine that was.
     pub boot: String,
 }
 

@@ -20,7 +20,6 @@ const ASIDE: &str = "aside-";
 /// Bytes of a note, filled up with blanks: less than a page, so that one write is whole or has not been.
 const LENGTH: usize = 512;
 
-/// So many files are kept for use.
 const MOST_ASIDE: usize = 256;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,9 +36,7 @@ struct SpareNoteFile {
     file: File,
 }
 
-/// The files that can be used again.
 static ASIDE_NOW: Mutex<Vec<SpareNoteFile>> = Mutex::new(Vec::new());
-/// How many have been made.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// A note that stands under its name as long as this is there.

@@ -43,7 +43,6 @@ impl PausedProcesses {
         PausedProcesses(told)
     }
 
-    /// Lets them go on where they were.
     pub(crate) fn go_on(self) {
         for identity in self.0 {
             identity.signal(Signal::CONT);

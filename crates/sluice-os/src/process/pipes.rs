@@ -18,12 +18,10 @@ use crate::redact::{RedactionFlow, Redactor};
 /// Bytes that are read at once.
 const PIECE: usize = 16 * 1024;
 
-/// What one wait brought.
 pub(super) enum PipeEvent {
     Exited,
     Late,
     Cancelled,
-    /// A pipe was served.
     Pipe,
 }
 

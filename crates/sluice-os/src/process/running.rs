@@ -21,7 +21,6 @@ fn all() -> MutexGuard<'static, Vec<ScriptEntry>> {
 pub(super) struct RunningScript(String);
 
 impl RunningScript {
-    /// It is about to start, with this assignment in its environment.
     pub(super) fn begin(mark: &str, speaks_for: Option<&String>) -> Self {
         all().push(ScriptEntry { mark: mark.to_owned(), leader: None, speaks_for: speaks_for.cloned() });
         Self(mark.to_owned())

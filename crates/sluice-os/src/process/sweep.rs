@@ -68,7 +68,6 @@ pub(crate) fn descendants(of: i32) -> io::Result<Vec<ProcessIdentity>> {
     Ok(below(of)?.iter().map(ProcessStat::identity).collect())
 }
 
-/// The same, with what they are at.
 pub(super) fn below(of: i32) -> io::Result<Vec<ProcessStat>> {
     let everyone = everyone()?;
     let mut children: BTreeMap<i32, Vec<&ProcessStat>> = BTreeMap::new();

@@ -108,12 +108,10 @@ fn split(homes: &str) -> impl Iterator<Item = &str> {
     homes.split(':').filter(|home| !home.is_empty())
 }
 
-/// A home's name in the list.
 fn named(home: &Path) -> String {
     home.to_string_lossy().replace('%', "%25").replace(':', "%3A")
 }
 
-/// The homes that an environment names.
 fn homes(environment: &[Vec<u8>]) -> impl Iterator<Item = String> {
     let value = environment.iter().find_map(|entry| entry.strip_prefix(WITHIN.as_bytes())?.strip_prefix(b"="));
     let value = String::from_utf8_lossy(value.unwrap_or_default()).into_owned();

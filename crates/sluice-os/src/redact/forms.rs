@@ -7,11 +7,9 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
 use super::unseen::ShownBytes;
 
-/// The longest credentials that are looked into.
 const LONGEST_CREDENTIALS: usize = 8 << 10;
 /// The longest name of a user, password and host of an address.
 const LONGEST_AUTHORITY: usize = 2 << 10;
-/// The shortest token that says what it is itself.
 const SHORTEST_JWT: usize = 20;
 /// The longest line that begins a private key.
 pub(super) const LONGEST_BEGIN: usize = 64;
@@ -30,7 +28,6 @@ enum SecretRule {
     Letters(usize),
     /// The same; what it begins with is shown, in capitals or not.
     Shown(usize),
-    /// Three parts with dots between them.
     Jwt,
     /// A name and a password in base64; what it begins with is shown, in capitals or not.
     Basic,
@@ -58,7 +55,6 @@ fn forms() -> impl Iterator<Item = SecretForm> {
     TOKENS.iter().flat_map(move |(least, all)| all.iter().map(move |begins| token(*least, begins))).chain(OTHERS)
 }
 
-/// What is at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SecretMatch {
     /// No secret begins here.

@@ -3,9 +3,8 @@
 //!
 //! An escape is known as the byte it is and as JSON writes it: most agents print JSON.
 
-/// The byte that begins a sequence.
 const ESCAPE: u8 = 0x1b;
-/// The same as JSON writes it.
+/// The escape as JSON writes it.
 const WRITTEN_ESCAPE: &[u8] = b"\\u001b";
 /// The same in two bytes, with the bracket that follows.
 const CONTROL_SEQUENCE: &[u8] = b"\xc2\x9b";
@@ -42,7 +41,6 @@ fn unseen(bytes: &[u8]) -> UnseenSpan {
     }
 }
 
-/// What follows an escape as JSON writes it.
 fn split_written(bytes: &[u8]) -> Option<&[u8]> {
     let (written, rest) = bytes.split_at_checked(WRITTEN_ESCAPE.len())?;
     is_written(written).then_some(rest)

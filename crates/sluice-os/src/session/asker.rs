@@ -14,7 +14,6 @@ pub enum ProcessAsker {
     Script(String),
     /// The engine started it, or it was left behind by what an engine started: it speaks for nobody.
     Started,
-    /// It belongs to none of that.
     Outside,
     /// It is gone or cannot be looked at, and nothing can be said about it. It must not be taken for an outsider.
     Gone,

@@ -25,7 +25,6 @@ use crate::file::{Durability, FileDraft};
 
 /// Where the shim takes text for its agent.
 pub(crate) const CONTROL: &str = "control.sock";
-/// What went wrong in the shim.
 pub(crate) const SHIM_LOG: &str = "shim.log";
 
 #[derive(Debug, Clone)]

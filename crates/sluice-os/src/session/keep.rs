@@ -53,7 +53,6 @@ impl LeaseFolder {
         self.0.write_kept(kept).map_err(|source| system(format!("writing in {}", self.0.path().display()), source))
     }
 
-    /// What something gets that is started under an ownership.
     pub fn of(&self, epoch: u64) -> OwnershipLease {
         OwnershipLease { folder: self.path().to_owned(), epoch }
     }

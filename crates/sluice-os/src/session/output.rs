@@ -12,7 +12,6 @@ use std::time::SystemTime;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStream {
     Output,
-    /// What a headless agent printed as errors.
     Errors,
 }
 
@@ -34,7 +33,6 @@ pub struct SessionChunk {
 }
 
 impl SessionChunk {
-    /// Where the next piece begins.
     pub fn next(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
@@ -90,7 +88,6 @@ pub(super) fn read_from(folder: &Path, stream: SessionStream, from: u64, limit: 
     Ok(SessionChunk { start: from, bytes: Vec::new() })
 }
 
-/// The last bytes, up to `limit`.
 pub(super) fn read_tail(folder: &Path, stream: SessionStream, limit: usize) -> io::Result<SessionChunk> {
     let end = files(folder, stream)?.last().map_or(0, |(start, length, _)| start + length);
     let mut tail = read_from(folder, stream, end.saturating_sub(limit as u64), limit)?;

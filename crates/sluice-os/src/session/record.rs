@@ -49,7 +49,6 @@ impl TryFrom<String> for SessionId {
     }
 }
 
-/// A session to be started, with everything its agent gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionSpec {
     /// Its name. A second start under the same name adopts the first.
@@ -59,7 +58,6 @@ pub struct SessionSpec {
     /// The agent's whole environment. In a terminal `TERM` is set by the shim, because only it knows.
     pub environment: BTreeMap<String, String>,
     pub folder: PathBuf,
-    /// Where its input comes from and its output goes.
     pub place: SessionPlace,
     /// What is typed into its terminal first, by the shim: nobody has to wait until the agent reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,7 +106,6 @@ pub struct OwnershipLease {
     pub epoch: u64,
 }
 
-/// Where an agent's input comes from and its output goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SessionPlace {
@@ -125,7 +122,6 @@ pub enum SessionPlace {
     },
 }
 
-/// A tmux window that shows a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionWindow {
     /// By what the tmux session is known to us: windows of the same key are beside each other. Letters, digits, `-`, `_`.
@@ -202,7 +198,6 @@ pub enum AgentEnd {
     NotStarted(String),
 }
 
-/// Why an agent ended, as far as the shim knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentEndCause {
@@ -239,7 +234,6 @@ pub struct SessionEndRequest {
     pub why: String,
 }
 
-/// The version of the forms above.
 pub(crate) const VERSION: u32 = 1;
 
 pub(crate) fn now_ms() -> u64 {

@@ -45,7 +45,6 @@ pub struct SayRequest {
 }
 
 impl SayRequest {
-    /// A text with Enter, for an agent that is ready.
     pub fn new(text: impl Into<String>) -> Self {
         let patience = PATIENCE;
         let (ready_within, turn_within) = (Duration::ZERO, Duration::ZERO);

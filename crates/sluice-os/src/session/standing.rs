@@ -25,12 +25,10 @@ pub enum SessionStanding {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LivingSession {
-    /// Our process around the agent.
     pub shim: ProcessIdentity,
     pub agent: ProcessIdentity,
     /// When it started, in milliseconds since 1970.
     pub started_at_ms: u64,
-    /// Where a person can look at it.
     pub pane: Option<SessionPane>,
 }
 
@@ -77,7 +75,6 @@ impl Sessions {
 }
 
 pub(super) enum SessionLook {
-    /// No shim has come.
     Unclaimed,
     /// A shim has come, and has not started the agent yet.
     Starting(ProcessIdentity),

@@ -79,7 +79,6 @@ impl SessionWatcher {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Takes note of a living session.
     pub(super) fn know(&self, id: &SessionId, record: &StartRecord) {
         let mut state = self.shared.lock();
         state.starting.remove(id);
@@ -99,7 +98,6 @@ impl SessionWatcher {
         }
     }
 
-    /// Whether this one is taken for living.
     pub(super) fn knows(&self, id: &SessionId) -> bool {
         let state = self.shared.lock();
         if state.living.contains_key(id) {

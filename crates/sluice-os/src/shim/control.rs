@@ -60,7 +60,6 @@ struct ControlConnection {
     bytes: Vec<u8>,
 }
 
-/// The socket and those who talk on it.
 pub(super) struct ShimControl {
     listener: UnixListener,
     connections: Vec<ControlConnection>,
@@ -75,7 +74,6 @@ impl ShimControl {
         Ok(Self { listener, connections: Vec::new() })
     }
 
-    /// What is to be waited for.
     pub(super) fn handles(&self) -> Vec<BorrowedFd<'_>> {
         let mut handles: Vec<BorrowedFd<'_>> = self.connections.iter().map(|it| it.stream.as_fd()).collect();
         if self.connections.len() < MOST_CALLERS {

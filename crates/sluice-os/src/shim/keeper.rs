@@ -27,7 +27,6 @@ use crate::process::{PausedProcesses, ProcessIdentity, timespec, wait_for_any};
 use crate::session::folder::SessionFolder;
 use crate::session::record::{AgentEndCause, OwnershipLease, SessionKeeper, SessionSpec, boot_ms};
 
-/// The keeper of a session, as far as its shim knows.
 pub(super) struct KeeperWatch {
     keeper: Option<SessionKeeper>,
     /// The ownership under which it was started, if it is kept with all of a home.
@@ -69,7 +68,6 @@ impl KeeperWatch {
         }
     }
 
-    /// What is kept with all of a home.
     pub(super) fn under(lease: &OwnershipLease, keeper: Option<SessionKeeper>) -> io::Result<KeeperWatch> {
         KeeperWatch::new(keeper, Some(lease.epoch), SessionFolder(lease.folder.clone()))
     }
@@ -129,7 +127,6 @@ impl KeeperWatch {
         (self.lives.is_none() && self.keeper.is_some()).then_some(self.comes_until)
     }
 
-    /// How it is kept now.
     pub(super) fn look(&mut self) -> KeeperState {
         let mut sink = [0; 4096];
         let mut has_news = boot_ms() >= self.until_ms;

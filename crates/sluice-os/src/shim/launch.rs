@@ -29,7 +29,6 @@ use crate::session::record::{
 pub(super) const FLAG: &str = "--launch";
 /// The variable by which the processes of a session are known, also when they have left their parents.
 const MARK: &str = "SLUICE_SESSION";
-/// What a terminal that nobody looks at is like.
 const PLAIN_TERMINAL: &str = "xterm-256color";
 
 pub(super) struct RunningAgent {
@@ -40,7 +39,6 @@ pub(super) struct RunningAgent {
     pub(super) ends: AgentChannels,
 }
 
-/// Our ends of what the agent reads and writes.
 pub(super) enum AgentChannels {
     /// Its terminal, and the side the agent sees, to ask how much of its input it has read.
     Terminal { ours: OwnedFd, agents: OwnedFd },
@@ -51,7 +49,6 @@ pub(super) enum AgentChannels {
 pub(super) enum LaunchOutcome {
     Running(Box<RunningAgent>),
     Refused(String),
-    /// It was ended before.
     Ended(AgentEndCause),
 }
 

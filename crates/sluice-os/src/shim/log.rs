@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use crate::redact::{RedactionFlow, Redactor};
 use crate::session::output::{SessionStream, head_file, tail_file};
 
-/// Writes one stream of output.
 pub(super) struct ShimLog {
     folder: PathBuf,
     stream: SessionStream,

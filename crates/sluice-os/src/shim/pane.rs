@@ -13,7 +13,6 @@ use crate::session::record::{SessionPane, SessionPlace};
 /// Bytes that may wait to be shown. Beyond that the agent's output is not read: a terminal slows down who prints.
 const MOST_WAITING: usize = 256 * 1024;
 
-/// Where in tmux this process runs, by tmux's own names.
 pub(super) fn place(wanted: &SessionPlace) -> Option<SessionPane> {
     let SessionPlace::Terminal { window: Some(_), .. } = wanted else { return None };
     let variable = std::env::var("TMUX").ok()?;
@@ -34,7 +33,6 @@ pub(super) fn size() -> Option<(u16, u16)> {
     (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
 }
 
-/// The window, with what waits to be shown in it.
 pub(super) struct ShimPane {
     waiting: VecDeque<u8>,
 }

@@ -39,7 +39,6 @@ const GIVE_UP: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 /// Keys that may wait for an agent that does not read. More stay in the window.
 const MOST_KEYS: usize = 64 * 1024;
-/// Texts that may wait to be typed.
 const MOST_TEXTS: usize = 16;
 /// How often and how long a full disk is tried again, in seconds, before the exit record is given up.
 const RECORD_TRIES: u32 = 60;
@@ -66,7 +65,6 @@ struct AgentTerminal {
     keys: VecDeque<u8>,
 }
 
-/// What a wait was for.
 #[derive(Clone, Copy)]
 enum RelayWait {
     Signal,

@@ -8,7 +8,6 @@ use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIG
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
 
-/// What a signal means to a shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShimSignal {
     ChildEnded,
@@ -33,7 +32,6 @@ impl ShimSignals {
         self.0.get_read().as_fd()
     }
 
-    /// What was heard since the last time.
     pub(super) fn heard(&mut self) -> Vec<ShimSignal> {
         let heard = self.0.pending().filter_map(|signal| match signal {
             SIGCHLD => Some(ShimSignal::ChildEnded),

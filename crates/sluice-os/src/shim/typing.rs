@@ -16,7 +16,6 @@ use crate::session::say::{SayDelivery, SayOrder};
 /// How long nothing may be unread before it is believed. What is on its way inside the kernel is not counted as
 /// unread, but it arrives at once where there is room.
 const SETTLED: Duration = Duration::from_millis(50);
-/// How often the kernel is asked meanwhile.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
 /// How long is waited between the text and Enter. gemini takes an Enter that comes within 40 ms of a paste for a part of
 /// it, and counts from when it got round to the paste.
@@ -37,7 +36,6 @@ const PASTE_END: &[u8] = b"\x1b[201~";
 /// Quotes the next key for a program that reads lines.
 const LITERAL_NEXT: u8 = 0x16;
 
-/// The terminal that is typed into.
 pub(super) struct ShimKeyboard<'a> {
     pub(super) ours: &'a OwnedFd,
     pub(super) agents: &'a OwnedFd,
@@ -68,7 +66,6 @@ enum TypingStage {
     Settling { since: Instant },
 }
 
-/// One text on its way.
 pub(super) struct SayTyping {
     order: SayOrder,
     text: Vec<u8>,
@@ -290,7 +287,6 @@ mod tests {
     use super::*;
     use crate::shim::launch::terminal;
 
-    /// A terminal in which the agent reads keys.
     fn raw_terminal() -> (OwnedFd, OwnedFd) {
         let (ours, agents) = terminal((24, 80)).unwrap();
         let mut modes = tcgetattr(&agents).unwrap();

@@ -25,7 +25,6 @@ const NOT_STARTED: u8 = 127;
 /// How long is waited until it is looked again what is below, if that could not be found out.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Runs a script under a lease, to its end.
 pub(super) fn run(folder: &OsStr, epoch: &OsStr, line: &[OsString]) -> ExitCode {
     let epoch = epoch.to_str().and_then(|text| text.parse().ok()).unwrap_or(0);
     let lease = OwnershipLease { folder: folder.into(), epoch };

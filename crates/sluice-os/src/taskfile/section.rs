@@ -29,7 +29,6 @@ pub fn append_section(body: &[u8], title: &str, text: &str) -> Vec<u8> {
     file
 }
 
-/// How the lines of `bytes` end.
 pub(super) fn newline(bytes: &[u8]) -> &'static str {
     match bytes.iter().position(|byte| *byte == b'\n') {
         Some(end) if end > 0 && bytes[end - 1] == b'\r' => "\r\n",

@@ -13,7 +13,6 @@ pub(super) struct FrontmatterEntry {
 }
 
 impl FrontmatterEntry {
-    /// What stands behind the key.
     pub(super) fn value(&self) -> String {
         let text = String::from_utf8_lossy(&self.raw);
         key(&text).map_or_else(String::new, |(_, value)| value.trim().to_owned())
@@ -112,7 +111,6 @@ fn has_key(line: &[u8], keys: &[&str]) -> bool {
     name.is_some_and(|name| keys.contains(&name.as_str()))
 }
 
-/// What could stand in a frontmatter.
 fn is_plausible(line: &[u8]) -> bool {
     is_blank(line)
         || matches!(line.first(), Some(b' ' | b'\t' | b'#'))

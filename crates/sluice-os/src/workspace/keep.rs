@@ -22,15 +22,11 @@ const UNREADABLE: &str = "Permission denied";
 /// How often a state that changes while it is being kept is kept again.
 const ATTEMPTS: usize = 3;
 
-/// What a keep holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeepKind {
-    /// Changes in the index.
     Staged,
-    /// Changes outside the index.
     Unstaged,
-    /// Files that git did not know.
     Untracked,
     Conflict,
     /// Commits that no branch, remote or tag reached.
@@ -53,7 +49,6 @@ pub struct KeepRef {
     pub time: SystemTime,
     pub workspace: Option<String>,
     pub branch: Option<String>,
-    /// The commit that was checked out.
     pub head: Option<String>,
     pub what: Vec<KeepKind>,
 }
@@ -101,12 +96,10 @@ pub(crate) struct KeepNote {
 }
 
 impl KeepNote {
-    /// A note without anything.
     pub(crate) fn new(task: &str) -> KeepNote {
         KeepNote { version: 1, task: task.to_owned(), ..KeepNote::default() }
     }
 
-    /// A note of what is checked out in a worktree.
     fn of(site: &WorktreeSite, task: &str, risk: &WorkspaceRisk) -> KeepNote {
         let (branch, head) = (risk.branch.clone(), risk.head.clone());
         KeepNote { workspace: Some(site.name()), branch, head, ..KeepNote::new(task) }

@@ -18,7 +18,6 @@ use super::{WorkspaceName, WorkspacePool};
 use crate::git::{GitError, Repository, path_of, remove_empty_folders, remove_file};
 use crate::merge::BranchTurn;
 
-/// What became of a branch that was to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BranchDeletion {
     NotThere,
@@ -155,7 +154,6 @@ impl WorkspacePool {
         if was_touched { self.leave(site, task, kept, &risk, &commit) } else { Ok(kept) }
     }
 
-    /// Puts it on this commit.
     pub(super) fn detach(&self, site: &WorktreeSite, commit: &str) -> Result<(), GitError> {
         if site.admin.join("BISECT_START").exists() {
             site.call().args(["bisect", "reset", commit]).run()?;

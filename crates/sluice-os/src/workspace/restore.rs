@@ -38,7 +38,6 @@ pub struct RestoredKeep {
 }
 
 impl WorkspacePool {
-    /// Brings back what is kept for a task under this number.
     pub fn restore(&self, task: &str, number: u32, target: &RestoreTarget) -> Result<RestoredKeep, GitError> {
         let none = || GitError::NoKeep { task: task.to_owned(), number };
         let mut all = keep::stored(self.repository(), Some(task))?.into_iter();

@@ -221,7 +221,6 @@ fn history(site: &WorktreeSite) -> Result<Vec<String>, GitError> {
     Ok(String::from_utf8_lossy(&history).lines().rev().take(HISTORY_LINES).map(str::to_owned).collect())
 }
 
-/// Every commit at which the worktree has stood.
 fn stood_at(site: &WorktreeSite) -> Result<Vec<String>, GitError> {
     let to = |line: String| line.split(' ').nth(1).filter(|id| is_id(id) && !is_nothing(id)).map(str::to_owned);
     Ok(history(site)?.into_iter().filter_map(to).collect())
@@ -338,7 +337,6 @@ impl ScratchIndex {
         ScratchIndex { path: site.admin.join(format!("sluice-index-{}-{number}", std::process::id())) }
     }
 
-    /// One like the worktree's.
     pub(crate) fn copy(site: &WorktreeSite) -> Result<ScratchIndex, GitError> {
         let (scratch, real) = (ScratchIndex::new(site), site.admin.join("index"));
         match fs::copy(&real, &scratch.path) {

@@ -17,16 +17,13 @@ use crate::git::{GitCall, GitError, Repository, path_of, remove_file};
 /// The note that TASK.md of this worktree is a file of the project.
 const TAKEN: &str = "sluice-task-file-taken";
 
-/// What a workspace is lent for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceBinding {
     /// The task or run, by its id.
     pub task: String,
-    /// The branch it is to be on.
     pub branch: String,
 }
 
-/// A worktree that the repository knows.
 #[derive(Clone, Debug)]
 pub(crate) struct WorktreeSite {
     pub(crate) repository: Repository,
@@ -66,7 +63,6 @@ impl WorktreeSite {
         Ok(Some(site))
     }
 
-    /// The name of the workspace that it is.
     pub(crate) fn name(&self) -> String {
         self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }

@@ -11,17 +11,14 @@ use super::site::{WorkspaceBinding, WorktreeSite};
 use super::{WorkspaceName, WorkspacePool};
 use crate::git::{CheckoutChanges, GitError};
 
-/// What is checked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkspaceHead {
     /// This branch. It may have been renamed since the workspace was lent.
     Branch(String),
     Rebasing(String),
-    /// A commit without a branch.
     Detached,
 }
 
-/// How many commits lie between two branches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchDistance {
     pub from: String,

@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::state::{HarnessStreamState, count, dollars, error_words, sum, text};
 use super::{HarnessUsage, RateLimit};
 
-/// Who prints the lines.
 #[derive(Clone, Copy)]
 pub(super) enum ClaudeVariant {
     Claude,

@@ -11,14 +11,12 @@ const MOST_MESSAGES: usize = 100_000;
 
 #[derive(Debug, Default)]
 pub(super) struct HarnessStreamState {
-    /// The message that is being said.
     pub(super) text: TextTail,
     /// The one before it, should it stay empty.
     before: String,
     pub(super) session: Option<String>,
     /// The final message: how it says that it ended.
     pub(super) ending: Option<Result<(), String>>,
-    /// What went wrong on the way.
     pub(super) trouble: Option<String>,
     /// The last thing that the program printed outside its stream.
     pub(super) noise: Option<String>,
@@ -38,7 +36,6 @@ impl HarnessStreamState {
         std::mem::take(&mut self.progress)
     }
 
-    /// More of the current message.
     pub(super) fn say(&mut self, words: &str) {
         if !words.is_empty() {
             self.text.push(words.as_bytes());
@@ -58,7 +55,6 @@ impl HarnessStreamState {
         self.text.take();
     }
 
-    /// Whether something of the current message was said.
     pub(super) fn has_begun(&self) -> bool {
         !self.text.bytes.iter().all(u8::is_ascii_whitespace)
     }
@@ -145,7 +141,6 @@ impl HarnessStreamState {
         self.end(Err(words.unwrap_or_else(|| format!("it ended with the status {status}"))));
     }
 
-    /// It complains, and that is its end.
     pub(super) fn fail(&mut self, event: &Value) {
         let words = error_words(event).unwrap_or_else(|| "an error".to_owned());
         self.complain(&words);
