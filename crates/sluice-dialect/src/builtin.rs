@@ -3,7 +3,6 @@
 #[derive(Debug)]
 pub struct BuiltInDefinition {
     pub file: &'static str,
-    /// The file, ready to copy.
     pub text: &'static str,
 }
 

@@ -18,10 +18,8 @@ use crate::read::{FileSyntax, read};
 use crate::source::{MAX_FILE, Sources, decode};
 use crate::tree::Node;
 
-/// Folders of a repository that hold definitions.
 pub const REPOSITORY_FOLDERS: [&str; 4] =
     [".sluice/workflows", ".sluice/grimoires", ".coven/grimoires", ".work/templates"];
-/// The folder of the home that holds definitions.
 pub const HOME_FOLDER: &str = "workflows";
 
 /// Where a definition comes from, the nearest first.
@@ -76,7 +74,6 @@ impl CatalogueEntry {
         }
     }
 
-    /// Loads it, with prompt files from there.
     pub fn load_with(&self, prompts: &mut dyn PromptSource, sources: &mut Sources) -> LoadedDefinition {
         let shown = self.path.display().to_string();
         match self.bytes() {
@@ -170,7 +167,6 @@ impl Catalogue {
     }
 }
 
-/// Whether a file's name ends as a definition's does.
 pub fn is_definition_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yml" || extension == "yaml" || extension == "toml")
 }

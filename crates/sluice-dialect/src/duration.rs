@@ -10,7 +10,6 @@ use jiff::{SignedDuration, Span, SpanRelativeTo};
 
 use crate::tree::{Node, NodeValue};
 
-/// The forms that people are told of.
 pub const FORMS: &str = "write `90s`, `5m`, `1h30m`, `7d`";
 
 /// The longest time that a definition can ask for: a year.

@@ -45,7 +45,6 @@ pub(crate) fn quoted(name: &str) -> String {
     format!("`{}`", clip(name))
 }
 
-/// What is said of a key that is there a second time.
 pub(crate) fn duplicate(key: &SpannedValue<String>, first: Option<Span>) -> Diagnosis {
     let problem = Diagnosis::new(Code::DuplicateKey, key.span, format!("{} is written twice", quoted(&key.value)))
         .label("written again");

@@ -19,7 +19,6 @@ pub use recipe::lower as lower_recipe;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DefinitionFormat {
     Lifecycle,
-    /// Steps, by one of the formats for recipes.
     Recipe(RecipeDialect),
 }
 

@@ -34,15 +34,12 @@ pub enum Definition {
     Recipe(Recipe),
 }
 
-/// What became of a file.
 #[derive(Debug, Default)]
 pub struct LoadedDefinition {
-    /// Where its text lies.
     pub file: FileId,
     pub format: Option<DefinitionFormat>,
     /// The name it gives itself, even if it cannot be used.
     pub name: Option<String>,
-    /// What it says it is for.
     pub description: String,
     /// The definition, whenever one can be made. With an error it must not be started; see [`LoadedDefinition::is_usable`].
     pub definition: Option<Definition>,

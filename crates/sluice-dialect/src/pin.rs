@@ -29,7 +29,6 @@ pub struct DefinitionPin {
 pub enum PinError {
     /// They are not what [`DefinitionPin::to_bytes`] writes.
     Malformed(&'static str),
-    /// They were written by another version of Sluice.
     Version(u64),
 }
 

@@ -13,16 +13,13 @@ use sluice_core::span::{FileId, SourceText, Span, TextRun};
 
 use crate::source::{Sources, decode, offset};
 
-/// The largest prompt file, in bytes.
 const MOST_BYTES: usize = 1 << 20;
 /// The most bytes of all prompt files of one definition together.
 pub const MOST_BYTES_TOGETHER: usize = 16 << 20;
 
-/// What there is where a prompt file should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromptLookup {
     File {
-        /// The path to show for it.
         shown: String,
         /// What is in it; of one that is too large, enough to see that.
         bytes: Vec<u8>,
@@ -38,7 +35,6 @@ pub trait PromptSource {
     fn find(&mut self, written: &str) -> PromptLookup;
 }
 
-/// There are no prompt files at all.
 #[derive(Clone, Copy, Debug)]
 pub struct NoPrompts;
 
@@ -170,7 +166,6 @@ impl<'a> PromptReader<'a> {
         PromptReader { from, sources, known: BTreeMap::new(), read: Vec::new(), bytes: 0, is_full: false }
     }
 
-    /// What stands in the file `written`.
     pub fn read(&mut self, written: &str) -> PromptFileDraft {
         if let Some(found) = self.known.get(written) {
             return found.clone();

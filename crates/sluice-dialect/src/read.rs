@@ -20,7 +20,6 @@ pub enum FileSyntax {
     Toml,
 }
 
-/// What could be read of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedFile {
     /// The tree; none if the file is empty (then there is no problem either) or too broken to go on with.

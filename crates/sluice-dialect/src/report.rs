@@ -17,7 +17,6 @@ const LONGEST: usize = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportStyle {
     Plain,
-    /// With escape sequences for a terminal.
     Colour,
 }
 

@@ -10,7 +10,6 @@ mod schema;
 pub use conform::conform;
 pub use schema::schema;
 
-/// What a table may hold.
 #[derive(Debug)]
 pub struct Shape {
     /// What it is, in messages: "a transition".
@@ -25,11 +24,9 @@ pub struct Shape {
 #[derive(Debug)]
 pub struct Tag {
     pub key: &'static str,
-    /// Its value when it is left out.
     pub default: Option<&'static str>,
 }
 
-/// One key of a table.
 #[derive(Debug)]
 pub struct Field {
     pub key: &'static str,
@@ -64,7 +61,6 @@ pub enum FieldForm {
     Settable,
 }
 
-/// What a key may hold.
 #[derive(Debug)]
 pub enum FieldKind {
     Text,
@@ -75,7 +71,6 @@ pub enum FieldKind {
     Duration,
     /// One of these words, in the case they are written here.
     Choice(&'static [&'static str]),
-    /// One of these words, in any case.
     ChoiceAnyCase(&'static [&'static str]),
     List(&'static FieldKind),
     Table(&'static Shape),
@@ -107,7 +102,6 @@ impl Field {
         self.only.is_empty() || self.only.contains(&tag)
     }
 
-    /// The same, written like this.
     pub const fn form(mut self, forms: &'static [FieldForm]) -> Self {
         self.forms = forms;
         self

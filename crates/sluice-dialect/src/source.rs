@@ -136,7 +136,6 @@ pub struct DecodedFile {
     /// The text, without a byte order mark. Where there is a problem it is what can be shown of the file, up to the
     /// line of the problem, and good for nothing else.
     pub text: String,
-    /// Why the file cannot be used.
     pub problem: Option<Diagnosis>,
 }
 

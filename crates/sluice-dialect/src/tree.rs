@@ -6,7 +6,6 @@
 
 use sluice_core::span::{SourceText, Span, SpannedValue};
 
-/// How deep lists and tables may nest.
 pub const DEEPEST: usize = 64;
 
 /// How many values a file may hold, with every alias counted as a copy of what it stands for.

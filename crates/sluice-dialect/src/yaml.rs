@@ -59,13 +59,11 @@ struct OpenCollection {
     content: CollectionContent,
 }
 
-/// What an open list or table holds so far.
 enum CollectionContent {
     List(Vec<Node>),
     Table { entries: Vec<TableEntry>, key: PendingKey },
 }
 
-/// The key that waits for its value.
 enum PendingKey {
     /// The next value is a key.
     Awaited,

@@ -28,7 +28,6 @@ impl<'a> TableFields<'a> {
         self.node.get(key)
     }
 
-    /// Where the key itself stands.
     pub(super) fn key(self, key: &str) -> Option<Span> {
         self.entries().iter().find(|entry| entry.key.value == key).map(|entry| entry.key.span)
     }
@@ -94,7 +93,6 @@ pub(super) fn named(text: &SourceText) -> SpannedValue<String> {
     SpannedValue::new(text.value.clone(), text.span)
 }
 
-/// A value of any shape.
 pub(super) fn data(node: &Node) -> Data {
     match &node.value {
         NodeValue::Null => Data::Null,

@@ -25,7 +25,6 @@ const HARNESSES: [(&str, HarnessChoice); 2] = [("task", HarnessChoice::Task), ("
 const PERMISSIONS: [(&str, AgentPermissions); 2] =
     [("full", AgentPermissions::Full), ("reduced", AgentPermissions::Reduced)];
 const TAKERS: [(&str, AssignedTaker); 2] = [("agent", AssignedTaker::Agent), ("person", AssignedTaker::Person)];
-/// A field that hooks may set.
 const SETTABLE: &[FieldForm] = &[Name, Settable];
 const SPAWNS: &[&str] = &["spawn_agent", "spawn_reviewer"];
 

@@ -10,14 +10,13 @@ use crate::shape::FieldForm::{self, Filled, Kebab, Name, Not, NotEmpty};
 use crate::shape::FieldKind::{Any, Bool, Choice, Duration, Either, Integer, List, Table, Text};
 use crate::shape::{Field, Shape};
 
-/// The largest number a limit may have.
-const MOST: i64 = 1_000_000;
+const LARGEST_LIMIT: i64 = 1_000_000;
 const AGENTS: &[&str] = &["agent", "agent-loop", "parallel-agents"];
 /// A name that conditions and texts can read.
 const VARIABLE: &[FieldForm] = &[Name, Not(&RESERVED)];
 const COMMANDS: &[&str] = &["script", "gate"];
 const DESCRIPTION: Field = Field::new("description", Text, "what it is for");
-const VERSION: Field = Field::new("version", Either(&[Text, Integer(0, MOST)]), "the author's own version");
+const VERSION: Field = Field::new("version", Either(&[Text, Integer(0, LARGEST_LIMIT)]), "the author's own version");
 const NEEDS: Field = Field::new("needs", List(&Text), "the steps that must have ended before")
     .form(&[Name])
     .also(&["depends_on", "after"]);
@@ -48,7 +47,7 @@ static MANIFEST_STEP: Shape = Shape::new(
             Field::new("condition", Text, "whether it runs: `review.result == 'FAIL'`")
                 .form(&[Filled])
                 .also(&["when", "if"]),
-            Field::new("max_retries", Integer(0, MOST), "how often it loops back or is tried again"),
+            Field::new("max_retries", Integer(0, LARGEST_LIMIT), "how often it loops back or is tried again"),
             Field::new("loop_to", Text, "the step that runs again when this one has completed").form(&[Name]),
             DESCRIPTION,
         ],
@@ -96,7 +95,7 @@ pub(super) static TEMPLATE: Shape = Shape::new(
         &[
             Field::required("template", Text, "the template's name, in kebab-case").form(&[Kebab]).also(&["name"]),
             DESCRIPTION,
-            Field::new("version", Either(&[Integer(0, MOST), Text]), "the version of its schema"),
+            Field::new("version", Either(&[Integer(0, LARGEST_LIMIT), Text]), "the version of its schema"),
             Field::required("steps", List(&Table(&TEMPLATE_STEP)), "the steps").form(&[NotEmpty]),
         ],
         RUN,
@@ -128,7 +127,6 @@ pub(super) fn step(dialect: RecipeDialect) -> &'static Shape {
     }
 }
 
-/// What every recipe can say about its runs.
 static RUN: &[Field] = &[
     Field::new("trigger", Either(&[Choice(&["manual"]), Table(&TRIGGER)]), "what starts it besides a person"),
     Field::new("input", List(&Table(&INPUT)), "what it must be given"),
@@ -140,7 +138,6 @@ static RUN: &[Field] = &[
     Field::new("on_fail", List(&Table(&RUN_HOOK)), "what is done when a run has failed"),
 ];
 
-/// What every step can say about how it is run.
 static STEP: &[Field] = &[
     Field::new("title", Text, "its name for people"),
     Field::new("role", Text, "what its worker must be; `any` unless said otherwise").form(&[Name]),
@@ -156,7 +153,6 @@ static STEP: &[Field] = &[
 ];
 const AGENTS_AND_TASK: &[&str] = &["agent", "agent-loop", "parallel-agents", "task"];
 
-/// What a step does, by its type.
 static WORK: &[Field] = &[
     Field::new(
         "type",
@@ -236,7 +232,7 @@ static LOOP: Shape = Shape::new(
     "a loop",
     &[&[
         Field::required("to", Text, "the step that runs again when this one has completed").form(&[Name]),
-        Field::required("max", Integer(1, MOST), "how often at most"),
+        Field::required("max", Integer(1, LARGEST_LIMIT), "how often at most"),
         Field::new("on_exhausted", Choice(&["fail", "hold"]), "what follows then; `fail` unless said otherwise"),
     ]],
 );

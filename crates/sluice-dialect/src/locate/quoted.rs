@@ -8,7 +8,6 @@ use super::{BLANKS, push};
 use sluice_core::span::TextRun;
 use std::ops::Range;
 
-/// How a text is quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quotes {
     /// YAML's `"…"`: escapes, and lines are folded.
@@ -42,7 +41,6 @@ pub(crate) fn runs(value: &str, source: &str, region: Range<usize>, quotes: Quot
     walk.runs
 }
 
-/// How far the text has been found.
 struct QuoteWalk<'a> {
     value: &'a str,
     at: usize,

@@ -106,7 +106,6 @@ fn mark(index: usize) -> String {
     format!("{}{index}{}", MARKS[0], MARKS[1])
 }
 
-/// Lines of one file that are drawn together.
 struct Excerpt {
     file: FileId,
     first: usize,
@@ -186,7 +185,6 @@ fn window(text: &str, whole: Range<usize>, center: usize) -> Range<usize> {
     text.floor_char_boundary(start)..text.floor_char_boundary(start + WIDEST)
 }
 
-/// A message on one line.
 fn line(text: &str) -> String {
     lines(text).replace('\n', " ")
 }

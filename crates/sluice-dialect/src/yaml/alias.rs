@@ -39,7 +39,6 @@ pub(super) enum AliasCopy {
     TooDeep,
 }
 
-/// What is said when the budget is spent.
 pub(super) fn too_much() -> String {
     let mebibytes = MOST_COPIED / (1024 * 1024);
     format!("with its aliases written out the file holds more than {MOST_NODES} values or {mebibytes} MiB")
