@@ -29,7 +29,6 @@ impl Net {
     }
 }
 
-/// Where the lines of a channel run.
 #[derive(Debug)]
 pub(crate) struct Channel {
     /// The row of each net; nothing for one that runs straight down.

@@ -11,7 +11,6 @@ use crate::model::Graph;
 
 /// The most boxes of a layout. It is made with care, and that takes time.
 pub(crate) const MOST_NODES: usize = 1_000;
-/// The most arrows of a layout.
 pub(crate) const MOST_EDGES: usize = 4_000;
 /// The most boxes and way points together.
 pub(crate) const MOST_ITEMS: usize = 12_000;
@@ -22,7 +21,6 @@ const RAIL_FROM: usize = 3;
 /// How often the layers are ordered anew.
 const ROUNDS: usize = 12;
 
-/// Something that has a place in a layer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LayerItem {
     /// The node, or nothing for a way point.
@@ -144,13 +142,11 @@ impl LayeredGraph {
 }
 
 impl LayerItem {
-    /// Whether it is a way point of a rail.
     pub(crate) fn is_rail_point(&self) -> bool {
         self.node.is_none() && self.rail
     }
 }
 
-/// Refuses more than `limit`.
 pub(crate) fn within(what: &'static str, count: usize, limit: usize) -> Result<(), GraphTooLarge> {
     if count > limit { Err(GraphTooLarge { what, count, limit }) } else { Ok(()) }
 }

@@ -12,7 +12,6 @@ use crate::measure::{clean, clip};
 const LONGEST_WORDS: usize = 80;
 /// The longest guard, condition or gate on an arrow.
 const LONGEST_LABEL: usize = 240;
-/// The longest note beside a box.
 const LONGEST_NOTE: usize = 1_000;
 
 /// What a graph was made from. It decides the words and the form of the picture.
@@ -23,7 +22,6 @@ pub enum GraphKind {
     Recipe,
 }
 
-/// A definition as boxes and arrows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     pub title: String,
@@ -58,14 +56,12 @@ pub struct GraphEdge {
     pub gate: Option<String>,
     /// What else must hold, or how often: `[review_round < 2]`, `again, at most 3×`.
     pub guard: Option<String>,
-    /// What is done on the way.
     pub hooks: Vec<String>,
     /// Whether it leads back to where the flow has been.
     pub back: bool,
 }
 
 impl GraphEdge {
-    /// What stands on the arrow, line by line.
     pub fn label(&self) -> Vec<&str> {
         self.gate.iter().chain(&self.guard).map(String::as_str).collect()
     }
@@ -147,17 +143,14 @@ enum NodeVisit {
     Closed,
 }
 
-/// A name, a title or a detail that is ready to be shown.
 fn words(text: impl AsRef<str>) -> String {
     shown(text.as_ref(), LONGEST_WORDS)
 }
 
-/// What stands on an arrow.
 fn label(text: impl AsRef<str>) -> String {
     shown(text.as_ref(), LONGEST_LABEL)
 }
 
-/// What stands beside a box.
 fn note(text: impl AsRef<str>) -> String {
     shown(text.as_ref(), LONGEST_NOTE)
 }

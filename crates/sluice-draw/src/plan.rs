@@ -26,12 +26,9 @@ const START_MARK: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GridRow {
     Channel,
-    /// A line of a label.
     Label,
     Arrow,
-    /// The frame of a box.
     Border,
-    /// A line of text in a box.
     Content,
     Blank,
 }
@@ -60,7 +57,6 @@ pub(crate) enum WireEnd {
     Joins,
 }
 
-/// A line with right angles.
 #[derive(Clone, Debug)]
 pub(crate) struct EdgeWire {
     /// Lines with the same number may touch.

@@ -92,7 +92,6 @@ fn hook(word: &str) -> TransitionHook {
     }
 }
 
-/// The default lifecycle of the first users.
 pub(super) fn default_lifecycle() -> Lifecycle {
     let states = "pending clarification working:worker_respawn agent-review:reviewer reviewing stuck:stuck_fix done+ \
                   cancelled+";
@@ -170,7 +169,6 @@ stuck cancelled | | | kill release
     )
 }
 
-/// A step that an agent does.
 pub(super) fn step(name: &str, role: &str, needs: &[u32]) -> Step {
     Step {
         name: StepName::new(name),

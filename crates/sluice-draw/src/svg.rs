@@ -15,11 +15,8 @@ use crate::model::{Graph, NodeBox};
 use crate::plan::{GraphPlan, GridRow};
 use paint::SvgPage;
 
-/// The width of a column.
 const COLUMN: f64 = 7.0;
-/// The free space around everything.
 const MARGIN: f64 = 24.0;
-/// The space for the title.
 const HEADER: f64 = 52.0;
 
 /// Colours are stated as rules and not as variables, which some renderers do not know.

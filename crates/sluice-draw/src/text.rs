@@ -13,7 +13,6 @@ use crate::model::{Graph, GraphKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextStyle {
-    /// The columns that may be used.
     pub width: usize,
     /// Only ASCII for frames, lines and arrows. Names stay as they are.
     pub ascii: bool,
@@ -27,7 +26,6 @@ impl Default for TextStyle {
     }
 }
 
-/// How a piece of text stands out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tone {
     Plain,

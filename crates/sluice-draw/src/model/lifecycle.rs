@@ -98,7 +98,6 @@ fn exit_note(lifecycle: &Lifecycle, rules: &[&ExitRule]) -> Option<String> {
     (!rules.is_empty()).then(|| note(format!("on exit: {}", parts.collect::<Vec<_>>().join("; "))))
 }
 
-/// The hook in as few words as say what it does.
 fn hook_words(hook: &TransitionHook) -> String {
     let action = hook.action().word();
     match hook {

@@ -17,7 +17,6 @@ const SLOT: usize = 3;
 /// Above this many pairs, a net is drawn as a star instead of pair by pair.
 const MOST_PAIRS: usize = 64;
 
-/// Where nets arrive at an item.
 #[derive(Debug)]
 struct GapSlot {
     nets: Vec<usize>,
@@ -26,7 +25,6 @@ struct GapSlot {
     column: usize,
 }
 
-/// What a net of a gap belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum NetRole {
     /// Items above it are linked with items below.
@@ -115,7 +113,6 @@ impl Gaps {
         slots.push(GapSlot { nets: vec![net], label, columns, column: 0 });
     }
 
-    /// The columns that the labels above an item need.
     pub(super) fn slot_columns(&self, item: usize) -> usize {
         self.slots[item].iter().map(|slot| slot.columns).sum()
     }
@@ -209,7 +206,6 @@ impl Gaps {
         }
     }
 
-    /// Adds the lines and labels to `plan`.
     pub(super) fn draw(&self, layered: &LayeredGraph, bases: &RowBases, plan: &mut GraphPlan) {
         let mut id = 0;
         for (index, gap) in self.gaps.iter().enumerate() {

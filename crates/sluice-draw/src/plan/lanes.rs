@@ -27,7 +27,6 @@ pub(super) struct BackEdges {
     pub(super) least_lines: Vec<usize>,
 }
 
-/// One way back, with its rows.
 struct BackRoute {
     edge: usize,
     start: Vec<(usize, usize)>,
@@ -62,7 +61,6 @@ impl BackEdges {
         BackEdges { edges, layer, low_exits, high_entries, least_lines }
     }
 
-    /// Adds the lanes to `plan`.
     pub(super) fn draw(&self, graph: &Graph, gaps: &Gaps, bases: &RowBases, plan: &mut GraphPlan) {
         let mut left_through_side = vec![0; graph.nodes.len()];
         let mut ways: Vec<BackRoute> = Vec::new();

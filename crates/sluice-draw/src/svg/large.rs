@@ -33,7 +33,6 @@ const STYLE: &str = "\
 @media (prefers-color-scheme: dark) { .thin { stroke: #8b949e; } .thin.back { stroke: #d29922; } }
 ";
 
-/// `graph` as SVG, on a grid.
 pub(super) fn svg(graph: &Graph) -> Result<String, GraphTooLarge> {
     within("nodes", graph.nodes.len(), MOST_NODES)?;
     within("edges", graph.edges.len(), MOST_EDGES)?;

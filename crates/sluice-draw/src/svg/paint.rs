@@ -14,10 +14,8 @@ use crate::plan::{ArrowHead, EdgeWire, GraphPlan, GridRow, PlacedBox, WireEnd};
 const BEND: f64 = 7.0;
 /// The length of an arrow head.
 const HEAD: f64 = 8.0;
-/// About how wide a character of a label is.
 const LABEL_CHAR: f64 = 6.4;
 
-/// Where the rows of a plan are.
 pub(super) struct SvgPage {
     /// The top of each row, and the end of the last.
     tops: Vec<f64>,
@@ -160,7 +158,6 @@ impl SvgPage {
     }
 }
 
-/// A path along `points` with round bends.
 fn rounded(points: &[(f64, f64)]) -> String {
     let mut kept: Vec<(f64, f64)> = Vec::with_capacity(points.len());
     for point in points {

@@ -6,7 +6,6 @@ use super::all;
 use crate::samples::*;
 use crate::*;
 
-/// Titles and conditions that mean something to every format there is.
 fn hostile() -> Graph {
     let mut end = step("end", "a\"b]:;#<c>\u{1b}[31m", &[]);
     end.title = Some("1. `%%` $$x$$\n]]> --></svg>\u{202e}".into());
@@ -72,7 +71,6 @@ fn dag(nodes: usize, picks: &[(usize, usize)]) -> Graph {
     Graph::of_recipe(&recipe("random", steps.collect()))
 }
 
-/// `graph` in every format.
 fn drawn(graph: &Graph) -> [Result<String, GraphTooLarge>; 4] {
     [Ok(text(graph, &TextStyle::default())), Ok(mermaid(graph)), Ok(dot(graph)), svg(graph)]
 }

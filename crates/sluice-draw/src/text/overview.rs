@@ -13,7 +13,6 @@ use crate::model::Graph;
 /// More ways back than this would hide the path.
 const MOST_ARCS: usize = 5;
 
-/// The overview of `graph`, or nothing.
 pub(super) fn overview(graph: &Graph, style: &TextStyle) -> String {
     let path = main_path(graph);
     if path.len() < 3 {

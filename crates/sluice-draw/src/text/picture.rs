@@ -85,7 +85,6 @@ fn frame(canvas: &mut Canvas, style: &TextStyle, node: &NodeBox, placed: &Placed
     }
 }
 
-/// Joins a wire to the frames of its boxes.
 fn ends(canvas: &mut Canvas, style: &TextStyle, wire: &EdgeWire) {
     if let (Some(first), true) = (wire.points.first(), wire.from_box) {
         let joint = if leaves_sideways(wire) { style.sign("├", "+") } else { style.sign("┬", "+") };
