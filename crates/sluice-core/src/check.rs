@@ -35,7 +35,6 @@ impl CheckFindings {
         self.well_formed(is_identifier, name, what, help);
     }
 
-    /// Reports the name of a definition that cannot be used.
     fn definition_name(&mut self, name: &SpannedValue<String>, what: &str) {
         self.well_formed(is_kebab, name, what, "write it in kebab-case: lower-case words and digits, joined by `-`");
     }

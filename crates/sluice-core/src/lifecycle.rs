@@ -181,7 +181,6 @@ impl TransitionHook {
         if let Self::SpawnAgent(spawn) | Self::SpawnReviewer(spawn) = self { Some(spawn) } else { None }
     }
 
-    /// Whether it can start an agent of this task.
     fn starts_agent(&self) -> bool {
         self.spawn().is_some() || matches!(self, Self::NotifyWorker { start: true, .. })
     }

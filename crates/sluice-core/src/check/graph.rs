@@ -19,7 +19,6 @@ pub(super) fn reachable(edges: &Edges, starts: impl IntoIterator<Item = usize>) 
     seen
 }
 
-/// Every edge turned round.
 pub(super) fn reversed(edges: &Edges) -> Edges {
     let mut back = vec![Vec::new(); edges.len()];
     for (from, targets) in edges.iter().enumerate() {

@@ -84,7 +84,6 @@ fn count_before_spawning(transition: &mut draft::TransitionDraft, findings: &mut
     transition.hooks.extend(rest);
 }
 
-/// What the names of a draft can lead to.
 struct LifecycleNames<'a> {
     states: BTreeMap<&'a str, StateId>,
     prompts: BTreeSet<&'a str>,

@@ -36,7 +36,6 @@ pub const MOST_STEPS: usize = 10_000;
 /// The most declared inputs of one recipe.
 pub const MOST_INPUTS: usize = 1_000;
 
-/// The words that a format uses for what all recipes have.
 struct DialectWords {
     /// The key that lists the steps to wait for.
     needs: &'static str,

@@ -111,7 +111,6 @@ impl RunPending<'_> {
         !open.is_empty()
     }
 
-    /// An agent says how its work went.
     pub(super) fn said(&mut self, by: &Speaker, report: &AttemptReport) -> Result<(), Refusal> {
         self.at_work(by)?;
         if self.step(by.step).report(by.part) != Some(report) {

@@ -297,7 +297,6 @@ impl RunPending<'_> {
         }
     }
 
-    /// The arbiter has spoken.
     fn judged(&mut self, id: StepId, turn: u32, verdict: &StepOutcome, stopping: Option<StepFailure>) {
         let Some(AttemptProgress::Turns { limit, said, .. }) = self.step(id).status.progress() else { return };
         let (limit, work) = (*limit, said.last().map(|turn| turn.work.clone()).unwrap_or_default());
@@ -418,7 +417,6 @@ impl RunPending<'_> {
         }
     }
 
-    /// The time of an item has come that was lost.
     fn item_due(&mut self, id: StepId, attempt: u32) {
         let StepStatus::Running(AttemptProgress::Items { total, .. }) = self.step(id).status else { return };
         let is_due = |item: &u32| self.item(id, *item).is_some_and(|it| it.due.is_some() && it.attempt == attempt);

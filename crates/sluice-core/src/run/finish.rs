@@ -38,7 +38,6 @@ impl RunPending<'_> {
         self.wants(RunEffect::SetTimer(TimerKey::Run, at.after(LONGEST_ENDING)));
     }
 
-    /// Ends the run with everything that is under way.
     pub(super) fn ends_now(&mut self, end: RunConclusion) {
         for step in self.asking() {
             self.withdraw(step, None);

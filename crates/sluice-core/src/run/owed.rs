@@ -14,7 +14,6 @@ use crate::recipe::{Data, FanOutItems, Recipe, StepId, StepWork};
 /// The fields of a step that are there whatever it says, or only when a command gave them.
 const ALWAYS_GIVEN: [&str; 4] = ["status", "summary", "exit_code", "stderr"];
 
-/// A value that something after an agent's step reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OwedValue {
     what: OwedValueKind,
@@ -75,7 +74,6 @@ pub(super) fn owed(
 }
 
 impl RunPlan {
-    /// What is missing from what an agent gave, in words.
     pub(super) fn missing_from(&self, id: StepId, outcome: &StepOutcome) -> Option<String> {
         let given = |owed: &&OwedValue| match &owed.what {
             OwedValueKind::Result => {

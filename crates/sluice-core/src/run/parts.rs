@@ -232,7 +232,6 @@ impl RunPending<'_> {
         }
     }
 
-    /// Asks a person about a step.
     pub(super) fn holds_up(&mut self, id: StepId, kind: QuestionKind, reason: String) {
         let question = RunQuestion::new(self.next_question(), kind, reason);
         let name = self.plan.recipe.step(id).name.clone();

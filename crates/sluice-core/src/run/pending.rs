@@ -13,7 +13,6 @@ use super::state::{ItemState, RunConclusion, RunCounts, RunState, StepMark, Step
 use crate::machine::Moment;
 use crate::recipe::StepId;
 
-/// A decision in the making.
 pub(super) struct RunPending<'a> {
     pub(super) plan: &'a RunPlan,
     pub(super) base: &'a RunState,
@@ -75,7 +74,6 @@ impl<'a> RunPending<'a> {
         }
     }
 
-    /// Notes that something is to be done.
     pub(super) fn wants(&mut self, effect: RunEffect) {
         self.effects.push(effect);
     }
@@ -104,7 +102,6 @@ impl<'a> RunPending<'a> {
         if self.end.is_some() || self.counts.busy > 0 { None } else { self.asking().into_iter().next() }
     }
 
-    /// The steps that a question is open about.
     pub(super) fn asking(&self) -> Vec<StepId> {
         self.all(StepMark::Asking)
     }

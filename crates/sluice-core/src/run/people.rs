@@ -64,7 +64,6 @@ impl RunPending<'_> {
         }
     }
 
-    /// What a step that goes on as it is has given.
     fn so_far(&self, id: StepId, progress: Option<AttemptProgress>) -> StepOutcome {
         match progress {
             Some(AttemptProgress::Items { total, failed, .. }) => self.gathered(id, total, failed),

@@ -19,7 +19,6 @@ pub struct RunPlan {
     pub(super) loops: Vec<PlanLoop>,
     /// For each step, the steps whose results its condition reads.
     pub(super) reads: Vec<Vec<StepId>>,
-    /// The steps by name.
     pub(super) by_name: BTreeMap<String, StepId>,
     /// The steps that store their output under a name.
     pub(super) stores: BTreeMap<String, Vec<StepId>>,

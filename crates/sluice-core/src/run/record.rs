@@ -14,7 +14,6 @@ use crate::recipe::{FailureKind, OnLimit, StepId, StepWork};
 /// How often a step whose worker went away is given to another, before that counts as a failure of its own.
 pub(super) const MOST_LOSSES: u32 = 10;
 
-/// What events are recorded in.
 pub(super) trait RunRecord {
     fn step(&self, id: StepId) -> &StepState;
     fn step_mut(&mut self, id: StepId) -> &mut StepState;
@@ -408,7 +407,6 @@ fn cancelled<B: RunRecord>(book: &mut B, plan: &RunPlan, step: StepId, at: Momen
     book.step_mut(step).ended = Some(at);
 }
 
-/// Whether a limit asks a person.
 pub(super) fn asks(limit: OnLimit) -> bool {
     match limit {
         OnLimit::Block => true,

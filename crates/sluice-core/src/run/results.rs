@@ -13,7 +13,6 @@ use crate::recipe::{Recipe, RecipeDialect, StepId};
 /// The two words of a verdict: whoever names one of them means that there is the other.
 const VERDICT: [&str; 2] = ["FAIL", "PASS"];
 
-/// The words that conditions compare the result of a step with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ResultWords {
     words: Vec<String>,
@@ -57,12 +56,10 @@ fn gather(condition: &Expr, negated: bool, by_name: &BTreeMap<String, StepId>, f
 }
 
 impl ResultWords {
-    /// Whether a result means something.
     pub(super) fn takes(&self, word: &str) -> bool {
         self.any_other || self.words.is_empty() || self.words.iter().any(|known| known == word)
     }
 
-    /// The words, for people.
     pub(super) fn known(&self) -> String {
         let words: Vec<String> = self.words.iter().map(|word| format!("`{word}`")).collect();
         words.join(", ")

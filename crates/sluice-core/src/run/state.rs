@@ -178,7 +178,6 @@ impl StepState {
         self.asked.iter().filter(|it| it.part == part).find(same)
     }
 
-    /// What the agent of a part has said about its work.
     pub(super) fn report(&self, part: AttemptPart) -> Option<&AttemptReport> {
         self.said.iter().find(|(of, _)| *of == part).map(|(_, report)| report)
     }
@@ -190,7 +189,6 @@ impl StepState {
         held.into_iter().chain(asked)
     }
 
-    /// Whether a question about it is open.
     pub(super) fn is_asking(&self) -> bool {
         self.questions().next().is_some()
     }
@@ -447,7 +445,6 @@ pub(super) fn timers(book: &impl RunRecord, plan: &RunPlan, id: StepId) -> Vec<T
     found
 }
 
-/// The parts of an attempt that are under way.
 pub(super) fn parts(book: &impl RunRecord, step: StepId, progress: &AttemptProgress) -> Vec<AttemptPart> {
     match progress {
         AttemptProgress::Single => vec![AttemptPart::Whole],

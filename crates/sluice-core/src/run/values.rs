@@ -193,7 +193,6 @@ fn missing(path: ValuePath) -> StepFailure {
     StepFailure::Undefined(path.to_string())
 }
 
-/// A question of an agent with its answer, as an agent is told.
 fn told(asked: &AgentQuestion) -> Option<String> {
     let answer = asked.answer.as_ref()?;
     let said: Vec<&str> = [answer.option.as_str(), answer.message.as_deref().unwrap_or_default()]
@@ -226,7 +225,6 @@ fn within(said: &[String]) -> String {
     }
 }
 
-/// What was said in the turns so far.
 pub(super) fn history(said: &[RunTurn]) -> String {
     let turn = |(index, turn): (usize, &RunTurn)| {
         let verdict = turn

@@ -125,7 +125,6 @@ fn instead(ledger: &TaskPending<'_>) -> String {
     }
 }
 
-/// Changes what the task is about.
 pub(super) fn update(ledger: &mut TaskPending<'_>, update: &TaskUpdate) {
     let (same, event) = match update {
         TaskUpdate::Summary(text) => (ledger.state.about.summary == *text, TaskEvent::Updated(update.clone())),

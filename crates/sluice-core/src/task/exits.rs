@@ -13,7 +13,6 @@ use crate::lifecycle::{ArtifactTest, ExitReaction, ExitRule, LifecycleTransition
 /// How often an agent is started again in one stay because what was around it went away.
 const MOST_UPROOTED: u32 = 3;
 
-/// A session that ended by itself.
 struct TaskSessionEnd {
     place: TaskSessionPlace,
     session: SessionNumber,

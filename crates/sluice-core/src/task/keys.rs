@@ -46,7 +46,6 @@ macro_rules! task_keys {
     };
 }
 
-/// By whom a key is set.
 enum KeySetter {
     /// The engine alone; a hook that names the key is refused by the checker.
     Engine,
@@ -54,7 +53,6 @@ enum KeySetter {
     Hooks,
 }
 
-/// Whether a lifecycle's texts can show a key.
 enum KeyInPrompts {
     /// `{word}` in prompts and messages, `${word}` in commands. The machine must know its value.
     Variable,
@@ -62,7 +60,6 @@ enum KeyInPrompts {
     NoVariable,
 }
 
-/// Whether lists of tasks show a key.
 enum KeyInLists {
     /// In a column of its own.
     Column,

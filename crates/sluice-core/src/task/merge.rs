@@ -17,7 +17,6 @@ use crate::artifact::Verdict;
 use crate::lifecycle::{DONE, LifecycleTransition, StateId, TransitionHook};
 use crate::machine::{ASKED, Refusal, RefusalCode};
 
-/// What a refusal begins with.
 const REFUSED: &str = "Merge not allowed: ";
 
 /// How much of a commit's name a message shows.

@@ -20,7 +20,6 @@ pub(super) struct TaskPending<'a> {
     written: BTreeMap<String, FieldValue>,
     /// What is appended to TASK.md with this decision.
     pub(super) feedback: Option<String>,
-    /// The rows of the law that were used.
     pub(super) rows: Vec<LawRow>,
     events: Vec<TaskEvent>,
     effects: Vec<TaskEffect>,
@@ -52,7 +51,6 @@ impl<'a> TaskPending<'a> {
         self.effects.push(TaskEffect { key: EffectKey::Job { turn, step, action }, instruction });
     }
 
-    /// The job that is being done is over.
     pub(super) fn settle(&mut self, settlement: Settlement) {
         let Some(turn) = self.state.turns.front() else { return };
         let Some(job) = turn.jobs.front() else { return };
@@ -104,7 +102,6 @@ impl<'a> TaskPending<'a> {
         }
     }
 
-    /// The number of the next turn.
     pub(super) fn next_turn(&self) -> u32 {
         self.state.turns_taken.saturating_add(1)
     }

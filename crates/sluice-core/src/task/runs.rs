@@ -57,7 +57,6 @@ pub(super) fn started(ledger: &mut TaskPending<'_>, outcome: &TaskEffectOutcome)
     }
 }
 
-/// Cancels the run of the state that was left.
 pub(super) fn cancel(ledger: &mut TaskPending<'_>) {
     match ledger.state.run.as_ref().map(|run| run.id.clone()) {
         Some(run) => ledger.ask(TaskAction::CancelRun, Instruction::CancelRun { run }),

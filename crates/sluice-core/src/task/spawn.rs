@@ -10,7 +10,6 @@ use super::state::{StatePrompt, TaskAttention, TaskJob};
 use crate::lifecycle::{AgentPermissions, AgentSpawn, HarnessChoice, Lifecycle, StateId, TransitionHook, WORKER_AGAIN};
 use crate::name::{FieldName, PromptName};
 
-/// How an agent is to be started.
 pub(super) struct SpawnPlan<'a> {
     pub(super) place: TaskSessionPlace,
     role: SessionRole,
@@ -22,7 +21,6 @@ pub(super) struct SpawnPlan<'a> {
 }
 
 impl<'a> SpawnPlan<'a> {
-    /// For a job that starts an agent.
     pub(super) fn of(lifecycle: &'a Lifecycle, job: TaskJob) -> Option<SpawnPlan<'a>> {
         match job {
             TaskJob::Acquire | TaskJob::StartRun(_) | TaskJob::CancelRun => None,
@@ -83,7 +81,6 @@ pub(super) fn worker_again(lifecycle: &Lifecycle) -> Option<SpawnPlan<'_>> {
     })
 }
 
-/// Where the agent of a hook stands.
 fn place(hook: &TransitionHook) -> TaskSessionPlace {
     match matches!(hook, TransitionHook::SpawnReviewer(_)) {
         true => TaskSessionPlace::Beside,

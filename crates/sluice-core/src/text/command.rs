@@ -126,7 +126,6 @@ impl<'a> CommandScanner<'a> {
         self.text.as_bytes().get(at).copied()
     }
 
-    /// One character on.
     fn forward(&mut self) {
         self.at += self.rest().chars().next().map_or(1, char::len_utf8);
     }

@@ -9,7 +9,6 @@ use crate::lifecycle::draft::{self, LifecycleDraft};
 use crate::lifecycle::{ArtifactTest, ExitReaction, ExitRule, Lifecycle, STUCK, StateId};
 use crate::problem::{Code, Diagnosis};
 
-/// A rule whose names have been looked up.
 pub(super) struct ResolvedRule {
     state: Option<StateId>,
     artifact: ArtifactTest,

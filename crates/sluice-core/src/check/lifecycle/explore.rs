@@ -13,14 +13,11 @@ use crate::lifecycle::{
 };
 use crate::name::FieldName;
 
-/// The most situations that are looked at.
 const MOST_SITUATIONS: usize = 100_000;
-/// The most moves between them.
 const MOST_MOVES: usize = 1_000_000;
 /// The state that a task is created in without an agent: a person reviews what is already there.
 const WITHOUT_AGENT: &str = "reviewing";
 
-/// Where a task can be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Situation {
     pub(super) state: StateId,
@@ -30,7 +27,6 @@ pub(super) struct Situation {
     pub(super) reviewer: bool,
 }
 
-/// A move from one situation to another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SituationMove {
     pub(super) to: usize,
@@ -149,7 +145,6 @@ struct Explorer<'a> {
     picture: SituationGraph,
 }
 
-/// What follows from crashes in a state.
 #[derive(Clone, Copy, Debug, Default)]
 struct Crashes {
     /// How often its agent is started again.

@@ -150,7 +150,6 @@ fn then_when(
     }
 }
 
-/// A verdict's transitions out of one state.
 #[derive(Default)]
 struct VerdictTransitions<'a> {
     /// Where the first gate for it stands.
@@ -190,7 +189,6 @@ fn verdicts(
     }
 }
 
-/// A section that gives a verdict in a state.
 struct VerdictSection<'a> {
     state: &'a str,
     title: &'a str,

@@ -10,7 +10,6 @@ use crate::lifecycle::{Lifecycle, StateId, StateRun};
 use crate::problem::{Code, Diagnosis};
 use crate::span::SpannedValue;
 
-/// The run of a state, with its names looked up.
 pub(super) fn resolve(
     state: &draft::StateDraft,
     run: &draft::StateRunDraft,

@@ -9,7 +9,6 @@ use crate::problem::{Code, Diagnosis, clip, list};
 use crate::recipe::draft::RecipeDraft;
 use crate::recipe::{RecipeDialect, StepId};
 
-/// The order of a recipe's steps.
 pub(super) struct RecipeOrder {
     needs: Edges,
     /// For each step a row of bits: what comes before it, directly or through others. Kept for all, because conditions

@@ -43,7 +43,6 @@ impl TextPlace {
     }
 }
 
-/// What there is to read in a recipe.
 pub(super) struct RecipeScope<'a> {
     order: &'a RecipeOrder,
     draft: &'a RecipeDraft,
@@ -54,7 +53,6 @@ pub(super) struct RecipeScope<'a> {
     inputs: Option<BTreeSet<&'a str>>,
 }
 
-/// Why a path leads nowhere.
 enum UnknownPath {
     /// The step or variable comes too late.
     Late(StepId),
@@ -161,7 +159,6 @@ impl<'a> RecipeScope<'a> {
         }
     }
 
-    /// Reports a placeholder that leads nowhere.
     pub(super) fn variable(
         &self,
         found: &Placeholder,

@@ -7,7 +7,6 @@ use super::simple::{CommandList, CommandListEnd};
 /// More contexts in each other than this are nobody's script.
 const DEEPEST: usize = 200;
 
-/// What the shell is in the middle of.
 #[derive(Debug)]
 pub(super) enum ShellContext {
     /// Commands: the script, or what is between `( )`, `$( )`, or `case` and `esac`.
@@ -35,15 +34,12 @@ pub(super) enum ShellContext {
     Lost,
 }
 
-/// Brackets that are counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CountedBrackets {
     pub(super) what: Brackets,
-    /// How many are open.
     pub(super) depth: usize,
 }
 
-/// What is between brackets that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Brackets {
     /// An arithmetic expansion, inside `$(( ))`.
@@ -57,7 +53,6 @@ pub(super) enum Brackets {
 }
 
 impl Brackets {
-    /// The context of brackets of this kind that were just opened.
     pub(super) fn open(self) -> ShellContext {
         let depth = match self {
             Brackets::Expansion | Brackets::Command => 2,
@@ -67,7 +62,6 @@ impl Brackets {
     }
 }
 
-/// A context on the stack.
 #[derive(Debug)]
 pub(super) struct ContextFrame {
     pub(super) context: ShellContext,
@@ -98,7 +92,6 @@ impl ShellContext {
 }
 
 impl CommandScanner<'_> {
-    /// The innermost context at the place where the scanner is.
     pub(super) fn context(&self) -> &ShellContext {
         self.frames.last().map_or(&ShellContext::Lost, |frame| &frame.context)
     }

@@ -32,7 +32,6 @@ impl CommandScanner<'_> {
         self.enter(quotes, 1);
     }
 
-    /// A character that ends a word.
     fn operator(&mut self, byte: u8) {
         if byte == b'(' && self.words().is_some_and(|commands| commands.word.is_empty_assignment()) {
             return self.expand(Brackets::Array.open(), 1);

@@ -92,7 +92,6 @@ impl CommandScanner<'_> {
         }
     }
 
-    /// One character of a word.
     pub(super) fn literal(&mut self, quoted: bool) {
         let Some(c) = self.rest().chars().next() else { return };
         self.at += c.len_utf8();

@@ -1,11 +1,9 @@
 //! Why a variable cannot stand where it stands, in words. It decides nothing.
 
-/// A place that refuses variables.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct VariableRefusal {
     /// Completes "`${x}` stands …".
     pub(super) place: &'static str,
-    /// What to write instead.
     pub(super) way_out: &'static str,
 }
 

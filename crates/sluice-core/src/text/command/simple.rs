@@ -26,7 +26,6 @@ pub(super) struct CommandList {
     pub(super) documents: usize,
 }
 
-/// What ends the commands.
 #[derive(Debug)]
 pub(super) enum CommandListEnd {
     /// The end of the text.
@@ -51,7 +50,6 @@ pub(super) enum CasePart {
     Body,
 }
 
-/// Where in a command a word stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WordPosition {
     /// Where a reserved word, an assignment or the name of a command may stand.
@@ -67,7 +65,6 @@ pub(super) enum WordPosition {
     Arguments,
 }
 
-/// What a command does with its arguments.
 #[derive(Debug)]
 enum CommandClass {
     /// Nothing that is known.
@@ -97,7 +94,6 @@ enum CommandClass {
     },
 }
 
-/// What the end of a word leads to.
 #[derive(Debug)]
 pub(super) enum WordEnd {
     None,
@@ -109,7 +105,6 @@ pub(super) enum WordEnd {
     Lost(&'static VariableRefusal),
 }
 
-/// A word, as far as it was read.
 #[derive(Debug, Default)]
 pub(super) struct CommandWord {
     /// Its text without its quotes.
@@ -195,7 +190,6 @@ impl CommandList {
         CommandList { ends, position, class, word, redirected: false, documents }
     }
 
-    /// The command is over.
     pub(super) fn separate(&mut self) {
         self.position = WordPosition::Start;
         self.class = CommandClass::Plain;
@@ -297,7 +291,6 @@ impl CommandList {
         WordEnd::None
     }
 
-    /// The word is the name of a command.
     fn name(&mut self, word: &CommandWord) {
         self.position = WordPosition::Arguments;
         self.class = match word.program().unwrap_or_default() {
