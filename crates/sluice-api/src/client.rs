@@ -300,7 +300,6 @@ impl Client {
     }
 }
 
-/// Runs one exchange on this thread.
 fn run<T>(exchange: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Problem::fault(format!("no room to wait for an answer: {error}")))?;
@@ -329,7 +328,6 @@ fn is_crowded(error: &reqwest::Error) -> bool {
     causes(error).any(|cause| cause.downcast_ref().is_some_and(is_full))
 }
 
-/// What the engine said instead of doing it.
 fn refused(status: u16, body: &[u8]) -> Problem {
     let mut problem: Problem = serde_json::from_slice(body).unwrap_or_else(|_| {
         Problem::fault(format!("the engine answered {status}: {}", String::from_utf8_lossy(body).trim()))
@@ -344,7 +342,6 @@ pub fn escape(text: &str) -> String {
     text.bytes().map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-/// What was escaped, as it was.
 fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

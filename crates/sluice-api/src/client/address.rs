@@ -16,7 +16,6 @@ use rustls::{ClientConfig, RootCertStore};
 use super::trust::Trust;
 use crate::problem::Problem;
 
-/// How long a connection may take to be made.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(20);
 /// The port of an engine's address that names none.
 const PORT: u16 = 7433;
@@ -32,7 +31,6 @@ pub(super) struct HttpAddress {
 }
 
 impl HttpAddress {
-    /// The engine behind this socket.
     pub(super) fn socket(path: &Path) -> Result<HttpAddress, Problem> {
         let http = finished(reqwest::Client::builder().unix_socket(path), trusting(Vec::new())?)?;
         Ok(HttpAddress { http, place: path.display().to_string(), base: "http://sluice".to_owned() })

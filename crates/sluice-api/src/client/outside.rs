@@ -8,7 +8,6 @@ use super::address::{HttpAddress, read};
 use super::{innermost, run};
 use crate::problem::Problem;
 
-/// How long the server may take to answer.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
 /// A server that is no engine, such as the receiver of a webhook, and the headers for it.

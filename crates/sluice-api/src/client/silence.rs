@@ -20,7 +20,6 @@ pub const SILENT: &str = "engine_silent";
 pub(super) const ANSWER: Duration = Duration::from_secs(2);
 /// The same for a line that is followed, where nothing may happen for long.
 pub(super) const LINE: Duration = Duration::from_secs(15);
-/// How long it may take to say that it is there.
 const SIGN_WITHIN: Duration = Duration::from_secs(3);
 /// So often in a row it is asked without a sign before it is given up: half a minute.
 const MOST_ASKED: u32 = 6;
