@@ -10,7 +10,6 @@ pub const MAX_APPEND_BYTES: usize = 64 << 20;
 /// The most bytes a batch may hold: below what one message to PostgreSQL can carry.
 pub const MAX_BATCH_BYTES: usize = 256 << 20;
 
-/// Refuses a batch that breaks a rule.
 pub(crate) fn admit(batch: &[Append]) -> Result<(), StoreError> {
     let mut total = 0;
     for append in batch {

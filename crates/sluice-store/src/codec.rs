@@ -5,10 +5,8 @@
 
 use crate::Event;
 
-/// The only layout so far.
 const LAYOUT: u8 = 1;
 
-/// The events as bytes.
 pub(crate) fn encode(events: &[Event]) -> Vec<u8> {
     let size: usize = events.iter().map(|it| it.data.len() + it.kind.len() + it.actor.len() + 64).sum();
     let mut out = Vec::with_capacity(size + 16);
@@ -74,7 +72,6 @@ fn bytes(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// What is still to be read.
 struct EventDecoder<'a>(&'a [u8]);
 
 impl<'a> EventDecoder<'a> {

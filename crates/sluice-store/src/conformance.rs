@@ -92,13 +92,11 @@ fn card(created: i64) -> Card {
     }
 }
 
-/// An append of one event.
 fn one(stream: &str, expected: u64) -> Append {
     let header = Header { card: card(expected as i64), data: format!("{stream} {expected}").into_bytes() };
     Append::new(id(stream), expected, vec![event("happened")], header)
 }
 
-/// An append of one event that ends the stream.
 fn last(stream: &str, expected: u64) -> Append {
     let mut append = one(stream, expected);
     append.header.card.open = false;

@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-/// What the driver said.
 pub(crate) type StoreErrorCause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a store cannot do what it was asked.

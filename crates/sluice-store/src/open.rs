@@ -191,7 +191,6 @@ fn read_all(reader: &mut dyn Reader, found: &mut Vec<Damage>) -> Result<(), Stor
     }
 }
 
-/// How many streams are named together.
 const PAGE: usize = 1000;
 
 impl From<Memory> for Store {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::{Ownership, StoreError};
 
-/// The owner as it is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoreOwner {
     /// How often the owner changed. 0: there never was one.

@@ -137,7 +137,6 @@ impl Sqlite {
         }
     }
 
-    /// The bytes of the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.file.bytes()
     }
@@ -179,7 +178,6 @@ fn reach(connection: &Connection) -> rusqlite::Result<u64> {
     connection.query_row(&sql, [], |row| row.get::<_, i64>(0)).map(|reach| reach as u64)
 }
 
-/// What is wrong with the structure of the file.
 fn structure(connection: &Connection) -> Result<Vec<String>, rusqlite::Error> {
     let mut statement = connection.prepare(&format!("PRAGMA integrity_check({MOST_TOLD})"))?;
     let found: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -220,7 +218,6 @@ fn named(
     connection.prepare(sql)?.query_map(values, |row| Ok(StreamId(row.get(0)?)))?.collect()
 }
 
-/// So many findings about the structure are told.
 const MOST_TOLD: u32 = 20;
 /// The page cache of a writer, in KiB; SQLite takes negative numbers as such. It is taken as it is needed, and kept.
 const WRITER_CACHE_KIB: i64 = -2_048;

@@ -9,7 +9,6 @@ use super::plan::{BatchPlan, OutboxChange};
 use super::schema::part;
 use crate::{Append, Lease, codec};
 
-/// A statement and its columns.
 pub(super) struct Write<'a> {
     pub(super) sql: &'static str,
     pub(super) columns: Vec<Box<dyn ToSql + Sync + 'a>>,

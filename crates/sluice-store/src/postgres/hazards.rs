@@ -16,7 +16,6 @@ pub struct Hazard {
     pub remedy: &'static str,
 }
 
-/// What a server says about itself.
 struct PostgresSettings {
     fsync: String,
     full_page_writes: String,

@@ -22,7 +22,6 @@ const LOOK_UP: Duration = Duration::from_secs(10);
 const SILENT: Duration = Duration::from_secs(1);
 /// When to ask again after the first failure; doubled by each further one.
 const FIRST_RETRY: Duration = Duration::from_millis(50);
-/// The longest such time.
 const LAST_RETRY: Duration = Duration::from_secs(5);
 
 // - A server told to lose commits would break our promise; a stricter setting is left alone.
@@ -59,7 +58,6 @@ pub(super) struct PostgresLink {
     silent_until: Option<Instant>,
 }
 
-/// A connection with the statements it has prepared.
 pub(super) struct PostgresSession {
     pub(super) client: Client,
     statements: HashMap<String, Statement>,
@@ -129,7 +127,6 @@ impl PostgresLink {
         }
     }
 
-    /// Does some work on the connection.
     pub(super) fn run<T>(
         &mut self,
         work: impl AsyncFnOnce(&mut PostgresSession) -> Result<T, PostgresTrouble>,

@@ -7,20 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Append, Conflict, Digest, Effect, Lease, RowKey};
 
-/// What becomes of an effect.
 pub(super) enum OutboxChange<'a> {
     /// It leaves, if it is there.
     Gone,
-    /// It is there, as given.
     Put(&'a Effect, Option<&'a Lease>),
     /// If it is there, it is held so.
     Held(Option<&'a Lease>),
 }
 
-/// What will be different after a batch.
 #[derive(Default)]
 pub(super) struct BatchPlan<'a> {
-    /// What each append is answered.
     pub(super) answers: Vec<Result<u64, Conflict>>,
     /// The appends that are stored, in order.
     pub(super) stored: Vec<&'a Append>,

@@ -186,7 +186,6 @@ impl Reader for PostgresReader {
     }
 }
 
-/// A stream in a list, from its id, its version and its card.
 fn summary(row: &Row) -> StreamSummary {
     StreamSummary { stream: StreamId(row.get(0)), version: row.get::<_, i64>(1) as u64, card: card(row, 2) }
 }

@@ -16,7 +16,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 const UNREADABLE: [i32; 4] =
     [ffi::SQLITE_IOERR_READ, ffi::SQLITE_IOERR_SHORT_READ, ffi::SQLITE_IOERR_DATA, ffi::SQLITE_IOERR_CORRUPTFS];
 
-/// The file that messages name.
 #[derive(Clone, Debug)]
 pub(super) struct SqlitePath(PathBuf);
 

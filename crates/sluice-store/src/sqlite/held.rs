@@ -85,7 +85,6 @@ pub(super) fn log_of(path: &Path) -> PathBuf {
     PathBuf::from(format!("{}-wal", path.display()))
 }
 
-/// Whether something stands in the log of a file.
 pub(super) fn has_log(path: &Path) -> bool {
     log_of(path).metadata().is_ok_and(|log| log.len() > 0)
 }

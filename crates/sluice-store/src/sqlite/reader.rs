@@ -24,7 +24,6 @@ pub(super) const CARD_COLUMNS: &str =
 pub(super) const HEADER_OF_STREAM: &str =
     "LEFT JOIN part AS header ON header.stream = stream.number AND header.what = 3 AND header.key = 0";
 
-/// The card that stands in a row from this column on.
 pub(super) fn card(row: &Row<'_>, from: usize) -> Result<Card, rusqlite::Error> {
     Ok(Card {
         kind: row.get(from)?,

@@ -4,7 +4,6 @@
 
 use crate::{Effect, Header, Lease, RowKey, StreamId};
 
-/// The checksum of some bytes.
 pub(super) fn sum(parts: &[&[u8]]) -> i64 {
     let mut hasher = crc32fast::Hasher::new();
     parts.iter().for_each(|part| hasher.update(part));
@@ -43,7 +42,6 @@ pub(super) fn lease_sum(stream: i64, effect: &str, lease: &Lease) -> i64 {
     sum(&[&stream.to_le_bytes(), effect.as_bytes(), lease.holder.as_bytes(), &lease.until.to_le_bytes()])
 }
 
-/// The checksum of a timer.
 pub(super) fn timer_sum(stream: i64, key: &str, due: i64) -> i64 {
     sum(&[&stream.to_le_bytes(), key.as_bytes(), &due.to_le_bytes()])
 }

@@ -13,7 +13,6 @@ use crate::{Card, StreamId};
 /// from mattering, and a better order of eviction would cost more than the question it saves.
 const MOST: usize = 16_384;
 
-/// A stream as it was written last.
 pub(super) struct WrittenStream {
     pub(super) number: i64,
     pub(super) version: u64,
@@ -26,7 +25,6 @@ pub(super) struct WriterKnowledge {
     end: Option<LogEnd>,
 }
 
-/// The end of the log.
 #[derive(Clone, Copy)]
 struct LogEnd {
     /// The place of the last event in the log, forgotten ones included.
