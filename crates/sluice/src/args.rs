@@ -171,7 +171,6 @@ pub(crate) enum WorkflowCommand {
     },
 }
 
-/// The whole command line, for completions.
 pub(crate) fn command_line() -> clap::Command {
     CliArgs::command()
 }

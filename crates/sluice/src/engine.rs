@@ -42,7 +42,6 @@ pub(crate) fn with_few_heaps() {
     }
 }
 
-/// The places of this home.
 pub(crate) fn places() -> Result<HomePaths, CliFailure> {
     HomePaths::of_environment().ok_or_else(|| {
         CliFailure::new(CliExit::Unavailable, "no_home", "there is no home: neither SLUICE_HOME nor HOME is set")
@@ -103,7 +102,6 @@ pub(crate) fn ask<T>(question: impl Fn(&Client) -> Result<T, Problem>) -> Result
     }
 }
 
-/// Whether this version is later than that one.
 fn is_newer(this: &str, that: &str) -> bool {
     let numbers = |text: &str| text.split(['.', '-']).map_while(|part| part.parse::<u64>().ok()).collect::<Vec<_>>();
     numbers(this) > numbers(that)

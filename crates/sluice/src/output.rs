@@ -10,7 +10,6 @@ use serde_json::json;
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::machine::RefusalCode;
 
-/// What the exit code says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CliExit {
     /// The command did what was asked.
@@ -41,9 +40,7 @@ impl From<CliExit> for ExitCode {
 #[derive(Debug)]
 pub(crate) struct CliFailure {
     pub(crate) exit: CliExit,
-    /// A word for programs.
     pub(crate) code: String,
-    /// What happened, to what.
     pub(crate) message: String,
     /// What to do about the failure; absent where there is no advice.
     pub(crate) hint: Option<String>,
@@ -59,7 +56,6 @@ impl CliFailure {
         self
     }
 
-    /// The failure as programs read it.
     pub(crate) fn document(&self) -> serde_json::Value {
         json!({ "error": { "code": self.code, "message": self.message, "hint": self.hint } })
     }
@@ -105,12 +101,10 @@ fn in_flags(hint: &str) -> String {
     parts.collect::<Vec<_>>().join("`")
 }
 
-/// For people or for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CliOutput {
     /// Words, with colour where the terminal has it.
     People,
-    /// One JSON document, for programs.
     Json,
 }
 

@@ -26,7 +26,6 @@ const REFUSALS: &[(&str, &str)] = pages!["refusals":
     "no_workspace", "session_alive", "loop_exhausted", "step_open", "not_ready", "lease_lost",
 ];
 
-/// The page about a problem.
 pub(crate) fn problem(code: Code) -> Option<&'static str> {
     find(PROBLEMS, code.as_str())
 }
@@ -38,7 +37,6 @@ pub(crate) fn description(code: Code) -> Option<String> {
     Some(paragraphs.join("\n\n"))
 }
 
-/// The page about a refusal.
 pub(crate) fn refusal(code: RefusalCode) -> Option<&'static str> {
     find(REFUSALS, code.as_str())
 }

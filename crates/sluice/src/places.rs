@@ -18,7 +18,6 @@ fn repository() -> Option<PathBuf> {
     Some(root.unwrap_or(here))
 }
 
-/// Where definitions are looked for.
 pub(crate) fn definitions() -> CataloguePlaces {
     CataloguePlaces { repository: repository(), home: home() }
 }

@@ -8,7 +8,6 @@ use crate::output;
 /// Longer texts are cut in a table; whoever wants all of it shows the thing itself.
 const LONGEST: usize = 60;
 
-/// Prints rows below these words.
 pub(crate) fn print(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);

@@ -11,7 +11,6 @@ use crate::args::{CheckArgs, ReportFormat};
 use crate::output::{CliExit, CliFailure, CliOutput, print, print_coloured, print_json, say};
 use crate::pages;
 
-/// The most files that one command looks at.
 const MOST_FILES: usize = 10_000;
 /// Folders that hold no definitions, however many files.
 const PASSED_OVER: [&str; 3] = ["target", "node_modules", "vendor"];
@@ -64,7 +63,6 @@ fn report(arguments: &CheckArgs, format: ReportFormat) -> Result<CliExit, CliFai
     })
 }
 
-/// A path that was named and cannot be looked at.
 struct MissingPath {
     path: PathBuf,
     message: String,
@@ -78,7 +76,6 @@ impl MissingPath {
     }
 }
 
-/// Why there is no report at all.
 fn nothing(missing: &[MissingPath]) -> CliFailure {
     match missing {
         [] => CliFailure::new(CliExit::NotFound, "not_found", "there are no definitions in these folders")
@@ -125,7 +122,6 @@ fn describe(definition: &Definition) -> String {
     }
 }
 
-/// A file to look at.
 struct CheckedFile {
     path: PathBuf,
     /// It was found in a folder, not named: then it may be something else entirely.
@@ -145,7 +141,6 @@ fn in_definition_folder(path: &Path) -> bool {
     path.components().any(|part| LOOKED_INTO.iter().any(|name| part.as_os_str() == *name))
 }
 
-/// Why a path brings no files.
 enum PathFailure {
     /// The others can be looked at.
     Missing(MissingPath),

@@ -15,7 +15,6 @@ use super::run::ask;
 use crate::output::{CliOutput, harmless, say};
 use crate::table;
 
-/// What an event told.
 pub(crate) enum DisplayOutcome {
     /// All there is to say, or nothing new.
     Shown,
@@ -23,15 +22,12 @@ pub(crate) enum DisplayOutcome {
     More,
 }
 
-/// How a run is shown while it goes on.
 pub(crate) struct RunDisplay {
     output: CliOutput,
     /// The lines that move, on a terminal.
     lines: Option<MultiProgress>,
     bars: BTreeMap<String, ProgressBar>,
-    /// Where each step stands among all.
     places: BTreeMap<String, usize>,
-    /// What was last said about each step.
     told: BTreeMap<String, (RunStepStatus, u32, u32)>,
 }
 
@@ -42,7 +38,6 @@ impl RunDisplay {
         RunDisplay { output, lines, bars: BTreeMap::new(), places: BTreeMap::new(), told: BTreeMap::new() }
     }
 
-    /// Shows where the run is now.
     pub(crate) fn show(&mut self, run: &Run) {
         for (place, step) in run.steps.iter().enumerate() {
             self.places.insert(step.id.clone(), place);
@@ -139,7 +134,6 @@ fn is_named(kind: &str, name: EventName) -> bool {
     kind.strip_suffix(name.word()).is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
-/// A step on a line.
 fn describe(step: &RunStep) -> String {
     let mark = match step.status {
         RunStepStatus::Completed => "✓",
@@ -156,7 +150,6 @@ fn describe(step: &RunStep) -> String {
     format!("{mark} {:<20} {:<10} {took:>8}  {about}", step.id, step.status).trim_end().to_owned()
 }
 
-/// How long a step took, from its times.
 fn took(step: &RunStep) -> Option<String> {
     let at = |time: &Option<String>| time.as_ref()?.parse::<jiff::Timestamp>().ok();
     let took = at(&step.finished_at)?.as_millisecond() - at(&step.started_at)?.as_millisecond();

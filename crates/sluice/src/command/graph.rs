@@ -19,7 +19,6 @@ pub(crate) fn run(arguments: &GraphArgs, output: CliOutput) -> Result<CliExit, C
     draw(&loaded, &sources, arguments, output)
 }
 
-/// Loads a definition by its name or file.
 pub(super) fn load(target: &str, sources: &mut Sources) -> Result<LoadedDefinition, CliFailure> {
     // What looks like a path is one; a bare word is a name first, as everywhere else.
     if looks_like_path(target) {

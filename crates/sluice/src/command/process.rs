@@ -15,7 +15,6 @@ use crate::table;
 
 const PROCESSES: &str = "/v1/processes";
 
-/// The columns of a table of steps.
 const STEP_COLUMNS: [&str; 4] = ["step", "status", "title", "about"];
 
 pub(crate) fn run(arguments: ProcessCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
@@ -87,7 +86,6 @@ fn compile(template: &str, output: CliOutput) -> Result<CliExit, CliFailure> {
     })
 }
 
-/// A step that a process of a template would begin with.
 #[derive(Serialize)]
 struct CompiledStep<'a> {
     id: &'a str,

@@ -231,7 +231,6 @@ fn print_steps(steps: &[RunStep]) {
     table::print(&["step", "type", "status", "attempt", "result", "about"], rows);
 }
 
-/// A question, and how to answer it.
 pub(super) fn ask(question: &Question) {
     let id = &question.id;
     print(&format!("question       {id}: {}\n", table::line(&question.reason, 2000)));

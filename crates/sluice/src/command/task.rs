@@ -262,7 +262,6 @@ fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: CliOutp
     Err(CliFailure::new(CliExit::Held, "needs_person", message).hint(hint))
 }
 
-/// The task whose workspace or session this is.
 fn here(client: &Client) -> Result<String, Problem> {
     if let Some(id) = std::env::var("SLUICE_TASK").ok().filter(|id| !id.is_empty()) {
         return Ok(id);
@@ -315,7 +314,6 @@ fn confirm(yes: bool, question: &str) -> Result<(), CliFailure> {
     }
 }
 
-/// Prints what was done about a task, as text or JSON.
 pub(super) fn answered(answer: &TaskAnswer, output: CliOutput) -> Result<CliExit, CliFailure> {
     output.show(answer, || tell(answer))
 }

@@ -62,7 +62,6 @@ fn list(all: bool, output: CliOutput) -> Result<CliExit, CliFailure> {
     Ok(CliExit::Done)
 }
 
-/// A definition that was looked at.
 struct ListedDefinition<'a> {
     /// Whether a nearer one of the same name hides it.
     hidden: bool,
