@@ -109,7 +109,7 @@ pub fn examine(places: &HomePaths, sign: EngineSign, deep: bool) -> Vec<DoctorFi
     findings
 }
 
-/// What the engine says about worktrees and sessions; without it nobody can say who is known to whom.
+/// What the engine says about worktrees and sessions; without it there is no telling who is known to whom.
 pub fn worktrees(list: Option<&WorkspaceList>) -> Vec<DoctorFinding> {
     let Some(list) = list else {
         let remedy = Some("`sluice workspace list` starts one; then ask again");

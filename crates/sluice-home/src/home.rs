@@ -147,7 +147,7 @@ impl Home {
         Ok((project, pool))
     }
 
-    /// Tells the engine something that nobody waits for.
+    /// Tells the engine something without waiting for its answer.
     pub fn tell(&self, task: &str, said: ActorInput) {
         self.engine.send(ReactorMessage::Say { token: None, stream: stream(task), said });
     }
@@ -310,7 +310,7 @@ impl Home {
         locked(&self.uprooted).remove(task)
     }
 
-    /// Takes it upon oneself to look at a session, until [`Home::leaves`] it; not if somebody else does.
+    /// Takes it upon oneself to look at a session, until [`Home::leaves`] it; not if another thread does.
     pub(crate) fn takes(&self, id: &SessionId) -> bool {
         locked(&self.watched).insert(id.clone())
     }
@@ -319,7 +319,7 @@ impl Home {
         locked(&self.watched).remove(id);
     }
 
-    /// Says something to the task machine that nobody waits for.
+    /// Says something to the task machine without waiting for its answer.
     pub(crate) fn input(&self, task: &str, input: TaskInput) {
         self.tell(task, ActorInput::Task(input));
     }

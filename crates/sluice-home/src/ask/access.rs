@@ -23,7 +23,7 @@ use crate::perform::is_secret_of;
 use crate::settings::ids::LOCAL;
 use crate::settings::tokens::{TokenRequest, is_expired, period};
 
-/// How long somebody who is turned away waits for that to be written down.
+/// How long a caller who is turned away waits for that to be written down.
 const STORED_WITHIN: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ impl Service {
         Ok(Bearer { who, token: token.id })
     }
 
-    /// Whether a token that let somebody in still would, by what it is known by.
+    /// Whether a token that let a caller in still would, by what it is known by.
     pub fn still_lets_in(&self, token: &str) -> bool {
         match self.tokens.list().into_iter().find(|kept| kept.id == token) {
             Some(kept) => kept.revoked_at.is_none() && !is_expired(&kept),
@@ -176,7 +176,7 @@ impl Service {
         !expired.is_empty()
     }
 
-    /// Writes down that somebody may do more or less than before, or was turned away.
+    /// Writes down that a caller may do more or less than before, or was turned away.
     pub(super) fn access_changed(&self, name: EventName, actor: &str, about: &str, data: &impl Serialize) {
         let stored = note(&self.home, name, actor, about, data);
         // It is stored when the store is back.
@@ -215,7 +215,7 @@ impl Service {
         }
     }
 
-    /// Writes down that somebody was turned away, and waits until that is durable, but not for a store that is away.
+    /// Writes down that a caller was turned away, and waits until that is durable, but not for a store that is away.
     pub fn turned_away(&self, turned: &AccessDenied) {
         let of_token = turned.token.as_deref().unwrap_or_default();
         self.access_changed(EventName::AccessDenied, "engine", of_token, &described(turned));

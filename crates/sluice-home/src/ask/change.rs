@@ -157,7 +157,7 @@ impl Service {
 
     pub fn cancel(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
         let seen = self.home.tasks.find(id)?;
-        // It is given up whatever its file says, and even if nobody can read it.
+        // It is given up whatever its file says, and even if it cannot be read.
         let evidence = self.home.evidence(&seen).unwrap_or_else(|_| Evidence::default());
         let recorded = ask(&self.home, &seen.id, TaskInput::Cancel { by: who.to(&seen.id), evidence })?;
         // Its agents are ended: nobody waits any longer until one has read what it was told.

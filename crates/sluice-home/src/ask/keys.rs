@@ -31,7 +31,7 @@ const LOOK_AFTER: usize = 500;
 /// The longest answer that is kept, in bytes; a longer one is made again from what is there.
 const LONGEST_ANSWER: usize = 64 << 10;
 
-/// What a new thing is called, if somebody has a key for it.
+/// What a new thing is called, if the caller has a key for it.
 #[derive(Clone, Debug, Default)]
 pub struct KeyedId {
     /// Its id; a new one unless given.
@@ -70,7 +70,7 @@ pub enum KeyStatus {
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
-    /// The key that somebody chose for a route. What others choose is theirs.
+    /// The key that a caller chose for a route. What others choose is theirs.
     pub fn new(who: &str, route: &str, chosen: &str) -> IdempotencyKey {
         // Two sums, so that no two keys meet.
         IdempotencyKey(format!("{}{}", id_from(&["key", who, route, chosen]), id_from(&["again", chosen, route, who])))

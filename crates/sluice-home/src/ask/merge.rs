@@ -48,7 +48,7 @@ impl Service {
             evidence = self.committed(&seen, by, evidence)?;
         }
         let standing = evidence.work.standing().map(|standing| standing.commit.clone());
-        // Whoever is refused now knows at least what has been done.
+        // A caller who is refused now knows at least what has been done.
         let made = standing.clone().filter(|commit| before.as_ref() != Some(commit));
         let told = |problem: Problem| match &made {
             None => problem,
@@ -79,7 +79,7 @@ impl Service {
         if evidence.work.standing().is_none_or(|standing| standing.dirty.is_empty()) {
             return Ok(evidence);
         }
-        // Nothing is committed for somebody who may not merge, or on another branch.
+        // Nothing is committed for a caller who may not merge, or on another branch.
         ask(&self.home, &seen.id, TaskInput::Merge { by, force: true, evidence: evidence.clone() })?;
         let Some(bound) = seen.state.workspace.bound() else { return Ok(evidence) };
         let (_, pool) = self.home.pool_of(seen)?;

@@ -52,7 +52,7 @@ impl Service {
         chosen.there().map_or(Ok(None), |id| self.home.tasks.load_run(id))
     }
 
-    /// The run that is meant. Whoever sees its end also finds the files about it.
+    /// The run that is meant. A caller who sees its end also finds the files about it.
     pub fn run(&self, id: &str) -> Result<RunSnapshot, Problem> {
         let seen = self.home.tasks.find_run(id)?;
         self.home.mirrors.write_as(&seen);

@@ -19,7 +19,7 @@ use crate::read::tasks::{TaskSnapshot, stream};
 const SETTLE_WITHIN: Duration = Duration::from_secs(60);
 /// How long a task may take to hear that its agent is gone.
 const HEARD_WITHIN: Duration = Duration::from_secs(10);
-/// How long anybody waits for TASK.md to tell of it.
+/// How long a command waits for TASK.md to tell of it.
 const WRITE_WITHIN: Duration = Duration::from_secs(2);
 
 impl Service {

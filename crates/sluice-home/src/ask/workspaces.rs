@@ -134,7 +134,7 @@ impl Service {
         self.workspaces(None)
     }
 
-    /// Gives a living session that nobody knows a task: the one that it was.
+    /// Gives a living session that no task and no run knows a task: the one that it was.
     pub fn adopt_stray(&self, who: &Requester, wanted: &AdoptStray) -> Result<TaskAnswer, Problem> {
         who.must_be_person("adopting a session")?;
         let (task, recorded) = strays::adopt(&self.home, wanted)?;

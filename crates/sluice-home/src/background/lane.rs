@@ -1,4 +1,4 @@
-//! Where git works for the engine: few at a time, and in turn for whoever asks.
+//! Where git works for the engine: few at a time, and in turn for each asker.
 //!
 //! A run that opens thousands of tasks asks for thousands of things of one repository. They wait here without a thread, and
 //! neither the machine nor the worktree of another run waits behind them.
@@ -89,7 +89,7 @@ impl Lane {
                 state.turns.push_back(asker.to_owned());
             }
         }
-        // Otherwise whoever ends goes on with it.
+        // Otherwise the thread that ends next goes on with it.
         let has_place = !state.is_full(repository);
         drop(state);
         if has_place {

@@ -32,7 +32,7 @@ struct TimerShared {
 pub(crate) struct HomeTimer(Arc<TimerShared>);
 
 impl HomeTimer {
-    /// Begins to wait, in a thread that ends when nobody can ask for anything any more.
+    /// Begins to wait, in a thread that ends when no caller can ask for anything any more.
     pub(crate) fn start(clock: Arc<dyn EngineClock>) -> std::io::Result<HomeTimer> {
         let shared = Arc::new(TimerShared { due: Mutex::default(), changed: Condvar::new(), clock });
         let weak = Arc::downgrade(&shared);

@@ -81,7 +81,7 @@ impl ThreadPool {
         loop {
             if let Some(work) = state.waiting.pop_front() {
                 drop(state);
-                // Whoever has an outcome to report catches a panic before it comes here.
+                // Work that has an outcome to report catches a panic before it comes here.
                 if let Err(panic) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
                     tracing::error!("{}", words(panic.as_ref()));
                 }

@@ -1,4 +1,4 @@
-//! One at a time for each of many things: whoever works on one holds its turn, and the others go on.
+//! One at a time for each of many things: a thread that works on one holds its turn, and the others go on.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -186,7 +186,7 @@ fn finish_all(home: &Home, told: &mut BTreeMap<String, String>) -> bool {
         let _turn = match turn.try_lock() {
             Ok(turn) => turn,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Whoever has it is at work on it.
+            // The thread that has it is at work on it.
             Err(TryLockError::WouldBlock) => continue,
         };
         match finish(home, &task) {
@@ -201,7 +201,7 @@ fn finish_all(home: &Home, told: &mut BTreeMap<String, String>) -> bool {
     told.is_empty()
 }
 
-/// Finishes the merge of a task that was begun; whoever calls has its turn. Nothing if none was, or if nothing of it is
+/// Finishes the merge of a task that was begun; the caller has its turn. Nothing if none was, or if nothing of it is
 /// merged and somebody has moved the task since: what they decided counts.
 pub(crate) fn finish(home: &Home, task: &str) -> Result<Option<(CompletedMerge, EventRange)>, Problem> {
     let Some(intent) = read(home, task)? else { return Ok(None) };

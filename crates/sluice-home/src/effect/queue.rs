@@ -35,7 +35,7 @@ pub(crate) fn keep_going(home: Weak<Home>) {
     }
 }
 
-/// Begins whoever can, once.
+/// Begins each waiting task that can begin, once.
 fn look(home: &Arc<Home>, said: &mut BTreeMap<String, String>) {
     let mut full: BTreeSet<String> = BTreeSet::new();
     let waiting = home.tasks.waiting();

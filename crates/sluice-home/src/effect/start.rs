@@ -24,7 +24,7 @@ use crate::read::tasks::TaskSnapshot;
 use crate::settings::programs;
 use crate::undone::PerformError;
 
-/// The size of a terminal that nobody looks at.
+/// The size of a terminal that no person looks at.
 const ROWS: u16 = 50;
 const COLUMNS: u16 = 200;
 /// How long after its end an agent is started again that went down with what was around it; longer each time.

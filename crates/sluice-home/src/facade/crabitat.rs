@@ -39,7 +39,7 @@ impl Service {
         groups::found(&self.home, wanted, &chosen.id()?)
     }
 
-    /// What of the groups somebody sees: a worker its own, and of one that has none yet, which there are.
+    /// What of the groups a caller sees: a worker its own, and of one that has none yet, which there are.
     fn view(&self, who: &Requester) -> ControlView {
         match who {
             Requester::Worker { token } => ControlView::Of(self.tokens.group_of(token)),

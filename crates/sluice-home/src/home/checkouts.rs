@@ -15,7 +15,7 @@ use crate::background::turns::KeyedTurns;
 #[derive(Default)]
 pub(crate) struct CheckoutSnapshots {
     seen: Mutex<BTreeMap<SessionId, (PathBuf, CheckoutSnapshot)>>,
-    /// Held while the engine itself changes one: nobody compares that one meanwhile.
+    /// Held while the engine itself changes one: no thread compares that one meanwhile.
     changing: KeyedTurns,
 }
 

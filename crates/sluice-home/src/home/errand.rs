@@ -28,7 +28,7 @@ pub(crate) enum ErrandPending {
     /// Its moment has not come.
     At(i64),
     Unavailable(UnavailableReason),
-    /// It is under way, and somebody else will tell of its end.
+    /// It is under way, and its end is told from elsewhere.
     Told,
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Registry {
     entries: Mutex<BTreeMap<String, Value>>,
     /// Whether the ledger has been begun. Held while it is.
     begun: Mutex<bool>,
-    /// Which of the ledgers is in force. Held by those who write, and by whoever puts a new one in its place.
+    /// Which of the ledgers is in force. Held by those who write, and by the thread that puts a new one in its place.
     number: RwLock<u64>,
 }
 
@@ -192,7 +192,7 @@ pub(crate) fn called(problem: Problem, id: &str) -> Problem {
 }
 
 /// Writes down that something happened, which changes nothing and belongs to nobody. It is forgotten like ended work.
-/// Whoever wants to know when it is durable waits for the answer.
+/// A caller that wants to know when it is durable waits for the answer.
 pub(crate) fn note(
     home: &Home,
     name: EventName,
@@ -218,7 +218,7 @@ pub(crate) fn note_as(
     home.engine.ask(|token| ReactorMessage::Create { token: Some(token), stream, actor, change, blobs })
 }
 
-/// Writes down what is true of something now, in place of what was before. Nobody waits for it.
+/// Writes down what is true of something now, in place of what was before. No caller waits for it.
 pub(crate) fn replace(home: &Home, id: &str, name: EventName, actor: &str, correlation: &str, data: &impl Serialize) {
     forget(home, id);
     drop(note_as(home, id, name, actor, correlation, data));

@@ -24,7 +24,7 @@ struct Reservation {
     /// The task; none: it is being removed.
     task: Option<String>,
     askers: usize,
-    /// Whoever asked first is still looking whether it can be had.
+    /// The task that asked first is still looking whether it can be had.
     is_doubtful: bool,
     /// What takes it up is on its way to the store, and nobody waits for it any more.
     is_queued: bool,
@@ -43,7 +43,7 @@ pub struct Reservations {
     decided: Condvar,
 }
 
-/// A worktree that nobody else is promised until this is dropped.
+/// A worktree that no other task is promised until this is dropped.
 #[derive(Debug)]
 pub(crate) struct ReservationHold<'a> {
     all: &'a Reservations,

@@ -32,7 +32,7 @@ pub(crate) struct RosterState {
     pub(crate) over: VecDeque<EndedAttempt>,
     /// Who did a step last, until the engine ends.
     pub(crate) did: BTreeMap<(String, StepId), String>,
-    /// Handed out since somebody last asked.
+    /// Handed out since a caller last read this count.
     pub(crate) assigned: usize,
 }
 

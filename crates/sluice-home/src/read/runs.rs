@@ -75,7 +75,7 @@ impl RunSnapshot {
     }
 }
 
-/// What never changes of a run. Whoever needs no more is spared reading where all of its steps stand.
+/// What never changes of a run. A caller that needs no more is spared reading where all of its steps stand.
 #[derive(Clone)]
 pub struct RunFacts {
     pub id: String,

@@ -1,6 +1,6 @@
 //! What there is to see: every open task as the store has it, kept up to date by what the engine says has changed.
 //!
-//! It only reads. Whoever waits for something to become true waits here.
+//! It only reads. A thread that waits for something to become true waits here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -198,7 +198,7 @@ impl ReadModel {
         Ok(())
     }
 
-    /// Something is not as it was written. Whoever asks for more than that one thing is told.
+    /// Something is not as it was written. A caller that asks for more than that one thing is told.
     pub(crate) fn note_damage(&self, what: String, why: String) {
         locked(&self.damage).insert(what, why);
     }
@@ -239,7 +239,7 @@ impl ReadModel {
         self.open().into_iter().filter(|seen| waiting.contains(&seen.id)).collect()
     }
 
-    /// Something has changed that no stream tells of: whoever waits looks again.
+    /// Something has changed that no stream tells of: the threads that wait look again.
     pub(crate) fn stir(&self) {
         *locked(&self.generation) += 1;
         self.changed.notify_all();

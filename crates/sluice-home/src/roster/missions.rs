@@ -69,7 +69,7 @@ pub(crate) fn create(home: &Arc<Home>, wanted: &NewMission, id: String) -> Resul
     Ok(mission(&seen))
 }
 
-/// A mission that nobody works on: it has no workflow.
+/// A mission that no worker works on: it has no workflow.
 fn write_down(home: &Home, wanted: &NewMission, id: &str) -> Result<Mission, Problem> {
     if home.registry.ids::<IdeaEntry>().len() >= MOST_IDEAS {
         let message = format!("there are {MOST_IDEAS} missions without a workflow, and that is enough");
@@ -172,7 +172,7 @@ pub(crate) fn of_group(home: &Home, id: &str, group: &str) -> Result<RunSnapshot
     }
 }
 
-/// There is none of this id, or none that somebody may see.
+/// There is none of this id, or none that the caller may see.
 pub(crate) fn none(id: &str) -> Problem {
     Problem::not_found(format!("there is no mission `{id}`")).hint("GET /v1/missions lists all of them")
 }

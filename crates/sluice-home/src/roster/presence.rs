@@ -202,7 +202,7 @@ impl Roster {
         let moment = home.clock.now().0.saturating_add(home.context.config().workers.reconnect());
         home.later.at(moment, move || {
             let Some(home) = weak.upgrade() else { return };
-            // An engine that was stopped meanwhile has heard nobody: it waits once more.
+            // An engine that was stopped meanwhile has heard no worker: it waits once more.
             if home.clock.now().0.saturating_sub(moment) > home.context.config().workers.reconnect() / 3 {
                 return home.roster.leave_unless_back(&home, &id);
             }
@@ -290,7 +290,7 @@ impl Roster {
         }
     }
 
-    /// Only whoever registered a worker, or a person, may speak for it.
+    /// Only the token that registered a worker, or a person, may speak for it.
     pub(super) fn must_keep(&self, keeper: Option<&str>, id: &str) -> Result<(), Problem> {
         let inner = self.inner();
         let worker = inner.workers.get(id).ok_or_else(|| unknown(id))?;
@@ -391,7 +391,7 @@ fn offer(home: &Home, id: &str, worker: &RemoteWorker, capacity: usize) {
     home.engine.send(ReactorMessage::Joined(offer));
 }
 
-/// The record of what happened names a worker by its id: one must not look like somebody else there.
+/// The record of what happened names a worker by its id: one must not look like another there.
 fn must_not_be_another(id: &str) -> Result<(), Problem> {
     let others = ["person", "session", "step", "worker", "reader", "engine", "nobody"];
     let is_another = others.contains(&id.split(':').next().unwrap_or_default());

@@ -9,7 +9,7 @@ use sluice_engine::host::EngineClock;
 pub use sluice_worker::names::{id_from, new_id, written};
 
 /// When the clock on the wall is not what it should be, it is approached by one part in so many of the time that passes: a
-/// minute is never shorter or longer than that, whatever somebody does to the clock on the wall.
+/// minute is never shorter or longer than that, whatever a person does to the clock on the wall.
 const APPROACH: i64 = 50;
 
 /// The wall's clock when it began, and from then on the time that has passed, also in sleep. A clock on the wall that is set

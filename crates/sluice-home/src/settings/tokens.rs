@@ -23,7 +23,7 @@ use crate::settings::ids::only;
 
 /// So many tokens can be in use at once.
 const MOST_TOKENS: usize = 1000;
-/// So many revoked ones are remembered, so that the log can name whoever still uses one.
+/// So many revoked ones are remembered, so that the log can name a caller who still uses one.
 const MOST_REVOKED: usize = 1000;
 /// The longest time that a token can be good, unless it is for ever: ten years.
 const LONGEST_PERIOD: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
@@ -128,7 +128,7 @@ impl Tokens {
         })
     }
 
-    /// Ends the token whose id begins like this: from now on nobody is let in by it.
+    /// Ends the token whose id begins like this: from now on no caller is let in by it.
     pub fn revoke(&self, begins: &str) -> Result<Token, Problem> {
         self.change(|all| {
             let place = only(all.iter().map(|kept| kept.token.id.as_str()), begins)?.ok_or_else(|| {

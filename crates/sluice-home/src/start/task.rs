@@ -82,7 +82,7 @@ fn recorded(
     let body = context(wanted.context.as_deref());
     let spawn = !wanted.no_spawn;
     let room = match spawn {
-        // Whoever waits already comes first. An agent that lives has its worktree.
+        // A task that waits already comes first. An agent that lives has its worktree.
         true if living.is_none()
             && home.tasks.waiting().iter().any(|seen| seen.state.about.project == project.name) =>
         {
@@ -128,7 +128,7 @@ pub(crate) fn project(home: &Home, name: Option<&str>, cwd: Option<&str>) -> Res
     })
 }
 
-/// The harness that reviews where nobody names one, whoever works.
+/// The harness that reviews where no request names one, whichever harness works.
 pub(crate) fn usual_reviewer(home: &Home) -> String {
     let config = home.context.config();
     let usual = config.defaults.review_harness.as_ref().or(config.defaults.harness.as_ref());
