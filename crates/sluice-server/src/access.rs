@@ -201,7 +201,7 @@ fn turn_away(problem: &Problem) -> Response {
     response
 }
 
-/// Whoever has no good token hears that, and neither what is here nor which routes there are.
+/// A caller without a good token hears that, and neither what is here nor which routes there are.
 pub(crate) async fn tell_strangers_nothing(mut response: Response) -> Response {
     if response.status() == StatusCode::UNAUTHORIZED {
         response.headers_mut().remove(header::ALLOW);

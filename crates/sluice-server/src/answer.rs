@@ -16,7 +16,7 @@ use sluice_api::problem::ProblemStatus;
 
 use crate::limits::LONGEST_FIELD;
 
-/// The body of a request. It is read when it is known who asks: whoever may not ask hears that first.
+/// The body of a request. It is read when it is known who asks: a caller that may not ask hears that first.
 pub(crate) struct Said<T>(Bytes, PhantomData<fn() -> T>);
 
 impl<T, S: Send + Sync> FromRequest<S> for Said<T> {
@@ -95,7 +95,7 @@ pub(crate) fn written(status: StatusCode, body: Vec<u8>) -> Response {
     response
 }
 
-/// Why somebody was refused, for whoever writes that down.
+/// Why a caller was refused, for the layer that writes that down.
 #[derive(Clone, Debug)]
 pub(crate) struct RefusalReason(pub(crate) String);
 

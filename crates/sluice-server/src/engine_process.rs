@@ -30,9 +30,9 @@ use crate::limits::MOST_CONNECTIONS;
 const LOOK: Duration = Duration::from_secs(5);
 /// How long answers that are being written may take when it ends.
 const FAREWELL: Duration = Duration::from_secs(3);
-/// How long work may take at the end that nobody waits for any more.
+/// How long work may take at the end that no client waits for any more.
 const UNHEARD: Duration = Duration::from_secs(1);
-/// Whoever follows the log looks by itself after this time, whatever was heard.
+/// The thread that follows the log looks by itself after this time, whatever was heard.
 const BACKSTOP: Duration = Duration::from_secs(10);
 /// How long what happens is gathered before those who follow are told.
 const TOGETHER: Duration = Duration::from_millis(10);

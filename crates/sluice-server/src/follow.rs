@@ -44,7 +44,7 @@ impl EventFilter {
     }
 }
 
-/// What somebody reads, and how far they have come.
+/// What a client reads, and how far it has come.
 pub(crate) enum FollowSource {
     Everything {
         /// The place of the last event that was read.
@@ -101,7 +101,7 @@ impl FollowReader {
         })
     }
 
-    /// The next events; `None` when there are no more and nobody waits for more.
+    /// The next events; `None` when there are no more and the client waits for no more.
     pub(crate) async fn next(&mut self) -> Option<Vec<Arc<RenderedEvent>>> {
         loop {
             // What happens from here on is news.

@@ -35,15 +35,15 @@ pub(crate) const MOST_STRANGERS: usize = 512;
 pub(crate) const MOST_STRANGERS_OF_ONE: usize = 256;
 /// So many pages of the log are read at once for those who follow it.
 pub(crate) const MOST_READING: usize = 8;
-/// How long somebody may take to say what they want: the head of a request, or the next one on the same connection.
+/// How long a caller may take to say what they want: the head of a request, or the next one on the same connection.
 pub(crate) const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// How long a greeting (TLS) may take.
 pub(crate) const GREETING_WITHIN: Duration = Duration::from_secs(10);
 /// How long a request over the network may take in all. What waits for effects takes up to a minute.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(120);
-/// How long somebody over the network may take nothing of what is sent to them.
+/// How long a client over the network may take nothing of what is sent to it.
 pub(crate) const TAKE_WITHIN: Duration = Duration::from_secs(60);
-/// So many messages a second one WebSocket may go on with. One that sends more is read more slowly, and nobody else.
+/// So many messages a second one WebSocket may go on with. One that sends more is read more slowly, and no other.
 pub(crate) const MESSAGES_PER_SECOND: u32 = 500;
 /// So many messages one WebSocket may send at once.
 pub(crate) const MESSAGES_AT_ONCE: u32 = 2000;
@@ -52,7 +52,7 @@ pub(crate) const MESSAGE_BYTES: usize = 4096;
 /// So often somebody's being turned away is written down in a minute; the other times are counted. Everybody who is known
 /// has their own: whoever makes noise hides nobody else. Those who are not known share one.
 pub(crate) const RECORDS_PER_MINUTE: u32 = 6;
-/// So often somebody's being turned away is written down at once.
+/// So often a caller's being turned away is written down at once.
 pub(crate) const MOST_RECORDS: u32 = 100;
 /// So many who were turned away are told apart; those beyond share one allowance.
 pub(crate) const MOST_TOLD_APART: usize = 1000;
@@ -102,7 +102,7 @@ impl RateBucket {
     }
 }
 
-/// How fast somebody may talk over a WebSocket.
+/// How fast a client may talk over a WebSocket.
 #[derive(Debug)]
 pub(crate) struct SocketPace {
     bucket: RateBucket,

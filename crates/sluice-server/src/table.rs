@@ -43,7 +43,7 @@ impl RouteAudience {
         }
     }
 
-    /// Whether that is enough for somebody to ask, whatever they say.
+    /// Whether that is enough for a caller to ask, whatever they say.
     pub(crate) fn allows(self, who: &Requester) -> bool {
         let is_among = match self {
             RouteAudience::Everybody | RouteAudience::Readers => true,

@@ -52,7 +52,7 @@ pub(crate) struct EventFeed(RwLock<FeedBuffer>);
 
 #[derive(Default)]
 struct FeedBuffer {
-    /// Everything after this is here; nothing is, while nobody follows.
+    /// Everything after this is here; nothing is, while no client follows.
     from: Option<Cursor>,
     events: VecDeque<Arc<RenderedEvent>>,
     bytes: usize,
@@ -84,7 +84,7 @@ impl EventFeed {
         ready.events.back().map(|told| told.cursor).or(ready.from)
     }
 
-    /// Takes up what is new, while somebody follows.
+    /// Takes up what is new, while a client follows.
     pub(crate) fn refresh(&self, service: &Service, has_followers: bool) {
         if !has_followers {
             *self.0.write().unwrap_or_else(PoisonError::into_inner) = FeedBuffer::default();

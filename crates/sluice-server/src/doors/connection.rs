@@ -119,7 +119,7 @@ fn over_network(app: &Arc<App>, origin: Option<HeaderValue>, scheme: &'static st
     Router::new().fallback_service(guarded).layer(map_response(access::tell_strangers_nothing))
 }
 
-/// Whoever has shown a token gets room for the connection.
+/// A caller that has shown a token gets room for the connection.
 async fn admit(State(app): State<Arc<App>>, request: Request<Body>, next: Next) -> Response {
     let shown = request.extensions().get::<RequestCaller>().and_then(RequestCaller::token);
     if let (Some(token), Some(visit)) = (shown, request.extensions().get::<Arc<ConnectionVisit>>())

@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Calls `told` whenever somebody asks this process to end, from now on and for good.
+/// Calls `told` whenever a signal asks this process to end, from now on and for good.
 pub fn each_signal(mut told: impl FnMut() + Send + 'static) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // They are caught before this returns: none is missed.

@@ -5,7 +5,7 @@ use sluice_api::client::Outside;
 use sluice_home::settings::config::HomeConfig;
 use sluice_telemetry::{SpanExportGuard, TelemetrySettings};
 
-/// Hands traces on as long as what is returned lives; `None` if nobody wants them.
+/// Hands traces on as long as what is returned lives; `None` if no collector is set.
 pub fn traces(config: &HomeConfig) -> Option<SpanExportGuard> {
     let unusable = |why: &str| tracing::warn!("no traces are delivered: {why}");
     let variable = |name: &str| std::env::var(name).ok();

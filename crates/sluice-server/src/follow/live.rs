@@ -38,7 +38,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 const GATHER: Duration = Duration::from_millis(25);
 /// So many different times there are, a millisecond apart.
 const TIMES: u64 = 25;
-/// Bytes of one message of somebody who follows: there is nothing to say.
+/// Bytes of one message of a client that follows: there is nothing to say.
 const LONGEST_UNHEARD: usize = 4096;
 const LAST_EVENT: &str = "last-event-id";
 
@@ -56,7 +56,7 @@ pub(crate) struct FollowQuery {
     after: Option<u64>,
 }
 
-/// Somebody who follows, and what they are told first.
+/// A client that follows, and what it is told first.
 struct LiveFollower {
     reading: FollowReader,
     resync: Option<Value>,

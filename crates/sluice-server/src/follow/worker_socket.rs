@@ -69,13 +69,13 @@ pub(crate) type SocketGoodbye = Option<(CloseCode, &'static str)>;
 
 pub(crate) const ENDS: SocketGoodbye = Some((close_code::AWAY, "the engine ends"));
 
-/// Whoever listens is not let in any more.
+/// The worker that listens is not let in any more.
 pub(crate) const NOT_LET_IN: SocketGoodbye =
     Some((close_code::POLICY, "the token of this connection has been revoked"));
 
 pub(crate) async fn close(socket: &mut WebSocket, goodbye: SocketGoodbye) {
     if let Some((code, reason)) = goodbye {
-        // Whoever has gone already need not hear it.
+        // A worker that has gone already need not hear it.
         let _ = socket.send(Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await;
     }
 }

@@ -40,7 +40,7 @@ impl Default for DoorLimits {
     }
 }
 
-/// A place that somebody has for as long as this lives.
+/// A place that a connection has for as long as this lives.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     _permit: OwnedSemaphorePermit,
@@ -65,12 +65,12 @@ impl DoorLimits {
         place(&self.workers, &self.listening, token)
     }
 
-    /// Somebody comes who has shown no token yet.
+    /// A caller comes who has shown no token yet.
     pub(crate) fn enter(&self, address: IpAddr) -> ConnectionVisit {
         self.anteroom.enter(address)
     }
 
-    /// Somebody in the anteroom has shown a token: their connection gets a place of its own. Whether there was one.
+    /// A caller in the anteroom has shown a token: their connection gets a place of its own. Whether there was one.
     pub(crate) fn admit(&self, visit: &ConnectionVisit, token: &str) -> bool {
         let mut inside = visit.inside.lock().unwrap_or_else(PoisonError::into_inner);
         if inside.is_none() {
