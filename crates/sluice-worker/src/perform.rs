@@ -70,7 +70,7 @@ pub struct LocalOrder {
     pub permissions: AgentPermissions,
     pub folder: PathBuf,
     pub voice: StepIdentity,
-    /// Who must be there for it to go on; nobody unless given.
+    /// The keeper that must be there for it to go on; none unless given.
     pub keeper: Option<SessionKeeper>,
     pub work: OrderWork,
 }
@@ -208,7 +208,7 @@ impl PerformContext {
         self.performing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A script of a run begins; it is ended when somebody asks for that.
+    /// A script of a run begins; it is ended when the run asks for that.
     pub fn performs(&self, name: &str, cancel: ScriptCancel) -> StoppableScript<'_> {
         let mut performing = self.performing();
         if performing.stopped.contains(name) {

@@ -378,7 +378,7 @@ impl WorkerRuntime {
         self.say(FromWorker::Heartbeat(Heartbeat { dispatches, finishing, sent_ms }));
     }
 
-    /// Says something, if somebody listens.
+    /// Says something, if the engine is connected; false if it is not.
     fn say(&self, kind: FromWorker) -> bool {
         let (message_id, mission_id, task_id, run_id, sent_at_ms) = (None, None, None, None, None);
         let message = Envelope { message_id, mission_id, task_id, run_id, kind, sent_at_ms };

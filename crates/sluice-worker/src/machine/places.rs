@@ -144,7 +144,7 @@ impl HomePaths {
         self.home.join("bin")
     }
 
-    /// Makes the folder for sockets where they cannot stand in the home itself. Nobody else may enter it.
+    /// Makes the folder for sockets where they cannot stand in the home itself. No other user may enter it.
     pub fn make_sockets(&self) -> io::Result<()> {
         let link = self.home.join(SOCKETS);
         if self.holds_sockets() || link.is_dir() {

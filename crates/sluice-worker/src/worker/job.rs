@@ -313,7 +313,7 @@ impl WorkerRuntime {
         performed
     }
 
-    /// Asks until somebody answers. An answer that says no is an answer.
+    /// Asks until the engine answers. An answer that says no is an answer.
     fn insist(&self, job: &WorkerAssignment, path: &str, body: &impl Serialize) -> Result<(), Problem> {
         self.insist_on::<Value>(job, path, body).map(drop)
     }

@@ -15,7 +15,7 @@ use sluice_os::session::{SessionId, boot_ms};
 use super::WorkerRuntime;
 use crate::perform::performer::own_name;
 
-/// What nobody has touched for so long is removed.
+/// What no step has touched for so long is removed.
 const OLD: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 impl WorkerRuntime {
