@@ -19,7 +19,7 @@ pub enum ActorInput {
     Task(task::TaskInput),
     /// An effect has been performed.
     Outcome { effect: String, outcome: EffectOutcome },
-    /// Whoever performed an effect went away without a word.
+    /// The worker that performed an effect went away without a word.
     Lost { effect: String },
     /// A timer is due.
     Timer(String),

@@ -64,9 +64,9 @@ impl Observer for NoObserver {
     fn changed(&mut self, _: Vec<StreamId>) {}
 }
 
-/// How long the store stays a host's without a sign of life, unless somebody wants it otherwise.
+/// How long the store stays a host's without a sign of life, unless the home wants it otherwise.
 pub const TERM: Duration = Duration::from_secs(30);
-/// The clock is looked at again after so long at most, while somebody is to be woken.
+/// The clock is looked at again after so long at most, while a stream is to be woken.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// A batch of so many appends is small.
 const SMALL: usize = 4;
@@ -307,7 +307,7 @@ impl HostLoop {
         }
     }
 
-    /// Says which streams have stopped, before whoever asked about one hears of it.
+    /// Says which streams have stopped, before the caller that asked about one hears of it.
     fn note_faults(&self) {
         let mut known = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         if *known != *self.reactor.faults() {
@@ -315,7 +315,7 @@ impl HostLoop {
         }
     }
 
-    /// The next message, or an empty one when it is time to wake somebody; `None` when nobody is left to send any.
+    /// The next message, or an empty one when it is time to wake a stream; `None` when no sender is left.
     fn wait(&self, inbox: &Receiver<HostEvent>) -> Option<HostEvent> {
         let idle = HostEvent::Message(ReactorMessage::Nothing);
         match self.reactor.next_alarm() {

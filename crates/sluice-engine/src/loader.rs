@@ -65,7 +65,7 @@ pub struct Loader {
     lifecycles: BTreeMap<String, Arc<Lifecycle>>,
 }
 
-/// So many definitions are kept; then they are made again when somebody needs them.
+/// So many definitions are kept; then they are made again when a stream needs them.
 const MOST_DEFINITIONS: usize = 1000;
 
 pub struct StreamSnapshot<A> {

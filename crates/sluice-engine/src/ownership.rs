@@ -24,7 +24,7 @@ pub struct Tenure {
     is_lost: bool,
 }
 
-/// The store is somebody else's now, or has been meanwhile: nothing that is remembered of it counts any more.
+/// The store is another engine's now, or has been meanwhile: nothing that is remembered of it counts any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TenureLoss;
 
@@ -45,7 +45,7 @@ impl Tenure {
         Ok(())
     }
 
-    /// The store is somebody else's. It never becomes this one's again.
+    /// The store is another engine's. It never becomes this one's again.
     pub fn lose(&mut self) {
         self.is_lost = true;
     }
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(tenure.ask_at_ms(), 6_000);
         assert_eq!(tenure.renewed(3, 6_000), Ok(()));
         assert!(tenure.may_act(25_999) && !tenure.may_act(26_000));
-        // Late, and nobody has taken the store meanwhile: it goes on.
+        // Late, and no engine has taken the store meanwhile: it goes on.
         assert_eq!(tenure.renewed(3, 90_000), Ok(()));
         assert!(tenure.may_act(90_001));
         // An answer that comes after a later one takes nothing away.

@@ -89,7 +89,7 @@ const MOST_NAMES: usize = 10_000;
 pub struct Reactor {
     slots: BTreeMap<StreamId, ActorSlot>,
     waiting: BTreeMap<StreamId, Vec<(Option<ReactorToken>, ActorInput)>>,
-    /// Streams that stopped, and why. They are looked at again when somebody says something to them.
+    /// Streams that stopped, and why. They are looked at again when a caller says something to them.
     faults: BTreeMap<StreamId, String>,
     /// Streams that were read before what was on its way had been stored, and must be read again.
     too_early: BTreeSet<StreamId>,
@@ -124,7 +124,7 @@ impl Reactor {
             }
             ReactorMessage::Named { token, name } => {
                 self.names.insert(token, name);
-                // Of those that were refused nobody takes the name.
+                // Of those that were refused no answer takes the name.
                 while self.names.len() > MOST_NAMES {
                     self.names.pop_first();
                 }
@@ -165,7 +165,7 @@ impl Reactor {
             self.in_flight = Some(streams.zip(releases).collect());
             self.out.push(ReactorAction::Commit(appends));
         }
-        // Whoever hears an answer may count on it that what follows has been handed out.
+        // A caller that hears an answer may count on it that what follows has been handed out.
         self.out.sort_by_key(|action| {
             !matches!(action, ReactorAction::Perform(_) | ReactorAction::Held(..) | ReactorAction::Withdrawn { .. })
         });
@@ -255,7 +255,7 @@ impl Reactor {
         }
     }
 
-    /// A stream stops. Whoever waits for it is told why.
+    /// A stream stops. The callers that wait for it are told why.
     fn fault(&mut self, stream: &StreamId, why: String, mut tokens: Vec<ReactorToken>) {
         tokens.extend(self.waiting.remove(stream).unwrap_or_default().into_iter().filter_map(|(token, _)| token));
         self.out.extend(tokens.into_iter().map(|token| ReactorAction::Reply(token, ReactorAnswer::Fault(why.clone()))));
@@ -274,7 +274,7 @@ impl Reactor {
         let Some(slot) = self.slots.get_mut(stream) else { return };
         let expected = slot.version;
         if let Some(name) = token.and_then(|token| self.names.remove(&token)) {
-            // What begins is begun by whoever asked for it.
+            // What begins is begun by the caller that asked for it.
             let is_theirs = |actor: &str| actor == PERSON || (expected == 0 && actor == ENGINE);
             let own = change.events.iter_mut().filter(|event| is_theirs(&event.actor));
             own.for_each(|event| event.actor = format!("{PERSON}:{name}"));

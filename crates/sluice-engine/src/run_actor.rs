@@ -297,7 +297,7 @@ impl RunActor {
     }
 }
 
-/// A performance that ends without a report has failed: a run must not wait for what nobody is at.
+/// A performance that ends without a report has failed: a run must not wait for what no worker is at.
 fn failed(error: &str) -> AttemptReport {
     AttemptReport::Failed { kind: FailureKind::Failed, error: error.to_owned(), outcome: StepOutcome::default() }
 }

@@ -158,7 +158,7 @@ impl TaskActor {
         Some(self.change(decision, settled, by, now))
     }
 
-    /// An effect has come to its end. One that nobody waits for any more comes late, and changes nothing.
+    /// An effect has come to its end. One that the task waits for no more comes late, and changes nothing.
     fn ended(&mut self, effect: String, outcome: TaskEffectOutcome, now: Moment) -> Option<ActorChange> {
         let key = EffectKey::read(&effect).filter(|_| self.kept.open.contains(&effect))?;
         let error = match &outcome {

@@ -12,7 +12,7 @@ const WAITING: u8 = 0;
 const TAKEN: u8 = 1;
 /// It was taken back: it is not done, and never will be.
 const WITHDRAWN: u8 = 2;
-/// It can not be taken back any more: whoever asked has been told so.
+/// It can not be taken back any more: the asker has been told so.
 const ACCEPTED: u8 = 3;
 
 /// Something that was asked. Its answer comes once it is durable.
@@ -43,17 +43,17 @@ impl AnswerTicket {
         self.changes(WAITING, TAKEN)
     }
 
-    /// Whoever asked takes it back before the loop has it.
+    /// The asker takes it back before the loop has it.
     pub(super) fn is_withdrawn_first(&self) -> bool {
         self.changes(WAITING, WITHDRAWN)
     }
 
-    /// The loop gives it back, unless whoever asked does not wait for that any more.
+    /// The loop gives it back, unless the asker does not wait for that any more.
     pub(super) fn is_withdrawn(&self) -> bool {
         self.changes(TAKEN, WITHDRAWN)
     }
 
-    /// Whoever asked waits no longer. Whether it was given back in time.
+    /// The asker waits no longer. Whether it was given back in time.
     pub(super) fn is_withdrawn_at_last(&self) -> bool {
         !self.changes(TAKEN, ACCEPTED) && self.0.load(Ordering::Acquire) == WITHDRAWN
     }

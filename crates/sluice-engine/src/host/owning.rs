@@ -31,7 +31,7 @@ pub trait Fence: Send + Sync {
     /// The store does not answer, and why. Everything goes on until the term is over.
     fn unanswered(&self, _why: &StoreError) {}
 
-    /// The store is somebody else's: everything is to end. Said again, it changes nothing.
+    /// The store is another engine's: everything is to end. Said again, it changes nothing.
     fn lost(&self);
 
     /// Whether nothing goes on, so that another may have the store at once.

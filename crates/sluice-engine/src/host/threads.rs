@@ -26,7 +26,7 @@ const LULL: Duration = Duration::from_secs(10);
 /// How often what is over is looked through.
 const TIDY: Duration = Duration::from_secs(600);
 
-/// The writer, for whichever thread stores the next batch. There is never more than one on its way, so nobody waits.
+/// The writer, for whichever thread stores the next batch. There is never more than one on its way, so no thread waits.
 pub(super) type SharedWriter = Arc<Mutex<Box<dyn Writer>>>;
 
 pub(super) fn locked(writer: &SharedWriter) -> MutexGuard<'_, Box<dyn Writer>> {
@@ -93,7 +93,7 @@ impl CommitThread {
                     let _ = self.messages.send(HostEvent::Message(ReactorMessage::Committed(results)));
                     return Ok(());
                 }
-                // Nobody has been told of this batch; whoever asked asks again when the engine is back.
+                // No caller has been told of this batch; each asks again when the engine is back.
                 Err(error) if self.stopping.load(Ordering::Relaxed) => return Err(error),
                 Err(error) => {
                     self.tell(Some(error.to_string()));
@@ -103,7 +103,7 @@ impl CommitThread {
         }
     }
 
-    /// Tells whoever waits why it takes long.
+    /// Tells the waiting callers why it takes long.
     fn tell(&self, why: Option<String>) {
         *self.hindrance.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }

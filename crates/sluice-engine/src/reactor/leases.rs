@@ -156,7 +156,7 @@ impl Reactor {
         held.into_iter().for_each(|(stream, effect)| self.lose(&stream, &effect, now));
     }
 
-    /// Whoever held an effect is given up.
+    /// The worker that held an effect is given up.
     pub(super) fn lose(&mut self, stream: &StreamId, effect: &str, now: Moment) {
         let Some(handed) = self.slots.get_mut(stream).and_then(|slot| slot.handed.remove(effect)) else { return };
         release_hold(&mut self.workers, &mut self.alarms, stream, effect, &handed);

@@ -6,7 +6,7 @@ use sluice_store::{Append, Conflict, Effect, OpenEffect, StreamId};
 use crate::actor::{Actor, ActorChange, ActorInput, EffectOutcome};
 use crate::workers::{WorkerId, WorkerOffer};
 
-/// Whoever asked and waits for an answer.
+/// A caller that asked and waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReactorToken(pub u64);
 
@@ -116,7 +116,7 @@ pub enum ReactorAnswer {
     Done(EventRange),
     Refused(Refusal),
     NotFound,
-    /// Somebody else changed it at the same time.
+    /// Another writer changed it at the same time.
     Conflict,
     /// It is there and has stopped, because of a fault of ours or of the disk.
     Fault(String),

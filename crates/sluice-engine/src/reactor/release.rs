@@ -82,7 +82,7 @@ impl Reactor {
         }
     }
 
-    /// The store knows better: what is in memory is dropped, and loaded again when somebody asks.
+    /// The store knows better: what is in memory is dropped, and loaded again when a caller asks.
     fn conflicted(&mut self, stream: &StreamId, mut releases: Vec<CommitRelease>) {
         let built_on_it = self.gathered.extract_if(.., |(append, _)| append.stream == *stream);
         releases.extend(built_on_it.flat_map(|(_, releases)| releases));
