@@ -89,7 +89,7 @@ fn version(append: &Append) -> u64 {
 enum SimStoreFault {
     /// It never got there.
     Before,
-    /// It was done, and nobody heard so.
+    /// It was done, and the answer is lost.
     After,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct SimProcess {
     pub(crate) is_paused: bool,
     /// How it ended; `None` while it lives.
     pub(crate) exit: Option<SessionExit>,
-    /// Somebody tried to end it and could not.
+    /// An engine tried to end it and could not.
     pub(crate) withstood: bool,
     pub(crate) steps: u32,
     /// Grows when it is spoken to, so that what it was about to do is not done twice.
@@ -66,7 +66,7 @@ impl SimTaskFile {
         self.sections.get(title).is_some_and(|section| section.starts_with(text))
     }
 
-    /// Somebody writes a section; the text is never the same twice.
+    /// An agent or a person writes a section; the text is never the same twice.
     pub(crate) fn write(&mut self, title: &str, text: &str) {
         self.edits += 1;
         self.sections.insert(title.to_owned(), format!("{text}\nedit {}", self.edits));
@@ -90,7 +90,7 @@ pub(crate) struct SimTaskWorld {
     pub(crate) sheets: BTreeMap<StreamId, SimTaskFile>,
     /// Which task was begun because another asked for the next, by that one and its effect.
     pub(crate) chosen: BTreeMap<(StreamId, String), StreamId>,
-    /// Tasks whose worktree somebody tried to release and could not, or would not because of a process in it.
+    /// Tasks whose worktree an engine tried to release and could not, or would not because of a process in it.
     pub(crate) clinging: BTreeSet<StreamId>,
 }
 

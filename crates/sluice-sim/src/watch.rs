@@ -25,9 +25,9 @@ pub(crate) struct SimWatch {
     /// Effects whose result is durable.
     done: BTreeSet<(StreamId, String)>,
     settled: BTreeSet<(StreamId, String)>,
-    /// What somebody was told exists, and whatever else was ever stored.
+    /// What a caller was told exists, and whatever else was ever stored.
     promised: BTreeSet<StreamId>,
-    /// What somebody was told does not begin.
+    /// What a caller was told does not begin.
     denied: BTreeSet<StreamId>,
     /// Which of them are stored.
     begun: BTreeSet<StreamId>,
@@ -79,7 +79,7 @@ impl SimWatch {
         self.promised.insert(stream.clone());
     }
 
-    /// Somebody was told that there is no such thing.
+    /// A caller was told that there is no such thing.
     pub(crate) fn is_not_there(&self, stream: &StreamId) -> Result<(), String> {
         match self.begun.contains(stream) {
             true => Err(format!("{stream} is there, and somebody was told that it is not")),
@@ -87,7 +87,7 @@ impl SimWatch {
         }
     }
 
-    /// Somebody was told that this does not begin; and so it must never have.
+    /// A caller was told that this does not begin; and so it must never have.
     pub(crate) fn denied(&mut self, stream: &StreamId) -> Result<(), String> {
         self.denied.insert(stream.clone());
         match self.begun.contains(stream) {

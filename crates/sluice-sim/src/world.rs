@@ -68,15 +68,15 @@ pub(crate) enum SimEvent {
     Works { home: usize, stream: StreamId, effect: String, who: u64 },
     /// The engine's hands know how something ended.
     Reports { assignment: Assignment, outcome: EffectOutcome },
-    /// The lasting worker is done with a step of a run, or tells once more how it ended, because nobody answered.
+    /// The lasting worker is done with a step of a run, or tells once more how it ended, because no answer came.
     Performed { assignment: Assignment, who: u64, outcome: Option<EffectOutcome> },
     /// What a task wants done is done to the world.
     Acts { assignment: Assignment },
     /// And the engine hears of it.
     Answers { assignment: Assignment, outcome: TaskEffectOutcome },
-    /// The answer of somebody who was cut off arrives after all. Of a step, whoever did it makes it up then.
+    /// The answer of a worker that was cut off arrives after all. Of a step, whoever did it makes it up then.
     Late { assignment: Assignment, outcome: Option<EffectOutcome> },
-    /// Somebody who was cut off stops, because nobody renews the lease.
+    /// A worker that was cut off stops, because no engine renews the lease.
     Abandons { stream: StreamId, effect: String, who: u64 },
     /// The lasting worker dies, or is cut off from the engine.
     WorkerLost { dies: bool },
@@ -96,7 +96,7 @@ pub(crate) enum SimEvent {
     Looks(StreamId),
     /// A person has merged a branch.
     Merged(StreamId),
-    /// Whoever asked something waits no longer for the answer.
+    /// A caller waits no longer for the answer.
     GivesUp(ReactorToken),
     /// A person does something.
     Person,

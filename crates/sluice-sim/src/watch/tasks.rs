@@ -41,7 +41,7 @@ pub(crate) struct TaskWatch {
     /// The newest hook that settled.
     settled: (u32, u32),
     roles: BTreeMap<SessionNumber, SessionRole>,
-    /// Agents since somebody last asked for more.
+    /// Agents since a person last asked for more.
     agents: u32,
     /// Crashes of this stay.
     crashes: u32,
@@ -52,7 +52,7 @@ pub(crate) struct TaskWatch {
 }
 
 impl SimWatch {
-    /// Somebody asks something of a task that may move it.
+    /// A caller asks something of a task that may move it.
     pub(crate) fn asks(&mut self, stream: &StreamId, by: TaskAsker) {
         *self.asked.entry((stream.clone(), format!("{by:?}"))).or_default() += 1;
     }
