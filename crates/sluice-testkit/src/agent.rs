@@ -160,7 +160,7 @@ impl DemoAgent {
         self.print(&format!("demo: {words}\n"))
     }
 
-    /// Prints. When nobody listens any more, that is the end.
+    /// Prints. When no reader is left, that is the end.
     fn print(&self, words: &str) -> Result<(), DemoStop> {
         let mut out = std::io::stdout().lock();
         out.write_all(words.as_bytes()).and_then(|()| out.flush()).map_err(|_| DemoStop::Exit(1))

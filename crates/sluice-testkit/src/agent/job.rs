@@ -176,7 +176,7 @@ impl DemoAgent {
         self.say(&format!("committed {}", self.commit()))
     }
 
-    /// A line that somebody has typed; `None` when nobody can any more.
+    /// A line that was typed; `None` when no more can be.
     pub(super) fn notification(&self) -> Result<Option<String>, DemoStop> {
         loop {
             let mut line = Vec::new();

@@ -55,7 +55,7 @@ impl DemoAgent {
         Err(DemoStop::error("sh", command.exec()))
     }
 
-    /// A process in a session of its own, which outlives the agent until somebody ends it.
+    /// A process in a session of its own, which outlives the agent until the engine ends it.
     fn leave_daemon(&self, path: Option<&str>) -> Result<(), DemoStop> {
         let mut command = Command::new("setsid");
         command.args(["sh", "-c", "echo $$; exec tail -f /dev/null </dev/null >/dev/null 2>&1"]);
