@@ -25,7 +25,7 @@ pub use queue::{SpanCounts, SpanDelivery};
 pub use settings::TelemetrySettings;
 pub use span::{HttpRequestFacts, SpanValue, TraceSpan};
 
-/// Where spans go; empty as long as nobody wants them.
+/// Where spans go; empty as long as no collector is set.
 static QUEUE: OnceLock<Arc<SpanQueue>> = OnceLock::new();
 
 /// Spans are handed on as long as this lives. When it is dropped those that wait are handed on, for a short time.
@@ -67,7 +67,7 @@ pub fn is_wanted() -> bool {
     QUEUE.get().is_some()
 }
 
-/// What became of the spans so far; `None` if nobody wants them.
+/// What became of the spans so far; `None` if no collector is set.
 pub fn counts() -> Option<SpanCounts> {
     QUEUE.get().map(|queue| queue.counts())
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What a collector is asked under, if only its address is set.
 const TRACES: &str = "/v1/traces";
-/// What this is called if nobody says otherwise.
+/// What this is called if no variable says otherwise.
 const SERVICE: &str = "sluice";
 
 const PROTOCOL: &str = "http/json";
@@ -22,7 +22,7 @@ pub struct TelemetrySettings {
     pub notes: Vec<String>,
 }
 
-/// Without the values of headers: they let somebody in.
+/// Without the values of headers: they let a caller in.
 impl fmt::Debug for TelemetrySettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();

@@ -172,7 +172,7 @@ impl TraceSpan {
         self.0.as_ref().map(|open| open.record.context)
     }
 
-    /// Says something about it: an id, a word, a count. Never a secret, and never what somebody said.
+    /// Says something about it: an id, a word, a count. Never a secret, and never what a person or an agent said.
     pub fn with(mut self, key: &'static str, value: impl Into<SpanValue>) -> TraceSpan {
         self.set(key, value);
         self
