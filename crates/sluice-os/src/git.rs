@@ -99,7 +99,7 @@ const LOCAL: [&str; 18] = [
     "GIT_WORK_TREE",
 ];
 
-/// Whether a variable ties a git to one repository: nobody who works in another may have it.
+/// Whether a variable ties a git to one repository: no git that works in another may have it.
 pub fn is_local(variable: &str) -> bool {
     LOCAL.contains(&variable)
 }
@@ -150,7 +150,7 @@ impl Git {
             }
         }
         command.env("GIT_TERMINAL_PROMPT", "0").env("GCM_INTERACTIVE", "never").env("GIT_EDITOR", ":");
-        // Whoever can write into a repository could tell git of other commits and parents than there are.
+        // A process that can write into a repository could tell git of other commits and parents than there are.
         command.env("GIT_GRAFT_FILE", "/dev/null").env("GIT_NO_REPLACE_OBJECTS", "1");
         command.env("LC_ALL", "C").env_remove("LANGUAGE").envs(crate::process::within());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));

@@ -96,7 +96,7 @@ pub struct ProcessScript {
     pub ward: Option<ScriptWard>,
 }
 
-/// A process of ours around a script, without which nobody would pause it: `sluice shim --ward`.
+/// A process of ours around a script, without which nothing would pause it: `sluice shim --ward`.
 #[derive(Debug, Clone)]
 pub struct ScriptWard {
     pub program: Vec<OsString>,

@@ -47,7 +47,7 @@ pub struct RemoteWorktreeRequest<'a> {
     pub remote: Option<&'a str>,
     /// Where to start; where the remote's default branch is unless given.
     pub commit: Option<&'a str>,
-    /// Whether somebody is at work there since before: then nothing is touched.
+    /// Whether an agent or a script is at work there since before: then nothing is touched.
     pub goes_on: bool,
 }
 

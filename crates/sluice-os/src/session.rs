@@ -184,7 +184,7 @@ impl Sessions {
         said.map_err(|source| system(format!("typing into session {id}"), source))
     }
 
-    /// Whoever waits until this agent has read what was said to it waits no longer: it is about to be ended.
+    /// A caller that waits until this agent has read a text waits no longer: it is about to be ended.
     pub fn cut_short(&self, id: &SessionId) {
         self.saying.cut_short(id);
     }
@@ -233,7 +233,7 @@ impl Sessions {
     }
 }
 
-/// How long an agent may take to end, unless somebody knows better.
+/// How long an agent may take to end, unless the caller knows better.
 pub const GRACE: Duration = crate::process::GRACE;
 
 fn system(doing: impl Into<String>, source: impl Into<io::Error>) -> SessionFailure {

@@ -109,7 +109,7 @@ fn not_started(folder: &SessionFolder, cause: AgentEndCause, why: &str) -> io::R
     folder.write_exit(&ExitRecord { version: VERSION, end, cause, at_ms: now_ms(), duration_ms: 0 })
 }
 
-/// Writes down what went wrong in the shim. If even that fails there is nobody to tell.
+/// Writes down what went wrong in the shim. If even that fails there is no one left to tell.
 fn note(folder: &SessionFolder, what: &str) {
     let file = OpenOptions::new().create(true).append(true).open(folder.path().join(SHIM_LOG));
     let _ = file.and_then(|mut file| writeln!(file, "{what}"));

@@ -42,7 +42,7 @@ pub struct HealedTaskFile {
     pub forged: Vec<FrontmatterForgery>,
 }
 
-/// A value of the engine's that somebody else has written.
+/// A value of the engine's that another writer has written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrontmatterForgery {
     pub key: String,
@@ -55,7 +55,7 @@ const LONGEST_FORGERY: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedTaskFile {
-    /// A byte order mark, or blank lines that somebody put on top.
+    /// A byte order mark, or blank lines that a writer put on top.
     before: Vec<u8>,
     opening: Vec<u8>,
     entries: Vec<FrontmatterEntry>,

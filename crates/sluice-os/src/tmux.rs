@@ -37,7 +37,7 @@ pub struct Tmux {
     socket: PathBuf,
     /// Held while a window is opened.
     opening: Mutex<()>,
-    /// When somebody last began to wait for a server that does not answer.
+    /// When a thread last began to wait for a server that does not answer.
     silent: Mutex<Option<Instant>>,
 }
 
@@ -84,11 +84,11 @@ impl Tmux {
 
     /// Opens a window that runs a program: beside the others of its key, or in a new tmux session.
     pub fn open(&self, window: &SessionWindow, program: &[OsString]) -> Result<TmuxPane, TmuxFailure> {
-        // Nobody waits behind somebody who waits for a server that hangs.
+        // No thread waits behind one that waits for a server that hangs.
         let finds_out = self.finds_out()?;
         // Two at once would each find no session of the key, and make one.
         let _one_at_a_time = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever waited behind somebody who got no answer would not get one either.
+        // A thread that waited behind one that got no answer would not get one either.
         if !finds_out && self.silent().is_some() {
             return Err(self.hangs("open a window"));
         }
@@ -215,7 +215,7 @@ impl Tmux {
         let line = self.command_line();
         let mut command = Command::new(&self.program);
         command.args(line.iter().skip(1)).args(words);
-        // A server keeps the environment of whoever started it, for everything that ever runs in it.
+        // A server keeps the environment of the process that started it, for everything that ever runs in it.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_bytes().starts_with(b"SLUICE_")) {
             command.env_remove(name);
         }

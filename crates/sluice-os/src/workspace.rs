@@ -75,7 +75,7 @@ impl WorkspaceName {
         &self.0
     }
 
-    /// For whom work is kept that lies in a workspace which nobody has.
+    /// For whom work is kept that lies in a workspace which no task has.
     fn as_owner(&self) -> String {
         format!("workspace-{}", slug(&self.0))
     }
@@ -104,7 +104,7 @@ pub struct AcquiredWorkspace {
     pub folder: PathBuf,
     pub origin: WorkspaceOrigin,
     pub commit: String,
-    /// Work that lay in the workspace although nobody had it.
+    /// Work that lay in the workspace although no task had it.
     pub kept: Option<KeepRef>,
     /// A folder that was in the way and could not be understood: where it is now.
     pub set_aside: Option<PathBuf>,

@@ -83,7 +83,7 @@ impl<'a> BranchTurn<'a> {
         }
     }
 
-    /// The call holds this turn too: if we die, whoever is next waits for it as well.
+    /// The call holds this turn too: if we die, the next process waits for it as well.
     fn hold(&self, call: GitCall) -> Result<GitCall, GitError> {
         let held = self.lock.handle();
         Ok(call.holding(held.map_err(|source| GitError::NoProgram { program: "git".to_owned(), source })?))

@@ -51,7 +51,7 @@ struct MergeRepository {
 }
 
 impl MergeRepository {
-    /// Made anew; whoever has the turn is the only one here. `commit` tells how the objects are named.
+    /// Made anew; the holder of the turn is the only one here. `commit` tells how the objects are named.
     fn new(notes: &Path, commit: &str) -> Result<MergeRepository, GitError> {
         let folder = notes.join("merge.git");
         let room = MergeRepository { folder: folder.clone() };

@@ -89,7 +89,7 @@ impl ProcessIdentity {
         }
     }
 
-    /// Sends a signal to it and to nobody else. Says whether it was there.
+    /// Sends a signal to it and to no other process. Says whether it was there.
     pub(crate) fn signal(&self, signal: Signal) -> bool {
         self.open().is_some_and(|handle| pidfd_send_signal(handle, signal).is_ok())
     }
@@ -159,7 +159,7 @@ pub(crate) fn everyone() -> io::Result<Vec<ProcessStat>> {
     Ok(all()?.into_iter().filter(|stat| !stat.ended).collect())
 }
 
-/// The children of a process that have ended, and whose end nobody has taken note of.
+/// The children of a process that have ended, and whose end no process has taken note of.
 pub(crate) fn dead_children(of: i32) -> Vec<ProcessIdentity> {
     let all = all().unwrap_or_default(); // those that are not seen now are seen the next time
     all.iter().filter(|stat| stat.ended && stat.parent == of).map(ProcessStat::identity).collect()

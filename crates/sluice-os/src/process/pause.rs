@@ -14,7 +14,7 @@ const MOST_LOOKS: usize = 500;
 /// How long is waited for those who were just told.
 const SOON: Duration = Duration::from_millis(1);
 
-/// Processes that do nothing until they are let go on. Dropping this lets nobody go on.
+/// Processes that do nothing until they are let go on. Dropping this lets none of them go on.
 #[derive(Debug)]
 pub(crate) struct PausedProcesses(BTreeSet<ProcessIdentity>);
 

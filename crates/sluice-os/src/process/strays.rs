@@ -10,7 +10,7 @@ use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
 use super::ProcessIdentity;
 use super::identity::dead_children;
 
-/// How long a child stays dead before it is taken for one that nobody waits for. Our own are waited for at once.
+/// How long a child stays dead before it is taken for one that no thread waits for. Our own are waited for at once.
 const UNWANTED: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
@@ -25,14 +25,14 @@ impl StrayProcesses {
         Ok(Self::default())
     }
 
-    /// Takes note of the end of those that nobody waits for.
+    /// Takes note of the end of those that no thread waits for.
     pub fn reap(&mut self, now: Instant) {
         let found = dead_children(getpid().as_raw_nonzero().get());
         self.dead.retain(|identity, _| found.contains(identity));
         for identity in found {
             let since = *self.dead.entry(identity.clone()).or_insert(now);
             if let (true, Some(pid)) = (now.duration_since(since) >= UNWANTED, Pid::from_raw(identity.pid)) {
-                // Somebody may have been quicker.
+                // Another thread may have been quicker.
                 let _ = waitpid(Some(pid), WaitOptions::NOHANG);
                 self.dead.remove(&identity);
             }

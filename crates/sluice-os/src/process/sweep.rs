@@ -29,12 +29,12 @@ pub(super) fn is_kept(pid: i32) -> io::Result<bool> {
     carries(pid, &format!("{}={}", KEPT.0, KEPT.1))
 }
 
-/// By what the processes of one session or script are known once nobody of ours is their parent any more.
+/// By what the processes of one session or script are known once no process of ours is their parent any more.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProcessKin {
     /// The first of them; the others are in its process group or session.
     pub(crate) leader: Option<ProcessIdentity>,
-    /// An assignment in their environment that nobody else has.
+    /// An assignment in their environment that no other process has.
     pub(crate) mark: Option<String>,
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn wait_for_any(handles: &[impl AsFd], within: Option<Duration>) -> V
             Err(rustix::io::Errno::INTR) => {}
             Ok(_) => return waiting.iter().map(|it| !it.revents().is_empty()).collect(),
             Err(_) => {
-                // Nothing can be waited for. Whoever calls in a loop must not spin.
+                // Nothing can be waited for. A caller in a loop must not spin.
                 let left = deadline.map_or(UNABLE, |deadline| deadline.saturating_duration_since(Instant::now()));
                 let _ = poll(&mut [], Some(&timespec(left.min(UNABLE))));
                 return vec![false; waiting.len()];

@@ -15,7 +15,7 @@ pub const WITHIN: &str = "SLUICE_WITHIN";
 const FILE: &str = "within";
 /// Files by which one can see that a home was in use before it had that file.
 const USED: [&str; 2] = ["home.id", "store.db"];
-/// Ancestors that are looked at; nobody has more.
+/// Ancestors that are looked at; no process has more.
 pub(crate) const MOST_ANCESTORS: usize = 1000;
 
 /// What everything carries that this process starts, once it is known which home it works for.

@@ -13,13 +13,13 @@ impl Sessions {
         self.known(id)?.write_kept(kept).map_err(|source| reading(id, source))
     }
 
-    /// Whether its agent is paused, or about to be, because nobody has said that it may go on.
+    /// Whether its agent is paused, or about to be, because no keeper has said that it may go on.
     pub fn is_paused(&self, id: &SessionId) -> bool {
         self.known(id).is_ok_and(|folder| is_held(&folder))
     }
 }
 
-/// Whether nobody says that the agent of a session may go on, though somebody has to.
+/// Whether no keeper says that the agent of a session may go on, though one has to.
 pub(super) fn is_held(folder: &SessionFolder) -> bool {
     let lease = folder.spec().ok().flatten().and_then(|spec| spec.lease);
     let kept = match lease {

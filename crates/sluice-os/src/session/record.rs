@@ -59,11 +59,11 @@ pub struct SessionSpec {
     pub environment: BTreeMap<String, String>,
     pub folder: PathBuf,
     pub place: SessionPlace,
-    /// What is typed into its terminal first, by the shim: nobody has to wait until the agent reads it.
+    /// What is typed into its terminal first, by the shim: no caller has to wait until the agent reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typed: Option<TypedText>,
     pub limits: SessionLimits,
-    /// Who must be there for it to go on; nobody unless given.
+    /// The keeper that must be there for it to go on; none unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeper: Option<SessionKeeper>,
     /// Whose work it is; it goes on while that is said for all of a home together. Nothing has to be said unless given.
@@ -113,9 +113,9 @@ pub enum SessionPlace {
     Headless { input: Option<PathBuf> },
     /// A terminal of its own, which takes text while the agent runs.
     Terminal {
-        /// Lines of the terminal as long as nobody looks at it.
+        /// Lines of the terminal as long as no person looks at it.
         rows: u16,
-        /// Columns of the terminal as long as nobody looks at it.
+        /// Columns of the terminal as long as no person looks at it.
         columns: u16,
         /// The tmux window that shows it. Without one, or without tmux, it only is in the log.
         window: Option<SessionWindow>,
@@ -154,7 +154,7 @@ impl Default for SessionLimits {
 pub(crate) enum SessionClaim {
     /// This shim starts it.
     Shim { shim: ProcessIdentity },
-    /// Nobody starts it any more: it was given up before a shim came.
+    /// No shim starts it any more: it was given up before a shim came.
     Nobody,
 }
 
@@ -170,7 +170,7 @@ pub(crate) struct StartRecord {
     pub(crate) pane: Option<SessionPane>,
 }
 
-/// A place in a tmux server, by the server's own names, which nobody chooses and nothing alters.
+/// A place in a tmux server, by the server's own names, which no person chooses and nothing alters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionPane {
     pub session: String,
@@ -201,7 +201,7 @@ pub enum AgentEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentEndCause {
-    /// By itself, or by somebody whom the shim does not know.
+    /// By itself, or by a process that the shim does not know.
     Itself,
     /// The shim was told to end it.
     Asked,

@@ -22,7 +22,7 @@ pub const LONGEST_TEXT: usize = 4 << 20;
 /// How much longer than agreed a shim may take to answer: a slow reader of a long text takes its time.
 const SHIM_MARGIN: Duration = Duration::from_secs(120);
 
-/// How long an agent may read nothing, unless somebody knows better.
+/// How long an agent may read nothing, unless the caller knows better.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is to be typed, and how long to try.
@@ -87,7 +87,7 @@ pub(crate) struct SayOrder {
     pub(crate) once: Option<String>,
 }
 
-/// The texts of which somebody waits to hear what came of them, so that they can be cut short.
+/// The texts of which a caller waits to hear what came of them, so that they can be cut short.
 #[derive(Debug, Default)]
 pub(super) struct PendingSays(Mutex<Vec<(SessionId, Arc<UnixStream>)>>);
 
@@ -96,7 +96,7 @@ impl PendingSays {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody waits any longer for what is said to this session.
+    /// No caller waits any longer for what is said to this session.
     pub(super) fn cut_short(&self, id: &SessionId) {
         for (_, stream) in self.all().iter().filter(|(to, _)| to == id) {
             // One that is closed has its answer.

@@ -43,7 +43,7 @@ pub struct EndedSession {
 pub enum SessionEnding {
     /// Its agent ended and its shim wrote down how.
     Exited(ExitRecord),
-    /// Nobody could write down how.
+    /// No shim could write down how.
     Lost { why: String },
 }
 

@@ -21,7 +21,7 @@ pub(super) struct ReceivedSay {
     pub(super) caller: SayCaller,
 }
 
-/// Somebody who waits for an answer; nobody, if the text was the session's own.
+/// The caller that waits for an answer; none, if the text was the session's own.
 pub(super) struct SayCaller(pub(super) Option<UnixStream>);
 
 impl ReceivedSay {

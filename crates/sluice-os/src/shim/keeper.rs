@@ -59,7 +59,7 @@ pub(super) enum KeeperState {
 }
 
 impl KeeperWatch {
-    /// Who keeps a session, if somebody has to.
+    /// Who keeps a session, if a keeper is needed.
     pub(super) fn of(spec: &SessionSpec, folder: &SessionFolder) -> io::Result<Option<KeeperWatch>> {
         match (&spec.lease, &spec.keeper) {
             (Some(lease), keeper) => KeeperWatch::under(lease, keeper.clone()).map(Some),

@@ -373,7 +373,7 @@ impl ShimRelay {
         None
     }
 
-    /// Remembers what was delivered under a name, and tells whoever asked.
+    /// Remembers what was delivered under a name, and tells the asker.
     fn typed(&mut self, delivery: SayDelivery) {
         let Some(typing) = self.typing.take() else { return };
         let (name, caller) = typing.end();
@@ -387,7 +387,7 @@ impl ShimRelay {
         }
     }
 
-    /// Whoever waits behind a text that the agent does not read is told so when its time is over.
+    /// A caller that waits behind a text that the agent does not read is told so when its time is over.
     fn give_up_waiting(&mut self) {
         let now = Instant::now();
         let (late, waiting) =

@@ -13,7 +13,7 @@ pub(super) enum ShimSignal {
     ChildEnded,
     WindowChanged,
     WindowGone,
-    /// Somebody wants the session to end.
+    /// A process wants the session to end.
     Asked,
 }
 

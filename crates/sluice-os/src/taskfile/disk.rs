@@ -17,7 +17,7 @@ pub const LARGEST_FILE: u64 = 8 << 20;
 /// How often a file is read again because it changed meanwhile.
 const MOST_READS: usize = 3;
 
-/// How long somebody who has emptied a file may take to write it anew.
+/// How long a writer that has emptied a file may take to write it anew.
 const REWRITTEN_WITHIN: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Error)]
@@ -77,14 +77,14 @@ fn open(path: &Path) -> Result<File, TaskFileError> {
     })
 }
 
-/// Writes `bytes` to `path`: whoever reads sees the old file or the new one, also after a power cut.
+/// Writes `bytes` to `path`: a reader sees the old file or the new one, also after a power cut.
 ///
 /// A link in its place is replaced, not followed.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), TaskFileError> {
     put(path, bytes, || true).map(drop)
 }
 
-/// Writes `bytes` in place of `before`. `false`: somebody else has written meanwhile, and what they wrote stands there.
+/// Writes `bytes` in place of `before`. `false`: another writer came first, and what it wrote stands there.
 ///
 /// An agent that has emptied the file to write it anew is waited for. One that opened it before it was replaced writes
 /// into a file without a name; what came there is brought back.

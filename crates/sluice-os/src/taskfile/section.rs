@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-/// What can keep a heading from being one, by what ends it: code fences and HTML that nobody closed.
+/// What can keep a heading from being one, by what ends it: code fences and HTML that were not closed.
 const ENDS: [&str; 11] =
     ["", "```", "~~~", "````", "~~~~", "`````", "-->", "</pre>", "</script>", "</style>", "</textarea>"];
 

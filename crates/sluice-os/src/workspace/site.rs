@@ -100,7 +100,7 @@ impl WorktreeSite {
         self.repository.git().at(&self.folder).option(git_dir).option(work_tree)
     }
 
-    /// Notes that its files are still to be written: nobody has had it yet, so nothing in it can be work.
+    /// Notes that its files are still to be written: no task has had it yet, so nothing in it can be work.
     pub(crate) fn begin(&self) -> Result<(), GitError> {
         let path = self.admin.join("sluice-unfinished");
         fs::write(&path, "").map_err(GitError::file("cannot write", &path))

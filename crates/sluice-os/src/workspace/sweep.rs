@@ -19,7 +19,7 @@ pub struct SweptWorkspace {
 
 #[derive(Debug, Default)]
 pub struct WorkspaceSweep {
-    /// The workspaces that nobody used.
+    /// The workspaces that no task used.
     pub removed: Vec<SweptWorkspace>,
     /// The keeps that were old enough to go, and are gone.
     pub pruned: Vec<KeepRef>,
