@@ -28,7 +28,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster of this test program, started by whoever asks first.
+    /// The cluster of this test program, started by the test that asks first.
     pub fn shared() -> &'static Cluster {
         static SHARED: OnceLock<Cluster> = OnceLock::new();
         SHARED.get_or_init(Cluster::start)

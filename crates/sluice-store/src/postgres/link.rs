@@ -16,7 +16,7 @@ use crate::StoreError;
 const SHORT: Duration = Duration::from_secs(5);
 /// How long a batch may take before the server counts as gone.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a look-up may take: somebody waits for it, and can ask again.
+/// How long a look-up may take: a caller waits for it, and can ask again.
 const LOOK_UP: Duration = Duration::from_secs(10);
 /// For how long after a look-up without an answer others are told so at once: those who waited behind it would wait as long.
 const SILENT: Duration = Duration::from_secs(1);

@@ -35,7 +35,7 @@ struct CommitDoubt {
     stored: UnreportedAppends,
 }
 
-/// Appends that are stored though nobody was told, by stream and expected version, with their events.
+/// Appends that are stored though no caller was told, by stream and expected version, with their events.
 type UnreportedAppends = BTreeMap<(StreamId, u64), Vec<Event>>;
 
 impl PostgresWriter {

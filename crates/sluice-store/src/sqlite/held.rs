@@ -101,7 +101,7 @@ enum SqliteFileState {
     Saved(String),
 }
 
-/// A file that a store is in. Whoever uses it holds this, and the last to let go of it tidies up.
+/// A file that a store is in. Each user of it holds this, and the last to let go of it tidies up.
 #[derive(Debug)]
 pub(super) struct SqliteFile {
     path: PathBuf,

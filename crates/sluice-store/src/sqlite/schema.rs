@@ -110,7 +110,7 @@ const VERSION_3: &str = "
 ALTER TABLE owner ADD COLUMN in_use INTEGER;
 ";
 
-/// Whether somebody has taken the store and not given it up.
+/// Whether an owner has taken the store and not given it up.
 pub(super) fn is_in_use(connection: &Connection) -> Result<bool, rusqlite::Error> {
     connection.query_row("SELECT in_use IS NOT NULL FROM owner", [], |row| row.get(0))
 }

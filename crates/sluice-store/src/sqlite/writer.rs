@@ -19,7 +19,7 @@ use crate::{Append, Conflict, Cursor, Ownership, StoreError, StreamId, Writer, a
 use knowledge::WriterKnowledge;
 use statements::SqliteStatements;
 
-/// How many rows of the log its index may lag behind: whoever asks for a history looks through so many at most.
+/// How many rows of the log its index may lag behind: a reader of a history looks through so many at most.
 const MOST_BEHIND: u64 = 64;
 
 /// The writing side of a [`super::Sqlite`].
