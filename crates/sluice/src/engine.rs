@@ -107,7 +107,7 @@ fn is_newer(this: &str, that: &str) -> bool {
     numbers(this) > numbers(that)
 }
 
-/// Makes the home: nobody else may look into it.
+/// Makes the home: no other user may look into it.
 pub(crate) fn make_home(places: &HomePaths) -> Result<(), CliFailure> {
     let home = places.home();
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(home);
@@ -149,7 +149,7 @@ pub(crate) fn end_background(places: &HomePaths) -> Result<bool, CliFailure> {
     Ok(runs)
 }
 
-/// Held while an engine is started, so that nobody else starts one meanwhile.
+/// Held while an engine is started, so that no other command starts one meanwhile.
 pub(crate) fn starting(places: &HomePaths) -> Result<FileLock, CliFailure> {
     let lock = places.start_lock();
     FileLock::wait(&lock).map_err(|error| {
@@ -159,7 +159,7 @@ pub(crate) fn starting(places: &HomePaths) -> Result<FileLock, CliFailure> {
     })
 }
 
-/// Starts an engine in the background and waits until it listens. Whoever comes second waits for the first.
+/// Starts an engine in the background and waits until it listens. A command that comes second waits for the first.
 fn start(places: &HomePaths) -> Result<(), CliFailure> {
     make_home(places)?;
     let failed = |what: &str, error: &dyn std::fmt::Display| {

@@ -5,7 +5,7 @@ use comfy_table::{ContentArrangement, Table};
 
 use crate::output;
 
-/// Longer texts are cut in a table; whoever wants all of it shows the thing itself.
+/// Longer texts are cut in a table; a person who wants all of it shows the thing itself.
 const LONGEST: usize = 60;
 
 pub(crate) fn print(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
