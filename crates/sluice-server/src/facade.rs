@@ -2,3 +2,4 @@
 
 pub(crate) mod coven;
 pub(crate) mod crabitat;
+pub(crate) mod vermas;

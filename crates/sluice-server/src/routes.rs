@@ -26,7 +26,7 @@ use crate::access;
 use crate::answer::{self, Said, refuse};
 use crate::app::{App, ask};
 use crate::caller::RequestCaller;
-use crate::facade::{coven, crabitat};
+use crate::facade::{coven, crabitat, vermas};
 use crate::follow::LINES;
 use crate::keys::{self, KeyLayer};
 use crate::table::{RouteAudience, RouteOperation, RouteTable, get, post};
@@ -66,6 +66,7 @@ pub(crate) fn table() -> RouteTable {
         .merge(tasks::table())
         .merge(runs::table())
         .merge(crabitat::table())
+        .merge(vermas::table())
         .merge(coven::table())
 }
 

@@ -17,7 +17,7 @@ use crate::caller::RequestCaller;
 use crate::follow::glob::{Glob, LONGEST_PATTERN};
 use crate::follow::{EventFilter, FollowReader, FollowSource};
 
-/// Which events somebody wants.
+/// Which events to read.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct EventsQuery {

@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::caller::RequestCaller;
 use crate::follow::{FollowReader, FollowSource};
 
-/// Which events somebody wants.
+/// Which events to read.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RunEventsQuery {

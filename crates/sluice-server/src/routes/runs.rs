@@ -1,4 +1,4 @@
-//! The routes of runs, processes and questions.
+//! The routes of runs and questions.
 
 use std::sync::Arc;
 
@@ -6,24 +6,23 @@ use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
-use sluice_api::Problem;
-use sluice_api::run::{AnswerQuestion, ProcessStepReport, StartRun, StepSays};
-use sluice_api::shown::{Inbox, ProcessAnswer, ProcessList, RunAnswer, RunContext, RunList, RunLog};
-use sluice_home::ask::{ListPage, PageQuery, by_hand};
+use sluice_api::run::{AnswerQuestion, StartRun, StepSays};
+use sluice_api::shown::{Inbox, RunAnswer, RunContext, RunList, RunLog};
+use sluice_home::ask::{ListPage, PageQuery};
 use sluice_home::read::runs::RunSnapshot;
-use sluice_home::read::view_process::process as process_shown;
 use sluice_home::read::view_run;
 
 use crate::answer::Said;
 use crate::app::{App, ask};
 use crate::caller::RequestCaller;
+use crate::facade::vermas::Cancelled;
 use crate::follow::LINES;
 use crate::keys::RequestKeyedId;
 use crate::routes::run_events;
 use crate::table::{RouteAudience, RouteTable, delete, get, post};
 
 pub(crate) fn table() -> RouteTable {
-    runs_table().merge(questions_table()).merge(processes_table())
+    runs_table().merge(questions_table())
 }
 
 fn runs_table() -> RouteTable {
@@ -94,60 +93,8 @@ fn questions_table() -> RouteTable {
         })
 }
 
-fn processes_table() -> RouteTable {
-    RouteTable::new("processes")
-        .add(
-            get("/v1/processes", "List processes, oldest first").reads::<ProcessesQuery>().answers::<ProcessList>(),
-            processes,
-        )
-        .ask(
-            post("/v1/processes", "Start a process whose steps are done by hand"),
-            |service, who, (RequestKeyedId(chosen), said): (RequestKeyedId, Said<StartRun>)| {
-                let wanted = StartRun { by_hand: true, ..said.read()? };
-                service.start(who, &chosen, &wanted).map(process)
-            },
-        )
-        .ask(get("/v1/processes/{id}", "Show a process"), |service, _, Path(id): Path<String>| {
-            service.process(&id).map(process)
-        })
-        .ask(
-            delete("/v1/processes/{id}", "Cancel a process"),
-            |service, who, (Path(id), said): (Path<String>, Said<Cancelled>)| {
-                let Cancelled { reason } = said.read()?;
-                let seen = service.process(&id)?;
-                service.cancel_run(who, &seen.id, reason.unwrap_or_default()).map(process)
-            },
-        )
-        .ask(
-            post("/v1/processes/{id}/complete", "Complete a process whose steps are done"),
-            |service, who, (Path(id), said): (Path<String>, Said<Completed>)| {
-                let Completed { summary } = said.read()?;
-                let seen = service.process(&id)?;
-                service.close_run(who, &seen.id, summary.unwrap_or_default()).map(process)
-            },
-        )
-        .ask(
-            post("/v1/processes/{id}/steps/{step}/{verb}", "Report the progress of a step")
-                .words("verb", &["start", "complete", "fail", "skip"]),
-            |service,
-             who,
-             (Path((id, step, verb)), said): (Path<(String, String, String)>, Said<ProcessStepReport>)| {
-                let ProcessStepReport { summary, result } = said.read()?;
-                let seen = service.process(&id)?;
-                let what = by_hand(&verb, summary, result).ok_or_else(|| {
-                    Problem::not_found(format!("a step cannot `{verb}`")).hint("start, complete, fail or skip")
-                })?;
-                service.by_hand(who, &seen, &step, what).map(process)
-            },
-        )
-}
-
 fn run(seen: RunSnapshot) -> RunAnswer {
     RunAnswer { run: view_run::run(&seen) }
-}
-
-fn process(seen: RunSnapshot) -> ProcessAnswer {
-    ProcessAnswer { process: process_shown(&seen) }
 }
 
 /// A run that is shown when the answer is written: thousands of them shown at once take more memory than all else that an
@@ -166,21 +113,6 @@ struct ShownRuns {
     runs: Vec<ShownRun>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
-}
-
-/// The same, as a process.
-struct ShownProcess(RunSnapshot);
-
-impl Serialize for ShownProcess {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        process_shown(&self.0).serialize(serializer)
-    }
-}
-
-/// The same as [`ProcessList`].
-#[derive(Serialize)]
-struct ShownProcesses {
-    processes: Vec<ShownProcess>,
 }
 
 /// Which runs a list shows.
@@ -205,22 +137,6 @@ async fn list(State(app): State<Arc<App>>, caller: RequestCaller, Query(filters)
         Ok(ShownRuns { runs: items.into_iter().map(ShownRun).collect(), next })
     })
     .await
-}
-
-/// Why something is not wanted any more.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-struct Cancelled {
-    /// Why the run is cancelled, in words.
-    reason: Option<String>,
-}
-
-/// What came of a process.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-struct Completed {
-    /// In words; what its steps said unless given.
-    summary: Option<String>,
 }
 
 /// What is tried again.
@@ -252,25 +168,4 @@ struct Answered {
     /// A comment to go with the answer.
     #[serde(default)]
     message: Option<String>,
-}
-
-/// How many ended processes a list shows.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ProcessesQuery {
-    /// Also those that were completed.
-    #[serde(default)]
-    all: bool,
-}
-
-async fn processes(
-    State(app): State<Arc<App>>,
-    caller: RequestCaller,
-    Query(filters): Query<ProcessesQuery>,
-) -> Response {
-    ask(app, caller, move |service, _| {
-        let runs = service.list_processes(filters.all)?;
-        Ok(ShownProcesses { processes: runs.into_iter().map(ShownProcess).collect() })
-    })
-    .await
 }
