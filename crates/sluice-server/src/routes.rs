@@ -65,8 +65,8 @@ pub(crate) fn table() -> RouteTable {
         .merge(projects::table())
         .merge(tasks::table())
         .merge(runs::table())
-        .merge(crabitat::table())
         .merge(vermas::table())
+        .merge(crabitat::table())
         .merge(coven::table())
 }
 

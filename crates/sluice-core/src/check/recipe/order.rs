@@ -11,21 +11,21 @@ use crate::recipe::{RecipeDialect, StepId};
 
 pub(super) struct RecipeOrder {
     needs: Edges,
-    /// For each step a row of bits: what comes before it, directly or through others. Kept for all, because conditions
-    /// and variables ask often.
-    before: Vec<u64>,
+    /// For each step of a graph a row of bits: what comes before it, directly or through others. Kept for all, because
+    /// conditions and variables ask often. Of a sequence nothing: there it is what stands before it in the file.
+    before: Option<Vec<u64>>,
 }
 
 impl RecipeOrder {
     pub(super) fn of(draft: &RecipeDraft, key: &str, findings: &mut CheckFindings) -> Self {
         let ids = names(draft, findings);
         let sequence = draft.dialect == RecipeDialect::Grimoire && draft.steps.iter().all(|step| step.needs.is_none());
-        let all = 0..draft.steps.len();
-        let (needs, order) = match sequence {
-            true => (all.clone().map(|index| index.checked_sub(1).into_iter().collect()).collect(), all.collect()),
-            false => without_cycles(draft, resolve(draft, &ids, key, findings), key, findings),
-        };
-        let before = closure(&needs, &order);
+        if sequence {
+            let needs = (0..draft.steps.len()).map(|index| index.checked_sub(1).into_iter().collect()).collect();
+            return RecipeOrder { needs, before: None };
+        }
+        let (needs, order) = without_cycles(draft, resolve(draft, &ids, key, findings), key, findings);
+        let before = Some(closure(&needs, &order));
         RecipeOrder { needs, before }
     }
 
@@ -35,8 +35,9 @@ impl RecipeOrder {
 
     pub(super) fn is_upstream(&self, earlier: StepId, later: usize) -> bool {
         let earlier = earlier.0 as usize;
+        let Some(before) = &self.before else { return earlier < later };
         let words = self.needs.len().div_ceil(64);
-        self.before[later * words + earlier / 64] >> (earlier % 64) & 1 == 1
+        before[later * words + earlier / 64] >> (earlier % 64) & 1 == 1
     }
 }
 

@@ -222,7 +222,7 @@ impl<'a> RecipeScope<'a> {
     pub(super) fn compared(&self, compare: &Comparison, span: Span, reader: usize, findings: &mut CheckFindings) {
         let path = &compare.path;
         let own = clip(&self.draft.steps[reader].name.value);
-        let reads = format!("the condition of `{own}` reads `{path}`");
+        let reads = || format!("the condition of `{own}` reads `{path}`");
         let problem = match self.look_up(path, Some(reader), TextPlace::Command) {
             Ok(()) => match self.never_given(compare, span) {
                 Some(problem) => problem,
@@ -230,22 +230,22 @@ impl<'a> RecipeScope<'a> {
             },
             Err(UnknownPath::Late(id)) => {
                 let name = clip(self.name(id));
-                Diagnosis::new(Code::NotUpstream, span, format!("{reads}, but `{name}` does not come before it"))
+                Diagnosis::new(Code::NotUpstream, span, format!("{}, but `{name}` does not come before it", reads()))
                     .other(self.draft.steps[id.0 as usize].name.span, "may not have run by then")
                     .help(format!("let `{own}` wait for `{name}`"))
             }
             Err(unknown @ UnknownPath::Field(..)) => {
-                Diagnosis::new(Code::NobodyGives, span, format!("{reads}, which nothing gives"))
+                Diagnosis::new(Code::NobodyGives, span, format!("{}, which nothing gives", reads()))
                     .maybe_help(self.advice(path, &unknown, TextPlace::Command, findings))
             }
             Err(unknown @ UnknownPath::Input(_)) => {
-                Diagnosis::new(Code::UnknownVariable, span, format!("{reads}, which is not an input"))
+                Diagnosis::new(Code::UnknownVariable, span, format!("{}, which is not an input", reads()))
                     .maybe_help(self.advice(path, &unknown, TextPlace::Command, findings))
             }
             Err(UnknownPath::Nothing) => {
                 let what = if path.tail().is_empty() { "an output of a step" } else { "a step" };
                 let help = findings.suggest(path.head(), self.step_names().chain(self.outputs.keys().copied()));
-                let message = format!("{reads}, but `{}` is not {what}", clip(path.head()));
+                let message = format!("{}, but `{}` is not {what}", reads(), clip(path.head()));
                 return findings.hole(Diagnosis::new(Code::UnknownStep, span, message).maybe_help(help));
             }
         };
