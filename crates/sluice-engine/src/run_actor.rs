@@ -17,7 +17,10 @@ use crate::codec::outbox::{self, OutboxNote};
 use crate::codec::{UnreadableData, run_effect, run_event, run_state};
 
 const PERFORM: &str = "perform";
-const REPEAT: &str = "repeat";
+/// The kind of effect that starts a run again.
+pub const REPEAT: &str = "repeat";
+/// The kind of the effect that gives back the worktree of an ended run.
+const RELEASE: &str = "release";
 /// What is said of a performance that says nothing.
 const NO_REPORT: &str = "it ended without a report";
 const ENGINE: &str = "engine";
@@ -249,6 +252,7 @@ impl RunActor {
             RunEffect::Notify(_) => (numbered, "notify"),
             RunEffect::RunCommand(_) => (numbered, "run_command"),
             RunEffect::Start { .. } => (numbered, "start"),
+            RunEffect::Release => (numbered, RELEASE),
             RunEffect::Repeat { .. } => (numbered, REPEAT),
         };
         if let RunEffect::Repeat { at } = effect {

@@ -1,8 +1,8 @@
 //! A lock that one process holds at a time: a file that is locked, and says who holds it.
 //!
 //! The lock is the kernel's and ends with its process, however that ends. So there is no stale lock: what a dead process
-//! left in the file is only read while another holds it. The file stays: removing it would let two processes lock two
-//! different files of the same name.
+//! left in the file is only read while another holds it. A file that is removed while it is locked ([`FileLock::remove`])
+//! is nobody's: a lock counts only if its file still has its name.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -38,20 +38,32 @@ impl FileLock {
 
     /// Waits for the lock no longer than this.
     pub fn take_within(path: &Path, patience: Duration) -> Result<FileLock, FileLockError> {
-        let mut file = open(path).map_err(FileLockError::Broken)?;
-        if !is_locked_within(&file, patience).map_err(FileLockError::Broken)? {
-            let mut text = String::new();
-            drop(file.read_to_string(&mut text));
-            return Err(FileLockError::Held { pid: text.split_whitespace().next().and_then(|pid| pid.parse().ok()) });
+        let give_up = Instant::now() + patience;
+        loop {
+            let mut file = open(path).map_err(FileLockError::Broken)?;
+            let left = give_up.saturating_duration_since(Instant::now());
+            if !is_locked_within(&file, left).map_err(FileLockError::Broken)? {
+                let mut text = String::new();
+                drop(file.read_to_string(&mut text));
+                let pid = text.split_whitespace().next().and_then(|pid| pid.parse().ok());
+                return Err(FileLockError::Held { pid });
+            }
+            let lock = FileLock { file };
+            if lock.is_at(path) {
+                return lock.held().map_err(FileLockError::Broken);
+            }
         }
-        FileLock::held(file).map_err(FileLockError::Broken)
     }
 
     /// Waits for the lock, however long that takes.
     pub fn wait(path: &Path) -> io::Result<FileLock> {
-        let file = open(path)?;
-        file.lock()?;
-        FileLock::held(file)
+        loop {
+            let lock = FileLock { file: open(path)? };
+            lock.file.lock()?;
+            if lock.is_at(path) {
+                return lock.held();
+            }
+        }
     }
 
     /// Waits until no process holds the lock, or for so long. Whether none holds it.
@@ -73,11 +85,16 @@ impl FileLock {
     }
 
     /// Writes down that this process holds it.
-    fn held(mut file: File) -> io::Result<FileLock> {
-        file.set_len(0)?;
-        file.rewind()?;
-        file.write_all(whoami().as_bytes())?;
-        Ok(FileLock { file })
+    fn held(mut self) -> io::Result<FileLock> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(whoami().as_bytes())?;
+        Ok(self)
+    }
+
+    /// Gives the lock up, and removes its file. A process that waited for it meanwhile makes a new one.
+    pub fn remove(self, path: &Path) -> io::Result<()> {
+        if self.is_at(path) { std::fs::remove_file(path) } else { Ok(()) }
     }
 }
 
@@ -121,6 +138,29 @@ mod tests {
         drop(held);
         assert!(FileLock::wait_until_free(&path, Duration::ZERO));
         FileLock::take(&path).expect("it is free again, whatever the file says");
+    }
+
+    #[test]
+    fn a_lock_whose_file_is_removed_is_had_by_one_at_a_time_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("one.lock");
+        let inside = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for turn in 0..200 {
+                        let lock = match turn % 2 {
+                            0 => FileLock::wait(&path).unwrap(),
+                            _ => FileLock::take_within(&path, Duration::from_secs(60)).unwrap(),
+                        };
+                        assert!(!inside.swap(true, std::sync::atomic::Ordering::SeqCst), "two have it");
+                        inside.store(false, std::sync::atomic::Ordering::SeqCst);
+                        lock.remove(&path).unwrap();
+                    }
+                });
+            }
+        });
+        assert!(!path.exists());
     }
 
     #[test]

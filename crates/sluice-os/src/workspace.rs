@@ -260,7 +260,11 @@ impl WorkspacePool {
     }
 
     fn lock(&self, name: &WorkspaceName) -> Result<FileLock, GitError> {
-        lock(&self.root.join(format!("{name}.lock")), &format!("the workspace {name}"))
+        lock(&self.lock_file(name), &format!("the workspace {name}"))
+    }
+
+    fn lock_file(&self, name: &WorkspaceName) -> PathBuf {
+        self.root.join(format!("{name}.lock"))
     }
 
     /// For what concerns the pool as a whole; always taken after a workspace's own.

@@ -47,6 +47,8 @@ pub enum RunEffect {
         /// The recipe's name, looked up when the run starts.
         recipe: String,
     },
+    /// Give back the worktree of the run, which has ended and cannot go on.
+    Release,
     /// Start this recipe again.
     Repeat {
         /// The moment at which the next run begins.

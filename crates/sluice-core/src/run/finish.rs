@@ -83,6 +83,10 @@ impl RunPending<'_> {
             let effect = self.run_hook(hook);
             self.wants(effect);
         }
+        // What failed may be tried again, where it was.
+        if failed.is_none() && !self.base.given.origin.base.is_empty() {
+            self.wants(RunEffect::Release);
+        }
         if let Some(repeat) = recipe.repeat.as_ref().filter(|_| repeats) {
             if let Some(error) = failed {
                 self.wants(RunEffect::Notify(format!("a turn of the patrol `{}` failed: {error}", recipe.name)));

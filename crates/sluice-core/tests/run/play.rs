@@ -326,6 +326,7 @@ impl Play {
             RunEffect::Notify(text) => format!("notify: {text}"),
             RunEffect::RunCommand(script) => format!("run {:?} {:?}", script.script, script.environment),
             RunEffect::Start { recipe } => format!("start {recipe}"),
+            RunEffect::Release => "release the worktree".to_owned(),
             RunEffect::Repeat { at } => format!("repeat at {}", at.0),
         }
     }

@@ -50,6 +50,7 @@ enum StoredRunEffect {
     Start {
         recipe: String,
     },
+    Release,
     Repeat {
         at: i64,
     },
@@ -121,6 +122,7 @@ pub fn write(effect: &RunEffect) -> Option<Vec<u8>> {
         RunEffect::Notify(text) => StoredRunEffect::Notify { text: text.clone() },
         RunEffect::RunCommand(script) => StoredRunEffect::RunCommand { script: script.into() },
         RunEffect::Start { recipe } => StoredRunEffect::Start { recipe: recipe.clone() },
+        RunEffect::Release => StoredRunEffect::Release,
         RunEffect::Repeat { at } => StoredRunEffect::Repeat { at: at.0 },
         RunEffect::SetTimer(..) | RunEffect::ClearTimer(_) => return None,
     };
@@ -185,6 +187,7 @@ pub fn read(bytes: &[u8]) -> Result<RunEffect, UnreadableData> {
         StoredRunEffect::Notify { text } => RunEffect::Notify(text),
         StoredRunEffect::RunCommand { script } => RunEffect::RunCommand(script.into()),
         StoredRunEffect::Start { recipe } => RunEffect::Start { recipe },
+        StoredRunEffect::Release => RunEffect::Release,
         StoredRunEffect::Repeat { at } => RunEffect::Repeat { at: Moment(at) },
     })
 }

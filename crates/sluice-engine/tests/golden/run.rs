@@ -99,6 +99,7 @@ forms! {
         RunEffect::Notify(_) => "notify",
         RunEffect::RunCommand(_) => "run_command",
         RunEffect::Start { .. } => "start",
+        RunEffect::Release => "release",
         RunEffect::Repeat { .. } => "repeat",
     }
     JOBS, job(RunJob) {
@@ -352,6 +353,7 @@ pub(super) fn effects() -> StoredFamily {
         RunEffect::Notify("done".into()),
         RunEffect::RunCommand(script()),
         RunEffect::Start { recipe: "next".into() },
+        RunEffect::Release,
         RunEffect::Repeat { at: AT },
     ];
     let mut samples = named(EFFECTS, effect, plain);

@@ -17,7 +17,9 @@ use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunEffect, RunJob, R
 use sluice_engine::actor::EffectOutcome;
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::EngineClock;
+use sluice_engine::run_actor::REPEAT;
 use sluice_os::process::ScriptProgram;
+use sluice_store::OpenEffect;
 use sluice_telemetry::caused_by;
 use sluice_worker::spans;
 
@@ -28,7 +30,8 @@ use crate::home::worktrees::{self, NO_WORKSPACE};
 use crate::perform::lists::listed;
 use crate::perform::performer::WorktreeAccess;
 use crate::perform::{LocalOrder, OrderWork, PerformResult, StepIdentity, reported, sweep};
-use crate::read::runs::{RunFacts, RunSnapshot, performance};
+use crate::read::runs::{RunFacts, RunSnapshot, performance, stream};
+use crate::read::tasks::unread;
 use crate::read::view_run::unless_empty;
 use crate::undone::{PerformError, PerformFailure, UnavailableReason, settled};
 
@@ -49,6 +52,10 @@ pub(super) fn carry_out(
             Err(failed) => Err(failed.into()),
         },
         Ok(RunEffect::Repeat { at }) => return next_turn(home, run, at.0),
+        Ok(RunEffect::Release) => match settled(present(home.tasks.load_run(run)))? {
+            Ok(seen) => return give_back(home, &seen, effect, place),
+            Err(failed) => Err(failed.into()),
+        },
         Ok(other) => present(home.tasks.load_run(run)).and_then(|seen| beside(home, &seen, effect, &other)),
     };
     Ok(match settled(done)? {
@@ -82,6 +89,29 @@ fn next_turn(home: &Arc<Home>, run: &str, at: i64) -> Result<EffectOutcome, Erra
         Ok(()) => Ok(EffectOutcome::Done),
         Err(problem) => Err(UnavailableReason(format!("the next turn cannot be started: {}", problem.message)).into()),
     }
+}
+
+/// Gives back the worktree of a run that has ended, when nothing of the run is at work there any more.
+fn give_back(
+    home: &Arc<Home>,
+    seen: &RunSnapshot,
+    effect: &str,
+    place: &ErrandPlace,
+) -> Result<EffectOutcome, ErrandPending> {
+    let is_other = |open: &OpenEffect| open.effect.id != effect && open.effect.kind != REPEAT;
+    let stored = home.tasks.loader().reader().load(&stream(&seen.id)).map_err(unread);
+    let stored = stored.map_err(|problem| UnavailableReason(problem.message))?;
+    if stored.is_some_and(|stored| stored.effects.iter().any(is_other)) {
+        return Err(UnavailableReason("what the run has started is not over".into()).into());
+    }
+    let git = ErrandPlace::Git { repository: seen.state.given.origin.root.clone(), asker: seen.id.clone() };
+    if *place != git {
+        return Err(ErrandPending::On(git));
+    }
+    Ok(match settled(worktrees::give_back(home, &seen.state.given))? {
+        Ok(()) => EffectOutcome::Done,
+        Err(failed) => EffectOutcome::Failed(home.context.clean().text(&failed.error)),
+    })
 }
 
 /// Starts another recipe because a run has ended. What keeps it from being started here may pass; that there is no such
@@ -254,7 +284,11 @@ fn beside(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, wanted: &RunEffect
         }
         RunEffect::RunCommand(script) => command(home, seen, effect, script),
         RunEffect::Start { recipe } => start_next(home, seen, effect, recipe),
-        RunEffect::Perform(_) | RunEffect::Repeat { .. } | RunEffect::SetTimer(..) | RunEffect::ClearTimer(_) => Ok(()),
+        RunEffect::Perform(_)
+        | RunEffect::Release
+        | RunEffect::Repeat { .. }
+        | RunEffect::SetTimer(..)
+        | RunEffect::ClearTimer(_) => Ok(()),
     }
 }
 

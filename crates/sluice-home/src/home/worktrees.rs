@@ -6,9 +6,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use sluice_api::problem::Problem;
-use sluice_core::run::RunParameters;
+use sluice_core::machine::Moment;
+use sluice_core::run::{RunConclusion, RunParameters};
+use sluice_engine::host::EngineClock;
 use sluice_os::git::GitError;
 use sluice_os::passing::PassingError;
 use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
@@ -21,6 +24,8 @@ use crate::undone::PerformError;
 
 /// The code of the refusal to start a run that gets no worktree.
 pub(crate) const NO_WORKSPACE: &str = "no_workspace";
+/// A checkout without a run that is younger than this may be that of a run which is being started.
+const YOUNG: Duration = Duration::from_secs(600);
 /// So many are remembered; then they are looked at again.
 const MOST_REMEMBERED: usize = 10_000;
 
@@ -63,7 +68,8 @@ pub(crate) fn plan(home: &Home, root: &Path, id: &str, of: Option<String>) -> Re
 
 /// Whether the worktree of a run is known to be there, or it has none of its own.
 pub(crate) fn is_ready(home: &Home, given: &RunParameters) -> bool {
-    given.origin.base.is_empty() || locked(&home.worktrees.0).contains(&given.id)
+    let is_known = || locked(&home.worktrees.0).contains(&given.id) && Path::new(&given.workspace).exists();
+    given.origin.base.is_empty() || is_known()
 }
 
 /// Makes the worktree of a run, unless that has been done or it has none of its own.
@@ -83,6 +89,75 @@ pub(crate) fn ready(home: &Home, given: &RunParameters) -> Result<(), PerformErr
     Ok(())
 }
 
+/// Gives back the worktree of a run that has ended. One in which nothing is new goes, with its branch. Otherwise the branch
+/// stays, what is not committed is kept as well, and the checkout stays for a while ([`sweep`]).
+pub(crate) fn give_back(home: &Home, given: &RunParameters) -> Result<(), PerformError> {
+    if given.origin.base.is_empty() || !given.workspace.starts_with('/') {
+        return Ok(()); // it has none of its own, or not on this machine
+    }
+    let pool = pool_of(home, given)?;
+    let name = WorkspaceName::new(&given.id).map_err(PerformError::by)?;
+    let branch = run_branch(&given.id);
+    let tip = pool.repository().branch_commit(&branch).map_err(PerformError::by)?;
+    let is_new = tip.as_ref().is_some_and(|tip| *tip != given.origin.base);
+    let kept = pool.keep(&name, &given.id).map_err(PerformError::by)?;
+    if is_new || kept.is_some() {
+        return Ok(());
+    }
+    remove(home, &pool, &name, &given.id)?;
+    pool.delete_branch(&branch, &given.id).map(drop).map_err(PerformError::by)
+}
+
+/// Removes a checkout; what would be lost with it is kept.
+fn remove(home: &Home, pool: &WorkspacePool, name: &WorkspaceName, run: &str) -> Result<(), PerformError> {
+    locked(&home.worktrees.0).remove(run);
+    pool.destroy(name, run).map(drop).map_err(PerformError::by)
+}
+
+/// Removes the checkouts of runs that ended long enough ago, and those of runs that never began: the engine was killed
+/// between the two. What would be lost with a checkout is kept; what failed stays, as it may be tried again.
+pub(crate) fn sweep(home: &Home) {
+    let Ok(folders) = std::fs::read_dir(folder(home)) else { return };
+    let stays = home.context.config().workspaces.keep;
+    let names = folders.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    for name in names.filter_map(|name| WorkspaceName::new(&name).ok()) {
+        if let Err(undone) = sweep_one(home, &name, stays) {
+            tracing::warn!(run = name.as_str(), "its checkout stays: {undone}");
+        }
+    }
+}
+
+fn sweep_one(home: &Home, name: &WorkspaceName, stays: Duration) -> Result<(), PerformError> {
+    let place = folder(home).join(name.as_str());
+    // The worktrees of parts are called after their run.
+    let run = name.as_str().split('-').next().unwrap_or_default();
+    let pool =
+        match home.tasks.load_run(name.as_str())?.map_or_else(|| home.tasks.load_run(run), |seen| Ok(Some(seen)))? {
+            Some(seen) => {
+                let is_over = match &seen.state.end {
+                    Some(RunConclusion::Completed { .. } | RunConclusion::Cancelled { .. }) => {
+                        home.clock.now() > Moment(seen.card.updated).after(stays)
+                    }
+                    Some(RunConclusion::Failed { .. }) | None => false,
+                };
+                if !is_over {
+                    return Ok(());
+                }
+                pool_of(home, &seen.state.given)?
+            }
+            None if is_young(&place) => return Ok(()), // its run may be about to begin
+            None => WorkspacePool::at(open(&place, None)?, &folder(home)).map_err(PerformError::by)?,
+        };
+    remove(home, &pool, name, name.as_str())
+}
+
+/// Whether a folder was made a moment ago.
+fn is_young(place: &Path) -> bool {
+    let age = place.metadata().and_then(|about| about.modified()).ok().and_then(|at| at.elapsed().ok());
+    age.is_none_or(|age| age < YOUNG)
+}
+
+/// Where the worktrees are of runs that are started here.
 pub(crate) fn pool(home: &Home, root: &Path) -> Result<WorkspacePool, PerformError> {
     WorkspacePool::at(open(root, None)?, &folder(home)).map_err(PerformError::by)
 }

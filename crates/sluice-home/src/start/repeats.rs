@@ -6,6 +6,7 @@ use sluice_api::problem::Problem;
 use sluice_core::machine::RefusalCode;
 use sluice_core::run::RunConclusion;
 use sluice_engine::actor::{ActorInput, EffectOutcome};
+use sluice_engine::run_actor::REPEAT;
 use sluice_os::workspace::WorkspaceName;
 use sluice_store::StreamId;
 use sluice_worker::names::run_branch;
@@ -17,7 +18,6 @@ use crate::home::worktrees::pool_of as workspace_pool;
 use crate::read::runs::{RunSnapshot, id_of, stream};
 use crate::read::tasks::unread;
 
-const REPEAT: &str = "repeat";
 /// So many runs of one patrol are looked through at once.
 const MOST_TURNS: usize = 10_000;
 /// The first run of a patrol, and which turn this one is.

@@ -19,7 +19,7 @@ use sluice_telemetry::caused_by;
 use crate::background::threads::spawn;
 use crate::effect::run::task;
 use crate::evidence;
-use crate::home::Home;
+use crate::home::{Home, worktrees};
 use crate::read::view_run::unless_empty;
 use crate::read::{runs, tasks};
 use crate::spans;
@@ -85,6 +85,7 @@ impl Follower {
             if self.swept.is_none_or(|at| at.elapsed() > SWEEP) {
                 evidence::sweep(&home);
                 attempts::sweep(&home);
+                worktrees::sweep(&home);
                 attempts::sweep_tasks(&home);
                 if let Err(problem) = home.registry.tidy(&home) {
                     tracing::warn!("the house's ledger stays as it is: {}", problem.message);

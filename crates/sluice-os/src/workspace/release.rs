@@ -48,12 +48,15 @@ impl WorkspacePool {
     /// Removes a workspace altogether, and keeps what would be lost for this task first. What is lent to another task
     /// is refused.
     pub fn destroy(&self, name: &WorkspaceName, task: &str) -> Result<Option<KeepRef>, GitError> {
-        let _lock = self.lock(name)?;
+        let lock = self.lock(name)?;
         let bound = self.known(name)?.map(|site| site.binding()).transpose()?.flatten();
         if let Some(WorkspaceBinding { task, branch }) = bound.filter(|bound| bound.task != task) {
             return Err(GitError::Bound { workspace: name.to_string(), branch, task });
         }
-        self.destroy_locked(name, task)
+        let kept = self.destroy_locked(name, task)?;
+        let path = self.lock_file(name);
+        lock.remove(&path).map_err(GitError::file("cannot remove", &path))?;
+        Ok(kept)
     }
 
     pub(super) fn destroy_locked(&self, name: &WorkspaceName, task: &str) -> Result<Option<KeepRef>, GitError> {
@@ -80,6 +83,13 @@ impl WorkspacePool {
         place::unregister(&site)?;
         fs::remove_dir_all(&doomed).map_err(GitError::file("cannot remove", &doomed))?;
         Ok(kept)
+    }
+
+    /// Keeps what would be lost with a workspace, for this task, and leaves it as it is. Nothing, if nothing would be lost.
+    pub fn keep(&self, name: &WorkspaceName, task: &str) -> Result<Option<KeepRef>, GitError> {
+        let _lock = self.lock(name)?;
+        let Some(site) = self.known(name)?.filter(WorktreeSite::is_present) else { return Ok(None) };
+        keep::keep(&site, task).map(|(kept, _)| kept)
     }
 
     /// Puts a worktree on a branch at this commit, whatever it is at: keeps what would be lost for this task first, the

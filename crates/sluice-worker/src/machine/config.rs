@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde::Deserialize;
+use jiff::{Span, SpanRelativeTo};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use sluice_api::Problem;
 use sluice_os::harness::Harnesses;
 
@@ -18,6 +20,8 @@ const BURST: u32 = 4000;
 
 /// For so many days ended work is known, unless a person says otherwise.
 const KEPT_DAYS: u32 = 90;
+/// For so many days the checkout of an ended run stays that holds work, unless a person says otherwise.
+const KEPT_CHECKOUT_DAYS: u64 = 7;
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -27,6 +31,9 @@ pub struct HomeConfig {
     pub env: EnvConfig,
     pub store: StoreConfig,
     pub retention: RetentionConfig,
+    /// What becomes of the worktrees of runs.
+    pub workspaces: WorkspacesConfig,
+    /// What a person is told with.
     pub notify: NotifyConfig,
     pub serve: ServeConfig,
     pub workers: WorkersConfig,
@@ -84,6 +91,41 @@ impl RetentionConfig {
     }
 }
 
+/// What becomes of the worktrees of runs.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WorkspacesConfig {
+    /// How long the checkout of an ended run stays that holds work of its own: `7d`, `12h`, or a number of days.
+    #[serde(deserialize_with = "length")]
+    pub keep: Duration,
+}
+
+impl Default for WorkspacesConfig {
+    fn default() -> WorkspacesConfig {
+        WorkspacesConfig { keep: Duration::from_secs(KEPT_CHECKOUT_DAYS * 86_400) }
+    }
+}
+
+/// A length of time: a text with units, or a whole number of days.
+fn length<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum WrittenLength {
+        Days(u32),
+        Text(String),
+    }
+    let unreadable = || D::Error::custom("write a length of time like `7d` or `12h`, or a number of days");
+    match WrittenLength::deserialize(value).map_err(|_| unreadable())? {
+        WrittenLength::Days(days) => Ok(Duration::from_secs(u64::from(days) * 86_400)),
+        WrittenLength::Text(text) => {
+            let span: Span = text.trim().parse().map_err(|_| unreadable())?;
+            let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| unreadable())?;
+            Duration::try_from(length).map_err(|_| unreadable())
+        }
+    }
+}
+
+/// What a person is told with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NotifyConfig {

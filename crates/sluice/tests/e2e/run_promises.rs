@@ -80,7 +80,9 @@ fn is_live(home: &Home, run: &str) -> bool {
     home.sluice(&["stop"]).done();
     let store = sluice_store::Store::open(&format!("sqlite:{}", home.place().join("store.db").display())).unwrap();
     let stored = store.reader().unwrap().load(&sluice_store::StreamId::new(format!("run/{run}"))).unwrap();
-    stored.is_some_and(|stored| !stored.timers.is_empty() || !stored.effects.is_empty())
+    // Its worktree is given back by the next engine, if this one has not come to that.
+    let goes_on = |open: &sluice_store::OpenEffect| open.effect.kind != "release";
+    stored.is_some_and(|stored| !stored.timers.is_empty() || stored.effects.iter().any(goes_on))
 }
 
 #[test]
