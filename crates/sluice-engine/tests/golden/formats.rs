@@ -54,7 +54,7 @@ impl GoldenSamples {
         for (format, samples) in &self.0 {
             let before = known.len();
             for (family, forms) in samples {
-                known.extend(forms.values().flat_map(|form| words(form)).map(|word| format!("{family}: {word}")));
+                known.extend(forms.values().flat_map(words).map(|word| format!("{family}: {word}")));
             }
             newest = if known.len() > before { *format } else { newest };
         }
