@@ -65,6 +65,14 @@ impl RunSnapshot {
         folder(&self.state.given)
     }
 
+    /// Where it works, as people are told: of a run that is done elsewhere, what its workers call the folder there.
+    pub fn workspace(&self) -> &str {
+        match self.state.given.workspace.as_str() {
+            "" => &self.state.given.origin.root,
+            workspace => workspace,
+        }
+    }
+
     /// The group whose workers do it.
     pub fn group(&self) -> &str {
         RunActor::group_of(&self.card)

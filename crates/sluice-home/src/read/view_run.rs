@@ -29,7 +29,7 @@ pub fn run(seen: &RunSnapshot) -> Run {
         kind: form(given.origin.kind),
         status: status(state.phase()),
         current_step: current_step(seen),
-        workspace: unless_empty(seen.folder()),
+        workspace: unless_empty(seen.workspace()),
         prompt: given.prompt.clone(),
         work_order: unless_empty(&given.work_order),
         task: unless_empty(&given.origin.task),

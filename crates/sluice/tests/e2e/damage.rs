@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use sluice_store::testing::Cluster;
 
 use super::home::{Home, Ran, run as ran};
-use super::recipes::{grimoire, start, text};
+use super::recipes::{grimoire, start, text, until};
 use super::served::Served;
 
 /// A home with a task and two runs, whose engine has ended, and the bytes of its store.
@@ -26,8 +26,15 @@ impl Kept {
             "mine",
             "steps:\n  - {name: one, type: script, command: 'echo fine'}\n  - {name: two, type: script, command: 'echo done'}\n",
         );
-        let run = text(&start(&home, &["mine"]).done().json()["run"]["id"]).to_owned();
-        start(&home, &["mine"]).done();
+        let runs = [(); 2].map(|()| text(&start(&home, &["mine"]).done().json()["run"]["id"]).to_owned());
+        for run in &runs {
+            // Its worktree is given back, and that is stored: nothing is left to be done.
+            until(&home, run, |_| {
+                let settled = ["events", "--correlation", run, "--type", "effect.settled", "--json"];
+                !home.sluice(&settled).done().stdout.is_empty()
+            });
+        }
+        let [run, _] = runs;
         home.sluice(&["stop"]).done();
         let whole = std::fs::read(home.place().join("store.db")).unwrap();
         Kept { home, task, run, whole }
