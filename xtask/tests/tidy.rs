@@ -97,11 +97,16 @@ fn functions(text: &str) -> Vec<(usize, usize)> {
 fn the_engine_names_no_flags() {
     let of_the_command_line = ["attached.rs", "doctor.rs", "network.rs", "skills.rs"];
     let mut found = Vec::new();
-    for path in
-        ["crates/sluice-core/src", "crates/sluice-home/src", "crates/sluice-server/src", "crates/sluice-os/src/git"]
-            .iter()
-            .flat_map(|folder| tracked(&format!("{folder}/*.rs")))
-            .filter(|path| !is_test(path) && !of_the_command_line.iter().any(|name| path.ends_with(name)))
+    for path in [
+        "crates/sluice-core/src",
+        "crates/sluice-home/src",
+        "crates/sluice-server/src",
+        "crates/sluice-worker/src",
+        "crates/sluice-os/src/git",
+    ]
+    .iter()
+    .flat_map(|folder| tracked(&format!("{folder}/*.rs")))
+    .filter(|path| !is_test(path) && !of_the_command_line.iter().any(|name| path.ends_with(name)))
     {
         let text = read(&path);
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();

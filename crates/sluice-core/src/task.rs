@@ -130,7 +130,20 @@ fn answered(ledger: &mut TaskPending<'_>, input: &TaskInput) -> TaskInputResult 
             Err(Refusal::new(RefusalCode::NotReady, message)
                 .hint("wait for their hooks, or look at what holds them up"))
         }
-        response => carry_out(ledger, input, response == TaskResponse::Watch),
+        TaskResponse::Watch => carry_out(ledger, input, true),
+        TaskResponse::Begin
+        | TaskResponse::Move
+        | TaskResponse::Keep
+        | TaskResponse::Check
+        | TaskResponse::Close
+        | TaskResponse::Respawn
+        | TaskResponse::Update
+        | TaskResponse::Clear
+        | TaskResponse::Await
+        | TaskResponse::Follow
+        | TaskResponse::Settle
+        | TaskResponse::Report
+        | TaskResponse::Note => carry_out(ledger, input, false),
     }
 }
 

@@ -299,7 +299,7 @@ impl Reactor {
         }
         let recorded = EventRange { after: expected, last: slot.version };
         let mut releases: Vec<CommitRelease> =
-            token.map(|token| CommitRelease::Reply(token, ReactorAnswer::Done(recorded))).into_iter().collect();
+            token.map(|token| CommitRelease::Reply(token, recorded)).into_iter().collect();
         releases.append(&mut withdrawn);
         if !change.settled.is_empty() && slot.actor.in_order().is_some() {
             releases.push(CommitRelease::Settled(stream.clone(), change.settled.clone()));

@@ -6,9 +6,7 @@ use std::collections::BTreeSet;
 use sluice_core::machine::Moment;
 use sluice_store::{Append, Effect, Event, Lease, StreamId};
 
-use super::{
-    Assignment, CommitRelease, EffectDispatch, EventRange, Reactor, ReactorAction, ReactorAnswer, ReactorToken,
-};
+use super::{Assignment, CommitRelease, EffectDispatch, EventRange, Reactor, ReactorAction, ReactorToken};
 use crate::actor::ActorInput;
 use crate::codec::outbox::{self, OutboxNote};
 use crate::workers::{WorkerId, WorkerQueue};
@@ -58,7 +56,7 @@ impl Reactor {
         let lasts = self.workers.lease_of(&worker).unwrap_or(until - now.0);
         let lease = Lease { holder: write_holder(&worker, handed.dispatch, lasts, &name), until };
         let version = self.slots.get(stream).map_or(0, |slot| slot.version);
-        let recorded = ReactorAnswer::Done(EventRange { after: version, last: version + 1 });
+        let recorded = EventRange { after: version, last: version + 1 };
         self.store_lease(stream, id, lease, token.map(|token| CommitRelease::Reply(token, recorded)), now);
     }
 

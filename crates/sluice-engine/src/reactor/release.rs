@@ -5,12 +5,15 @@
 
 use sluice_store::{Conflict, Effect, StreamId};
 
-use super::{Assignment, Reactor, ReactorAction, ReactorAnswer, ReactorToken};
+use super::{Assignment, EventRange, Reactor, ReactorAction, ReactorAnswer, ReactorToken};
 use crate::workers::WorkerId;
 
 /// What is let go when a batch is durable.
 pub(super) enum CommitRelease {
-    Reply(ReactorToken, ReactorAnswer),
+    /// The answer to what led to the batch: it is done, with these events.
+    Reply(ReactorToken, EventRange),
+    /// An answer that changes nothing, and is based on the batch.
+    Answer(ReactorToken, ReactorAnswer),
     Effects(StreamId, Vec<Effect>),
     /// These effects of an actor that wants them in order.
     Settled(StreamId, Vec<String>),
@@ -26,7 +29,7 @@ impl Reactor {
         let is_stored = self.slots.get(stream).is_none_or(|slot| slot.stored == slot.version);
         let last = if is_stored { None } else { self.last_on_its_way(stream) };
         match last {
-            Some(releases) => releases.push(CommitRelease::Reply(token, answer)),
+            Some(releases) => releases.push(CommitRelease::Answer(token, answer)),
             None => self.out.push(ReactorAction::Reply(token, answer)),
         }
     }
@@ -56,7 +59,10 @@ impl Reactor {
 
     fn release(&mut self, release: CommitRelease) {
         match release {
-            CommitRelease::Reply(token, answer) => self.out.push(ReactorAction::Reply(token, answer)),
+            CommitRelease::Reply(token, recorded) => {
+                self.out.push(ReactorAction::Reply(token, ReactorAnswer::Done(recorded)))
+            }
+            CommitRelease::Answer(token, answer) => self.out.push(ReactorAction::Reply(token, answer)),
             CommitRelease::Effects(stream, effects) => {
                 effects.into_iter().for_each(|effect| self.offer(&stream, effect))
             }
@@ -87,7 +93,7 @@ impl Reactor {
         let built_on_it = self.gathered.extract_if(.., |(append, _)| append.stream == *stream);
         releases.extend(built_on_it.flat_map(|(_, releases)| releases));
         for release in releases {
-            if let CommitRelease::Reply(token, _) = release {
+            if let CommitRelease::Reply(token, _) | CommitRelease::Answer(token, _) = release {
                 self.out.push(ReactorAction::Reply(token, ReactorAnswer::Conflict));
             }
         }

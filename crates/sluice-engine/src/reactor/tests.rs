@@ -262,6 +262,19 @@ fn an_answer_that_changes_nothing_waits_for_what_it_is_based_on() {
 }
 
 #[test]
+fn an_answer_that_changes_nothing_can_be_taken_back_and_what_it_is_based_on_cannot() {
+    let mut reactor = reactor(false, &[]);
+    ask(&mut reactor, 1, ActorInput::Timer("a".into()));
+    ask(&mut reactor, 2, nothing());
+    assert_eq!(answers(&mut reactor), ["commit 1"]);
+    ask(&mut reactor, 3, nothing());
+    assert_eq!([1, 2, 3, 4].map(|token| reactor.can_withdraw(ReactorToken(token))), [false, true, true, false]);
+    reactor.withdraw(ReactorToken(2));
+    reactor.receive(ReactorMessage::Committed(vec![Ok(2)]), NOW);
+    assert_eq!(answers(&mut reactor), ["1 done 1..2", "3 done 2..2"]);
+}
+
+#[test]
 fn what_was_read_too_early_is_read_again() {
     let mut reactor = reactor(false, &[]);
     ask(&mut reactor, 1, ActorInput::Timer("a".into()));

@@ -19,6 +19,7 @@ use sluice_worker::names::run_branch;
 
 use crate::background::locked;
 use crate::home::Home;
+use crate::read::runs::RunSnapshot;
 use crate::settings::projects::open;
 use crate::undone::PerformError;
 
@@ -128,27 +129,25 @@ pub(crate) fn sweep(home: &Home) {
 }
 
 fn sweep_one(home: &Home, name: &WorkspaceName, stays: Duration) -> Result<(), PerformError> {
+    let is_over = |seen: &RunSnapshot| match &seen.state.end {
+        Some(RunConclusion::Completed { .. } | RunConclusion::Cancelled { .. }) => {
+            home.clock.now() > Moment(seen.card.updated).after(stays)
+        }
+        Some(RunConclusion::Failed { .. }) | None => false,
+    };
+    if home.tasks.load_run(name.as_str())?.is_some_and(|seen| !is_over(&seen)) {
+        return Ok(());
+    }
     let place = folder(home).join(name.as_str());
-    // The worktrees of parts are called after their run.
-    let run = name.as_str().split('-').next().unwrap_or_default();
-    let pool =
-        match home.tasks.load_run(name.as_str())?.map_or_else(|| home.tasks.load_run(run), |seen| Ok(Some(seen)))? {
-            Some(seen) => {
-                let is_over = match &seen.state.end {
-                    Some(RunConclusion::Completed { .. } | RunConclusion::Cancelled { .. }) => {
-                        home.clock.now() > Moment(seen.card.updated).after(stays)
-                    }
-                    Some(RunConclusion::Failed { .. }) | None => false,
-                };
-                if !is_over {
-                    return Ok(());
-                }
-                pool_of(home, &seen.state.given)?
-            }
-            None if is_young(&place) => return Ok(()), // its run may be about to begin
-            None => WorkspacePool::at(open(&place, None)?, &folder(home)).map_err(PerformError::by)?,
-        };
-    remove(home, &pool, name, name.as_str())
+    let pool = WorkspacePool::at(open(&place, None)?, &folder(home)).map_err(PerformError::by)?;
+    // The worktree of a part is lent to its run.
+    let lent = pool.lent_to(name).map_err(PerformError::by)?.map_or_else(|| name.to_string(), |bound| bound.task);
+    match home.tasks.load_run(&lent)? {
+        Some(seen) if is_over(&seen) => remove(home, &pool, name, &lent),
+        Some(_) => Ok(()),
+        None if is_young(&place) => Ok(()), // its run may be about to begin
+        None => remove(home, &pool, name, &lent),
+    }
 }
 
 /// Whether a folder was made a moment ago.

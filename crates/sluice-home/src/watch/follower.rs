@@ -19,6 +19,7 @@ use sluice_telemetry::caused_by;
 use crate::background::threads::spawn;
 use crate::effect::run::task;
 use crate::evidence;
+use crate::home::errand::Errand;
 use crate::home::{Home, worktrees};
 use crate::read::view_run::unless_empty;
 use crate::read::{runs, tasks};
@@ -85,7 +86,11 @@ impl Follower {
             if self.swept.is_none_or(|at| at.elapsed() > SWEEP) {
                 evidence::sweep(&home);
                 attempts::sweep(&home);
-                worktrees::sweep(&home);
+                // Beside the follower: git takes its time, and what events lead to does not wait for it.
+                Errand::run(&home, "old checkouts".into(), |home, _| {
+                    worktrees::sweep(home);
+                    Ok(())
+                });
                 attempts::sweep_tasks(&home);
                 if let Err(problem) = home.registry.tidy(&home) {
                     tracing::warn!("the house's ledger stays as it is: {}", problem.message);

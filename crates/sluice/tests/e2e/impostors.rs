@@ -153,7 +153,8 @@ fn what_a_script_leaves_behind_is_nobody_also_without_environment_and_after_a_re
     for (name, begins) in left {
         // The script waits until what it leaves has left its process group, which ends with it.
         let (file, there) = (stage.waits(name, &mut go), stage.path(&format!("{name}.there")).display().to_string());
-        let stays = format!("sh -c \"echo > {there}; exec sh {file}\" >/dev/null 2>&1 &)");
+        // The worktree goes when the run has ended.
+        let stays = format!("sh -c \"cd /; echo > {there}; exec sh {file}\" >/dev/null 2>&1 &)");
         let command = format!("mkfifo {there}; {begins}{stays}; read x < {there}");
         let run = stage.play(name, &format!("steps:\n  - {{name: leave, type: script, command: '{command}'}}\n"));
         assert_eq!(run["status"], "completed", "{run:#}");
