@@ -14,7 +14,7 @@ use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::recipe::StepWork;
 use sluice_core::run::effect::{RunScript, key};
 use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunEffect, RunJob, RunParameters, StepOutcome};
-use sluice_engine::actor::EffectOutcome;
+use sluice_engine::actor::{ActorInput, EffectOutcome};
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::EngineClock;
 use sluice_engine::run_actor::REPEAT;
@@ -25,6 +25,7 @@ use sluice_worker::spans;
 
 use crate::evidence;
 use crate::home::Home;
+use crate::home::engine::say_to;
 use crate::home::errand::{ErrandPending, ErrandPlace};
 use crate::home::worktrees::{self, NO_WORKSPACE};
 use crate::perform::lists::listed;
@@ -33,6 +34,7 @@ use crate::perform::{LocalOrder, OrderWork, PerformResult, StepIdentity, reporte
 use crate::read::runs::{RunFacts, RunSnapshot, performance, stream};
 use crate::read::tasks::unread;
 use crate::read::view_run::unless_empty;
+use crate::settings::ids::LOCAL;
 use crate::undone::{PerformError, PerformFailure, UnavailableReason, settled};
 
 use workspace::LocalWorktrees;
@@ -261,7 +263,9 @@ fn beside(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, wanted: &RunEffect
     match wanted {
         RunEffect::Stop { step, attempt, part } => {
             let name = performance(&seen.id, *step, *attempt, *part);
-            home.roster.stop(home, &name);
+            if !home.roster.stop(home, &name) && seen.group() != LOCAL {
+                return never_begun(home, seen, key(*step, *attempt, *part));
+            }
             let stopped = match &seen.plan.recipe.step(*step).work {
                 StepWork::Task(_) => {
                     home.context.stop_performance(&name); // it may not have begun
@@ -290,6 +294,13 @@ fn beside(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, wanted: &RunEffect
         | RunEffect::SetTimer(..)
         | RunEffect::ClearTimer(_) => Ok(()),
     }
+}
+
+/// Ends a performance that waits for a worker, and that none has: nothing else would report its end. One that is given to a
+/// worker at this moment is taken back from it.
+fn never_begun(home: &Home, seen: &RunSnapshot, effect: String) -> Result<(), PerformError> {
+    let said = ActorInput::Outcome { effect, outcome: EffectOutcome::Failed("no worker had begun it".into()) };
+    say_to(home, stream(&seen.id), &seen.id, said).map(drop).map_err(PerformError::from)
 }
 
 fn command(home: &Home, seen: &RunSnapshot, effect: &str, script: &RunScript) -> Result<(), PerformError> {

@@ -129,14 +129,17 @@ impl Roster {
         post(as_json(&self.enveloped(home, [None, None, None], ToWorker::Held(held))));
     }
 
-    /// The run wants a part of a step ended; its worker ends it and reports.
-    pub(crate) fn stop(&self, home: &Home, wanted: &str) {
+    /// The run wants a part of a step ended; its worker ends it and reports. Whether a worker holds it.
+    pub(crate) fn stop(&self, home: &Home, wanted: &str) -> bool {
         let inner = self.inner();
+        let mut is_held = false;
         for (dispatch, job) in inner.jobs.iter().filter(|(_, job)| job.performance() == wanted) {
+            is_held = true;
             if let Some(post) = inner.listener(&job.worker) {
                 post(self.envelope(home, *dispatch, job, ToWorker::Stop(StepDispatch { dispatch: *dispatch })));
             }
         }
+        is_held
     }
 
     /// Tells a worker again everything that it holds. What cannot be read now it is told when it has given its next sign
