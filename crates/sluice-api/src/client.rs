@@ -271,6 +271,10 @@ impl Client {
             true => {
                 problem.hint("SLUICE_CA=FILE names the certificate to trust, or that of the authority that made it")
             }
+            // Only an engine elsewhere is asked with a token; one of this machine is started by the command itself.
+            false if self.token.is_some() => {
+                problem.hint("start it there with `sluice serve`, or check the address (SLUICE_URL or --connect)")
+            }
             false => problem,
         }
     }

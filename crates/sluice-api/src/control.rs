@@ -12,9 +12,9 @@ use crate::words::words;
 pub struct Colony {
     /// The id of the colony, chosen by the engine; crabs and missions name it.
     pub colony_id: String,
-    /// What people call it.
+    /// The name of the colony, for people.
     pub name: String,
-    /// What it is for.
+    /// What the colony is for.
     pub description: Option<String>,
     /// Where its repository is, as git understands it.
     pub repo: Option<String>,
@@ -25,9 +25,9 @@ pub struct Colony {
 /// A colony that is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NewColony {
-    /// What people call it.
+    /// The name of the colony, for people.
     pub name: String,
-    /// What it is for.
+    /// What the colony is for.
     #[serde(default)]
     pub description: Option<String>,
     /// Where its repository is, as git understands it.
@@ -52,9 +52,10 @@ words! {
 pub struct Crab {
     /// The id of the crab: the one that it registered with, else one that the engine chose.
     pub crab_id: String,
-    /// The id of the colony whose missions the crab works on.
+    /// The id of the colony whose missions the crab works on; `project:NAME` for a worker of a project, which works on the
+    /// runs that are started with `workers`.
     pub colony_id: String,
-    /// What people call it.
+    /// The name of the crab, for people.
     pub name: String,
     /// The role of the crab: it gets steps of this role; with `any`, of every role.
     pub role: String,
@@ -72,19 +73,20 @@ pub struct Crab {
 /// A crab that registers, or registers again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Register {
-    /// The id of a crab that was registered before; the engine chooses one unless given.
+    /// The id of a crab that was registered before; default: a new one that the engine chooses.
     #[serde(default)]
     pub crab_id: Option<String>,
-    /// The id of the colony whose missions the crab works on.
+    /// The id of the colony whose missions the crab works on; `project:NAME` for a worker of a project, which works on the
+    /// runs that are started with `workers`.
     pub colony_id: String,
-    /// What people call it.
+    /// The name of the crab, for people.
     pub name: String,
     /// The role of the crab: it gets steps of this role; with `any`, of every role.
     pub role: String,
     /// The process that registers: while one instance of a crab is connected, the engine refuses another.
     #[serde(default)]
     pub instance: Option<String>,
-    /// The version of the work protocol that it speaks; 1 unless given.
+    /// The version of the work protocol that the crab speaks; default: 1.
     #[serde(default)]
     pub protocol: Option<u32>,
 }
@@ -112,7 +114,7 @@ pub struct NewMission {
     pub colony_id: String,
     /// What the crabs are to do, in plain text.
     pub prompt: String,
-    /// By which workflow; without one it is only written down.
+    /// The workflow; without one the mission is recorded and not started.
     #[serde(default)]
     pub workflow: Option<String>,
 }
@@ -126,9 +128,9 @@ pub struct Mission {
     pub colony_id: String,
     /// What the crabs are to do, in plain text.
     pub prompt: String,
-    /// By which workflow; without one it is only written down.
+    /// The workflow; without one the mission is recorded and not started.
     pub workflow_name: Option<String>,
-    /// How far it is.
+    /// The status of the mission.
     pub status: MissionStatus,
     /// The name of the worktree in which each crab works, as prompts contain it.
     pub worktree_path: String,
@@ -178,23 +180,23 @@ pub struct MissionTask {
     pub task_id: String,
     /// The id of the mission that the task belongs to.
     pub mission_id: String,
-    /// What people call it.
+    /// The title of the task, for people.
     pub title: String,
     /// The step of the workflow.
     pub step_id: String,
     /// The role that a crab needs for the task.
     pub role: String,
-    /// How far it is.
+    /// The status of the task.
     pub status: MissionTaskStatus,
     /// The id of the crab that has the task or has done it.
     pub assigned_crab_id: Option<String>,
     /// The tasks that come before it.
     pub depends_on: Vec<String>,
-    /// What its crab is told; none while a value is missing, or if it has no agent.
+    /// What its crab is told; null until all its values are known, or if the step has no agent.
     pub prompt: Option<String>,
-    /// What came of the tasks before it.
+    /// The summaries of the tasks before it.
     pub context: String,
-    /// What came of it.
+    /// The summary of the task.
     pub summary: Option<String>,
     /// The word that conditions read.
     pub result: Option<String>,
@@ -221,7 +223,7 @@ words! {
 /// A crab has begun with a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AttemptStarted {
-    /// What the attempt is called.
+    /// The id of the attempt.
     pub run_id: String,
     /// The id of the task that the crab works on.
     pub task_id: String,
@@ -233,7 +235,7 @@ pub struct AttemptStarted {
     pub status: AttemptStatus,
 }
 
-/// A crab has said how it is going.
+/// The answer to a worker's progress report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AttemptUpdated {
     /// The id of the attempt, as its start was answered.
@@ -244,7 +246,7 @@ pub struct AttemptUpdated {
     pub status: AttemptStatus,
 }
 
-/// A crab has said how it ended.
+/// The answer to a worker's final report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AttemptEnded {
     /// The id of the attempt, as its start was answered.
@@ -270,7 +272,7 @@ pub enum AttemptAnswer {
     Ended(AttemptEnded),
 }
 
-/// The scheduler has gone round.
+/// The scheduler has processed all pending work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ticked {
     /// Always true: the scheduler has handled all changes so far.

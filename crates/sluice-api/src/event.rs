@@ -45,7 +45,7 @@ pub struct TokenChanged {
     pub token: String,
     /// What the token allows its bearer to do.
     pub scope: Scope,
-    /// What people call it.
+    /// The name of the token, for people.
     pub name: Option<String>,
     /// The task that it speaks for.
     pub task: Option<String>,
@@ -91,7 +91,7 @@ pub struct CrabRegistered {
     pub crab_id: String,
     /// The id of the colony that the crab belongs to.
     pub colony_id: String,
-    /// What people call it.
+    /// The name of the crab, for people.
     pub name: String,
     /// The role of the crab: it gets steps of this role; with `any`, of every role.
     pub role: String,
@@ -104,7 +104,7 @@ pub struct CrabChanged {
     pub crab_id: String,
     /// The id of the colony that the crab belongs to.
     pub colony_id: String,
-    /// What people call it.
+    /// The name of the crab, for people.
     pub name: String,
 }
 

@@ -15,7 +15,7 @@ pub struct StartGrimoire {
     /// What it is given, by name.
     #[serde(default)]
     pub input: Map<String, Value>,
-    /// The project to work in; the folder in which the engine was started unless given.
+    /// The project to work in; default: the folder in which the engine was started.
     #[serde(default)]
     pub project: Option<String>,
 }
@@ -111,7 +111,7 @@ pub struct WorkflowStarted {
     pub workflow_id: String,
     /// The name of the grimoire that the workflow runs.
     pub grimoire: String,
-    /// How far it is.
+    /// The status of the workflow.
     pub status: WorkflowStatus,
 }
 
@@ -131,7 +131,7 @@ pub struct Workflow {
     pub workflow_id: String,
     /// The name of the grimoire that the workflow runs.
     pub grimoire: String,
-    /// How far it is.
+    /// The status of the workflow.
     pub status: WorkflowStatus,
     /// What is under way, else what comes next.
     pub current_step: Option<String>,

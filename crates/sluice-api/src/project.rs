@@ -25,16 +25,16 @@ pub struct Project {
 pub struct NewProject {
     /// The folder of the main checkout, on the engine's machine.
     pub path: String,
-    /// Its name; the folder's unless given.
+    /// Its name; default: the folder's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The branch that work starts from and is merged into; found in the repository unless given.
+    /// The branch that work starts from and is merged into; default: found in the repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_branch: Option<String>,
-    /// How many worktrees the project has at most; 2 unless given.
+    /// How many worktrees the project has at most; default: 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool_size: Option<usize>,
-    /// The lifecycle of tasks that name none; `default` unless given.
+    /// The lifecycle of tasks that name none; default: `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
 }
@@ -74,11 +74,11 @@ pub struct ImportedProject {
     pub name: String,
     /// The folder of the main checkout, on the engine's machine.
     pub path: String,
-    /// The branch that work starts from and is merged into; found in the repository unless given.
+    /// The branch that work starts from and is merged into; default: found in the repository.
     pub default_branch: Option<String>,
-    /// How many worktrees the project has at most; 2 unless given.
+    /// How many worktrees the project has at most; default: 2.
     pub pool_size: Option<usize>,
-    /// The lifecycle of tasks that name none; `default` unless given.
+    /// The lifecycle of tasks that name none; default: `default`.
     pub workflow: Option<String>,
 }
 

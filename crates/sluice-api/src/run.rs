@@ -62,7 +62,7 @@ pub struct StepSays {
     /// The question to ask, with `ask`.
     #[serde(default)]
     pub text: Option<String>,
-    /// The options of the question; any text can be answered unless given.
+    /// The options of the question; default: any text can be answered.
     #[serde(default)]
     pub options: Vec<String>,
 }

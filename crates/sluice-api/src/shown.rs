@@ -103,9 +103,9 @@ pub struct Run {
     pub version: u64,
     /// The name of the recipe that the run was started from.
     pub recipe: String,
-    /// As what it was started.
+    /// The kind of run.
     pub kind: RunForm,
-    /// How far it is.
+    /// The status of the run.
     pub status: RunStatus,
     /// What is under way, else what comes next.
     pub current_step: Option<String>,
@@ -129,7 +129,7 @@ pub struct Run {
     pub question: Option<Question>,
     /// Why it failed, or was cancelled.
     pub error: Option<String>,
-    /// When the next turn of a patrol begins that rests.
+    /// When the next turn of a resting patrol begins.
     pub next_turn_at: Option<String>,
     /// When the run was started, in RFC 3339 (UTC).
     pub created_at: String,
@@ -142,7 +142,7 @@ pub struct Run {
 pub struct RunStep {
     /// The name of the step, unique in its recipe.
     pub id: String,
-    /// What people call it.
+    /// The title of the step, for people.
     pub title: Option<String>,
     /// What kind of work it is.
     #[serde(rename = "type")]
@@ -151,13 +151,13 @@ pub struct RunStep {
     pub role: String,
     /// The steps that come before it.
     pub needs: Vec<String>,
-    /// How far it is.
+    /// The status of the step.
     pub status: RunStepStatus,
     /// How often it was tried.
     pub attempt: u32,
-    /// How often it was gone back to.
+    /// How many times a loop returned to this step.
     pub round: u32,
-    /// What came of it, in words.
+    /// The summary of the step.
     pub summary: Option<String>,
     /// The word that conditions read.
     pub result: Option<String>,
@@ -201,9 +201,9 @@ pub struct RunItem {
     pub index: u32,
     /// The item itself, as the list of the fan-out has it.
     pub item: Value,
-    /// How far it is.
+    /// The status of the item.
     pub status: RunItemStatus,
-    /// What came of it.
+    /// The summary of the item.
     pub summary: Option<String>,
     /// Why the item failed; null otherwise.
     pub error: Option<String>,
@@ -306,7 +306,7 @@ words! {
     }
 }
 
-/// A process: a run in the words of its document.
+/// A process: a run whose steps are reported by hand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
     /// The id of the process, chosen by the engine.
@@ -315,9 +315,9 @@ pub struct Process {
     pub template: String,
     /// The work order that the process is done for.
     pub wo_id: Option<String>,
-    /// How far it is.
+    /// The status of the process.
     pub status: ProcessStatus,
-    /// What came of it.
+    /// The summary of the process.
     pub summary: Option<String>,
     /// Why it cannot go on.
     pub error: Option<String>,
@@ -334,15 +334,15 @@ pub struct Process {
 pub struct ProcessStep {
     /// The name of the step, unique in its template.
     pub id: String,
-    /// What people call it.
+    /// The title of the step, for people.
     pub title: String,
-    /// How far it is.
+    /// The status of the step.
     pub status: ProcessStepStatus,
     /// The steps that come before it.
     pub needs: Vec<String>,
     /// Those of `needs` that are not done yet.
     pub waits_for: Vec<String>,
-    /// What came of it.
+    /// The summary of the step.
     pub summary: Option<String>,
     /// The word that conditions read.
     pub result: Option<String>,

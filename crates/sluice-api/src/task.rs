@@ -61,7 +61,7 @@ pub struct Task {
     pub workspace: Option<String>,
     /// The name of its tmux session.
     pub tmux_session: Option<String>,
-    /// How its session is.
+    /// The state of its session.
     pub session: SessionPulse,
     /// Whether it has ended, and everything has settled.
     #[serde(default)]
@@ -165,19 +165,19 @@ pub struct TaskList {
     "then" = { "required": ["project"], "properties": { "project": { "type": "string" } } },
 ))]
 pub struct CreateTask {
-    /// Its project; the one around `cwd` unless given.
+    /// Its project; default: the one around `cwd`.
     #[serde(default)]
     pub project: Option<String>,
     /// The folder of the caller, by which the project is found unless it is given.
     #[serde(default)]
     pub cwd: Option<String>,
-    /// Its branch; one of its own unless given.
+    /// Its branch; default: one of its own.
     #[serde(default)]
     pub branch: Option<String>,
     /// What is to be done, in one line; if it is empty, the task needs to be clarified.
     #[serde(default)]
     pub summary: String,
-    /// The lifecycle that the task follows; that of its project, else `default`, unless given.
+    /// The lifecycle that the task follows; default: that of its project, else `default`.
     #[serde(default)]
     pub workflow: Option<String>,
     /// The harness that does the work.
@@ -212,7 +212,7 @@ pub struct UpdateTask {
     pub summary: Option<String>,
 }
 
-/// How a branch is named.
+/// Which branch: the checked-out one or a named one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Branch {
@@ -229,7 +229,7 @@ pub struct MergeTask {
     /// Merge in the repository of the project, even if the task has a pull request.
     #[serde(default)]
     pub local: bool,
-    /// `ff`, `merge`, `squash` or `rebase`; a fast-forward if possible, else a merge commit, unless given.
+    /// `ff`, `merge`, `squash` or `rebase`; default: a fast-forward if possible, else a merge commit.
     #[serde(default)]
     pub strategy: Option<String>,
     /// Merge even if the verdict is FAIL or older than the work, and without uncommitted changes.
@@ -258,7 +258,7 @@ pub struct History {
 /// What stands below the frontmatter of a task's TASK.md, now or earlier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskFile {
-    /// Which of the versions this is; `None` when it has not been kept yet.
+    /// Which of the versions this is; null when it has not been kept yet.
     pub version: Option<usize>,
     /// The text below the frontmatter, in this version.
     pub text: String,
@@ -279,7 +279,7 @@ pub struct FileVersion {
     pub digest: String,
 }
 
-/// Where a task's session can be looked at, on the engine's machine. What is run for that is the client's own matter.
+/// Where a task's session can be looked at, on the engine's machine. The client runs tmux itself.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Attach {
     /// The socket of the tmux server.

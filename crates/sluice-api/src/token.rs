@@ -10,7 +10,7 @@ words! {
     Scope {
         /// Everything, as the owner of the home.
         Person = "person",
-        /// What a worker of one colony needs.
+        /// What a worker of one colony or project needs.
         Worker = "worker",
         /// What the worker of one task may do.
         Agent = "agent",
@@ -23,21 +23,22 @@ words! {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateToken {
-    /// What it is to allow.
+    /// What the token allows.
     pub scope: Scope,
-    /// What people call it.
+    /// The name of the token, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The task that an agent's token speaks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The colony that a worker's token is bound to; unless given, the one that it first registers with.
+    /// The colony that a worker's token is bound to; default: the one that it first registers with. `project:NAME` binds
+    /// the token to the workers of a project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub colony: Option<String>,
-    /// The only role that a worker's token can register as; any unless given.
+    /// The only role that a worker's token can register as; default: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// How long it is good: `30d`, `12h`, `90m`; for ever unless given.
+    /// How long the token is valid: `30d`, `12h`, `90m`; default: without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
 }
@@ -45,14 +46,14 @@ pub struct CreateToken {
 /// A token as it is shown. Its secret is not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Token {
-    /// By which it is revoked, and known in the log.
+    /// The id, for revoking and in the log.
     pub id: String,
-    /// The secret: only in the answer that tells of its making.
+    /// The secret, only in the answer to its creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
     /// What the token allows its bearer to do.
     pub scope: Scope,
-    /// What people call it.
+    /// The name of the token, for people.
     pub name: Option<String>,
     /// The task that an agent's token speaks for.
     pub task: Option<String>,

@@ -185,7 +185,7 @@ pub struct StepOrder {
     pub part: String,
     /// The name of this part of this attempt, the same however often it is handed out.
     pub performance: String,
-    /// The agent program; the worker's own unless given.
+    /// The agent program; default: the worker's own.
     #[serde(default)]
     pub harness: Option<String>,
     /// What the agent may do.
@@ -276,7 +276,7 @@ pub struct Heartbeat {
 /// A worker begins a step that was assigned to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StepStart {
-    /// The name of this attempt; the engine chooses one unless given.
+    /// The name of this attempt; default: the engine chooses one.
     #[serde(default)]
     pub run_id: Option<String>,
     /// The id of the mission that the task belongs to.
@@ -358,7 +358,7 @@ pub struct TokenUsage {
 /// A worker says how a step ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepReport {
-    /// The version that the worker speaks; from 2 on each field means just what it says.
+    /// The version of the work protocol that the worker speaks; default: 1, where a missing `output` is the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<u32>,
     /// The id of the attempt, as the answer to its start has it.
@@ -375,7 +375,7 @@ pub struct StepReport {
     /// What the model used.
     #[serde(default, deserialize_with = "object")]
     pub token_usage: Option<TokenUsage>,
-    /// The value that variables read. Before version 2, the summary unless given.
+    /// The value that variables read; default: none, and the summary in version 1 of the protocol.
     #[serde(default)]
     pub output: Option<Value>,
     /// The exit code of a command.
@@ -387,13 +387,13 @@ pub struct StepReport {
     /// The commit at which the work stands now, where the next step starts.
     #[serde(default)]
     pub commit: Option<String>,
-    /// The commit of the run with which the work was merged, as the answer to [`AskMergeTurn`] named it.
+    /// The commit of the run with which the work was merged, as the answer to `POST /v1/runs/merge-turn` named it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub onto: Option<String>,
     /// How it failed: `failed`, `timeout`, `crashed` or `lost`.
     #[serde(default)]
     pub failure: Option<String>,
-    /// Why it failed; the summary unless given.
+    /// Why it failed; default: the summary.
     #[serde(default)]
     pub error: Option<String>,
 }

@@ -48,10 +48,10 @@ pub struct EndStray {
 pub struct AdoptStray {
     /// The name of the session to adopt, as the list of workspaces shows it.
     pub session: String,
-    /// The workflow of the task; that of its project unless given.
+    /// The workflow of the task; default: that of its project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
-    /// The harness that reviews it; that of the home unless given.
+    /// The harness that reviews it; default: that of the home.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review_harness: Option<String>,
 }
@@ -91,7 +91,7 @@ pub struct WorkspaceList {
 pub struct Restore {
     /// The id of the task whose work to restore.
     pub task: String,
-    /// The number of the copy to restore; the newest unless given.
+    /// The number of the copy to restore; default: the newest.
     #[serde(default)]
     pub number: Option<u32>,
     /// The folder to put it into.

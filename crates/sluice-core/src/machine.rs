@@ -93,7 +93,7 @@ refusals! {
     PrOpen = "pr_open";
     /// A pull request for the branch was closed, or merged without this work or into another branch.
     PrElsewhere = "pr_elsewhere";
-    /// The asker may not do that.
+    /// The caller may not do this.
     NotYours = "not_yours";
     /// The task or run has ended.
     Finished = "finished";
@@ -113,7 +113,7 @@ refusals! {
     LeaseLost = "lease_lost";
 }
 
-/// What stands in a hint for the id of what was asked, which a machine does not know. The host puts it in.
+/// What stands in a message or a hint for the id of what was asked, which a machine does not know. The host puts it in.
 pub const ASKED: &str = "<id>";
 
 /// An input that is refused: why, and the way out.

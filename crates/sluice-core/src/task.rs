@@ -44,7 +44,7 @@ use law::{LawRow, TaskResponse, answer};
 use pending::TaskPending;
 
 use crate::lifecycle::Lifecycle;
-use crate::machine::{Decision, Moment, Refusal, RefusalCode};
+use crate::machine::{ASKED, Decision, Moment, Refusal, RefusalCode};
 
 /// The most moves and starts that can be under way at once.
 const MOST_OPEN_TURNS: usize = 64;
@@ -118,7 +118,8 @@ fn answered(ledger: &mut TaskPending<'_>, input: &TaskInput) -> TaskInputResult 
     let status = ledger.lifecycle.state_name(ledger.state.status);
     match answer(phase, input.kind()) {
         TaskResponse::Refuse(RefusalCode::Finished) => {
-            Err(Refusal::new(RefusalCode::Finished, format!("Not allowed: the task is over, in `{status}`")))
+            let message = format!("task {ASKED} has ended in `{status}` and cannot change");
+            Err(Refusal::new(RefusalCode::Finished, message).hint("create a new task with `sluice task create`"))
         }
         TaskResponse::Refuse(code) => {
             let message = format!("Not allowed: the task has begun, and is in `{status}`");

@@ -29,7 +29,7 @@ pub enum DurationError {
 impl fmt::Display for DurationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DurationError::Unreadable => f.write_str("it is no number with a unit"),
+            DurationError::Unreadable => f.write_str("it is not a number with a unit"),
             DurationError::Negative => f.write_str("it is negative"),
             DurationError::TooLong { most } => write!(f, "it is longer than {} days", most.as_secs() / (24 * 3600)),
         }

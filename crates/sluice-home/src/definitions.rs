@@ -68,6 +68,17 @@ impl FoundDefinition {
     }
 }
 
+/// The names of what a catalogue has of this kind.
+fn known(catalogue: &Catalogue, what: &str) -> String {
+    let is_such = |entry: &&CatalogueEntry| match entry.load(&mut Sources::new()).definition {
+        Some(Definition::Lifecycle(_)) => what == LIFECYCLE,
+        Some(Definition::Recipe(_)) => what != LIFECYCLE,
+        None => false,
+    };
+    let names: Vec<&str> = catalogue.entries.iter().filter(is_such).map(CatalogueEntry::name).collect();
+    names.join(", ")
+}
+
 /// What is called so, seen from a repository: the nearest one. `what` is looked for, in words.
 pub(crate) fn find(
     home: &Home,
@@ -79,14 +90,8 @@ pub(crate) fn find(
     let folder = home.context.places.home();
     let places = CataloguePlaces { repository: Some(root.to_owned()), home: Some(folder.to_owned()) };
     let none = |catalogue: &Catalogue, place: &str| {
-        let is_such = |entry: &&CatalogueEntry| match entry.load(&mut Sources::new()).definition {
-            Some(Definition::Lifecycle(_)) => what == LIFECYCLE,
-            Some(Definition::Recipe(_)) => what != LIFECYCLE,
-            None => false,
-        };
-        let known: Vec<&str> = catalogue.entries.iter().filter(is_such).map(CatalogueEntry::name).collect();
         Problem::not_found(format!("there is no {what} `{name}`{place}"))
-            .hint(format!("known here: {}", known.join(", ")))
+            .hint(format!("known here: {}", known(catalogue, what)))
     };
     match reading {
         DefinitionSite::Checkout => {
@@ -166,7 +171,13 @@ pub(crate) fn lifecycle(
         (Some(Definition::Lifecycle(lifecycle)), Some(pinned)) => {
             Ok(ChosenLifecycle { lifecycle: Arc::new(lifecycle), pinned })
         }
-        (Some(Definition::Recipe(_)), _) => Err(unusable("it is a recipe, and a task needs a lifecycle".into())),
+        (Some(Definition::Recipe(_)), _) => {
+            let folder = home.context.places.home().to_owned();
+            let places = CataloguePlaces { repository: Some(root.to_owned()), home: Some(folder) };
+            let lifecycles = known(&Catalogue::gather(&places), LIFECYCLE);
+            Err(unusable("it is a recipe, and a task needs a lifecycle".into())
+                .hint(format!("`sluice start {name}` runs the recipe; lifecycles known here: {lifecycles}")))
+        }
         (Some(Definition::Lifecycle(_)) | None, _) => Err(unusable("no definition can be made of it".into())),
     }
 }

@@ -152,7 +152,7 @@ fn home(places: &HomePaths) -> DoctorFinding {
             let remedy = "make the folder that it lies in writable, or set SLUICE_HOME";
             finding("home", Broken, format!("{shown} is not there, and cannot be made"), Some(remedy))
         }
-        Err(_) => finding("home", Missing, format!("{shown} is not there yet"), Some("the first command makes it")),
+        Err(_) => finding("home", DoctorStatus::Ok, format!("{shown}: the first command makes it"), None),
         Ok(there) if !there.is_dir() => {
             finding("home", Broken, format!("{shown} is no folder"), Some("move it away, or set SLUICE_HOME"))
         }
@@ -242,8 +242,8 @@ fn store(places: &HomePaths, running: bool, deep: bool) -> Vec<DoctorFinding> {
     };
     let own = choice.address.strip_prefix("sqlite:").map(Path::new);
     if own.is_some_and(|file| !file.exists()) {
-        let found = format!("{}: there is none yet", choice.name);
-        return vec![finding("store", Missing, found, Some("the first command makes it"))];
+        let found = format!("{}: the first command makes it", choice.name);
+        return vec![finding("store", DoctorStatus::Ok, found, None)];
     }
     let in_use = || {
         let found = format!("{}, in use by the engine", choice.name);
@@ -264,7 +264,7 @@ fn store(places: &HomePaths, running: bool, deep: bool) -> Vec<DoctorFinding> {
     match looked {
         Ok(damage) if damage.is_empty() && running && !deep => in_use(),
         Ok(damage) if damage.is_empty() => {
-            let read = if deep { ", read whole: every sum is right" } else { "" };
+            let read = if deep { ", read whole: every checksum is correct" } else { "" };
             vec![finding("store", DoctorStatus::Ok, format!("{}{read}", choice.name), None)]
         }
         Ok(damage) => {
@@ -366,7 +366,9 @@ fn harness(harness: &sluice_os::harness::Harness) -> DoctorFinding {
     };
     match found {
         None => {
-            finding(&harness.name, Missing, format!("{program} is not there"), Some("install it to use this harness"))
+            let place = if program.contains('/') { "there" } else { "on PATH" };
+            let remedy = Some("install it to use this harness");
+            finding(&harness.name, Missing, format!("{program} is not {place}"), remedy)
         }
         Some(text) => {
             let warnings = harness.warnings();

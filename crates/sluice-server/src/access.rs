@@ -155,14 +155,22 @@ fn hindrance(app: &App, bearer: &Bearer, method: &Method, path: &str) -> Option<
     match may {
         true => None,
         false => {
-            let problem = Problem::new(ProblemStatus::Forbidden, "not_enough", "this token does not allow that");
+            let own = match who {
+                Requester::Person { .. } => "of scope person",
+                Requester::Session { .. } | Requester::Step { .. } => "of scope agent",
+                Requester::Worker { .. } => "of scope worker",
+                // Of scope read, or of scope agent without a task.
+                Requester::Reader { .. } | Requester::Nobody => "for reading",
+            };
+            let message = format!("a token {own} does not allow this request");
+            let problem = Problem::new(ProblemStatus::Forbidden, "not_enough", message);
             let scope = match looks {
                 true if is_in(path, &["/v1/tokens"]) => "person",
-                true => "read",
-                false if is_in(path, &FOR_WORKERS) => "worker",
+                true => "read` or `person",
+                false if is_in(path, &FOR_WORKERS) => "worker` or `person",
                 false => "person",
             };
-            Some(refuse(&problem.hint(format!("`sluice token create --scope {scope}` makes one that does"))))
+            Some(refuse(&problem.hint(format!("use a token of scope `{scope}`; `sluice token create` makes one"))))
         }
     }
 }

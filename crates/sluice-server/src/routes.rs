@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -87,7 +87,7 @@ pub(crate) fn routes(app: Arc<App>, largest: usize) -> Router {
 struct HealthAnswer {
     /// Always true: the engine answers.
     ok: bool,
-    /// Where else it does; told at the socket.
+    /// The network address that the engine also serves; only in answers at the socket.
     #[serde(skip_serializing_if = "Option::is_none")]
     serves: Option<Option<String>>,
 }
@@ -103,8 +103,9 @@ async fn healthz(State(app): State<Arc<App>>, caller: Option<RequestCaller>) -> 
     }
 }
 
-async fn nothing_here() -> Response {
-    refuse(&Problem::not_found("there is nothing under this path"))
+async fn nothing_here(method: Method, uri: Uri) -> Response {
+    let message = format!("there is no route {method} {}", uri.path());
+    refuse(&Problem::not_found(message).hint("`/v1/openapi.json` lists the routes"))
 }
 
 /// The answer of an engine that ends.
@@ -137,16 +138,16 @@ struct BackupFile {
     file: PathBuf,
 }
 
-/// Something that cannot be understood.
+/// A task or run that the engine cannot read.
 #[derive(Serialize, JsonSchema)]
 struct Fault {
-    /// Whose events they are.
+    /// The stream (task or run).
     stream: String,
-    /// Why the engine cannot understand it.
+    /// Why the engine cannot read it.
     why: String,
 }
 
-/// What cannot be understood.
+/// The tasks and runs that the engine cannot read.
 #[derive(Serialize, JsonSchema)]
 struct FaultList {
     /// Tasks and runs that have stopped, with the reason.

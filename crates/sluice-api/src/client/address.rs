@@ -39,8 +39,8 @@ impl HttpAddress {
     /// The engine at this address; `authorities` is a file with the certificates to trust instead of the system's.
     pub(super) fn engine(url: &str, authorities: Option<&str>) -> Result<HttpAddress, Problem> {
         let wrong = || {
-            Problem::bad_request(format!("`{url}` is no address of an engine"))
-                .hint("say https://host:7433 or http://127.0.0.1:7433")
+            Problem::bad_request(format!("`{url}` is not the address of an engine"))
+                .hint("write https://host:7433 or http://127.0.0.1:7433")
         };
         let uri = read(url).filter(|uri| uri.path() == "/" && uri.query().is_none()).ok_or_else(wrong)?;
         HttpAddress::at(url, &uri, authorities, Some(PORT))?.ok_or_else(wrong)

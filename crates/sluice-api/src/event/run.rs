@@ -124,7 +124,7 @@ pub enum RunEventData {
         part: String,
         /// Why the part failed; null if it is done.
         error: Option<String>,
-        /// What came of it.
+        /// The summary of the part.
         output_summary: Option<String>,
     },
     /// Something about a part of a step.
@@ -143,7 +143,7 @@ pub enum RunEventData {
     Completed {
         /// Always `completed` in this event.
         status: &'static str,
-        /// What came of it.
+        /// The summary of the run.
         summary: String,
     },
     /// The name of the event says all there is.
@@ -164,7 +164,7 @@ pub struct StepStarted {
 pub struct StepCompleted {
     /// Always `completed` in this event.
     pub status: String,
-    /// What came of it.
+    /// The summary of the step.
     pub output_summary: String,
     /// The same value as `output_summary`.
     pub summary: String,

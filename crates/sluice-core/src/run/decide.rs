@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::agents::may_say;
 use super::effect::{AttemptPart, RunEffect, TimerKey};
 use super::event::{QuestionKind, RunEvent, SkipReason, StepFailure, StepOutcome};
-use super::input::{AttemptReport, RunInput, RunMode, RunParameters};
+use super::input::{AttemptReport, RunInput, RunKind, RunMode, RunParameters};
 use super::law::StepStatusKind;
 use super::parts::CONFLICT;
 use super::pending::RunPending;
@@ -14,7 +14,7 @@ use super::record::{MOST_LOSSES, RunRecord, asks};
 use super::state::{AttemptProgress, RunConclusion, RunState, StepStatus, attempt_of, parts, takes_place};
 use super::values::Locals;
 use super::waits::{again_after, pause_after};
-use crate::machine::{Decision, Moment, Refusal, RefusalCode};
+use crate::machine::{ASKED, Decision, Moment, Refusal, RefusalCode};
 use crate::recipe::{FailureKind, Join, OnExhausted, StepId, StepWork};
 
 /// The exit code of a command that has none: nobody saw it end.
@@ -76,10 +76,19 @@ impl RunPending<'_> {
     }
 
     pub(super) fn still_going(&self) -> Result<(), Refusal> {
-        match self.end {
-            None => Ok(()),
-            Some(_) => Err(Refusal::new(RefusalCode::Finished, "the run has ended")),
-        }
+        self.must_be_open("")
+    }
+
+    /// The run has not ended; `so` says what follows for what was asked.
+    pub(super) fn must_be_open(&self, so: &str) -> Result<(), Refusal> {
+        let ended = match &self.end {
+            None => return Ok(()),
+            Some(RunConclusion::Completed { .. }) => "completed",
+            Some(RunConclusion::Failed { .. }) => "failed",
+            Some(RunConclusion::Cancelled { .. }) => "cancelled",
+        };
+        let what = if self.base.given.origin.kind == RunKind::Process { "process" } else { "run" };
+        Err(Refusal::new(RefusalCode::Finished, format!("{what} {ASKED} has ended ({ended}){so}")))
     }
 
     /// Goes on as far as it can: looks at what waits for nothing more, begins what is ready, and ends the run.

@@ -77,7 +77,7 @@ impl RunPending<'_> {
 
     pub(super) fn retry(&mut self, step: Option<StepId>, guidance: Option<String>) -> Result<(), Refusal> {
         if let Some(RunConclusion::Completed { .. } | RunConclusion::Cancelled { .. }) = self.end {
-            return Err(Refusal::new(RefusalCode::Finished, "the run has ended, and no step of it failed"));
+            return self.must_be_open("; no step failed, so there is nothing to retry");
         }
         if self.ending.is_some() {
             return Err(Refusal::new(RefusalCode::Finished, "the run is being ended").hint("start it again"));
@@ -105,7 +105,7 @@ impl RunPending<'_> {
         match self.end {
             Some(RunConclusion::Failed { .. }) => self.ends_now(end),
             Some(RunConclusion::Completed { .. } | RunConclusion::Cancelled { .. }) | None => {
-                self.still_going()?;
+                self.must_be_open("; there is nothing to cancel")?;
                 self.end_as(end);
             }
         }

@@ -67,25 +67,25 @@ fn on_branch(ledger: &TaskPending<'_>, standing: &WorkStanding) -> TaskInputResu
     let (place, way) = match &standing.head {
         WorkHead::Branch(name) if name == branch => return Ok(()),
         WorkHead::Branch(name) => (
-            format!("on `{name}`, at {at}"),
+            format!("branch `{name}` is checked out in its workspace, at {at}"),
             format!(
                 "`sluice task update {ASKED} --branch {name}` makes that the task's branch; or `git switch {branch}` in {there}"
             ),
         ),
         WorkHead::Rebasing(name) => (
-            format!("in the middle of a rebase of `{name}`, at {at}"),
+            format!("its workspace is in the middle of a rebase of `{name}`, at {at}"),
             format!("`git rebase --continue` in {there} finishes the rebase, and `git rebase --abort` takes it back"),
         ),
         // Only a new branch is always safe: commits may be on the task's branch alone.
         WorkHead::Detached => (
-            format!("on no branch, at {at}"),
+            format!("no branch is checked out in its workspace, at {at}"),
             format!(
                 "`git switch -c NEW` in {there} and `sluice task update {ASKED} --branch NEW` make what stands there the \
                  task's work; `git switch {branch}` goes back, and leaves commits behind that only stand there"
             ),
         ),
     };
-    let why = format!("the task's branch is `{branch}`, and its workspace stands {place}");
+    let why = format!("the task's branch is `{branch}`, and {place}");
     Err(refused(RefusalCode::NotOnBranch, &why).hint(way))
 }
 
@@ -200,7 +200,9 @@ fn again(ledger: &TaskPending<'_>) -> String {
             let tells = first.hooks.iter().any(|hook| matches!(hook, TransitionHook::NotifyWorker { .. }));
             let to = ledger.lifecycle.state_name(first.to);
             return match tells {
-                true => format!("`sluice task request-changes {ASKED} --message TEXT` has it mended and judged again"),
+                true => format!(
+                    "`sluice task request-changes {ASKED} --message TEXT` lets the worker change it and a reviewer judge it again"
+                ),
                 false => format!("`sluice task update {ASKED} --status {to}` has it judged again"),
             };
         }

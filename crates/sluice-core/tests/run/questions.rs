@@ -285,7 +285,7 @@ fn a_question_is_withdrawn_when_the_attempt_ends() {
         stop build/1.whole
         clear timer timeout.0.1
     > answer 1 this
-    refused: finished: the run has ended
+    refused: finished: run <id> has ended (cancelled)
     "#);
 }
 

@@ -16,7 +16,7 @@ use super::{KeyedId, Requester, Service};
 use crate::definitions::committed::DefinitionSite;
 use crate::effect;
 use crate::home::branches::BranchHold;
-use crate::home::engine::{ask, begin, refusal, refused, room, say_to};
+use crate::home::engine::{ask, begin, refusal, refused_of, room, say_to};
 use crate::home::{judged, session_id};
 use crate::read::tasks::{TaskSnapshot, stream};
 use crate::settings::projects::{git, shown};
@@ -106,7 +106,8 @@ impl Service {
         };
         must_hold_no_secret(&self.home, &name)?;
         let input = TaskInput::Update { by: who.to(&seen.id), update: TaskUpdate::Branch(name.clone()) };
-        decide(&seen.lifecycle, &seen.state, &input, self.home.clock.now()).map_err(|refusal| refused(&refusal))?;
+        decide(&seen.lifecycle, &seen.state, &input, self.home.clock.now())
+            .map_err(|refusal| refused_of(&seen.id, &refusal))?;
         let (_, pool) = self.home.pool_of(seen)?;
         let repository = pool.repository();
         repository.check_branch(&name).map_err(|error| git(&error))?;

@@ -160,7 +160,8 @@ impl Service {
         let folder = Path::new(cwd).canonicalize().unwrap_or_else(|_| cwd.into());
         match self.home.tasks.open().iter().find(|seen| holds(seen, &folder)) {
             Some(seen) => self.show(&seen.id),
-            None => Err(Problem::not_found(format!("{cwd} is in no task's worktree")).hint("say which task: its id")),
+            None => Err(Problem::not_found(format!("{cwd} is in no task's worktree"))
+                .hint("give the id of the task; `sluice task list` shows the ids")),
         }
     }
 

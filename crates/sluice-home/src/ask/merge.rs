@@ -53,7 +53,7 @@ impl Service {
         let told = |problem: Problem| match &made {
             None => problem,
             Some(CommitId(commit)) => {
-                let message = format!("{}; what lay in the workspace is committed now, as {commit}", problem.message);
+                let message = format!("{}; Sluice has committed the uncommitted files as {commit}", problem.message);
                 Problem { message, ..problem }
             }
         };

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sluice_api::problem::Problem;
+use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::{AnswerQuestion, StartRun, StepHeard, StepSays};
 use sluice_api::shown::{Question, RunStatus};
 use sluice_core::machine::RefusalCode;
@@ -125,12 +125,11 @@ impl Service {
     }
 
     pub fn process(&self, id: &str) -> Result<RunSnapshot, Problem> {
-        let seen = self.run(id)?;
-        match view_run::is_process(&seen) && is_listed(&seen, true) {
-            true => Ok(seen),
-            false => {
-                Err(Problem::not_found(format!("there is no process `{id}`")).hint("`sluice process list` shows them"))
-            }
+        match self.run(id) {
+            Ok(seen) if view_run::is_process(&seen) && is_listed(&seen, true) => Ok(seen),
+            Err(problem) if problem.status != ProblemStatus::NotFound => Err(problem),
+            Ok(_) | Err(_) => Err(Problem::not_found(format!("there is no process `{id}`"))
+                .hint("`sluice process list --all` shows all of them")),
         }
     }
 

@@ -153,8 +153,9 @@ impl Service {
         let fits = |kept: &KeepRef| wanted.number.is_none_or(|number| kept.number == number);
         let newest = known.into_iter().filter(|(_, kept)| fits(kept)).max_by_key(|(_, kept)| (kept.time, kept.number));
         let Some((pool, kept)) = newest else {
-            return Err(Problem::not_found(format!("nothing is kept for `{}`", wanted.task))
-                .hint("`sluice workspace list` shows what is"));
+            let number = wanted.number.map(|number| format!(" with the number {number}")).unwrap_or_default();
+            return Err(Problem::not_found(format!("nothing{number} is kept for `{}`", wanted.task))
+                .hint("`sluice workspace list` shows what is kept, with its numbers"));
         };
         let target = RestoreTarget::Folder(PathBuf::from(&wanted.into));
         let restored = pool.restore(&kept.task, kept.number, &target).map_err(|error| git(&error))?;

@@ -90,11 +90,7 @@ pub(crate) fn wait(engine: &EngineHandle, asked: &PendingAnswer, id: &str) -> Re
 fn answered(answer: ReactorAnswer, id: &str) -> Result<EventRange, Problem> {
     match answer {
         ReactorAnswer::Done(recorded) => Ok(recorded),
-        ReactorAnswer::Refused(refusal) => {
-            let problem = refused(&refusal);
-            let hint = problem.hint.map(|hint| hint.replace(ASKED, id));
-            Err(Problem { hint, ..problem })
-        }
+        ReactorAnswer::Refused(refusal) => Err(refused_of(id, &refusal)),
         ReactorAnswer::NotFound => Err(Problem::not_found(format!("there is no `{id}`"))),
         ReactorAnswer::Conflict => {
             let message = format!("{id} was changed by another request at the same time");
@@ -103,6 +99,13 @@ fn answered(answer: ReactorAnswer, id: &str) -> Result<EventRange, Problem> {
         ReactorAnswer::Fault(why) => Err(Problem::fault(format!("{id} has stopped: {why}"))
             .hint("what is stored of it stays as it is; `sluice doctor` tells more")),
     }
+}
+
+/// What is refused of this task or run, by its id.
+pub(crate) fn refused_of(id: &str, said: &Refusal) -> Problem {
+    let problem = refused(said);
+    let hint = problem.hint.map(|hint| hint.replace(ASKED, id));
+    Problem { message: problem.message.replace(ASKED, id), hint, ..problem }
 }
 
 pub(crate) fn refused(said: &Refusal) -> Problem {

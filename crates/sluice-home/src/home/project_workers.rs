@@ -25,8 +25,9 @@ pub(crate) fn repository(project: &Project) -> Result<String, Problem> {
 /// The group that does the steps of a run which is started here, and the commit that the run begins at.
 pub(crate) fn chosen(home: &Home, root: &Path, recipe: &Recipe) -> Result<(String, String), Problem> {
     let project = home.projects.around(root).ok_or_else(|| {
-        Problem::not_found(format!("{} is in no project, and only a project has workers", root.display()))
-            .hint("`sluice project add` adds the repository")
+        Problem::not_found(format!("{} is in no project, and only a project has workers", root.display())).hint(
+            "`sluice project add` adds the repository; `sluice start RECIPE --project NAME --workers` names another",
+        )
     })?;
     if let Some(step) = recipe.steps.iter().find(|step| matches!(step.work, StepWork::Task(_))) {
         let message = format!("step `{}` creates a task, which workers cannot do", step.name);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use sluice_api::Problem;
 use sluice_core::machine::Moment;
 use sluice_core::recipe::StepId;
-use sluice_core::run::{AttemptPart, RunParameters, RunPlan, RunState};
+use sluice_core::run::{AttemptPart, RunKind, RunParameters, RunPlan, RunState};
 use sluice_engine::codec::run_state;
 use sluice_engine::loader::StreamSnapshot;
 use sluice_engine::run_actor::RunActor;
@@ -55,7 +55,8 @@ impl RunSnapshot {
         let names: Vec<&str> = self.plan.recipe.steps.iter().map(|step| step.name.as_str()).collect();
         let found = (0u32..).map(StepId).zip(&names).find(|(_, it)| **it == name).map(|(id, _)| id);
         found.ok_or_else(|| {
-            let message = format!("run {} has no step `{name}`", self.id);
+            let what = if self.state.given.origin.kind == RunKind::Process { "process" } else { "run" };
+            let message = format!("{what} {} has no step `{name}`", self.id);
             Problem::not_found(message).hint(format!("it has: {}", names.join(", ")))
         })
     }

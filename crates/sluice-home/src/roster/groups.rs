@@ -76,7 +76,7 @@ pub(crate) fn find(home: &Home, id: &str) -> Result<Colony, Problem> {
     }
     let none = || {
         Problem::not_found(format!("there is no colony `{id}`"))
-            .hint("GET /v1/colonies lists them; POST /v1/colonies founds one")
+            .hint("`GET /v1/colonies` lists the colonies, `POST /v1/colonies` creates one")
     };
     let mut founded = home.registry.all::<GroupEntry>();
     let place = only(founded.iter().map(|(id, _)| id.as_str()), id)?.ok_or_else(none)?;

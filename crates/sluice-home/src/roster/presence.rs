@@ -281,9 +281,13 @@ impl Roster {
         let Some(worker) = inner.workers.get(id).filter(|worker| worker.is_awaited) else { return Ok(()) };
         match (worker.instance.as_deref(), instance) {
             (Some(there), Some(comes)) if there != comes => {
-                let message =
-                    format!("crab {id} ({}) is at work from another home: this one is a copy of it", worker.name);
-                let hint = "remove the file `crab` from one of the two homes to make it a worker of its own, or stop the other";
+                let name = &worker.name;
+                let message = format!(
+                    "the worker {name} ({id}) already works from another home; this home is a copy of that one"
+                );
+                let hint = format!(
+                    "remove the file `workers/{name}/crab` from one of the two homes to make it a worker of its own, or stop the other"
+                );
                 Err(Problem::new(ProblemStatus::Conflict, WORKER_ELSEWHERE, message).hint(hint))
             }
             (Some(_) | None, _) => Ok(()),
@@ -297,7 +301,8 @@ impl Roster {
         if keeper.is_none() || worker.keeper.as_deref() == keeper {
             return Ok(());
         }
-        Err(refusal(RefusalCode::NotYours, format!("Not allowed: crab {id} was registered with another token")))
+        let message = format!("Not allowed: the worker {} ({id}) was registered with another token", worker.name);
+        Err(refusal(RefusalCode::NotYours, message).hint("use that token, or choose another name: `name=NAME`"))
     }
 }
 

@@ -131,7 +131,7 @@ fn spoilt(message: String) -> Problem {
 fn unusable(file: &Path, error: &StoreError) -> Problem {
     let file = file.display();
     match error {
-        StoreError::NotAStore { detail, .. } => spoilt(format!("{file} is no backup of Sluice ({detail})")),
+        StoreError::NotAStore { detail, .. } => spoilt(format!("{file} is not a backup of Sluice ({detail})")),
         StoreError::Corrupt { detail, .. } => spoilt(format!("{file} is damaged ({detail})")),
         StoreError::TooNew { .. } | StoreError::NoLog { .. } => {
             Problem::new(ProblemStatus::Refused, "unusable_copy", described(error))

@@ -30,7 +30,7 @@ impl Projects {
     /// Those in this file; none when there is no file.
     pub fn read(file: PathBuf, home: PathBuf) -> Result<Projects, Problem> {
         let unusable = |why: String| {
-            Problem::fault(format!("{} cannot be used: {why}", file.display())).hint("mend it, or move it away")
+            Problem::fault(format!("{} cannot be used: {why}", file.display())).hint("fix the file, or move it away")
         };
         let all = match std::fs::read(&file) {
             Ok(bytes) => {
@@ -114,8 +114,10 @@ impl Projects {
     pub fn import(&self, document: &serde_json::Value) -> Result<Vec<Project>, Problem> {
         let list = document.get("projects").unwrap_or(document).clone();
         let written: Vec<ImportedProject> = serde_json::from_value(list).map_err(|error| {
-            Problem::bad_request(format!("that is not a list of projects: {error}"))
-                .hint("each needs `name` and `path`; `default_branch`, `pool_size` and `workflow` are optional")
+            Problem::bad_request(format!(
+                "the document is neither a list of projects nor an object with one in `projects`: {error}"
+            ))
+            .hint("each needs `name` and `path`; `default_branch`, `pool_size` and `workflow` are optional")
         })?;
         let mut new = Vec::new();
         for ImportedProject { name, path, default_branch, pool_size, workflow } in written {
@@ -181,8 +183,7 @@ fn put(all: &mut BTreeMap<String, Project>, project: Project) -> Result<Project,
     let place = |project: &Project| Path::new(&project.path).canonicalize().unwrap_or_else(|_| (&project.path).into());
     if let Some(other) = all.values().find(|other| place(other) == place(&project)) {
         let message = format!("the repository {} is the project `{}` already", project.path, shown(&other.name));
-        return Err(exists(message)
-            .hint(format!("it is there to be used; `sluice project update {} …` changes it", shown(&other.name))));
+        return Err(exists(message).hint(format!("`sluice project update {} …` changes it", shown(&other.name))));
     }
     all.insert(project.name.clone(), project.clone());
     Ok(project)

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::token::{Scope, Token};
+use sluice_api::work::PROJECT_GROUP;
 use sluice_core::machine::RefusalCode;
 use sluice_dialect::duration;
 use sluice_engine::loader::pin;
@@ -20,6 +21,7 @@ use sluice_worker::names::{is_same, secret};
 
 use crate::settings::ids::LOCAL;
 use crate::settings::ids::only;
+use crate::settings::projects::shown;
 
 /// So many tokens can be in use at once.
 const MOST_TOKENS: usize = 1000;
@@ -78,7 +80,7 @@ impl Tokens {
     pub fn read(file: PathBuf) -> Result<Tokens, Problem> {
         let unusable = |why: String| {
             Problem::fault(format!("{} cannot be used: {why}", file.display()))
-                .hint("mend it, or move it away: then every token is void")
+                .hint("fix the file, or move it away: then every token is void")
         };
         let all = match std::fs::read(&file) {
             Ok(bytes) => {
@@ -132,7 +134,7 @@ impl Tokens {
     pub fn revoke(&self, begins: &str) -> Result<Token, Problem> {
         self.change(|all| {
             let place = only(all.iter().map(|kept| kept.token.id.as_str()), begins)?.ok_or_else(|| {
-                Problem::not_found(format!("there is no token `{}`", crate::settings::projects::shown(begins)))
+                Problem::not_found(format!("there is no token `{}`", shown(begins)))
                     .hint("`sluice token list` shows all of them")
             })?;
             let token = &mut all[place].token;
@@ -156,10 +158,24 @@ impl Tokens {
     /// A worker with this token registers with a colony, as something. A token that is bound to no colony yet is bound to
     /// this one from now on. Nobody with a token does the work of this machine.
     pub fn bind(&self, id: &str, colony: &str, role: &str) -> Result<(), Problem> {
-        let no = |why: String| {
-            Problem::new(ProblemStatus::Forbidden, RefusalCode::NotYours.as_str(), format!("Not allowed: {why}"))
-                .hint("`sluice token create --scope worker --colony C` makes a token for a colony")
+        let makes = match colony.strip_prefix(PROJECT_GROUP) {
+            Some(project) => {
+                format!(
+                    "`sluice token create --scope worker --project {}` makes a token for that project",
+                    shown(project)
+                )
+            }
+            None if colony == LOCAL => {
+                "`sluice token create --scope worker --colony C` makes a token for a colony".to_owned()
+            }
+            None => {
+                format!("`sluice token create --scope worker --colony {}` makes a token for that colony", shown(colony))
+            }
         };
+        let refused = |why: String| {
+            Problem::new(ProblemStatus::Forbidden, RefusalCode::NotYours.as_str(), format!("Not allowed: {why}"))
+        };
+        let no = |why: String| refused(why).hint(makes.clone());
         if colony == LOCAL {
             return Err(no(format!("the work of the colony `{LOCAL}` is done by the engine's own machine alone")));
         }
@@ -168,11 +184,17 @@ impl Tokens {
         let all = self.all().clone();
         let token = find(&all).map(|place| all[place].token.clone()).ok_or_else(gone)?;
         if let Some(own) = token.role.as_ref().filter(|own| *own != role) {
-            return Err(no(format!("this token is for the role `{own}`")));
+            let hint = format!(
+                "use `role={own}`; `sluice token create --scope worker --role R` makes a token for another role"
+            );
+            return Err(refused(format!("this token is for the role `{own}`")).hint(hint));
         }
         match &token.colony {
             Some(own) if own == colony => Ok(()),
-            Some(own) => Err(no(format!("this token is for the colony {own}"))),
+            Some(own) => Err(no(match own.strip_prefix(PROJECT_GROUP) {
+                Some(project) => format!("this token is for the project `{project}`"),
+                None => format!("this token is for the colony {own}"),
+            })),
             None => self.change(|all| {
                 let place = find(all).ok_or_else(gone)?;
                 all[place].token.colony.get_or_insert_with(|| colony.to_owned());

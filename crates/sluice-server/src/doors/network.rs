@@ -40,8 +40,8 @@ impl NetworkDoor {
         let addresses: Vec<SocketAddr> = listen
             .to_socket_addrs()
             .map_err(|error| {
-                Problem::bad_request(format!("`{listen}` is no address to listen at: {error}"))
-                    .hint("say an address and a port: 127.0.0.1:7433")
+                Problem::bad_request(format!("`{listen}` is not an address to listen at: {error}"))
+                    .hint("write an address and a port: 127.0.0.1:7433")
             })?
             .collect();
         let taken = |error: std::io::Error| {

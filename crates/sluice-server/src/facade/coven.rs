@@ -51,6 +51,6 @@ pub(crate) fn table() -> RouteTable {
 /// The project whose grimoires are wanted.
 #[derive(Deserialize, JsonSchema)]
 struct WorkflowsQuery {
-    /// Its name; where the engine was started unless given.
+    /// Its name; default: where the engine was started.
     project: Option<String>,
 }

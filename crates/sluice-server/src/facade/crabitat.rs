@@ -109,6 +109,6 @@ fn missions_table() -> RouteTable {
 /// The mission whose tasks are wanted.
 #[derive(Deserialize, JsonSchema)]
 struct ControlQuery {
-    /// Its id; all that have not ended unless given.
+    /// Its id; default: all that have not ended.
     mission_id: Option<String>,
 }

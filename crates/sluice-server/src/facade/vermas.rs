@@ -86,15 +86,15 @@ struct ShownProcesses {
     processes: Vec<ShownProcess>,
 }
 
-/// What came of a process.
+/// The summary of a process that is completed.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct Completed {
-    /// In words; what its steps said unless given.
+    /// A summary; default: the summaries of the steps.
     summary: Option<String>,
 }
 
-/// Why something is not wanted any more.
+/// The reason of a cancellation.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Cancelled {

@@ -46,13 +46,13 @@ const LAST_EVENT: &str = "last-event-id";
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct FollowQuery {
-    /// Only those whose type fits; `*` stands for anything.
+    /// Only events whose type matches this pattern; `*` stands for anything.
     #[serde(rename = "type")]
     #[schemars(length(max = LONGEST_PATTERN))]
     kind: Option<String>,
-    /// Only those of what begins with this id.
+    /// Only events of tasks and runs whose id begins with this.
     correlation: Option<String>,
-    /// Those after the event of this number; what happens from now on unless given, here or as `Last-Event-ID`.
+    /// Only events after the one of this number, given here or as `Last-Event-ID`; default: only new events.
     after: Option<u64>,
 }
 

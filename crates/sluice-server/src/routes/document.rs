@@ -16,13 +16,13 @@ use crate::routes::table;
 use crate::table::{DescribeType, RouteAudience, RouteOperation};
 
 const DESCRIPTION: &str = "\
-A durable workflow engine for coding agents. Every request but `GET /healthz` shows a token; the scopes that are enough \
-stand beside each operation. Every error has one shape. Fields that are unknown are refused, except by the routes of the \
+A durable workflow engine for coding agents. Every request except `GET /healthz` needs a token; each operation \
+lists the scopes that allow it. Every error has one shape. Fields that are unknown are refused, except by the routes of the \
 control plane and of grimoires, which ignore them.";
 
 const KEY: &str = "\
-A name for this request. Asked again under the same name and in the same words within 24 hours it is not made again, and \
-answered the same; in other words it is refused (`key_reused`).";
+A key for this request. A repeated request with the same key and body within 24 hours is not carried out again and gets \
+the first answer; another body gets `key_reused`.";
 
 pub(crate) async fn openapi(_: RequestCaller) -> Response {
     answer::json(StatusCode::OK, &document())
@@ -256,7 +256,7 @@ fn component(status: ProblemStatus) -> String {
 fn error(status: ProblemStatus, problem: &Schema) -> Value {
     let described = match status {
         ProblemStatus::Accepted => "It is on its way and cannot be taken back; `id` says what it will be called.",
-        ProblemStatus::BadRequest => "The request makes no sense, or is no JSON.",
+        ProblemStatus::BadRequest => "The request is invalid or not JSON.",
         ProblemStatus::Unauthorized => {
             "The caller is not known: the request has no token, or one that is unknown or was revoked."
         }
@@ -266,10 +266,10 @@ fn error(status: ProblemStatus, problem: &Schema) -> Value {
         ProblemStatus::Conflict => "Another request changed it first.",
         ProblemStatus::TooLarge => "The request is too large.",
         ProblemStatus::WrongForm => "The request is not JSON.",
-        ProblemStatus::Refused => "A rule says no; `code` says which.",
+        ProblemStatus::Refused => "A rule refuses the request; `code` says which.",
         ProblemStatus::TooMany => "This token is used too often; `retry-after` says for how long to wait.",
         ProblemStatus::Fault => "A fault of Sluice's own.",
-        ProblemStatus::Unavailable => "Not now; try again.",
+        ProblemStatus::Unavailable => "The engine is not available now; try again.",
     };
     let mut shown = json!({ "description": described, "content": { "application/json": { "schema": problem } } });
     let header = match status {

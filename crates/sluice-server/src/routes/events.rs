@@ -21,15 +21,15 @@ use crate::follow::{EventFilter, FollowReader, FollowSource};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct EventsQuery {
-    /// Only those whose type fits; `*` stands for anything.
+    /// Only events whose type matches this pattern; `*` stands for anything.
     #[serde(rename = "type")]
     #[schemars(length(max = LONGEST_PATTERN))]
     kind: Option<String>,
-    /// Only those since a time, or since how long ago: `90s`, `5m`, `2h`, `7d`.
+    /// Only events since a time, or since how long ago: `90s`, `5m`, `2h`, `7d`.
     since: Option<String>,
-    /// Only those of what begins with this id.
+    /// Only events of tasks and runs whose id begins with this.
     correlation: Option<String>,
-    /// Also those that come.
+    /// Keep the connection open and send new events.
     follow: bool,
 }
 
@@ -67,8 +67,8 @@ fn moment(text: &str) -> Result<String, Problem> {
         return Ok(format!("{:.3}", time.timestamp()));
     }
     let wrong = || {
-        Problem::bad_request(format!("`{text}` is no time"))
-            .hint("say 2026-11-15, 2026-11-15T12:00:00Z, or how long ago: 90s, 5m, 2h, 7d")
+        Problem::bad_request(format!("`{text}` is not a time"))
+            .hint("write 2026-11-15, 2026-11-15T12:00:00Z, or how long ago: 90s, 5m, 2h, 7d")
     };
     let ago = duration::read(text, Duration::MAX).map_err(|_| wrong())?;
     let since = jiff::Timestamp::now().checked_sub(ago).map_err(|_| wrong())?;
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(at("2026-11-15"), Ok("2026-11-15T00:00:00.000Z".into()));
         assert_eq!(at("2026-11-15T12:30:00"), Ok("2026-11-15T12:30:00.000Z".into()));
         assert_eq!(at("2026-11-15T12:30:00+01:00"), Ok("2026-11-15T11:30:00.000Z".into()));
-        assert_eq!(at("2026-13-15"), Err("`2026-13-15` is no time".into()));
+        assert_eq!(at("2026-13-15"), Err("`2026-13-15` is not a time".into()));
     }
 
     #[test]

@@ -74,7 +74,7 @@ fn workspaces_table() -> RouteTable {
         })
 }
 
-/// A projects.json: a list of projects, or a document that has one.
+/// A projects.json: a list of projects, or an object with such a list under the key `projects`.
 struct Import;
 
 impl JsonSchema for Import {
@@ -85,7 +85,7 @@ impl JsonSchema for Import {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let list = generator.subschema_for::<Vec<ImportedProject>>();
         json_schema!({
-            "description": "A projects.json: a list of projects, or a document that has one.",
+            "description": "A projects.json: a list of projects, or an object with such a list under the key `projects`.",
             "anyOf": [list, { "type": "object", "properties": { "projects": list }, "required": ["projects"] }],
         })
     }
@@ -117,7 +117,7 @@ struct WhichProject {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct CollectWorkspaces {
-    /// The name of the project; all projects unless given.
+    /// The name of the project; default: all projects.
     project: Option<String>,
     /// Taken for the sake of older clients, and not used.
     cwd: Option<String>,

@@ -19,9 +19,9 @@ use crate::follow::{FollowReader, FollowSource};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RunEventsQuery {
-    /// Only those after the one with this number.
+    /// Only events after the one with this number.
     after: u64,
-    /// Also those that come.
+    /// Keep the connection open and send new events.
     follow: bool,
 }
 

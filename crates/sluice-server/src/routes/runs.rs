@@ -119,14 +119,14 @@ struct ShownRuns {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RunsQuery {
-    /// Only those with this status.
+    /// Only runs with this status.
     status: Option<String>,
-    /// Also those that have ended.
+    /// Also runs that have ended.
     #[serde(default)]
     all: bool,
-    /// At most so many of those that have ended; 1,000 unless given.
+    /// The most ended runs to show; default: 1,000.
     limit: Option<usize>,
-    /// Those that come after, as `next` of the list before says; without those that are open.
+    /// Continue after this position (`next` of the previous page); open runs are left out.
     after: Option<String>,
 }
 
@@ -139,11 +139,11 @@ async fn list(State(app): State<Arc<App>>, caller: RequestCaller, Query(filters)
     .await
 }
 
-/// What is tried again.
+/// Which step to retry.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct Retried {
-    /// The step; the one that failed unless given.
+    /// The name of the step; default: the one that failed.
     step: Option<String>,
     /// What its agent is told.
     message: Option<String>,
@@ -153,7 +153,7 @@ struct Retried {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StepQuery {
-    /// Its name; all of them unless given.
+    /// The name of the step; default: all steps.
     step: Option<String>,
 }
 

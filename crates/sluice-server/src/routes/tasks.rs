@@ -114,16 +114,16 @@ fn actions_table() -> RouteTable {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TasksQuery {
-    /// Only those with this status.
+    /// Only tasks with this status.
     status: Option<String>,
-    /// Only those of this project.
+    /// Only tasks of this project.
     project: Option<String>,
-    /// Also those that have ended.
+    /// Also tasks that have ended.
     #[serde(default)]
     all: bool,
-    /// At most so many of those that have ended; 1,000 unless given.
+    /// The most ended tasks to show; default: 1,000.
     limit: Option<usize>,
-    /// Those that come after, as `next` of the list before says; without those that are open.
+    /// Continue after this position (`next` of the previous page); open tasks are left out.
     after: Option<String>,
 }
 

@@ -218,7 +218,7 @@ impl HomeConfig {
     pub fn read(path: &Path) -> Result<HomeConfig, Problem> {
         let unusable = |why: String| {
             Problem::bad_request(format!("{} cannot be used: {why}", path.display()))
-                .hint("mend it, or move it away to go on without settings")
+                .hint("fix the file, or move it away to continue with the default settings")
         };
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 /// Show the event log, one line for each event
+///
+/// With --json each line is one JSON document.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  sluice events --follow\n  sluice events --type 'task.*' --since 1h --json")]
 pub(crate) struct EventsArgs {
@@ -75,7 +77,7 @@ pub(crate) enum SkillCommand {
     /// Put the skills where an agent program looks for them
     #[command(after_help = "Example:\n  sluice skill install --harness claude")]
     Install {
-        /// The agent program to install for; all that are found unless given
+        /// The agent program to install for; default: all that are found
         #[arg(long, value_name = "H")]
         harness: Option<String>,
     },

@@ -11,10 +11,10 @@ pub(crate) enum ProjectCommand {
     /// Add a repository as a project
     #[command(after_help = "Example:\n  sluice project add ~/code/coffee --name coffee --workflow persistent")]
     Add {
-        /// The main checkout; the repository around the current folder unless given
+        /// The main checkout; default: the repository around the current folder
         #[arg(value_name = "PATH")]
         path: Option<PathBuf>,
-        /// The name of the project; the folder's name unless given
+        /// The name of the project; default: the folder's name
         #[arg(long)]
         name: Option<String>,
         #[command(flatten)]
@@ -22,6 +22,8 @@ pub(crate) enum ProjectCommand {
     },
     /// Change the settings of a project
     #[command(after_help = "Example:\n  sluice project update coffee --pool-size 6")]
+    #[command(group = clap::ArgGroup::new("change").required(true).multiple(true)
+        .args(["path", "new_name", "pool_size", "workflow", "default_branch"]))]
     Update {
         /// The name of the project
         name: String,

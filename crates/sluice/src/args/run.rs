@@ -81,7 +81,7 @@ pub(crate) enum RunCommand {
     Retry {
         /// The id of the run, or its beginning
         id: String,
-        /// The step to retry; the first that failed unless given
+        /// The step to retry; default: the first that failed
         step: Option<String>,
         /// A message to add to the prompt of its agent
         #[arg(long, value_name = "M", allow_hyphen_values = true)]
@@ -194,7 +194,7 @@ pub(crate) enum StepCommand {
     Ask {
         /// The question to ask
         text: String,
-        /// An option to offer; can be repeated; any text is accepted unless given
+        /// An option to offer; can be repeated; default: any text is accepted
         #[arg(long = "option", value_name = "O", allow_hyphen_values = true)]
         options: Vec<String>,
     },

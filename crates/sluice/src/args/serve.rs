@@ -19,7 +19,7 @@ pub(crate) struct ServeArgs {
     /// The address to listen on; port 0 takes any free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7433")]
     pub(crate) listen: String,
-    /// The store: sqlite:PATH or postgres://…; that of the home unless given (also SLUICE_STORE)
+    /// The store: sqlite:PATH or postgres://…; default: that of the home (also SLUICE_STORE)
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// A folder with the workflows of missions (`workflows/*.toml`) and their prompt files
@@ -31,7 +31,7 @@ pub(crate) struct ServeArgs {
     /// The private key of the certificate in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// The origin of web pages that may send requests from a browser, or `*`; none unless given
+    /// The origin of web pages that may send requests from a browser, or `*`; default: none
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) cors: Option<String>,
 }
@@ -46,15 +46,16 @@ pub(crate) struct ServeArgs {
 #[command(
     after_help = "Examples:\n  SLUICE_TOKEN=… sluice worker --connect https://host:7433 --project shop --role any\n  SLUICE_TOKEN=… sluice worker --connect https://host:7433 --colony qk3vm8rtw2 --role reviewer"
 )]
+#[command(group = clap::ArgGroup::new("whose").required(true))]
 pub(crate) struct WorkerArgs {
     /// The address of the engine
     #[arg(long, value_name = "URL")]
     pub(crate) connect: String,
     /// The project whose runs to work on: those that `sluice start --workers` starts
-    #[arg(long, value_name = "P", required_unless_present = "colony", conflicts_with = "colony")]
+    #[arg(long, value_name = "P", group = "whose")]
     pub(crate) project: Option<String>,
     /// The id of the colony whose missions to work on
-    #[arg(long, value_name = "C")]
+    #[arg(long, value_name = "C", group = "whose")]
     pub(crate) colony: Option<String>,
     /// The role of the worker, which gets steps of this role; `any` gets every step
     #[arg(long, value_name = "R")]
@@ -82,16 +83,16 @@ pub(crate) enum TokenCommand {
         /// The task that a token of scope agent speaks for
         #[arg(long, value_name = "ID")]
         task: Option<String>,
-        /// The colony of a token of scope worker; the one that it first registers with unless given
+        /// The colony of a token of scope worker; default: the one that it first registers with
         #[arg(long, value_name = "C")]
         colony: Option<String>,
         /// The project of a token of scope worker, in place of a colony
         #[arg(long, value_name = "P", conflicts_with = "colony")]
         project: Option<String>,
-        /// The only role that a token of scope worker can register as; any unless given
+        /// The only role that a token of scope worker can register as; default: any
         #[arg(long, value_name = "R")]
         role: Option<String>,
-        /// How long the token is valid: 30d, 12h, 90m; without end unless given
+        /// How long the token is valid: 30d, 12h, 90m; default: without end
         #[arg(long, value_name = "D")]
         expires: Option<String>,
     },

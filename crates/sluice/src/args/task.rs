@@ -55,10 +55,10 @@ pub(crate) enum TaskCommand {
     Wait {
         /// The id of the task, or its beginning
         id: String,
-        /// A status to wait for; can be repeated; waits for the end of the task unless given
+        /// A status to wait for; can be repeated; default: the end of the task
         #[arg(long = "status", value_name = "S")]
         statuses: Vec<String>,
-        /// How long to wait, such as 90s, 5m or 1h30m; without end unless given
+        /// How long to wait, such as 90s, 5m or 1h30m; default: without end
         #[arg(long, value_name = "D", value_parser = length)]
         timeout: Option<Duration>,
     },
@@ -126,16 +126,16 @@ pub(crate) struct TaskEndArgs {
     after_help = "Examples:\n  sluice task create fix-login \"Fix the login\"\n  sluice task create docs Write the manual --workflow persistent --context - < notes.md"
 )]
 pub(crate) struct TaskCreateArgs {
-    /// The branch to work on; a new one unless given
+    /// The branch to work on; default: a new one
     #[arg(value_name = "BRANCH")]
     pub(crate) branch: Option<String>,
     /// What is to be done, in one line
     #[arg(value_name = "SUMMARY")]
     pub(crate) summary: Vec<String>,
-    /// The project; the one around the current folder unless given
+    /// The project; default: the one around the current folder
     #[arg(long, value_name = "P")]
     pub(crate) project: Option<String>,
-    /// The lifecycle that the task follows; that of the project unless given
+    /// The lifecycle that the task follows; default: that of the project
     #[arg(long, value_name = "W")]
     pub(crate) workflow: Option<String>,
     /// The agent program that does the work
@@ -173,7 +173,7 @@ impl TaskCreateArgs {
 )]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
 pub(crate) struct TaskUpdateArgs {
-    /// The id of the task, or its beginning; inside a workspace, the task that has it unless given
+    /// The id of the task, or its beginning; default inside a workspace: the task that has it
     pub(crate) id: Option<String>,
     /// The status to move the task to
     #[arg(long, value_name = "S", group = "change")]
@@ -195,7 +195,7 @@ pub(crate) struct TaskMergeArgs {
     /// Merge in the local repository, even if the task has a pull request
     #[arg(long)]
     pub(crate) local: bool,
-    /// How to merge; a fast-forward if possible, else a merge commit, unless given
+    /// How to merge; default: a fast-forward if possible, else a merge commit
     #[arg(long, value_enum)]
     pub(crate) strategy: Option<StrategyChoice>,
     /// Merge even if the verdict is FAIL or older than the work, and without uncommitted changes

@@ -11,7 +11,7 @@ pub(crate) enum WorkspaceCommand {
     /// Create all worktrees of a project now instead of when they are needed
     #[command(after_help = "Example:\n  sluice workspace init --project coffee")]
     Init {
-        /// The project; the one around the current folder unless given
+        /// The project; default: the one around the current folder
         #[arg(long, value_name = "P")]
         project: Option<String>,
     },
@@ -47,10 +47,10 @@ pub(crate) enum WorkspaceCommand {
     Adopt {
         /// The name of the session, as `sluice workspace list` shows it
         session: String,
-        /// The lifecycle of the task; that of the project unless given
+        /// The lifecycle of the task; default: that of the project
         #[arg(long, value_name = "NAME")]
         workflow: Option<String>,
-        /// The agent program that reviews the task; that of config.toml unless given
+        /// The agent program that reviews the task; default: that of config.toml
         #[arg(long, value_name = "NAME")]
         review_harness: Option<String>,
     },
@@ -59,7 +59,7 @@ pub(crate) enum WorkspaceCommand {
     Restore {
         /// The task that the work belongs to
         task: String,
-        /// The number of the saved work, as `sluice workspace list` shows it; the newest unless given
+        /// The number of the saved work, as `sluice workspace list` shows it; default: the newest
         #[arg(long, value_name = "N")]
         number: Option<u32>,
         /// The folder to restore into, which must not exist

@@ -51,7 +51,7 @@ fn draw(
         }
         let message = format!("`{}` cannot be drawn: it has errors", sources.path(loaded.file));
         return Err(CliFailure::new(CliExit::Refused, "invalid_definition", message)
-            .hint("mend what `sluice check` finds first"));
+            .hint("fix the errors above, then run `sluice graph` again"));
     };
     let graph = match definition {
         Definition::Lifecycle(lifecycle) => Graph::of_lifecycle(lifecycle),

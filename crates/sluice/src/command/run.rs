@@ -62,8 +62,9 @@ fn path_of(client: &Client, name: &str) -> Result<String, CliFailure> {
 fn input(text: &str) -> Result<(String, Value), CliFailure> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), Value::String(value.to_owned()))),
-        _ => {
-            Err(CliFailure::new(CliExit::Usage, "usage", format!("`{text}` is no input"))
+        split => {
+            let missing = if split.is_some() { "name" } else { "value" };
+            Err(CliFailure::new(CliExit::Usage, "usage", format!("`--input {text}` has no {missing}"))
                 .hint("write --input NAME=VALUE"))
         }
     }

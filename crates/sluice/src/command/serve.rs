@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: ServeArgs, output: CliOutput) -> Result<CliExit, Cl
     // Whatever is wrong with the door is told before the engine that runs is asked to make way.
     let network = NetworkDoor::bind(&NetworkOptions { listen, tls: tls_cert.zip(tls_key), cors })?;
     if network.is_exposed() {
-        say("warning: everybody on the way can read tokens and answers: nothing is encrypted");
+        say("warning: this address has no TLS; anyone on the network path can read tokens and answers");
         say("hint: --tls-cert and --tls-key encrypt it; or listen at 127.0.0.1 behind a proxy that does");
     }
     if runs.is_ok() {

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
             output.show(&history, || {
                 let story = history.events.iter().filter(|event| is_told(event));
                 story.for_each(|event| print(&event_line(event)));
-                say(&format!("every step of it: sluice events --correlation {id}"));
+                say(&format!("all events of this task: sluice events --correlation {id}"));
             })
         }
         TaskCommand::File { id, at, list } => file(&id, at, list, output),
@@ -55,11 +55,19 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
         TaskCommand::Attach(TaskIdArg { id }) => attach(&id),
         TaskCommand::CreatePr(TaskIdArg { id }) => post(&id, "/create-pr", &json!({}), output),
         TaskCommand::Cancel(TaskEndArgs { id, yes }) => {
-            confirm(yes, &format!("Cancel task {id}? Its agents are ended; work that is not committed is kept."))?;
+            confirm(
+                yes,
+                ("cancel", &id),
+                &format!("Cancel task {id}? Its agents are ended; work that is not committed is kept."),
+            )?;
             post(&id, "/cancel", &json!({}), output)
         }
         TaskCommand::Delete(TaskEndArgs { id, yes }) => {
-            confirm(yes, &format!("Delete task {id} and its branch? Work that is not merged is kept."))?;
+            confirm(
+                yes,
+                ("delete", &id),
+                &format!("Delete task {id} and its branch? Work that is not merged is kept."),
+            )?;
             answered(&connect()?.delete(&of(&id, ""))?, output)
         }
         TaskCommand::Merge(TaskMergeArgs { id, local, strategy, force, commit }) => {
@@ -256,6 +264,12 @@ fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: CliOutp
             if about.is_empty() { ": its agent has died and is not started again by itself" } else { "" },
             format!("`sluice task respawn {id}` starts its agent again; {story}"),
         ),
+        false if task.status == "reviewing" && task.statuses.iter().any(|status| status == "done") => (
+            "",
+            format!(
+                "`sluice task merge {id}` merges it, `sluice task request-changes {id} --message TEXT` sends it back"
+            ),
+        ),
         false => ("", story),
     };
     let message = format!("task {id} is in `{}` and needs a person{about}{why}", task.status);
@@ -293,24 +307,24 @@ fn attach(id: &str) -> Result<CliExit, CliFailure> {
 }
 
 /// Asks a person, unless that has been answered.
-fn confirm(yes: bool, question: &str) -> Result<(), CliFailure> {
+fn confirm(yes: bool, (verb, id): (&str, &str), question: &str) -> Result<(), CliFailure> {
     if yes {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
-        return Err(CliFailure::new(
-            CliExit::Usage,
-            "not_confirmed",
-            format!("{question} There is no terminal to answer at"),
-        )
-        .hint("say it with --yes"));
+        let message =
+            format!("`task {verb}` needs your confirmation, and there is no terminal to ask on; nothing was changed");
+        return Err(CliFailure::new(CliExit::Usage, "not_confirmed", message).hint("add --yes to confirm"));
     }
     let _ = write!(anstream::stderr(), "{} [y/N] ", harmless(question));
     let mut answer = String::new();
     let _ = std::io::stdin().read_line(&mut answer);
     match answer.trim().to_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => Err(CliFailure::new(CliExit::Refused, "not_confirmed", "nothing was done")),
+        _ => {
+            let message = format!("you did not confirm; task {id} is unchanged");
+            Err(CliFailure::new(CliExit::Refused, "not_confirmed", message))
+        }
     }
 }
 

@@ -13,8 +13,8 @@ pub(crate) fn run(arguments: TokenCommand, output: CliOutput) -> Result<CliExit,
     match arguments {
         TokenCommand::Create { scope, name, task, colony, project, role, expires } => {
             let Some(scope) = scope else {
-                return Err(CliFailure::new(CliExit::Usage, "no_scope", "it is not said what the token is to allow")
-                    .hint("--scope read, agent, worker or person; person allows everything"));
+                return Err(CliFailure::new(CliExit::Usage, "no_scope", "the option `--scope` is missing")
+                    .hint("add `--scope read`, `agent`, `worker` or `person`; `person` allows everything"));
             };
             let colony = colony.or_else(|| project.as_deref().map(sluice_api::work::project_group));
             let wanted = CreateToken { scope: scope.into(), name, task, colony, role, expires };

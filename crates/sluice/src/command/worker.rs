@@ -58,7 +58,9 @@ pub(crate) fn run(arguments: args::WorkerArgs, output: CliOutput) -> Result<CliE
     let told = worker.clone();
     let hears = move || {
         if told.stop() && output == CliOutput::People {
-            print("finishing what it is at; once more, and it gives that back\n");
+            print(
+                "stopping: the worker finishes its current step and then exits; a second Ctrl-C gives the step back and exits now\n",
+            );
         }
     };
     sluice_server::each_signal(hears)

@@ -312,7 +312,7 @@ fn what_is_written_once_and_used_twice_is_one_mistake() {
 #[test]
 fn durations_say_what_is_wrong_with_them() {
     for (written, reason) in
-        [("soon", "it is no number with a unit"), ("-5m", "it is negative"), ("9000h", "it is longer than 366 days")]
+        [("soon", "it is not a number with a unit"), ("-5m", "it is negative"), ("9000h", "it is longer than 366 days")]
     {
         let file = format!("name: tiny\nsteps:\n  - {{name: a, prompt: x, timeout: {written}}}\n");
         let place = folder(&[("tiny.yml", file.as_bytes())]);

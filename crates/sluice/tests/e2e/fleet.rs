@@ -156,7 +156,10 @@ fn told_twice_a_worker_gives_its_step_back() {
     begins.hear();
     let living = process::carrying(&format!("SLUICE_RUN={mission}"));
     first.terminate();
-    assert_eq!(first.says(), "finishing what it is at; once more, and it gives that back");
+    assert_eq!(
+        first.says(),
+        "stopping: the worker finishes its current step and then exits; a second Ctrl-C gives the step back and exits now"
+    );
     first.terminate();
     let (code, said) = first.ended();
     assert_eq!((code, said.as_str()), (Some(0), ""));
@@ -178,7 +181,7 @@ fn whoever_is_not_let_in_is_told_why() {
     let reader = super::served::token(&reef.home, &["--scope", "read"]).1;
     let (code, said) = reef.hire_unheard("ann", "any", &reader, &reef.colony).ended();
     assert_eq!(code, Some(4), "{said}");
-    assert!(said.contains("this token does not allow that"), "{said}");
+    assert!(said.contains("does not allow this request"), "{said}");
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn opened(folder: &Path) {
     archive::fill(&home.place().join("store.db"), &read("store.sql"));
     let then: Value = serde_json::from_str(&read("answers.json")).unwrap();
     let doctor = home.sluice(&["doctor", "--deep", "--json"]);
-    assert!(doctor.stdout.contains("every sum is right"), "{doctor:?}");
+    assert!(doctor.stdout.contains("every checksum is correct"), "{doctor:?}");
 
     let runs = then["runs"].as_array().unwrap();
     let id_of = |is_it: &dyn Fn(&Value) -> bool| text(&runs.iter().find(|it| is_it(it)).unwrap()["id"]).to_owned();
@@ -232,7 +232,7 @@ fn opened(folder: &Path) {
     let reviewed = tasks.iter().find(|it| it["status"] == "reviewing").unwrap();
     home.sluice(&["task", "merge", text(&reviewed["id"])]).done();
     let doctor = home.sluice(&["doctor", "--deep", "--json"]);
-    assert!(doctor.stdout.contains("every sum is right"), "{doctor:?}");
+    assert!(doctor.stdout.contains("every checksum is correct"), "{doctor:?}");
 }
 
 #[test]

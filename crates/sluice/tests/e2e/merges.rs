@@ -181,11 +181,11 @@ fn what_lies_there_is_committed_if_a_person_says_so_and_nobody_has_judged_that()
     sh(&home, &folder, "echo x > forgotten");
     let refused = home.sluice(&["task", "merge", &id, "--commit"]);
     let commit = sh(&home, &folder, "git rev-parse HEAD");
-    assert!(refused.stderr.contains(&format!("is committed now, as {commit}")), "{}", refused.stderr);
+    assert!(refused.stderr.contains(&format!("has committed the uncommitted files as {commit}")), "{}", refused.stderr);
     assert!(refused.stderr.contains("sluice workflow explain stale_verdict"), "{}", refused.stderr);
     assert!(refused.stderr.contains("no transition leads from `reviewing` back to a review"), "{}", refused.stderr);
     // Asked again there is nothing left to commit, and nothing to tell of it.
-    assert!(!home.sluice(&["task", "merge", &id, "--commit"]).stderr.contains("is committed now"));
+    assert!(!home.sluice(&["task", "merge", &id, "--commit"]).stderr.contains("has committed the uncommitted files"));
     assert_eq!(home.refused(&["task", "merge", &id, "--commit"]), "1 stale_verdict");
     assert_eq!(sh(&home, &folder, "git status --porcelain; git show --format= --name-only"), "forgotten");
     assert_eq!(home.json(&["task", "merge", &id, "--commit", "--force"])["task"]["status"], "done");

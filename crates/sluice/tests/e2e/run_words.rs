@@ -48,7 +48,7 @@ fn what_cannot_be_right_is_refused_before_anything_starts() {
         "2 bad_request: the input `count` must be a value of type number, and \"many\" is not",
         "2 bad_request: `mine` needs the input `count` (number)",
         "2 bad_request: `mine` has no input `colour`",
-        "2 usage: `count` is no input",
+        "2 usage: `--input count` has no value",
         "2 bad_request: ",
     ];
     for (found, begins) in found.iter().zip(begins) {
