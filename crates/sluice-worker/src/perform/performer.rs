@@ -80,7 +80,14 @@ pub fn perform<W: StepWorktrees>(
 
 /// The work of a step is on its own branch, and cannot be brought together with that of others. A person is asked.
 pub fn in_conflict(branch: &str, why: &GitError) -> PerformError {
-    format!("{CONFLICT}its work is on `{branch}` and cannot be merged: {}", described(why)).into()
+    let why = match why {
+        GitError::Conflict { into, files, unused, .. } => format!(
+            "it conflicts with `{into}` in {}{unused}; `retry` has the step done again on what is there now",
+            files.join(", ")
+        ),
+        other => described(other),
+    };
+    format!("{CONFLICT}its work is on `{branch}` and cannot be merged: {why}").into()
 }
 
 /// The name of the worktree and of the branch that a step has to itself.
