@@ -185,7 +185,7 @@ fn a_copy_of_a_worker_is_refused_while_the_worker_is_there() {
     let (code, said) = reef.hire_unheard("bob", "any", &reef.worker, &reef.colony).ended();
     assert_ne!(code, Some(0));
     assert!(said.contains("already works from another home; this home is a copy of that one"), "{said}");
-    assert!(said.contains("remove the file `crab`"), "{said}");
+    assert!(said.contains("remove the file `workers/ann/crab`"), "{said}");
     goes.let_go();
     assert_eq!(reef.ended(&mission), DONE);
     assert_eq!(counted(&reef, &mission, "plan"), (1, 1));

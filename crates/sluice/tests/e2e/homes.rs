@@ -126,10 +126,10 @@ fn broken_settings_are_named() {
     let (projects, config) = (home.place().join("projects.json"), home.place().join("config.toml"));
     let good = std::fs::read(&projects).unwrap();
     std::fs::write(&projects, "{").unwrap();
-    is_told(&ask(&home), &[projects.to_str().unwrap(), "mend"]);
+    is_told(&ask(&home), &[projects.to_str().unwrap(), "fix the file"]);
     std::fs::write(&projects, good).unwrap();
     std::fs::write(&config, "[[").unwrap();
-    is_told(&ask(&home), &[config.to_str().unwrap(), "mend"]);
+    is_told(&ask(&home), &[config.to_str().unwrap(), "fix the file"]);
     std::fs::remove_file(&config).unwrap();
     ask(&home).done();
 }
