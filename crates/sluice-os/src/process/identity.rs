@@ -5,12 +5,16 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
 use crate::passing::PassingError;
+
+/// How long a process may take to become another program before it is said that it cannot be looked at.
+const BETWEEN_PROGRAMS: Duration = Duration::from_secs(2);
 
 /// A process, told from every other that has or had its number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -133,15 +137,22 @@ fn seen(pid: i32, read: io::Result<Vec<u8>>) -> io::Result<Option<ProcessStat>> 
 }
 
 /// The name in brackets may hold anything, brackets too: the fields start after the last one.
-fn parse(pid: i32, bytes: &[u8]) -> Option<ProcessStat> {
+fn fields(bytes: &[u8]) -> Option<Vec<&str>> {
     let name_end = bytes.iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(bytes.get(name_end + 1..)?).ok()?;
-    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    Some(std::str::from_utf8(bytes.get(name_end + 1..)?).ok()?.split_ascii_whitespace().collect())
+}
+
+fn has_ended(state: &str) -> bool {
+    matches!(state, "Z" | "X" | "x")
+}
+
+fn parse(pid: i32, bytes: &[u8]) -> Option<ProcessStat> {
+    let fields = fields(bytes)?;
     let number = |index: usize| fields.get(index).and_then(|field| field.parse::<i32>().ok());
     let state = *fields.first()?;
     Some(ProcessStat {
         pid,
-        ended: matches!(state, "Z" | "X" | "x"),
+        ended: has_ended(state),
         rest: match state {
             "T" | "t" => ProcessRest::Stopped,
             "D" => ProcessRest::Deaf,
@@ -176,13 +187,49 @@ fn all() -> io::Result<Vec<ProcessStat>> {
 }
 
 /// The assignments that a process was started with, `NAME=value`; none of one that has gone or is another user's.
+///
+/// A process that is becoming another program (`exec`) shows nothing, or a part, for a moment. It is asked again until
+/// it shows all: a process that is taken for a stranger is not ended with its script.
 pub(crate) fn environment(pid: i32) -> io::Result<Vec<Vec<u8>>> {
-    let text = match std::fs::read(format!("/proc/{pid}/environ")) {
-        Ok(text) => text,
-        Err(error) if error.is_passing() => return Err(error),
-        Err(_) => Vec::new(),
+    let give_up = Instant::now() + BETWEEN_PROGRAMS;
+    loop {
+        let text = match std::fs::read(format!("/proc/{pid}/environ")) {
+            Ok(text) => text,
+            Err(error) if error.is_passing() => return Err(error),
+            Err(_) => return Ok(Vec::new()),
+        };
+        if environment_length(pid)?.is_none_or(|bytes| bytes == text.len()) {
+            return Ok(text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect());
+        }
+        if Instant::now() >= give_up {
+            return Err(Errno::AGAIN.into());
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// How many bytes the environment of a process has; nothing of one that has ended, and where the kernel does not say. Of
+/// a process that is becoming another program the kernel says a length that nothing has.
+fn environment_length(pid: i32) -> io::Result<Option<usize>> {
+    /// The flag of a process that is the kernel's own.
+    const OF_KERNEL: u64 = 0x0020_0000;
+    let layout = |pid: i32| match std::fs::read(format!("/proc/{pid}/stat")) {
+        Ok(bytes) => Ok(fields(&bytes).and_then(|fields| {
+            let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+            let is_ours = !has_ended(fields.first()?) && number(6)? & OF_KERNEL == 0;
+            is_ours.then_some((number(23)?, number(48)?.saturating_sub(number(47)?)))
+        })),
+        Err(error) if error.is_passing() => Err(error),
+        Err(_) => Ok(None),
     };
-    Ok(text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect())
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    Ok(match layout(pid)? {
+        // Where its code lies is the last that the kernel notes of a new program.
+        Some((0, _)) if layout(own)?.is_none_or(|(code, _)| code == 0) => None,
+        Some((0, _)) => Some(usize::MAX),
+        Some((_, length)) => usize::try_from(length).ok(),
+        None => None,
+    })
 }
 
 /// Whether a process has a terminal that can interrupt it: a person sits there.
@@ -244,6 +291,25 @@ mod tests {
         for short in [Errno::MFILE, Errno::NFILE, Errno::NOMEM] {
             seen(42, Err(short.into())).unwrap_err();
         }
+    }
+
+    #[test]
+    fn a_process_is_known_by_its_environment_while_it_becomes_another_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("again");
+        std::fs::write(&program, "exec /bin/sh \"$0\"").unwrap();
+        let mut child = std::process::Command::new("/bin/sh")
+            .arg(&program)
+            .env_clear()
+            .envs([("LONG", "x".repeat(9000).as_str()), ("MINE", "yes")])
+            .spawn()
+            .unwrap();
+        let pid = child.id().cast_signed();
+        let unknown = (0..10_000).filter(|_| !carries(pid, "MINE=yes").unwrap()).count();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(unknown, 0, "times that it was taken for a stranger");
+        assert_eq!(environment(pid).unwrap(), Vec::<Vec<u8>>::new());
     }
 
     #[test]
