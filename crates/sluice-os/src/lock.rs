@@ -2,7 +2,7 @@
 //!
 //! The lock is the kernel's and ends with its process, however that ends. So there is no stale lock: what a dead process
 //! left in the file is only read while another holds it. A file that is removed while it is locked ([`FileLock::remove`])
-//! is nobody's: a lock counts only if its file still has its name.
+//! locks nothing any more: a lock counts only while its file has its name.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};

@@ -1,4 +1,4 @@
-//! New ids and secrets, and moments in words.
+//! The names that an engine and its workers agree on (streams, branches, folders), new ids and secrets, and moments in words.
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;

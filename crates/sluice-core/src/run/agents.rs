@@ -44,7 +44,7 @@ impl RunPending<'_> {
         }
         let name = self.name(by.step);
         let state = self.step(by.step);
-        // How a command went is what its exit code says, and nobody's word.
+        // The exit code of a command says how it went; no agent's word counts.
         let is_agent = self.plan.recipe.step(by.step).work.prompt().is_some();
         if !is_agent || self.base.given.mode == RunMode::ByHand {
             let message = format!("`{name}` has no agent that could speak for it");
@@ -90,7 +90,7 @@ impl RunPending<'_> {
         Ok(())
     }
 
-    /// Nobody is asked any more: the agent goes on, and its time with it.
+    /// The question is withdrawn: the agent goes on, and its time with it.
     pub(super) fn time_goes_on(&mut self, id: StepId) {
         let state = self.step(id);
         let Some(timeout) = self.plan.recipe.step(id).timeout.filter(|_| state.is_busy()) else { return };

@@ -115,13 +115,16 @@ fn remove(home: &Home, pool: &WorkspacePool, name: &WorkspaceName, run: &str) ->
     pool.destroy(name, run).map(drop).map_err(PerformError::by)
 }
 
-/// Removes the checkouts of runs that ended long enough ago, and those of runs that never began: the engine was killed
-/// between the two. What would be lost with a checkout is kept; what failed stays, as it may be tried again.
+/// Removes the checkouts of runs that ended long enough ago, and as old ones whose run the store does not know: the engine
+/// was killed before the run began, or the store is an older one. What would be lost with a checkout is kept. What failed
+/// stays, as it may be tried again, and so does a checkout in which an agent lives.
 pub(crate) fn sweep(home: &Home) {
     let Ok(folders) = std::fs::read_dir(folder(home)) else { return };
     let stays = home.context.config().workspaces.keep;
     let names = folders.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    for name in names.filter_map(|name| WorkspaceName::new(&name).ok()) {
+    let mut names: Vec<WorkspaceName> = names.filter_map(|name| WorkspaceName::new(&name).ok()).collect();
+    names.sort();
+    for name in names {
         if let Err(undone) = sweep_one(home, &name, stays) {
             tracing::warn!(run = name.as_str(), "its checkout stays: {undone}");
         }
@@ -142,18 +145,17 @@ fn sweep_one(home: &Home, name: &WorkspaceName, stays: Duration) -> Result<(), P
     let pool = WorkspacePool::at(open(&place, None)?, &folder(home)).map_err(PerformError::by)?;
     // The worktree of a part is lent to its run.
     let lent = pool.lent_to(name).map_err(PerformError::by)?.map_or_else(|| name.to_string(), |bound| bound.task);
-    match home.tasks.load_run(&lent)? {
-        Some(seen) if is_over(&seen) => remove(home, &pool, name, &lent),
-        Some(_) => Ok(()),
-        None if is_young(&place) => Ok(()), // its run may be about to begin
-        None => remove(home, &pool, name, &lent),
-    }
+    let goes = match home.tasks.load_run(&lent)? {
+        Some(seen) => is_over(&seen),
+        None => is_older(&place, stays.max(YOUNG)),
+    };
+    let has_agent = || home.context.sessions.at_work().iter().any(|(_, folder)| folder.starts_with(&place));
+    if goes && !has_agent() { remove(home, &pool, name, &lent) } else { Ok(()) }
 }
 
-/// Whether a folder was made a moment ago.
-fn is_young(place: &Path) -> bool {
-    let age = place.metadata().and_then(|about| about.modified()).ok().and_then(|at| at.elapsed().ok());
-    age.is_none_or(|age| age < YOUNG)
+fn is_older(place: &Path, age: Duration) -> bool {
+    let changed = place.metadata().and_then(|about| about.modified()).ok();
+    changed.and_then(|at| at.elapsed().ok()).is_some_and(|since| since >= age)
 }
 
 /// Where the worktrees are of runs that are started here.

@@ -2,7 +2,7 @@
 //!
 //! Where the branch is decides, and nothing else: an index that a power cut has spoiled is made anew. Only what the move
 //! itself can have written is touched. A file that is neither as it was, nor as it was to become, nor the beginning of
-//! that, is somebody's own and stays as it is. A lock is removed only if it is ours and whoever made it is dead: our
+//! that, is a person's or an agent's own and stays as it is. A lock is removed only if it is ours and its maker is dead: our
 //! index locks carry a mark, and the turn is held by every git of ours as long as it lives.
 
 use std::collections::BTreeMap;
@@ -107,7 +107,7 @@ impl HalfDoneMove<'_> {
     }
 
     /// An index that knows this side: the checkout's own with what the move concerns made right, or a new one if that
-    /// cannot be read. What somebody has staged otherwise stays. The one that was being made may be anything.
+    /// cannot be read. What a person or an agent has staged otherwise stays. The one that was being made may be anything.
     fn index(&self) -> Result<PathBuf, GitError> {
         let HalfDoneMove { checkout, note, side, .. } = *self;
         let own = checkout.own_index();

@@ -109,3 +109,32 @@ fn a_checkout_goes_when_its_time_is_over_and_so_does_one_whose_run_never_began()
     let trees: Vec<String> = kept.lines().map(|name| home.git(&["ls-tree", "-r", "--name-only", name])).collect();
     assert!(["made.txt", "lost.txt"].iter().all(|name| trees.iter().any(|tree| tree.contains(name))), "{trees:?}");
 }
+
+/// A store that was restored from an older backup does not know the run, and its agent is at work all the same.
+#[test]
+fn a_checkout_of_an_unknown_run_stays_while_an_agent_lives_there() {
+    let home = fresh();
+    let config = home.place().join("config.toml");
+    let settings = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, format!("{settings}\n[workspaces]\nkeep = \"0s\"\n")).unwrap();
+    let (begun, end, copy) = (home.pipe("begun"), home.pipe("end"), home.path("copy.db"));
+    home.sluice(&["backup", copy.to_str().unwrap()]).done();
+    let prompt = format!("echo > {}; cat {}", begun.path(), end.path());
+    grimoire(&home, "mine", &format!("steps:\n  - {{name: one, type: agent, harness: shell, prompt: '{prompt}'}}\n"));
+    let id = begin(&home, &["mine"]);
+    begun.hear();
+    let folder = home.place().join("runs").join(&id);
+    home.sluice(&["stop"]).done();
+    home.sluice(&["restore", copy.to_str().unwrap()]).done();
+    let last = home.place().join("runs/zzz");
+    home.git(&["worktree", "add", "--quiet", "--detach", last.to_str().unwrap()]);
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
+    [&folder, &last].iter().for_each(|it| std::fs::File::open(it).unwrap().set_modified(long_ago).unwrap());
+    let give_up = Instant::now() + LONG;
+    while last.exists() {
+        assert!(Instant::now() < give_up, "{:?}", left(&home));
+        home.json(&["run", "list"]);
+    }
+    assert!(folder.exists(), "its agent is at work there");
+    end.let_go();
+}
