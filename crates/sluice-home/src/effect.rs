@@ -31,6 +31,7 @@ use sluice_os::taskfile;
 use sluice_store::Effect;
 use sluice_telemetry::caused_by;
 
+use crate::background::lane::LaneTurn;
 use crate::home::errand::{Errand, ErrandPending, ErrandPlace};
 use crate::home::{Home, session_id};
 use crate::perform::{GRACE, inherited};
@@ -169,7 +170,9 @@ fn place_of(home: &Home, seen: &TaskSnapshot, instruction: &Instruction) -> Erra
         | Instruction::WriteArtifact { .. } => false,
     };
     match home.projects.get(&seen.state.about.project) {
-        Ok(project) if is_for_git => ErrandPlace::Git { repository: project.path, asker: seen.id.clone() },
+        Ok(project) if is_for_git => {
+            ErrandPlace::Git { repository: project.path, asker: seen.id.clone(), turn: LaneTurn::InLine }
+        }
         Ok(_) | Err(_) => ErrandPlace::Pool,
     }
 }

@@ -17,6 +17,7 @@ use crate::effect::LocalExecutor;
 use crate::fence::HomeFence;
 use crate::home::Home;
 use crate::home::registry::Registry;
+use crate::home::worktrees;
 use crate::perform::PerformContext;
 use crate::perform::fence::StoreFence;
 use crate::read::tasks::{ReadModel, STORE};
@@ -63,6 +64,7 @@ impl Service {
         let home = Home::new(bench, projects, tasks, clock.clone(), registry, inbox.handle(), keep)
             .map_err(|error| Problem::fault(error.to_string()))?;
         let home = Arc::new(home);
+        worktrees::sweep_spares(&home);
         // Without it what a script leaves behind is recognised by its environment alone.
         let strays = StrayProcesses::adopt().unwrap_or_default();
         if let Some(fence) = &fence {

@@ -5,6 +5,7 @@
 
 mod bring;
 mod error;
+mod head;
 mod name;
 mod pipes;
 mod quote;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use error::{GitError, GitErrorFamily};
+pub use head::checked_out_commit;
 pub use name::slug;
 pub(crate) use quote::{first_of, path_of, quote, shown, unquote};
 pub use remote::RemoteBranchDeletion;

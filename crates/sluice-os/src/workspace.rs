@@ -10,6 +10,7 @@ mod release;
 mod restore;
 mod risk;
 mod site;
+mod spare;
 mod state;
 mod sweep;
 
@@ -27,7 +28,9 @@ pub(crate) use release::keep_tip;
 pub use restore::{RestoreTarget, RestoredKeep};
 pub(crate) use risk::entry;
 use site::WorktreeSite;
+pub(crate) use site::link_target;
 pub use site::{WorkspaceBinding, task_file};
+pub use spare::{SPARE, SpareWorktree, is_own_spare};
 pub use state::{BranchDistance, WorkspaceHead, WorkspaceState, WorkspaceTree};
 pub use sweep::{SweptWorkspace, WorkspaceSweep};
 

@@ -16,6 +16,15 @@ const LEAST: usize = 2 * MOST_IN_ONE;
 
 type LaneWork = Box<dyn FnOnce() + Send>;
 
+/// When it is an asker's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LaneTurn {
+    /// After those that asked before.
+    InLine,
+    /// Before all that wait: it gives back what the others ask for.
+    Next,
+}
+
 struct LaneQueue {
     repository: String,
     works: VecDeque<LaneWork>,
@@ -76,7 +85,7 @@ impl Lane {
     }
 
     /// Does something in a repository when it is the asker's turn. It must wait for nothing that is done here as well.
-    pub(crate) fn run(&self, repository: &str, asker: &str, work: impl FnOnce() + Send + 'static) {
+    pub(crate) fn run(&self, repository: &str, asker: &str, turn: LaneTurn, work: impl FnOnce() + Send + 'static) {
         let mut state = locked(&self.state);
         match state.waiting.get_mut(asker) {
             Some(asked) => asked.works.push_back(Box::new(work)),
@@ -86,7 +95,10 @@ impl Lane {
                     works: VecDeque::from([Box::new(work) as LaneWork]),
                 };
                 state.waiting.insert(asker.to_owned(), asked);
-                state.turns.push_back(asker.to_owned());
+                match turn {
+                    LaneTurn::InLine => state.turns.push_back(asker.to_owned()),
+                    LaneTurn::Next => state.turns.push_front(asker.to_owned()),
+                }
             }
         }
         // Otherwise the thread that ends next goes on with it.
@@ -145,7 +157,7 @@ mod tests {
     ) -> Sender<()> {
         let (let_go, wait): (Sender<()>, Receiver<()>) = channel();
         let begun = begun.clone();
-        lane.run(repository, asker, move || {
+        lane.run(repository, asker, LaneTurn::InLine, move || {
             begun.send(name).unwrap();
             let _ = wait.recv();
         });
@@ -175,7 +187,7 @@ mod tests {
     #[test]
     fn a_panic_takes_no_place_for_good() {
         let lane = lane(1);
-        lane.run("/a", "first", || panic!("on purpose"));
+        lane.run("/a", "first", LaneTurn::InLine, || panic!("on purpose"));
         let (begun, heard) = channel();
         drop(asks(&lane, "/a", "second", "second", &begun));
         assert_eq!(heard.recv().unwrap(), "second");

@@ -23,6 +23,7 @@ use sluice_store::OpenEffect;
 use sluice_telemetry::caused_by;
 use sluice_worker::spans;
 
+use crate::background::lane::LaneTurn;
 use crate::evidence;
 use crate::home::Home;
 use crate::home::engine::say_to;
@@ -106,7 +107,8 @@ fn give_back(
     if stored.is_some_and(|stored| stored.effects.iter().any(is_other)) {
         return Err(UnavailableReason("what the run has started is not over".into()).into());
     }
-    let git = ErrandPlace::Git { repository: seen.state.given.origin.root.clone(), asker: seen.id.clone() };
+    let (repository, asker) = (seen.state.given.origin.root.clone(), seen.id.clone());
+    let git = ErrandPlace::Git { repository, asker, turn: LaneTurn::Next };
     if *place != git {
         return Err(ErrandPending::On(git));
     }
@@ -134,7 +136,10 @@ fn place_of(home: &Home, setting: &RunFacts, wanted: &Perform) -> ErrandPlace {
         }
     };
     match is_for_git {
-        true => ErrandPlace::Git { repository: setting.given.origin.root.clone(), asker: setting.id.clone() },
+        true => {
+            let (repository, asker) = (setting.given.origin.root.clone(), setting.id.clone());
+            ErrandPlace::Git { repository, asker, turn: LaneTurn::InLine }
+        }
         false => ErrandPlace::Pool,
     }
 }

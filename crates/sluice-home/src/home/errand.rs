@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sluice_engine::host::EngineClock;
 
-use crate::background::lane::Lane;
+use crate::background::lane::{Lane, LaneTurn};
 use crate::background::threads::ThreadPool;
 use crate::home::Home;
 use crate::undone::UnavailableReason;
@@ -20,7 +20,7 @@ pub(crate) enum ErrandPlace {
     /// On a thread of the pool, for as long as it takes.
     Pool,
     /// Where git works: it waits for its turn, and for nobody who waits there too.
-    Git { repository: String, asker: String },
+    Git { repository: String, asker: String, turn: LaneTurn },
 }
 
 pub(crate) enum ErrandPending {
@@ -67,7 +67,9 @@ impl Errand {
     fn go(self) {
         match self.place.clone() {
             ErrandPlace::Pool => self.threads.clone().run(move || self.work()),
-            ErrandPlace::Git { repository, asker } => self.lane.clone().run(&repository, &asker, move || self.work()),
+            ErrandPlace::Git { repository, asker, turn } => {
+                self.lane.clone().run(&repository, &asker, turn, move || self.work());
+            }
         }
     }
 

@@ -5,20 +5,21 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sluice_api::problem::Problem;
 use sluice_core::machine::Moment;
 use sluice_core::run::{RunConclusion, RunParameters};
 use sluice_engine::host::EngineClock;
-use sluice_os::git::GitError;
+use sluice_os::git::{GitError, checked_out_commit};
 use sluice_os::passing::PassingError;
 use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 use sluice_worker::names::run_branch;
 
 use crate::background::locked;
 use crate::home::Home;
+use crate::home::spares::{self, SpareShelf};
 use crate::read::runs::RunSnapshot;
 use crate::settings::projects::open;
 use crate::undone::PerformError;
@@ -31,7 +32,11 @@ const YOUNG: Duration = Duration::from_secs(600);
 const MOST_REMEMBERED: usize = 10_000;
 
 #[derive(Default)]
-pub(crate) struct RunWorktrees(Mutex<BTreeSet<String>>);
+pub(crate) struct RunWorktrees {
+    /// The runs whose worktree is known to be there.
+    ready: Mutex<BTreeSet<String>>,
+    pub(super) shelf: SpareShelf,
+}
 
 /// Where a run will work, and from which commit it starts.
 pub(crate) struct PlannedWorktree {
@@ -50,26 +55,34 @@ pub(crate) fn plan(home: &Home, root: &Path, id: &str, of: Option<String>) -> Re
         return Ok(none);
     }
     let by_git = |error: GitError| PerformError::by(error).refusal(NO_WORKSPACE);
-    let pool = pool(home, root).map_err(|undone| undone.refusal(NO_WORKSPACE))?;
-    let default = match pool.repository().default_commit() {
-        Ok(default) => default,
-        Err(error) if error.is_passing() => return Err(by_git(error)),
-        Err(_) => return Ok(none), // a repository without a commit has nothing to start from
-    };
     let name = WorkspaceName::new(id).map_err(by_git)?;
-    let base = match of {
-        Some(_) => of,
-        None => match pool.repository().commit("HEAD") {
-            Err(error) if error.is_passing() => return Err(by_git(error)),
-            read => read.ok().flatten(),
+    let base = match of.or_else(|| checked_out_commit(root)) {
+        Some(base) => base,
+        None => match base_by_git(home, root).map_err(|undone| undone.refusal(NO_WORKSPACE))? {
+            Some(base) => base,
+            None => return Ok(none), // a repository without a commit has nothing to start from
         },
     };
-    Ok(PlannedWorktree { folder: pool.folder(&name).display().to_string(), base: base.unwrap_or(default) })
+    let folder = canonical(&folder(home)).map_err(|undone| undone.refusal(NO_WORKSPACE))?.join(name.as_str());
+    Ok(PlannedWorktree { folder: folder.display().to_string(), base })
+}
+
+/// The commit to start from where the files of the repository do not say what is checked out.
+fn base_by_git(home: &Home, root: &Path) -> Result<Option<String>, PerformError> {
+    let repository = home.worktrees.shelf.repository(root)?;
+    let default = match repository.default_commit() {
+        Err(error) if !error.is_passing() => return Ok(None),
+        default => default.map_err(PerformError::by)?,
+    };
+    match repository.commit("HEAD") {
+        Err(error) if error.is_passing() => Err(PerformError::by(error)),
+        read => Ok(Some(read.ok().flatten().unwrap_or(default))),
+    }
 }
 
 /// Whether the worktree of a run is known to be there, or it has none of its own.
 pub(crate) fn is_ready(home: &Home, given: &RunParameters) -> bool {
-    let is_known = || locked(&home.worktrees.0).contains(&given.id) && Path::new(&given.workspace).exists();
+    let is_known = || locked(&home.worktrees.ready).contains(&given.id) && Path::new(&given.workspace).exists();
     given.origin.base.is_empty() || is_known()
 }
 
@@ -80,9 +93,8 @@ pub(crate) fn ready(home: &Home, given: &RunParameters) -> Result<(), PerformErr
     }
     let pool = pool_of(home, given)?;
     let name = WorkspaceName::new(&given.id).map_err(PerformError::by)?;
-    let binding = WorkspaceBinding { task: given.id.clone(), branch: run_branch(&given.id) };
-    pool.acquire(&name, &binding, Some(&given.origin.base)).map_err(PerformError::by)?;
-    let mut known = locked(&home.worktrees.0);
+    lend(home, &pool, &name, given).map_err(PerformError::by)?;
+    let mut known = locked(&home.worktrees.ready);
     if known.len() >= MOST_REMEMBERED {
         known.clear();
     }
@@ -90,14 +102,45 @@ pub(crate) fn ready(home: &Home, given: &RunParameters) -> Result<(), PerformErr
     Ok(())
 }
 
+/// Lends a run its worktree: a spare one, if nothing is in the place. What an earlier try has left there, or a branch that is
+/// there already, is looked at.
+fn lend(home: &Home, pool: &WorkspacePool, name: &WorkspaceName, given: &RunParameters) -> Result<(), GitError> {
+    let (binding, base) = (binding(given), &given.origin.base);
+    if std::fs::symlink_metadata(pool.folder(name)).is_err() {
+        let spare = match home.worktrees.shelf.take(pool, &given.id) {
+            Some(spare) => spare,
+            None => pool.make_spare(base)?,
+        };
+        match pool.take_up(spare, name, &binding, base)? {
+            None => return Ok(()),
+            Some(spare) => pool.discard(spare)?,
+        }
+    }
+    pool.acquire(name, &binding, Some(base)).map(drop)
+}
+
+fn binding(given: &RunParameters) -> WorkspaceBinding {
+    WorkspaceBinding { task: given.id.clone(), branch: run_branch(&given.id) }
+}
+
 /// Gives back the worktree of a run that has ended. One in which nothing is new goes, with its branch. Otherwise the branch
 /// stays, what is not committed is kept as well, and the checkout stays for a while ([`sweep`]).
-pub(crate) fn give_back(home: &Home, given: &RunParameters) -> Result<(), PerformError> {
+pub(crate) fn give_back(home: &Arc<Home>, given: &RunParameters) -> Result<(), PerformError> {
     if given.origin.base.is_empty() || !given.workspace.starts_with('/') {
         return Ok(()); // it has none of its own, or not on this machine
     }
     let pool = pool_of(home, given)?;
     let name = WorkspaceName::new(&given.id).map_err(PerformError::by)?;
+    if let Some(spare) = pool.park(&name, &binding(given), &given.origin.base).map_err(PerformError::by)? {
+        locked(&home.worktrees.ready).remove(&given.id);
+        return match home.worktrees.shelf.put(&pool, &given.id, spare) {
+            Some(unwanted) => pool.discard(unwanted).map_err(PerformError::by),
+            None => {
+                spares::remove_when_idle(home, pool);
+                Ok(())
+            }
+        };
+    }
     let branch = run_branch(&given.id);
     let tip = pool.repository().branch_commit(&branch).map_err(PerformError::by)?;
     let is_new = tip.as_ref().is_some_and(|tip| *tip != given.origin.base);
@@ -111,8 +154,13 @@ pub(crate) fn give_back(home: &Home, given: &RunParameters) -> Result<(), Perfor
 
 /// Removes a checkout; what would be lost with it is kept.
 fn remove(home: &Home, pool: &WorkspacePool, name: &WorkspaceName, run: &str) -> Result<(), PerformError> {
-    locked(&home.worktrees.0).remove(run);
+    locked(&home.worktrees.ready).remove(run);
     pool.destroy(name, run).map(drop).map_err(PerformError::by)
+}
+
+/// Removes the spare worktrees that an engine before this one has left, before a run can want a branch that one is on.
+pub(crate) fn sweep_spares(home: &Home) {
+    spares::sweep(&folder(home));
 }
 
 /// Removes the checkouts of runs that ended long enough ago, and as old ones whose run the store does not know: the engine
@@ -158,19 +206,20 @@ fn is_older(place: &Path, age: Duration) -> bool {
     changed.and_then(|at| at.elapsed().ok()).is_some_and(|since| since >= age)
 }
 
-/// Where the worktrees are of runs that are started here.
-pub(crate) fn pool(home: &Home, root: &Path) -> Result<WorkspacePool, PerformError> {
-    WorkspacePool::at(open(root, None)?, &folder(home)).map_err(PerformError::by)
-}
-
 /// Where the worktree of this run is, with those of its parts. The engine of another home may have started it: then its
 /// work is there, and its branches are checked out there.
 pub(crate) fn pool_of(home: &Home, given: &RunParameters) -> Result<WorkspacePool, PerformError> {
-    let repository = open(Path::new(&given.origin.root), None)?;
+    let repository = home.worktrees.shelf.repository(Path::new(&given.origin.root))?;
     let own = Path::new(&given.workspace).parent().filter(|_| !given.origin.base.is_empty());
     WorkspacePool::at(repository, own.unwrap_or(&folder(home))).map_err(PerformError::by)
 }
 
 fn folder(home: &Home) -> PathBuf {
     home.context.places.home().join("runs")
+}
+
+/// The folder, made if need be, by the name that git writes down.
+fn canonical(folder: &Path) -> Result<PathBuf, PerformError> {
+    std::fs::create_dir_all(folder).map_err(PerformError::at("cannot make", folder))?;
+    std::fs::canonicalize(folder).map_err(PerformError::at("cannot find", folder))
 }

@@ -1,6 +1,6 @@
 //! What git says about a checkout: which files differ from the last commit and how.
 //!
-//! It only reads. Paths are bytes, renames are a removal and an addition, and ignored files are not mentioned.
+//! It only reads. Paths are bytes, renames are a removal and an addition, and ignored files are not named.
 
 use std::collections::BTreeSet;
 
@@ -39,13 +39,24 @@ pub(crate) struct CheckoutChanges {
     pub(crate) untracked: BTreeSet<Vec<u8>>,
     /// Folders that are git repositories of their own.
     pub(crate) nested: BTreeSet<Vec<u8>>,
+    /// Whether there are files that git ignores; not known unless it was asked for.
+    pub(crate) has_ignored: bool,
 }
 
 impl CheckoutChanges {
     /// Asks git. The call stands in the checkout.
     pub(crate) fn of(call: GitCall) -> Result<CheckoutChanges, GitError> {
-        let call = call.looking().args(["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"]);
-        let call = call.args(["--no-renames", "--ignored=no", "--ignore-submodules=none", "--no-ahead-behind"]);
+        CheckoutChanges::ask(call.arg("status").arg("--ignored=no"))
+    }
+
+    /// The same, and whether there are ignored files.
+    pub(crate) fn with_ignored(call: GitCall) -> Result<CheckoutChanges, GitError> {
+        CheckoutChanges::ask(call.arg("status").arg("--ignored=matching"))
+    }
+
+    fn ask(call: GitCall) -> Result<CheckoutChanges, GitError> {
+        let call = call.looking().args(["--porcelain=v2", "--branch", "-z", "--untracked-files=all"]);
+        let call = call.args(["--no-renames", "--ignore-submodules=none", "--no-ahead-behind"]);
         let ended = call.answer()?;
         if ended.code != Some(0) {
             return Err(call.failed(&ended));
@@ -122,6 +133,7 @@ fn parse(bytes: &[u8]) -> Option<CheckoutChanges> {
                 Some(folder) => drop(changes.nested.insert(folder.to_vec())),
                 None => drop(changes.untracked.insert(rest.to_vec())),
             },
+            b'!' => changes.has_ignored = true,
             b'#' => {}
             _ => return None,
         }

@@ -92,7 +92,7 @@ impl WorkspacePool {
 
     /// Tells git, once for all worktrees of the repository, that the file of a task is not part of the work, nor is a draft of it
     /// that stands beside it for a moment: an agent that commits everything would take it along.
-    fn exclude_task_file(&self) -> Result<(), GitError> {
+    pub(super) fn exclude_task_file(&self) -> Result<(), GitError> {
         let folder = self.repository().common().join("info");
         let path = folder.join("exclude");
         let names = [TASK_FILE, OTHER_TASK_FILE].map(String::from_utf8_lossy);
@@ -116,7 +116,7 @@ impl WorkspacePool {
     }
 }
 
-fn call_is_odd(pool: &WorkspacePool, folder: &Path) -> GitError {
+pub(super) fn call_is_odd(pool: &WorkspacePool, folder: &Path) -> GitError {
     pool.repository().call().args(["worktree", "add"]).arg(folder).odd("the worktree is not registered")
 }
 

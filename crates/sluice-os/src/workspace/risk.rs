@@ -66,15 +66,23 @@ impl WorkspaceRisk {
     }
 
     fn look(site: &WorktreeSite, before: Option<&WorkspaceRisk>) -> Result<WorkspaceRisk, GitError> {
-        let mut risk = WorkspaceRisk::default();
         if site.is_present() {
-            risk.listed = IndexListing::of(site)?;
-            risk.changes = changes(site, &risk.listed)?;
-        } else {
-            risk.changes.head = site.head()?;
-            risk.changes.branch = site.branch()?;
+            let listed = IndexListing::of(site)?;
+            let changes = changes(site, &listed)?;
+            return WorkspaceRisk::with(site, listed, changes, before);
         }
-        risk.head = risk.changes.head.clone();
+        let changes = CheckoutChanges { head: site.head()?, branch: site.branch()?, ..CheckoutChanges::default() };
+        WorkspaceRisk::with(site, IndexListing::default(), changes, before)
+    }
+
+    /// The same, where git has said about the index and the files what it says.
+    pub(super) fn with(
+        site: &WorktreeSite,
+        listed: IndexListing,
+        changes: CheckoutChanges,
+        before: Option<&WorkspaceRisk>,
+    ) -> Result<WorkspaceRisk, GitError> {
+        let mut risk = WorkspaceRisk { head: changes.head.clone(), listed, changes, ..WorkspaceRisk::default() };
         let is_staged = !risk.changes.unmerged.is_empty() || risk.changes.tracked.iter().any(|(_, it)| it.staged);
         risk.take_repositories(site)?;
         if is_staged || !site.is_present() {

@@ -33,14 +33,18 @@ pub(crate) struct WorktreeSite {
 }
 
 impl WorktreeSite {
-    /// The worktree of this folder, whether or not the folder is still there.
+    /// The worktree of this folder, whether or not the folder is still there. Where it is, its own link tells which it is;
+    /// only for one that is gone all of them are looked through.
     pub(crate) fn find(repository: &Repository, folder: &Path) -> Result<Option<WorktreeSite>, GitError> {
-        for admin in admins(repository)? {
-            if target(&admin).as_deref() == Some(folder) {
-                return Ok(Some(WorktreeSite { repository: repository.clone(), folder: folder.to_owned(), admin }));
-            }
-        }
-        Ok(None)
+        let linked = fs::read(folder.join(".git")).ok().and_then(|link| link_target(&link));
+        let is_its = |admin: &PathBuf| target(admin).as_deref() == Some(folder);
+        let own =
+            linked.filter(|admin| admin.parent() == Some(&repository.common().join("worktrees")) && is_its(admin));
+        let admin = match own {
+            Some(admin) => Some(admin),
+            None => admins(repository)?.into_iter().find(is_its),
+        };
+        Ok(admin.map(|admin| WorktreeSite { repository: repository.clone(), folder: folder.to_owned(), admin }))
     }
 
     /// The worktree that this folder was before it or the repository was moved. Its two links are made right again.
@@ -56,11 +60,24 @@ impl WorktreeSite {
             return Ok(None);
         }
         let site = WorktreeSite { repository: repository.clone(), folder: folder.to_owned(), admin };
-        let back = site.admin.join("gitdir");
-        let line = [folder.join(".git").as_os_str().as_bytes(), b"\n"].concat();
-        fs::write(&back, line).map_err(GitError::file("cannot write", &back))?;
+        site.register()?;
         site.mend_link()?;
         Ok(Some(site))
+    }
+
+    /// Tells git where the folder is.
+    fn register(&self) -> Result<(), GitError> {
+        let back = self.admin.join("gitdir");
+        let line = [self.folder.join(".git").as_os_str().as_bytes(), b"\n"].concat();
+        write_atomically(&back, &line, Durability::Cached).map_err(GitError::file("cannot write", &back))
+    }
+
+    /// The same worktree under another name. Killed in between, it is found again by [`WorktreeSite::reunite`].
+    pub(crate) fn renamed(mut self, folder: PathBuf) -> Result<WorktreeSite, GitError> {
+        fs::rename(&self.folder, &folder).map_err(GitError::file("cannot move", &self.folder))?;
+        self.folder = folder;
+        self.register()?;
+        Ok(self)
     }
 
     pub(crate) fn name(&self) -> String {

@@ -22,6 +22,15 @@ fn scripted(home: &Home, command: &str) -> (String, PathBuf) {
     (text(&run["id"]).to_owned(), PathBuf::from(text(&run["workspace"])))
 }
 
+/// Waits until nothing is left of runs.
+fn until_nothing_is_left(home: &Home) {
+    let give_up = Instant::now() + LONG;
+    while left(home) != (Vec::new(), String::new()) {
+        assert!(Instant::now() < give_up, "{:?}", left(home));
+        home.json(&["run", "list"]);
+    }
+}
+
 #[test]
 fn a_run_that_leaves_nothing_new_leaves_nothing() {
     let home = fresh();
@@ -29,8 +38,64 @@ fn a_run_that_leaves_nothing_new_leaves_nothing() {
         let (id, folder) = scripted(&home, command);
         until(&home, &id, |_| !folder.exists() && left(&home).1.is_empty());
     }
-    assert_eq!(left(&home), (Vec::new(), String::new()));
+    until_nothing_is_left(&home);
     assert_eq!(home.git(&["for-each-ref", "refs/sluice"]), "");
+    assert_eq!(home.git(&["worktree", "list"]).lines().count(), 1);
+}
+
+/// Which folder it is, whatever it is called; what else lies there; and where it stands.
+const LOOK: &str = "stat -c %i .; ls; git status --porcelain --ignored; git rev-parse HEAD; git branch --show-current";
+
+/// What a run sees of its worktree, by line.
+fn looks(home: &Home, command: &str) -> Vec<String> {
+    let (id, _) = scripted(home, command);
+    let run = until_status(home, &id, "completed");
+    text(&run["steps"][0]["output"]).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn runs_that_follow_each_other_are_lent_the_same_worktree_and_see_nothing_of_each_other() {
+    let home = fresh();
+    std::fs::write(home.repository().join(".gitignore"), "*.cache\n").unwrap();
+    home.git(&["add", ".gitignore"]);
+    home.git(&["commit", "--quiet", "--message", "ignore"]);
+    // Until the second run none is known to follow.
+    let seen: Vec<Vec<String>> = (0..4).map(|_| looks(&home, LOOK)).collect();
+    assert!(seen.windows(2).any(|two| two[0][0] == two[1][0]), "{seen:?}");
+    assert!(seen.windows(2).all(|two| two[0].last() != two[1].last()), "each has a branch of its own: {seen:?}");
+
+    // One that leaves something that git does not count leaves it to none.
+    for left in ["touch left.cache", "git config extensions.worktreeConfig true; git config --worktree a.b c"] {
+        looks(&home, left);
+        let after = looks(&home, &format!("{LOOK}; git config a.b || true"));
+        assert!(!after.iter().any(|line| line.contains("left.cache") || line == "c"), "{after:?}");
+    }
+
+    // The next begins where the person stands then.
+    std::fs::write(home.repository().join("new.txt"), "new").unwrap();
+    home.git(&["add", "new.txt"]);
+    home.git(&["commit", "--quiet", "--message", "new"]);
+    let after = looks(&home, LOOK);
+    assert!(after.contains(&"new.txt".to_owned()) && after.contains(&home.git(&["rev-parse", "HEAD"])), "{after:?}");
+    until_nothing_is_left(&home);
+}
+
+#[test]
+fn spare_worktrees_of_an_engine_that_was_killed_go() {
+    let home = fresh();
+    for _ in 0..3 {
+        looks(&home, "true");
+    }
+    // While the engine is killed there is a spare or there is none; a part of one is there for sure.
+    home.kill_engine();
+    let half = home.place().join("runs/.spare-1x1-0");
+    home.git(&["worktree", "add", "--quiet", "-b", "sluice/run-halfway", half.to_str().unwrap()]);
+    std::fs::write(half.join("work.txt"), "work").unwrap();
+    std::fs::create_dir(home.place().join("runs/.spare-1x1-1")).unwrap();
+    home.json(&["run", "list"]);
+    assert!(!left(&home).0.iter().any(|name| name.starts_with(".spare-1x1")), "{:?}", left(&home));
+    let kept = home.git(&["for-each-ref", "--format=%(refname)", "refs/sluice/keep"]);
+    assert!(home.git(&["ls-tree", "-r", "--name-only", &kept]).contains("work.txt"));
 }
 
 #[test]

@@ -1,0 +1,166 @@
+//! Spare worktrees: a worktree that is given back as it was lent is lent again, under another name and on another branch. That
+//! saves git the work of writing every file once more.
+//!
+//! A spare stands beside the worktrees, with a name that none of them can have, on no branch. It holds nothing of those who
+//! had it: a worktree in which anything is new, an ignored file or a setting of its own, never becomes one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use super::keep;
+use super::listed::IndexListing;
+use super::place;
+use super::risk::WorkspaceRisk;
+use super::site::{WorktreeSite, gone};
+use super::{WorkspaceBinding, WorkspaceName, WorkspacePool};
+use crate::git::{CheckoutChanges, GitError, remove_file};
+
+/// What the name of a spare begins with.
+pub const SPARE: &str = ".spare-";
+
+/// What git keeps for a worktree that is as it was made. Anything else tells of something that was done there: a bisect, a
+/// submodule, a setting.
+const USUAL: [&str; 9] =
+    ["HEAD", "ORIG_HEAD", "commondir", "gitdir", "index", "logs", "refs", "sluice-binding", "sluice-task-file-taken"];
+
+/// A worktree that is lent to no one. It is gone from git and from the disk only by [`WorkspacePool::discard`].
+#[derive(Debug)]
+pub struct SpareWorktree {
+    site: WorktreeSite,
+    commit: String,
+}
+
+impl WorkspacePool {
+    /// Makes a spare at this commit.
+    pub fn make_spare(&self, commit: &str) -> Result<SpareWorktree, GitError> {
+        self.exclude_task_file()?;
+        let folder = self.root().join(new_name());
+        let call = self.repository().call().args(["worktree", "add", "--quiet", "--detach"]);
+        call.arg(&folder).arg(commit).run()?;
+        let site = WorktreeSite::find(self.repository(), &folder)?.ok_or_else(|| place::call_is_odd(self, &folder))?;
+        site.choose_task_file()?;
+        Ok(SpareWorktree { site, commit: commit.to_owned() })
+    }
+
+    /// Lends a spare: it gets a new branch at this commit, then this name, which no folder may have. If there is such a branch
+    /// the spare is given back: then [`WorkspacePool::acquire`] has to look at what is there.
+    ///
+    /// Killed in between it is a spare that is on the branch, and [`WorkspacePool::discard_left`] leaves the branch.
+    pub fn take_up(
+        &self,
+        spare: SpareWorktree,
+        name: &WorkspaceName,
+        binding: &WorkspaceBinding,
+        base: &str,
+    ) -> Result<Option<SpareWorktree>, GitError> {
+        let _lock = self.lock(name)?;
+        let site = &spare.site;
+        let call =
+            site.call().args(["checkout", "--quiet", "--no-guess", "--no-track", "-b", &binding.branch, base, "--"]);
+        let ended = call.answer()?;
+        if ended.code != Some(0) {
+            let is_there = self.repository().branch_commit(&binding.branch)?.is_some();
+            return if is_there { Ok(Some(spare)) } else { Err(call.failed(&ended)) };
+        }
+        if spare.commit != base {
+            site.choose_task_file()?;
+        }
+        site.bind(binding)?;
+        spare.site.renamed(self.folder(name)).map(|_| None)
+    }
+
+    /// Takes back a worktree whose branch is still where it began, and makes a spare of it; the branch goes. Nothing, and nothing
+    /// is changed, if anything is new in it.
+    pub fn park(
+        &self,
+        name: &WorkspaceName,
+        binding: &WorkspaceBinding,
+        base: &str,
+    ) -> Result<Option<SpareWorktree>, GitError> {
+        let lock = self.lock(name)?;
+        let Some(site) = self.known(name)?.filter(WorktreeSite::is_present) else { return Ok(None) };
+        let is_lent_on = site.binding()?.is_some_and(|bound| bound.task != binding.task);
+        if is_lent_on || !is_as_lent(&site, &binding.branch, base)? {
+            return Ok(None);
+        }
+        site.call().args(["update-ref", "--no-deref", "HEAD", base]).run()?;
+        let reference = format!("refs/heads/{}", binding.branch);
+        let ended = self.repository().call().args(["update-ref", "--no-deref", "-d", &reference, base]).answer()?;
+        if ended.code != Some(0) && self.repository().commit(&reference)?.is_some() {
+            return Ok(None); // it was moved at this moment
+        }
+        site.unbind()?;
+        // What it says of other branches would be looked through by the next who gives it back.
+        remove_file(&site.admin.join("logs/HEAD"))?;
+        let site = site.renamed(self.root().join(new_name()))?;
+        // One that stays does no harm.
+        let _ = lock.remove(&self.lock_file(name));
+        Ok(Some(SpareWorktree { site, commit: base.to_owned() }))
+    }
+
+    /// Removes a spare.
+    pub fn discard(&self, spare: SpareWorktree) -> Result<(), GitError> {
+        self.remove_spare(&spare.site)
+    }
+
+    /// Removes a spare that an earlier process has left. It was killed in the middle of something, so that what could be work is
+    /// kept first.
+    pub fn discard_left(&self, folder: &Path) -> Result<(), GitError> {
+        let site = match WorktreeSite::find(self.repository(), folder)? {
+            Some(site) => Some(site),
+            None => WorktreeSite::reunite(self.repository(), folder)?,
+        };
+        let Some(site) = site else {
+            return gone(fs::remove_dir_all(folder)).map_err(GitError::file("cannot remove", folder));
+        };
+        place::break_stale_locks(&site.admin);
+        // One whose files were not all written when it was made has none, and was lent to no one.
+        if site.admin.join("index").exists() {
+            keep::keep(&site, &site.binding()?.map_or_else(|| "spare".to_owned(), |bound| bound.task))?;
+        }
+        self.remove_spare(&site)
+    }
+
+    fn remove_spare(&self, site: &WorktreeSite) -> Result<(), GitError> {
+        let doomed = place::free_name(&self.root().join(format!(".removed{}", site.name())));
+        fs::rename(&site.folder, &doomed).map_err(GitError::file("cannot move", &site.folder))?;
+        place::unregister(site)?;
+        gone(fs::remove_dir_all(&doomed)).map_err(GitError::file("cannot remove", &doomed))
+    }
+}
+
+/// Whether this process made the spare of this name, or parked it.
+pub fn is_own_spare(name: &str) -> bool {
+    name.starts_with(&format!("{SPARE}{}-", *PROCESS))
+}
+
+/// What tells the spares of this process from those of earlier ones.
+static PROCESS: LazyLock<String> = LazyLock::new(|| {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    format!("{}x{}", std::process::id(), since.as_micros())
+});
+
+fn new_name() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("{SPARE}{}-{}", *PROCESS, NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Whether a worktree is as it was lent: nothing of its own in it, on its branch or on none, at this commit.
+fn is_as_lent(site: &WorktreeSite, branch: &str, base: &str) -> Result<bool, GitError> {
+    let entries = fs::read_dir(&site.admin).map_err(GitError::file("cannot read", &site.admin))?;
+    let is_usual = |path: PathBuf| path.file_name().is_some_and(|name| USUAL.iter().any(|usual| name == *usual));
+    if !entries.filter_map(Result::ok).all(|entry| is_usual(entry.path())) {
+        return Ok(false);
+    }
+    let listed = IndexListing::of(site)?;
+    let changes = CheckoutChanges::with_ignored(site.call())?;
+    let is_there = changes.branch.as_deref().is_none_or(|it| it == branch) && changes.head.as_deref() == Some(base);
+    if !is_there || changes.has_ignored || !changes.is_empty() || listed != IndexListing::default() {
+        return Ok(false);
+    }
+    let risk = WorkspaceRisk::with(site, listed, changes, None)?;
+    Ok(risk.is_empty() && risk.is_untouched(site))
+}
