@@ -21,6 +21,9 @@ use crate::git::{CheckoutChanges, GitError, remove_file};
 /// What the name of a spare begins with.
 pub const SPARE: &str = ".spare-";
 
+/// The note that a spare is being removed, so that files which are missing are no work.
+const DOOMED: &str = "sluice-doomed";
+
 /// What git keeps for a worktree that is as it was made. Anything else tells of something that was done there: a bisect, a
 /// submodule, a setting.
 const USUAL: [&str; 9] =
@@ -117,18 +120,19 @@ impl WorkspacePool {
             return gone(fs::remove_dir_all(folder)).map_err(GitError::file("cannot remove", folder));
         };
         place::break_stale_locks(&site.admin);
-        // One whose files were not all written when it was made has none, and was lent to no one.
-        if site.admin.join("index").exists() {
+        // One whose files were not all written when it was made has no index. It was lent to no one; nor was one that was being
+        // removed.
+        if site.admin.join("index").exists() && !site.admin.join(DOOMED).exists() {
             keep::keep(&site, &site.binding()?.map_or_else(|| "spare".to_owned(), |bound| bound.task))?;
         }
         self.remove_spare(&site)
     }
 
+    /// Killed in the middle of it, [`WorkspacePool::discard_left`] goes on.
     fn remove_spare(&self, site: &WorktreeSite) -> Result<(), GitError> {
-        let doomed = place::free_name(&self.root().join(format!(".removed{}", site.name())));
-        fs::rename(&site.folder, &doomed).map_err(GitError::file("cannot move", &site.folder))?;
-        place::unregister(site)?;
-        gone(fs::remove_dir_all(&doomed)).map_err(GitError::file("cannot remove", &doomed))
+        let doomed = site.admin.join(DOOMED);
+        fs::write(&doomed, "").map_err(GitError::file("cannot write", &doomed))?;
+        place::unregister(site)
     }
 }
 

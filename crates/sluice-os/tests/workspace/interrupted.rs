@@ -23,7 +23,7 @@ echo ours > a.txt; git commit -qam ours; ! git merge -q other
 echo staged > staged; git add staged; echo more >> staged; rm dir/b.txt; mkdir new; echo n > new/n; ln -s n new/link
 "#;
 
-fn dying_pool(ground: &Ground, calls: usize) -> WorkspacePool {
+pub(crate) fn dying_pool(ground: &Ground, calls: usize) -> WorkspacePool {
     let here = ground.path("");
     fs::write(here.join("left"), "1000").unwrap();
     ground.program(&here.join("git"), &DYING.replace("HERE", here.to_str().unwrap()));

@@ -11,3 +11,4 @@ mod leak;
 mod merge;
 mod power;
 mod risk;
+mod spare;

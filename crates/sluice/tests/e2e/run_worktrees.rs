@@ -203,3 +203,24 @@ fn a_checkout_of_an_unknown_run_stays_while_an_agent_lives_there() {
     assert!(folder.exists(), "its agent is at work there");
     end.let_go();
 }
+
+/// Worktrees are being lent, worked in and given back while the engine is killed, at ever other moments.
+#[test]
+fn engines_that_are_killed_while_runs_come_and_go_leave_nothing() {
+    let home = fresh();
+    grimoire(
+        &home,
+        "mine",
+        "steps:\n  - {name: one, type: script, command: 'true'}\n  - {name: two, type: script, command: 'true'}\n",
+    );
+    let mut ids = Vec::new();
+    for round in 0..5 {
+        ids.extend((0..3).map(|_| begin(&home, &["mine"])));
+        let mut happening = home.follow(&["--type", "workflow.*", "--correlation", &ids[ids.len() - 1 - round % 3]]);
+        (0..=round).for_each(|_| drop(happening.next(Instant::now() + LONG)));
+        home.kill_engine();
+    }
+    ids.iter().for_each(|id| drop(until_status(&home, id, "completed")));
+    until_nothing_is_left(&home);
+    assert_eq!(home.git(&["for-each-ref", "refs/sluice"]), "");
+}

@@ -1,0 +1,144 @@
+//! Worktrees that are lent again: nothing of one life is seen in the next, and what is broken off at any call of git and
+//! taken up by another process ends as if nothing had happened.
+
+use std::fs;
+use std::path::PathBuf;
+
+use sluice_os::git::GitError;
+use sluice_os::workspace::{SPARE, SpareWorktree, WorkspacePool};
+
+use crate::ground::{Ground, binding, name};
+use crate::interrupted::dying_pool;
+
+/// Lends as a home does: a spare, unless something is in the place or the branch is there.
+fn lend(pool: &WorkspacePool, run: &str, base: &str, spare: Option<SpareWorktree>) -> Result<PathBuf, GitError> {
+    let binding = binding(run, &format!("run-{run}"));
+    if !pool.folder(&name(run)).exists() {
+        let spare = spare.map_or_else(|| pool.make_spare(base), Ok)?;
+        match pool.take_up(spare, &name(run), &binding, base)? {
+            None => return Ok(pool.folder(&name(run))),
+            Some(spare) => pool.discard(spare)?,
+        }
+    }
+    pool.acquire(&name(run), &binding, Some(base)).map(|lent| lent.folder)
+}
+
+fn park(pool: &WorkspacePool, run: &str, base: &str) -> Result<Option<SpareWorktree>, GitError> {
+    pool.park(&name(run), &binding(run, &format!("run-{run}")), base)
+}
+
+fn spares(pool: &WorkspacePool) -> Vec<PathBuf> {
+    let entries = fs::read_dir(pool.root()).unwrap().map(|entry| entry.unwrap());
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(SPARE)).map(|entry| entry.path()).collect()
+}
+
+/// What is left of runs: worktrees beside the main one, branches beside `main`, folders.
+fn left(ground: &Ground, pool: &WorkspacePool) -> String {
+    let known = "git worktree list --porcelain | grep ^worktree | tail -n +2; git branch --format='%(refname:short)' | grep -v ^main$ || true";
+    let entries = fs::read_dir(pool.root()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let folders: Vec<String> = entries.filter(|name| name != ".lock").collect();
+    format!("{}{}", ground.sh(&ground.repository_folder(), known), folders.join(" "))
+}
+
+#[test]
+fn one_that_is_as_it_was_is_lent_again_on_another_branch_and_commit() {
+    let ground = Ground::new();
+    let pool = ground.pool();
+    let base = ground.sh(&ground.repository_folder(), "git rev-parse main");
+    let folder = lend(&pool, "a", &base, None).unwrap();
+    let before = ground.picture(&folder);
+    let spare = park(&pool, "a", &base).unwrap().expect("nothing is new in it");
+    assert!(!folder.exists());
+    ground.sh(&ground.repository_folder(), "echo new > a.txt; git commit -qam new");
+    let next = ground.sh(&ground.repository_folder(), "git rev-parse main");
+    let folder = lend(&pool, "b", &next, Some(spare)).unwrap();
+    assert_eq!(
+        ground.sh(&folder, "git branch --show-current; git rev-parse HEAD; git status --porcelain; cat a.txt"),
+        format!("run-b\n{next}\nnew")
+    );
+    let spare = park(&pool, "b", &next).unwrap().expect("nothing is new in it");
+    let folder = lend(&pool, "c", &base, Some(spare)).unwrap();
+    assert_eq!(ground.picture(&folder).replace("run-c", "run-a"), before);
+    let spare = park(&pool, "c", &base).unwrap().expect("nothing is new in it");
+    pool.discard(spare).unwrap();
+    assert_eq!(left(&ground, &pool), "");
+    assert_eq!(pool.kept().unwrap(), []);
+}
+
+#[test]
+fn one_with_anything_new_in_it_is_not_lent_again_and_stays_as_it_is() {
+    for (title, script) in [
+        ("a file", "echo x > x"),
+        ("a change", "echo x >> a.txt"),
+        ("a staged change that is undone", "echo x >> a.txt; git add a.txt; git show HEAD:a.txt > a.txt"),
+        ("an ignored file", "echo '*.o' >> $(git rev-parse --git-path info/exclude); touch x.o"),
+        ("a hidden change", "git update-index --assume-unchanged a.txt; echo x >> a.txt"),
+        ("a hidden file", "git update-index --skip-worktree a.txt"),
+        ("a commit", "git commit -q --allow-empty -m more"),
+        (
+            "a commit that was left",
+            "git checkout -q --detach; git commit -q --allow-empty -m more; git checkout -q run-a",
+        ),
+        ("another branch", "git checkout -q -b other"),
+        ("a repository inside", "git init -q inner; touch inner/x"),
+        ("a bisect", "git bisect start -q"),
+        ("a setting", "git config extensions.worktreeConfig true; git config --worktree a.b c"),
+        ("a reference of its own", "git update-ref refs/worktree/mine $(git commit-tree -m mine HEAD^{tree})"),
+    ] {
+        let ground = Ground::new();
+        let pool = ground.pool();
+        let base = ground.sh(&ground.repository_folder(), "git rev-parse main");
+        let folder = lend(&pool, "a", &base, None).unwrap();
+        ground.sh(&folder, script);
+        let before = ground.picture(&folder);
+        assert!(park(&pool, "a", &base).unwrap().is_none(), "{title}");
+        assert_eq!(ground.picture(&folder), before, "{title}");
+    }
+}
+
+#[test]
+fn a_life_that_is_broken_off_at_any_call_goes_on_and_leaves_nothing() {
+    for calls in 0.. {
+        let ground = Ground::new();
+        let base = ground.sh(&ground.repository_folder(), "git rev-parse main");
+        let life = |pool: &WorkspacePool| {
+            let spare = pool.make_spare(&base)?;
+            lend(pool, "a", &base, Some(spare))?;
+            let spare = park(pool, "a", &base)?;
+            lend(pool, "b", &base, spare)?;
+            park(pool, "b", &base)?.map_or(Ok(()), |spare| pool.discard(spare))
+        };
+        let done = life(&dying_pool(&ground, calls));
+        // The next process: what was spare goes, and each run is lent its worktree, as if it had none, and gives it back.
+        let pool = ground.pool();
+        spares(&pool).iter().for_each(|folder| pool.discard_left(folder).unwrap());
+        for run in ["a", "b"] {
+            lend(&pool, run, &base, None).unwrap_or_else(|error| panic!("after {calls} calls: {error}"));
+            let spare = park(&pool, run, &base).unwrap().unwrap_or_else(|| panic!("after {calls} calls"));
+            pool.discard(spare).unwrap();
+        }
+        assert_eq!(left(&ground, &pool), "", "after {calls} calls");
+        assert_eq!(pool.kept().unwrap(), [], "after {calls} calls");
+        if done.is_ok() {
+            assert!(calls > 10, "{calls}");
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_has_its_name_and_is_not_registered_there_is_found() {
+    let ground = Ground::new();
+    let pool = ground.pool();
+    let base = ground.sh(&ground.repository_folder(), "git rev-parse main");
+    pool.make_spare(&base).unwrap();
+    // Killed between the two halves of a renaming.
+    let spare = spares(&pool).remove(0);
+    ground.sh(&spare, "git checkout -q -b run-a");
+    fs::rename(&spare, pool.folder(&name("a"))).unwrap();
+    let folder = lend(&pool, "a", &base, None).unwrap();
+    assert_eq!(ground.sh(&folder, "git branch --show-current"), "run-a");
+    let spare = park(&pool, "a", &base).unwrap().expect("nothing is new in it");
+    pool.discard(spare).unwrap();
+    assert_eq!(left(&ground, &pool), "");
+}
