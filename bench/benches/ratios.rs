@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use sluice_bench::place::{Kind, Place};
 use sluice_bench::table::Table;
-use sluice_bench::{chain, check, crowd, fan, growth, many, moves};
+use sluice_bench::{chain, check, crowd, fan, growth, many, moves, stranded};
 
 /// Measures something and puts it into the table.
 type Story<'a> = &'a dyn Fn(&Table);
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     let kind = |word: &String| [Kind::Sqlite, Kind::Postgres].into_iter().find(|kind| kind.word() == word);
     let place = Place::new(Path::new(env!("CARGO_TARGET_TMPDIR")), words.iter().find_map(kind));
     let filter = words.iter().find(|word| kind(word).is_none());
-    let stories: [(&str, Story<'_>); 8] = [
+    let stories: [(&str, Story<'_>); 9] = [
         ("floor", &|table| chain::floors(table, &place)),
         ("chain", &|table| chain::measure(table, &place)),
         ("many", &|table| many::measure(table, &place)),
@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         ("move", &|table| moves::measure(table, &place)),
         ("history", &|table| growth::measure(table, &place)),
         ("crowd", &|table| crowd::measure(table, &place)),
+        ("stranded", &|table| stranded::measure(table, &place)),
         ("check", &|table| check::measure(table)),
     ];
     let wanted = |story: &str| filter.as_ref().is_none_or(|word| story.contains(word.as_str()));

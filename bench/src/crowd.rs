@@ -98,7 +98,7 @@ fn fill(store: &Store, count: usize) {
     while at < count {
         let until = (at + BATCH).min(count);
         let batch: Vec<Append> = (at..until).flat_map(|at| whole_life(&recipe, at)).collect();
-        assert!(writer.append(batch).unwrap().iter().all(Result::is_ok));
+        assert!(writer.append(&batch).unwrap().iter().all(Result::is_ok));
         at = until;
     }
     writer.release().unwrap();

@@ -23,6 +23,8 @@ use sluice_store::{Digest, Store, StreamId};
 pub const PATIENCE: Duration = Duration::from_secs(300);
 /// The group of everything that is measured.
 pub const GROUP: &str = "bench";
+/// A group without workers.
+const NO_WORKERS: &str = "elsewhere";
 
 /// The time of the system.
 pub struct WallClock;
@@ -172,6 +174,15 @@ impl Engine {
         Engine { host, hands, through, next: 0 }
     }
 
+    /// Starts this many runs of a group that has no worker. Their steps wait for ever.
+    pub fn strand(&mut self, recipe: &Recipe, runs: usize) {
+        for _ in 0..runs {
+            let message = self.new_run_of(NO_WORKERS, recipe);
+            self.host.handle().send(message);
+        }
+        self.settle(recipe);
+    }
+
     /// Starts this many runs and waits until so many steps have been performed. Gives the stream of the last run.
     pub fn run(&mut self, recipe: &Recipe, runs: usize, steps: usize) -> StreamId {
         self.allow(steps);
@@ -215,10 +226,14 @@ impl Engine {
     }
 
     fn new_run(&mut self, recipe: &Recipe) -> ReactorMessage {
+        self.new_run_of(GROUP, recipe)
+    }
+
+    fn new_run_of(&mut self, group: &str, recipe: &Recipe) -> ReactorMessage {
         self.next += 1;
         let id = format!("run-{:08}", self.next);
         let (actor, change) =
-            RunActor::create(recipe.plan.clone(), recipe.digest.to_string(), GROUP.into(), given(&id), WallClock.now());
+            RunActor::create(recipe.plan.clone(), recipe.digest.to_string(), group.into(), given(&id), WallClock.now());
         ReactorMessage::Create {
             token: None,
             stream: StreamId::new(id),

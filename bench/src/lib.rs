@@ -18,5 +18,6 @@ pub mod growth;
 pub mod many;
 pub mod moves;
 pub mod place;
+pub mod stranded;
 pub mod table;
 pub mod turns;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 use sluice_core::lifecycle::Lifecycle;
@@ -57,16 +57,29 @@ pub trait Definitions: Send + Sync {
     fn lifecycle(&self, pinned: &[u8]) -> Result<Arc<Lifecycle>, String>;
 }
 
-/// Reads streams. Definitions are made once and kept: what is pinned never changes.
-pub struct Loader {
-    reader: Box<dyn Reader>,
+/// Definitions by their digests. Each is made once and kept, for all loaders that share this: what is pinned never changes.
+pub struct DefinitionCache {
     definitions: Arc<dyn Definitions>,
-    plans: BTreeMap<String, Arc<RunPlan>>,
-    lifecycles: BTreeMap<String, Arc<Lifecycle>>,
+    plans: KnownDefinitions<RunPlan>,
+    lifecycles: KnownDefinitions<Lifecycle>,
+}
+
+type KnownDefinitions<T> = Mutex<BTreeMap<String, Arc<T>>>;
+
+impl DefinitionCache {
+    pub fn new(definitions: Arc<dyn Definitions>) -> Self {
+        DefinitionCache { definitions, plans: Mutex::default(), lifecycles: Mutex::default() }
+    }
 }
 
 /// So many definitions are kept; then they are made again when a stream needs them.
 const MOST_DEFINITIONS: usize = 1000;
+
+/// Reads streams.
+pub struct Loader {
+    reader: Box<dyn Reader>,
+    known: Arc<DefinitionCache>,
+}
 
 pub struct StreamSnapshot<A> {
     /// How many events it has.
@@ -78,7 +91,12 @@ pub struct StreamSnapshot<A> {
 impl Loader {
     /// Reads with this reader, and makes definitions with those.
     pub fn new(reader: Box<dyn Reader>, definitions: Arc<dyn Definitions>) -> Self {
-        Loader { reader, definitions, plans: BTreeMap::new(), lifecycles: BTreeMap::new() }
+        Loader::sharing(reader, Arc::new(DefinitionCache::new(definitions)))
+    }
+
+    /// Reads with this reader, and shares the definitions that are made.
+    pub fn sharing(reader: Box<dyn Reader>, known: Arc<DefinitionCache>) -> Self {
+        Loader { reader, known }
     }
 
     pub fn reader(&mut self) -> &mut dyn Reader {
@@ -125,27 +143,29 @@ impl Loader {
 
     fn run_of(&mut self, stored: &StoredStream) -> Result<RunActor, StreamLoadError> {
         let name = run_state::definition_of(&stored.header.data)?;
-        let made = |pinned: &[u8]| self.definitions.plan(pinned);
-        let plan = pinned(&mut *self.reader, &mut self.plans, name, made)?;
+        let made = |pinned: &[u8]| self.known.definitions.plan(pinned);
+        let plan = pinned(&mut *self.reader, &self.known.plans, name, made)?;
         Ok(RunActor::restore(plan, stored)?)
     }
 
     fn task_of(&mut self, stored: &StoredStream) -> Result<TaskActor, StreamLoadError> {
         let name = task_state::definition_of(&stored.header.data)?;
-        let made = |pinned: &[u8]| self.definitions.lifecycle(pinned);
-        let lifecycle = pinned(&mut *self.reader, &mut self.lifecycles, name, made)?;
+        let made = |pinned: &[u8]| self.known.definitions.lifecycle(pinned);
+        let lifecycle = pinned(&mut *self.reader, &self.known.lifecycles, name, made)?;
         Ok(TaskActor::restore(lifecycle, stored)?)
     }
 }
 
-/// The definition of this digest: one that is known, or made of the bytes that were pinned.
+/// The definition of this digest: one that is known, or made of the bytes that were pinned. Nothing is locked while it is
+/// read and made; two that need it at the same time may both make it.
 fn pinned<T>(
     reader: &mut dyn Reader,
-    known: &mut BTreeMap<String, Arc<T>>,
+    known: &KnownDefinitions<T>,
     name: String,
     make: impl FnOnce(&[u8]) -> Result<Arc<T>, String>,
 ) -> Result<Arc<T>, StreamLoadError> {
-    if let Some(definition) = known.get(&name) {
+    let known = || known.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(definition) = known().get(&name) {
         return Ok(definition.clone());
     }
     let wanted =
@@ -159,6 +179,7 @@ fn pinned<T>(
         )));
     }
     let definition = make(&bytes).map_err(StreamLoadError::Damaged)?;
+    let mut known = known();
     if known.len() >= MOST_DEFINITIONS {
         known.clear();
     }

@@ -1,70 +1,41 @@
-//! Who does what: a pure function from what waits and who is free to who gets what.
+//! Who does what in one group: a pure function from what waits and who is free to who gets what.
 //!
-//! Oldest first; a worker of exactly that role before one that does anything; only workers of the right group.
+//! Oldest first; a worker of exactly that role before one that does anything.
 
-use crate::actor::WorkerRequirement;
+use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreeWorker<'a> {
     /// What it is; `any` does anything.
     pub role: &'a str,
-    pub group: &'a str,
     pub room: usize,
 }
 
-/// For each of those that are wanted, in their order, the place in `free` of the worker that gets the work.
-pub fn assign<'a>(wanted: impl Iterator<Item = &'a WorkerRequirement>, free: &[FreeWorker<'_>]) -> Vec<Option<usize>> {
-    let mut room: Vec<usize> = free.iter().map(|worker| worker.room).collect();
+/// What is given, by its number, and the place in `free` of the worker that gets it. What waits is in one queue for each
+/// role, oldest first; of those that get nothing only the first is looked at.
+pub fn assign<'a, Q: Iterator<Item = u64>>(
+    waiting: impl Iterator<Item = (&'a str, Q)>,
+    free: &mut [FreeWorker<'_>],
+) -> Vec<(u64, usize)> {
+    if free.is_empty() {
+        return Vec::new();
+    }
+    let front = |(role, mut queue): (&'a str, Q)| Some((queue.next()?, (role, queue)));
+    let mut fronts: BTreeMap<u64, (&str, Q)> = waiting.filter_map(front).collect();
     let mut given = Vec::new();
-    for wanted in wanted {
-        let able = |exact: bool| {
-            (0..free.len()).find(|index| {
-                let worker = &free[*index];
-                let fits = match exact {
-                    true => worker.role == wanted.role,
-                    false => worker.role == "any" || wanted.role == "any",
-                };
-                room[*index] > 0 && worker.group == wanted.group && fits
-            })
-        };
-        let found = able(true).or_else(|| able(false));
-        if let Some(index) = found {
-            room[index] -= 1;
-        }
-        given.push(found);
+    while let Some((oldest, (role, queue))) = fronts.pop_first() {
+        // Room only becomes less here: where the first of a role finds none, those behind it find none either.
+        let Some(index) = able(role, free) else { continue };
+        free[index].room -= 1;
+        given.push((oldest, index));
+        fronts.extend(front((role, queue)));
     }
     given
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn assigned(waiting: &[(&str, &str)], free: &[(&str, &str, usize)]) -> Vec<Option<usize>> {
-        let wanted: Vec<WorkerRequirement> = waiting
-            .iter()
-            .map(|(role, group)| WorkerRequirement { role: (*role).into(), group: (*group).into() })
-            .collect();
-        let free: Vec<FreeWorker<'_>> =
-            free.iter().map(|(role, group, room)| FreeWorker { role, group, room: *room }).collect();
-        assign(wanted.iter(), &free)
-    }
-
-    #[test]
-    fn oldest_first_and_exact_before_any() {
-        let free = [("any", "a", 1), ("planner", "a", 1)];
-        assert_eq!(assigned(&[("planner", "a"), ("planner", "a"), ("planner", "a")], &free), [Some(1), Some(0), None]);
-        assert_eq!(assigned(&[("any", "a")], &free), [Some(0)]);
-        assert_eq!(assigned(&[("reviewer", "a"), ("planner", "a")], &free), [Some(0), Some(1)]);
-    }
-
-    #[test]
-    fn work_of_one_group_is_never_given_to_anothers_worker() {
-        assert_eq!(assigned(&[("any", "a")], &[("any", "b", 9)]), [None]);
-    }
-
-    #[test]
-    fn a_worker_takes_no_more_than_it_has_room_for() {
-        assert_eq!(assigned(&[("x", "a"), ("x", "a"), ("x", "a")], &[("x", "a", 2)]), [Some(0), Some(0), None]);
-    }
+/// The worker that gets work of this role.
+fn able(wanted: &str, free: &[FreeWorker<'_>]) -> Option<usize> {
+    let exact = |worker: &FreeWorker<'_>| worker.room > 0 && worker.role == wanted;
+    let any = |worker: &FreeWorker<'_>| worker.room > 0 && (worker.role == "any" || wanted == "any");
+    free.iter().position(exact).or_else(|| free.iter().position(any))
 }

@@ -4,12 +4,15 @@
 //! to do: after a restart nobody else is given the same work while the lease runs. The engine's own hands end with the
 //! engine, so they need none.
 
-use std::collections::{BTreeMap, VecDeque};
+mod waiting;
 
-use sluice_store::{Effect, StreamId};
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::actor::WorkerRequirement;
+use sluice_store::StreamId;
+
 use crate::scheduler::{FreeWorker, assign};
+pub(crate) use waiting::QueuedEffect;
+use waiting::WaitingEffects;
 
 /// A worker, by the name it gave.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,13 +29,6 @@ pub struct WorkerOffer {
     pub lease: Option<i64>,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct QueuedEffect {
-    pub(crate) stream: StreamId,
-    pub(crate) effect: Effect,
-    pub(crate) wanted: WorkerRequirement,
-}
-
 #[derive(Debug)]
 struct WorkerEntry {
     offer: WorkerOffer,
@@ -40,16 +36,28 @@ struct WorkerEntry {
     heard: i64,
 }
 
+/// Something that a worker holds: the number of the handing-out, the stream, and the effect's id.
+pub(crate) type HeldEffect = (u64, StreamId, String);
+
+/// The workers, what each holds, and what waits for one. What is done here costs what it touches: a worker, its group, a
+/// stream. How much waits for others does not matter.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerQueue {
     workers: BTreeMap<WorkerId, WorkerEntry>,
-    /// How much each of them holds, whether it is there or not: one that comes back still has its work.
-    held: BTreeMap<WorkerId, usize>,
-    waiting: VecDeque<QueuedEffect>,
+    /// The workers of each group.
+    members: BTreeMap<String, BTreeSet<WorkerId>>,
+    /// What each of them holds, whether it is there or not: one that comes back still has its work.
+    held: BTreeMap<WorkerId, BTreeSet<HeldEffect>>,
+    waiting: WaitingEffects,
+    /// The groups to which work, a worker or room has come since something was last handed out. In the others nothing fits.
+    stirred: BTreeSet<String>,
 }
 
 impl WorkerQueue {
     pub(crate) fn join(&mut self, offer: WorkerOffer, now: i64) {
+        self.leave(&offer.id);
+        self.stirred.insert(offer.group.clone());
+        self.members.entry(offer.group.clone()).or_default().insert(offer.id.clone());
         self.workers.insert(offer.id.clone(), WorkerEntry { offer, heard: now });
     }
 
@@ -64,12 +72,18 @@ impl WorkerQueue {
     pub(crate) fn ran_out(&mut self, id: &WorkerId, now: i64) {
         let silent = |worker: &WorkerEntry| now - worker.heard >= worker.offer.lease.unwrap_or(0);
         if self.workers.get(id).is_some_and(silent) {
-            self.workers.remove(id);
+            self.leave(id);
         }
     }
 
     pub(crate) fn leave(&mut self, id: &WorkerId) {
-        self.workers.remove(id);
+        let Some(WorkerEntry { offer, .. }) = self.workers.remove(id) else { return };
+        if let Some(members) = self.members.get_mut(&offer.group) {
+            members.remove(id);
+            if members.is_empty() {
+                self.members.remove(&offer.group);
+            }
+        }
     }
 
     pub(crate) fn lease_of(&self, id: &WorkerId) -> Option<i64> {
@@ -77,60 +91,73 @@ impl WorkerQueue {
     }
 
     pub(crate) fn wait(&mut self, job: QueuedEffect) {
-        self.waiting.push_back(job);
+        if !self.stirred.contains(&job.wanted.group) {
+            self.stirred.insert(job.wanted.group.clone());
+        }
+        self.waiting.add(job);
     }
 
     /// What waits no longer because it has been settled.
     pub(crate) fn forget(&mut self, stream: &StreamId, effect: &str) {
-        if !self.waiting.is_empty() {
-            self.waiting.retain(|job| job.stream != *stream || job.effect.id != effect);
-        }
+        self.waiting.forget(stream, effect);
     }
 
     /// Nothing of this stream waits any longer: it will be taken up anew.
     pub(crate) fn forget_stream(&mut self, stream: &StreamId) {
-        if !self.waiting.is_empty() {
-            self.waiting.retain(|job| job.stream != *stream);
+        self.waiting.forget_stream(stream);
+    }
+
+    pub(crate) fn hold(&mut self, id: &WorkerId, what: HeldEffect) {
+        self.held.entry(id.clone()).or_default().insert(what);
+    }
+
+    pub(crate) fn free(&mut self, id: &WorkerId, what: &HeldEffect) {
+        let Some(held) = self.held.get_mut(id) else { return };
+        held.remove(what);
+        if held.is_empty() {
+            self.held.remove(id);
         }
+        self.stirred.extend(self.workers.get(id).map(|worker| worker.offer.group.clone()));
     }
 
-    pub(crate) fn hold(&mut self, id: &WorkerId) {
-        *self.held.entry(id.clone()).or_default() += 1;
+    /// What a worker holds of these handings-out.
+    pub(crate) fn held_of(&self, id: &WorkerId, dispatches: &[u64]) -> Vec<HeldEffect> {
+        let Some(held) = self.held.get(id) else { return Vec::new() };
+        let of = |dispatch: u64| {
+            let first: HeldEffect = (dispatch, StreamId::new(""), String::new());
+            held.range(first..).take_while(move |(of, _, _)| *of == dispatch).cloned()
+        };
+        dispatches.iter().flat_map(|dispatch| of(*dispatch)).collect()
     }
 
-    pub(crate) fn free(&mut self, id: &WorkerId) {
-        if let Some(held) = self.held.get_mut(id) {
-            *held = held.saturating_sub(1);
-            if *held == 0 {
-                self.held.remove(id);
-            }
-        }
+    /// All that a worker holds.
+    pub(crate) fn all_held(&self, id: &WorkerId) -> Vec<HeldEffect> {
+        self.held.get(id).into_iter().flatten().cloned().collect()
     }
 
+    /// Who gets what of that which waits, oldest first. Whoever gets something holds it from now on ([`WorkerQueue::hold`]).
     pub(crate) fn hand_out(&mut self) -> Vec<(WorkerId, QueuedEffect)> {
-        let held = |worker: &WorkerEntry| self.held.get(&worker.offer.id).copied().unwrap_or(0);
-        let room = |worker: &WorkerEntry| worker.offer.capacity.saturating_sub(held(worker));
-        if self.waiting.is_empty() || self.workers.values().all(|worker| room(worker) == 0) {
-            return Vec::new();
-        }
-        let ids: Vec<&WorkerId> = self.workers.keys().collect();
-        let free: Vec<FreeWorker<'_>> = self
-            .workers
-            .values()
-            .map(|it| FreeWorker { role: &it.offer.role, group: &it.offer.group, room: room(it) })
-            .collect();
-        let places = assign(self.waiting.iter().map(|job| &job.wanted), &free).into_iter();
-        let given: Vec<Option<WorkerId>> = places.map(|place| place.map(|index| ids[index].clone())).collect();
-        let mut handed = Vec::new();
-        let mut kept = VecDeque::new();
-        for (job, worker) in self.waiting.drain(..).zip(given) {
-            match worker {
-                Some(worker) => handed.push((worker, job)),
-                None => kept.push_back(job),
+        let mut handed = BTreeMap::new();
+        for group in std::mem::take(&mut self.stirred) {
+            let room = |id: &WorkerId, worker: &WorkerEntry| {
+                worker.offer.capacity.saturating_sub(self.held.get(id).map_or(0, BTreeSet::len))
+            };
+            let members = self.members.get(&group).into_iter().flatten();
+            let (ids, mut free): (Vec<WorkerId>, Vec<FreeWorker<'_>>) = members
+                .filter_map(|id| self.workers.get_key_value(id))
+                .map(|(id, it)| (id, FreeWorker { role: &it.offer.role, room: room(id, it) }))
+                .filter(|(_, worker)| worker.room > 0)
+                .map(|(id, worker)| (id.clone(), worker))
+                .unzip();
+            let given = assign(self.waiting.of_group(&group), &mut free);
+            for (number, worker) in given {
+                let job = self.waiting.take(number);
+                handed.extend(job.map(|job| (number, (ids[worker].clone(), job))));
             }
         }
-        self.waiting = kept;
-        handed.iter().for_each(|(id, _)| self.hold(id));
-        handed
+        handed.into_values().collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

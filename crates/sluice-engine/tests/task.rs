@@ -133,7 +133,7 @@ impl World {
             for action in actions {
                 match action {
                     ReactorAction::Commit(batch) => {
-                        let results = self.writer.append(batch).unwrap();
+                        let results = self.writer.append(&batch).unwrap();
                         self.show_events();
                         self.reactor.receive(ReactorMessage::Committed(results), Moment(self.now));
                     }

@@ -1,6 +1,8 @@
 //! Tasks and runs as the store has them, and as people see them. Nothing here changes anything.
 
+pub(crate) mod changes;
 pub mod files;
+pub(crate) mod readers;
 pub mod runs;
 pub mod tasks;
 pub mod view;

@@ -144,7 +144,8 @@ impl FollowReader {
                 Ok((page.events, page.last.is_none()))
             }
             FollowSource::Run { id, after, known } => {
-                if known.is_some_and(|known| !self.app.feed.may_tell_of(id, known)) {
+                if let Some(end) = known.and_then(|known| self.app.feed.quiet_until(id, known)) {
+                    *known = Some(end);
                     return Ok((Vec::new(), true));
                 }
                 // Everything up to here is stored, so that what is read now has it.

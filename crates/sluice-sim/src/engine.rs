@@ -283,7 +283,7 @@ impl SimLife {
             known.push(if doubt { self.find_out(append)? } else { None });
         }
         let new = batch.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(it, _)| it.clone());
-        let answer = self.engines[self.here].writer.append(new.collect());
+        let answer = self.engines[self.here].writer.append(&new.collect::<Vec<_>>());
         let mut answers = match answer {
             Ok(answers) => answers.into_iter(),
             Err(StoreError::LostOwnership) => return Ok(None),

@@ -128,7 +128,7 @@ fn beside_ended(kind: &str, store: &Store, measure: &mut Measure<'_>) {
 }
 
 fn run(writer: &mut dyn Writer, batch: Vec<Append>) {
-    assert!(writer.append(batch).unwrap().iter().all(Result::is_ok));
+    assert!(writer.append(&batch).unwrap().iter().all(Result::is_ok));
 }
 
 /// What a step of a run costs the store: two events, the header, two rows, an effect in and an effect out.

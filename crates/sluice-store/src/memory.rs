@@ -88,8 +88,8 @@ impl Writer for MemoryWriter {
         Ok(())
     }
 
-    fn append(&mut self, batch: Vec<Append>) -> Result<Vec<Result<u64, Conflict>>, StoreError> {
-        admit::admit(&batch)?;
+    fn append(&mut self, batch: &[Append]) -> Result<Vec<Result<u64, Conflict>>, StoreError> {
+        admit::admit(batch)?;
         Ok(self.owned()?.append(batch))
     }
 

@@ -44,7 +44,7 @@ pub trait Writer: Send {
     ///   break while a commit is on its way; a disk may fail after the write). Hand in the same appends again, in the
     ///   same order, alone or among others: the writer finds out first, answers those that were stored with their
     ///   version and stores the others now. A new process simply loads the streams.
-    fn append(&mut self, batch: Vec<Append>) -> Result<Vec<Result<u64, Conflict>>, StoreError>;
+    fn append(&mut self, batch: &[Append]) -> Result<Vec<Result<u64, Conflict>>, StoreError>;
 
     /// Writes down how far the log has been acted upon. It stands in the store, so that a copy of the store that is put
     /// back is in step with itself.

@@ -12,6 +12,7 @@ mod link;
 mod plan;
 mod reader;
 mod schema;
+mod step;
 mod writer;
 
 use std::fmt::Write;

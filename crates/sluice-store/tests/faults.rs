@@ -59,7 +59,7 @@ fn filled(folder: &Path) -> PathBuf {
     let store = open(&path).unwrap();
     let mut writer = owner(&store);
     for at in 0..300 {
-        writer.append(vec![append(&format!("s{at:03}"), 0, 700)]).unwrap();
+        writer.append(&[append(&format!("s{at:03}"), 0, 700)]).unwrap();
     }
     writer.release().unwrap();
     path
@@ -163,7 +163,7 @@ fn a_full_disk_loses_nothing() {
     let mut writer = owner(&store);
     let mut stored = 0;
     let error = loop {
-        match writer.append(vec![append("s", stored, 100_000), append(&format!("t{stored}"), 0, 10)]) {
+        match writer.append(&[append("s", stored, 100_000), append(&format!("t{stored}"), 0, 10)]) {
             Ok(answers) => {
                 assert_eq!(answers, [Ok(stored + 1), Ok(1)]);
                 stored += 1;
@@ -176,7 +176,7 @@ fn a_full_disk_loses_nothing() {
     assert!(error.to_string().contains("store.db") && matches!(error.meaning(), Meaning::Unavailable(_)), "{error}");
     assert_eq!((version(&store, "s"), version(&store, &format!("t{stored}"))), (stored, 0));
     fs::remove_file(&filler).unwrap();
-    let again = writer.append(vec![append("s", stored, 1000), append("u", 0, 10)]).unwrap();
+    let again = writer.append(&[append("s", stored, 1000), append("u", 0, 10)]).unwrap();
     assert_eq!(again, [Ok(stored + 1), Ok(1)]);
     let events = store.reader().unwrap().history(&StreamId::new("s"), 0, 10_000).unwrap();
     assert_eq!(events.len() as u64, stored + 1);
@@ -234,11 +234,11 @@ fn a_locked_file_is_named() {
     let mut writer = owner(&store);
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let error = writer.append(vec![append("s", 0, 1)]).unwrap_err();
+    let error = writer.append(&[append("s", 0, 1)]).unwrap_err();
     assert!(matches!(error, StoreError::Busy { .. }), "{error:?}");
     assert_eq!(version(&store, "s"), 0);
     other.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(writer.append(vec![append("s", 0, 1)]).unwrap(), [Ok(1)]);
+    assert_eq!(writer.append(&[append("s", 0, 1)]).unwrap(), [Ok(1)]);
 }
 
 #[test]
@@ -249,11 +249,11 @@ fn a_backup_is_a_store() {
     let mut writer = owner(&Store::from(store.clone()));
     let copy = folder.path().join("copy.db");
     store.backup(&copy).unwrap();
-    writer.append(vec![append("later", 0, 1)]).unwrap();
+    writer.append(&[append("later", 0, 1)]).unwrap();
     let (copy, store) = (open(&copy).unwrap(), Store::from(store));
     assert!(contents(&copy).unwrap() == contents(&store).unwrap()[..contents(&copy).unwrap().len()]);
     assert_eq!((version(&copy, "later"), version(&store, "later")), (0, 1));
-    assert_eq!(owner(&copy).append(vec![append("s000", 1, 1)]).unwrap(), [Ok(2)]);
+    assert_eq!(owner(&copy).append(&[append("s000", 1, 1)]).unwrap(), [Ok(2)]);
 }
 
 /// The server goes and comes back: the same writer and reader go on.
@@ -263,11 +263,11 @@ fn postgres_gone_and_back_loses_nothing() {
     let store = Store::open(&cluster.database()).unwrap();
     let (mut writer, mut reader) = (owner(&store), store.reader().unwrap());
     for round in 0..3 {
-        assert_eq!(writer.append(vec![append("s", round * 2, 10)]).unwrap(), [Ok(round * 2 + 1)]);
+        assert_eq!(writer.append(&[append("s", round * 2, 10)]).unwrap(), [Ok(round * 2 + 1)]);
         cluster.halt();
         let mut waits = Vec::new();
         for _ in 0..3 {
-            let error = writer.append(vec![append("s", round * 2 + 1, 10)]).unwrap_err();
+            let error = writer.append(&[append("s", round * 2 + 1, 10)]).unwrap_err();
             assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
             if let Meaning::Unavailable(wait) = error.meaning() {
                 waits.push(wait);
@@ -277,7 +277,7 @@ fn postgres_gone_and_back_loses_nothing() {
         assert!(matches!(reader.list(&Query::default()), Err(StoreError::Unavailable { .. })));
         assert!(matches!(writer.own("owner", LONG), Err(StoreError::Unavailable { .. })));
         cluster.resume();
-        assert_eq!(writer.append(vec![append("s", round * 2 + 1, 10)]).unwrap(), [Ok(round * 2 + 2)]);
+        assert_eq!(writer.append(&[append("s", round * 2 + 1, 10)]).unwrap(), [Ok(round * 2 + 2)]);
         assert_eq!(reader.load(&StreamId::new("s")).unwrap().unwrap().version, round * 2 + 2);
     }
     assert_eq!(writer.own("owner", LONG).unwrap().epoch, 1);
@@ -309,7 +309,7 @@ fn cut_off_commits_are_found_out() {
         for round in 0..400 {
             let batch = vec![append("a", round, 10), append(&format!("b{round}"), 0, 10)];
             let answers = loop {
-                match writer.append(batch.clone()) {
+                match writer.append(&batch) {
                     Ok(answers) => break answers,
                     Err(StoreError::Unavailable { .. }) => std::thread::yield_now(),
                     Err(other) => panic!("{other:?}"),

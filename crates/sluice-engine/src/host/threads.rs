@@ -43,7 +43,7 @@ pub(super) fn append(writer: &SharedWriter, batch: &[Append]) -> Result<Vec<Resu
         [only] if of_work(&only) => span = span.within(only.stream.as_str()),
         _ => batch.iter().filter(of_work).for_each(|append| span.link(append.stream.as_str())),
     }
-    let answer = locked(writer).append(batch.to_vec());
+    let answer = locked(writer).append(batch);
     if let Err(error) = &answer {
         span.fail(match error.meaning() {
             Meaning::Unavailable(_) => "unavailable",
@@ -255,7 +255,7 @@ mod tests {
             stream("begun-long-ago-over-now", 1_500, 59_000, false),
             stream("young", 58_000, 59_000, false),
         ];
-        locked(&writer).append(streams.into()).expect("stored");
+        locked(&writer).append(&streams).expect("stored");
         let reader = || store.reader().expect("a reader");
         let left_at = |now: i64| {
             let keep =

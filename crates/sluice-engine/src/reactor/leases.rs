@@ -18,12 +18,10 @@ const SHORTEST_LEASE_MS: i64 = 1000;
 impl Reactor {
     pub(super) fn hand_out(&mut self, now: Moment) {
         for (worker, job) in self.workers.hand_out() {
-            let Some(slot) = self.slots.get_mut(&job.stream) else {
-                self.workers.free(&worker);
-                continue;
-            };
+            let Some(slot) = self.slots.get_mut(&job.stream) else { continue };
             self.dispatches += 1;
             let dispatch = self.dispatches;
+            self.workers.hold(&worker, (dispatch, job.stream.clone(), job.effect.id.clone()));
             let until = self.workers.lease_of(&worker).map(|lease| now.0.saturating_add(lease));
             let handed = EffectDispatch { dispatch, worker: Some(worker.clone()), until, effect: job.effect.clone() };
             slot.handed.insert(job.effect.id.clone(), handed);
@@ -94,7 +92,7 @@ impl Reactor {
         // Renewals are not stored, so the worker may have until a whole lease from now; never longer, whatever the clock of
         // an engine before this one said.
         let until = if lasts > 0 { now.0.saturating_add(lasts) } else { lease.until };
-        self.workers.hold(&worker);
+        self.workers.hold(&worker, (dispatch, stream.clone(), effect.id.clone()));
         self.alarms.insert((until, stream.clone(), format!("/{}", effect.id)));
         if let Some(slot) = self.slots.get_mut(stream) {
             let handed =
@@ -109,15 +107,14 @@ impl Reactor {
     pub(super) fn renew(&mut self, worker: &WorkerId, at: &[u64], now: Moment) {
         self.workers.heard(worker, now.0);
         let Some(lease) = self.workers.lease_of(worker) else { return };
-        for (stream, slot) in &mut self.slots {
-            for (id, handed) in &mut slot.handed {
-                let holds = handed.worker.as_ref() == Some(worker) && at.contains(&handed.dispatch);
-                if let (Some(until), true) = (handed.until, holds) {
-                    self.alarms.remove(&(until, stream.clone(), format!("/{id}")));
-                    let later = now.0.saturating_add(lease);
-                    handed.until = Some(later);
-                    self.alarms.insert((later, stream.clone(), format!("/{id}")));
-                }
+        for (dispatch, stream, id) in self.workers.held_of(worker, at) {
+            let handed = self.slots.get_mut(&stream).and_then(|slot| slot.handed.get_mut(&id));
+            let Some(handed) = handed.filter(|handed| handed.dispatch == dispatch) else { continue };
+            if let Some(until) = handed.until {
+                let (later, alarm) = (now.0.saturating_add(lease), format!("/{id}"));
+                handed.until = Some(later);
+                self.alarms.remove(&(until, stream.clone(), alarm.clone()));
+                self.alarms.insert((later, stream, alarm));
             }
         }
     }
@@ -143,15 +140,12 @@ impl Reactor {
     }
 
     pub(super) fn left(&mut self, worker: &WorkerId, now: Moment) {
-        let held: Vec<(StreamId, String)> = self
-            .slots
-            .iter()
-            .flat_map(|(stream, slot)| slot.handed.iter().map(move |(id, handed)| (stream, id, handed)))
-            .filter(|(_, _, handed)| handed.worker.as_ref() == Some(worker))
-            .map(|(stream, id, _)| (stream.clone(), id.clone()))
-            .collect();
         self.workers.leave(worker);
-        held.into_iter().for_each(|(stream, effect)| self.lose(&stream, &effect, now));
+        for (dispatch, stream, effect) in self.workers.all_held(worker) {
+            if self.is_held(&stream, &effect, dispatch) {
+                self.lose(&stream, &effect, now);
+            }
+        }
     }
 
     /// The worker that held an effect is given up.
@@ -190,7 +184,7 @@ pub(super) fn release_hold(
     handed: &EffectDispatch,
 ) {
     if let Some(worker) = &handed.worker {
-        workers.free(worker);
+        workers.free(worker, &(handed.dispatch, stream.clone(), id.to_owned()));
     }
     if let Some(until) = handed.until {
         alarms.remove(&(until, stream.clone(), format!("/{id}")));

@@ -103,7 +103,8 @@ impl Reactor {
 
     /// Whether something of a stream that is not in memory is still to be stored.
     pub(super) fn is_on_its_way(&self, stream: &StreamId) -> bool {
-        let in_flight = self.in_flight.iter().flatten().any(|(other, _)| other == stream);
-        !self.slots.contains_key(stream) && (in_flight || self.gathered.iter().any(|(it, _)| it.stream == *stream))
+        let in_flight = || self.in_flight.iter().flatten().any(|(other, _)| other == stream);
+        let gathered = || self.gathered.iter().any(|(append, _)| append.stream == *stream);
+        !self.slots.contains_key(stream) && (in_flight() || gathered())
     }
 }

@@ -1,5 +1,7 @@
 //! Creating and changing a task: moves, spawning, cancelling, words for its agents.
 
+use std::sync::Arc;
+
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::task::{Branch, CreateTask, TaskAnswer, UpdateTask};
 use sluice_core::machine::RefusalCode::{self, NotYours};
@@ -39,39 +41,42 @@ impl Service {
 
     /// Moves a task, or changes what it is about.
     pub fn update(&self, who: &Requester, id: &str, wanted: UpdateTask) -> Result<TaskAnswer, Problem> {
-        let seen = self.home.tasks.find(id)?;
-        who.must_be_of(&seen.id)?;
-        let mut recorded = EventRange { after: seen.version, last: seen.version };
+        let mut seen = Arc::new(self.home.tasks.find(id)?);
+        let id = &seen.id.clone();
+        who.must_be_of(id)?;
+        let mut recorded = nothing(&seen);
         let summary = wanted.summary.map(|summary| crate::start::summary(&self.home, &summary)).transpose()?;
-        let change = |update| ask(&self.home, &seen.id, TaskInput::Update { by: who.to(&seen.id), update });
+        let change = |update| ask(&self.home, id, TaskInput::Update { by: who.to(id), update });
         let branch = wanted.branch.map(|branch| self.rebranched(who, &seen, branch)).transpose()?;
         if let Some((branch, claimed)) = branch {
             let changed = change(TaskUpdate::Branch(branch));
             match &changed {
                 Err(problem) if problem.status == ProblemStatus::Accepted => claimed.queue(),
                 Ok(_) => {
-                    self.home.tasks.refresh(&seen.id);
+                    self.home.tasks.caught_up(id, &changed);
                     claimed.settle();
                 }
-                Err(_) => self.home.tasks.refresh(&seen.id),
+                Err(_) => self.home.tasks.refresh(id),
             }
             recorded = changed?;
-            self.home.rename_session(&self.home.tasks.find(&seen.id)?);
+            seen = self.since(id, recorded)?;
+            self.home.rename_session(&seen);
         }
         if let Some(summary) = summary {
             recorded = change(TaskUpdate::Summary(summary))?;
+            seen = self.since(id, recorded)?;
         }
         if let Some(status) = wanted.status {
-            recorded = self.go(who, &seen.id, &status)?;
+            recorded = self.go(who, &seen, &status)?;
         }
-        self.settled(who, &seen.id, recorded)
+        self.settled(who, id, recorded)
     }
 
-    fn go(&self, who: &Requester, id: &str, to: &str) -> Result<EventRange, Problem> {
-        let seen = self.home.tasks.find(id)?;
-        let evidence = self.home.evidence(&seen)?;
+    fn go(&self, who: &Requester, seen: &TaskSnapshot, to: &str) -> Result<EventRange, Problem> {
+        let id = &seen.id;
+        let evidence = self.home.evidence(seen)?;
         let room = if seen.lifecycle.initial.first() == Some(&seen.state.status) {
-            room(&self.home, &seen)?
+            room(&self.home, seen)?
         } else {
             WorkspaceReservation::Unasked
         };
@@ -86,7 +91,7 @@ impl Service {
         }
         let input = TaskInput::Move { by: who.to(id), to: StateName::new(to), evidence, room: room.clone() };
         let asked = ask(&self.home, id, input);
-        self.home.tasks.refresh(id);
+        self.home.tasks.caught_up(id, &asked);
         self.home.reservations.answered(id, &room, &asked);
         asked
     }
@@ -235,10 +240,15 @@ impl Service {
         };
         let said = self.home.context.sessions.say(&session, &SayRequest::new(text));
         match said.map_err(|failure| failed(described(&failure)))? {
-            SayDelivery::Delivered { .. } => self.settled(who, &seen.id, EventRange::default()),
+            SayDelivery::Delivered { .. } => self.settled(who, &seen.id, nothing(&seen)),
             SayDelivery::NotDelivered { reason } => Err(failed(reason)),
         }
     }
+}
+
+/// Nothing was recorded of a task that was seen.
+pub(super) fn nothing(seen: &TaskSnapshot) -> EventRange {
+    EventRange { after: seen.version, last: seen.version }
 }
 
 /// Whether a branch is a task's own: its branch renamed, or one that was made here since the task was created and that no

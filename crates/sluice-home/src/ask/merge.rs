@@ -12,6 +12,7 @@ use sluice_engine::reactor::EventRange;
 use sluice_os::git::GitError;
 use sluice_os::merge::{CompletedMerge, MergeMethod, MergePush, left};
 
+use super::change::nothing;
 use super::{Requester, Service};
 use crate::background::locked;
 use crate::effect;
@@ -37,7 +38,7 @@ impl Service {
             }
             let now = self.home.tasks.find(&seen.id)?;
             if now.state.merged.is_some() {
-                return self.settled(who, &seen.id, EventRange::default());
+                return self.settled(who, &seen.id, nothing(&now));
             }
         }
         let seen = self.home.tasks.find(&seen.id)?;

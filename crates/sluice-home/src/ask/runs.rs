@@ -24,7 +24,7 @@ use super::{ANSWER_WITHIN, KeyedId, Requester, Service};
 use crate::evidence::tail;
 use crate::home::engine::{ask, refusal, say};
 use crate::perform::sweep;
-use crate::read::runs::{RunSnapshot, id_of};
+use crate::read::runs::{RunSnapshot, id_of, stream};
 use crate::read::view_run;
 use crate::settings::bounds::{LONGEST_SUMMARY, cut};
 use crate::start::{EngineStart, start_as};
@@ -238,7 +238,7 @@ impl Service {
         // As it is stored: by its words it is found again.
         let ask = self.home.context.clean().ask(ask);
         say(&self.home, run, RunInput::Ask { by, ask: ask.clone() })?;
-        let answered = self.home.tasks.wait(ANSWER_WITHIN, || {
+        let answered = self.home.tasks.wait_for(&stream(run), ANSWER_WITHIN, || {
             let seen = self.home.tasks.load_run(run).ok().flatten()?;
             let asked = seen.state.step(by.step).asked(by.part, &ask)?;
             asked.answer.clone()
@@ -281,7 +281,9 @@ impl Service {
     /// A run that is being ended, when it has, or when a command need not wait any longer.
     fn until_ended(&self, seen: RunSnapshot) -> Result<RunSnapshot, Problem> {
         let now = || self.home.tasks.load_run(&seen.id).ok().flatten();
-        self.home.tasks.wait(SETTLED_WITHIN, || now().filter(|now| now.state.ending.is_none()).map(drop));
+        self.home
+            .tasks
+            .wait_for(&stream(&seen.id), SETTLED_WITHIN, || now().filter(|now| now.state.ending.is_none()).map(drop));
         let now = self.home.tasks.load_run(&seen.id)?;
         Ok(now.unwrap_or(seen))
     }
@@ -300,8 +302,8 @@ impl Service {
         if !task.is_empty() {
             // So that it does not look for a person any more when this is answered. A task that cannot be told now
             // hears of it with the next look at its run.
-            let _ = ask(&self.home, task, TaskInput::RunReopened { run: seen.id.clone() });
-            self.home.tasks.refresh(task);
+            let told = ask(&self.home, task, TaskInput::RunReopened { run: seen.id.clone() });
+            self.home.tasks.caught_up(task, &told);
         }
         Ok(seen)
     }

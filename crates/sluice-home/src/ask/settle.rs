@@ -1,5 +1,6 @@
 //! Waiting until what follows from a change has been done, and telling what that was.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_api::problem::Problem;
@@ -26,20 +27,16 @@ impl Service {
     /// The answer to a command that changed a task: for a person when everything has settled, for a session at once,
     /// because it may be what the change ends. Either finds the change in TASK.md, and may write there again.
     pub(super) fn settled(&self, who: &Requester, id: &str, recorded: EventRange) -> Result<TaskAnswer, Problem> {
-        let gone = || Problem::not_found(format!("there is no task `{id}`"));
-        let load = || self.home.tasks.load(id)?.ok_or_else(gone);
-        let turns = load()?.state.turns_taken;
+        let mut seen = self.since(id, recorded)?;
+        let turns = seen.state.turns_taken;
         if who.is_person() {
             // What is tried again and again may last; unless others come behind it, for then it is given up.
             let waits = |seen: &TaskSnapshot| seen.state.turns.len() == 1 && self.home.waits.of(id).is_some();
-            self.wait_until(SETTLE_WITHIN, || load().map(|seen| !is_under_way(&seen, turns) || waits(&seen)))?;
+            seen = self.until(SETTLE_WITHIN, seen, recorded, |seen| !is_under_way(seen, turns) || waits(seen))?;
         }
-        let writings = open_writings(&load()?);
-        self.wait_until(WRITE_WITHIN, || {
-            let open = load()?.open_effects;
-            Ok(!writings.iter().any(|effect| open.contains(effect)))
-        })?;
-        let seen = load()?;
+        let writings = open_writings(&seen);
+        let is_done = |seen: &TaskSnapshot| !writings.iter().any(|effect| seen.open_effects.contains(effect));
+        let seen = self.until(WRITE_WITHIN, seen, recorded, is_done)?;
         let still_running = is_under_way(&seen, turns);
         let transition = self.transition(&seen, recorded)?;
         let mut notes = Vec::new();
@@ -77,12 +74,33 @@ impl Service {
     /// A task is shown as crashed as soon as its agent is gone. Waits until the task itself has heard of that.
     pub(super) fn until_end_is_heard(&self, id: &str) -> Result<(), Problem> {
         let is_gone = || Ok(self.home.tasks.load(id)?.is_some_and(|seen| self.home.is_gone(&seen)));
-        self.wait_until(HEARD_WITHIN, || is_gone().map(|is_gone| !is_gone))
+        let is_heard = || is_gone().map(|is_gone| (!is_gone).then_some(())).transpose();
+        self.home.tasks.wait_for(&stream(id), HEARD_WITHIN, is_heard).unwrap_or(Ok(()))
     }
 
-    fn wait_until(&self, most: Duration, is_so: impl Fn() -> Result<bool, Problem>) -> Result<(), Problem> {
-        let waited = self.home.tasks.wait(most, || is_so().map(|is_so| is_so.then_some(())).transpose());
-        waited.unwrap_or(Ok(()))
+    /// The task as it stands with what was recorded.
+    pub(super) fn since(&self, id: &str, recorded: EventRange) -> Result<Arc<TaskSnapshot>, Problem> {
+        let gone = || Problem::not_found(format!("there is no task `{id}`"));
+        self.home.tasks.since(id, recorded.last)?.ok_or_else(gone)
+    }
+
+    /// The task as it stands when something has become true of it, or when the time is up.
+    fn until(
+        &self,
+        most: Duration,
+        seen: Arc<TaskSnapshot>,
+        recorded: EventRange,
+        is_so: impl Fn(&TaskSnapshot) -> bool,
+    ) -> Result<Arc<TaskSnapshot>, Problem> {
+        if is_so(&seen) {
+            return Ok(seen);
+        }
+        let id = &seen.id;
+        let waited = self.home.tasks.wait_for(&stream(id), most, || match self.since(id, recorded) {
+            Ok(seen) => is_so(&seen).then_some(Ok(seen)),
+            Err(problem) => Some(Err(problem)),
+        });
+        waited.unwrap_or_else(|| self.since(id, recorded))
     }
 
     /// The change of status that was recorded, and what has become of its hooks.
@@ -145,4 +163,78 @@ fn reports(events: &[(u64, TaskEvent)], of: u32) -> Vec<EffectReport> {
         }
     }
     reports
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::process::Command;
+
+    use sluice_api::project::ProjectChange;
+    use sluice_api::task::{CreateTask, UpdateTask};
+
+    use super::*;
+    use crate::ask::KeyedId;
+    use crate::read::readers::LENT;
+    use crate::settings::places::HomePaths;
+
+    const LIFECYCLE: &str = "name: plain\nversion: 1\nstates: {a: {}, b: {}, c: {terminal: true}}\n\
+        transitions: [{from: a, to: b}, {from: b, to: a}, {from: a, to: c}, {from: b, to: c}]\n";
+
+    fn git(folder: &Path, arguments: &[&str]) {
+        let done = Command::new("git").arg("-C").arg(folder).args(arguments).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
+
+    fn service(folder: &Path) -> Service {
+        let (home, repository) = (folder.join("home"), folder.join("coffee"));
+        std::fs::create_dir_all(home.join("workflows")).unwrap();
+        std::fs::create_dir_all(&repository).unwrap();
+        std::fs::write(home.join("workflows/plain.yml"), LIFECYCLE).unwrap();
+        git(&repository, &["init", "--quiet", "--initial-branch", "main"]);
+        let author = ["-c", "user.name=a", "-c", "user.email=a@b"];
+        git(&repository, &[&author[..], &["commit", "--quiet", "--allow-empty", "--message", "first"]].concat());
+        let service = Service::open(HomePaths::new(home), Some("memory:".into()), std::env::current_exe().unwrap());
+        let service = service.unwrap();
+        let path = Some(repository.display().to_string());
+        service.add_project(&Requester::person("me"), ProjectChange { path, ..ProjectChange::default() }).unwrap();
+        service
+    }
+
+    /// How often this thread reads something for what it does.
+    fn reads<T>(work: impl FnOnce() -> T) -> (usize, T) {
+        let before = LENT.get();
+        let done = work();
+        (LENT.get() - before, done)
+    }
+
+    #[test]
+    fn a_command_reads_its_task_before_and_after_the_change_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let (service, me) = (service(folder.path()), Requester::person("me"));
+        let wanted = CreateTask {
+            project: Some("coffee".into()),
+            workflow: Some("plain".into()),
+            summary: "brew".into(),
+            no_spawn: true,
+            ..CreateTask::default()
+        };
+        let id = service.create(&me, &KeyedId::default(), &wanted).unwrap().task.id;
+        for status in ["b", "a", "b", "c"] {
+            let wanted = UpdateTask { status: Some(status.into()), ..UpdateTask::default() };
+            let (count, answer) = reads(|| service.update(&me, &id, wanted).unwrap());
+            let moved = answer.transition.unwrap();
+            assert_eq!((answer.task.status.as_str(), moved.to.as_str()), (status, status));
+            // The task, the task as it is then, and what was recorded. One that is over is not remembered, and is read
+            // again when what follows from its end has been done.
+            let most = if status == "c" { 7 } else { 3 };
+            assert!(count <= most, "{count} reads to move it to {status}");
+            let (count, listed) = reads(|| service.home().tasks.open());
+            assert_eq!(count, 0);
+            let found: Vec<&str> = listed.iter().map(|seen| seen.status()).collect();
+            assert_eq!(found, if status == "c" { vec![] } else { vec![status] }, "a list shows what the command did");
+        }
+        assert_eq!(reads(|| service.show(&id).unwrap()).0, 1);
+        service.close().unwrap();
+    }
 }

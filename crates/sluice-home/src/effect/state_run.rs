@@ -90,7 +90,7 @@ pub(super) fn cancel(home: &Arc<Home>, run: &str) -> EffectResult {
         let stored = home.tasks.loader().reader().load(&stream(run)).ok()?;
         stored.is_none_or(|stored| stored.effects.is_empty()).then_some(())
     };
-    let rests = home.tasks.wait(END_WITHIN, is_at_rest).is_some();
+    let rests = home.tasks.wait_for(&stream(run), END_WITHIN, is_at_rest).is_some();
     match (sweep(run).map_err(PerformError::by)?, rests) {
         (0, true) => Ok(TaskEffectProduct::Nothing),
         (0, false) => Err(format!("run {run} is cancelled, and its steps have not ended").into()),

@@ -130,7 +130,7 @@ pub(crate) fn begin(
 ) -> Result<EventRange, Problem> {
     let spawn = |evidence| TaskInput::Spawn { by, evidence, room: room.clone() };
     let asked = home.evidence(seen).and_then(|evidence| ask(home, &seen.id, spawn(evidence)));
-    home.tasks.refresh(&seen.id);
+    home.tasks.caught_up(&seen.id, &asked);
     home.reservations.answered(&seen.id, &room, &asked);
     asked
 }

@@ -126,6 +126,11 @@ impl RunSnapshotCache {
         locked(&self.0).runs.get(id).filter(|seen| (seen.version, &seen.card) == (now.version, &now.card)).cloned()
     }
 
+    /// Whether anything is remembered of a run.
+    fn knows(&self, id: &str) -> bool {
+        locked(&self.0).runs.contains_key(id)
+    }
+
     /// A run has changed: what is remembered of it is of no use any more.
     pub(crate) fn forget(&self, id: &str) {
         let mut known = locked(&self.0);
@@ -168,6 +173,9 @@ pub fn performance(run: &str, step: StepId, attempt: u32, part: AttemptPart) -> 
 impl ReadModel {
     /// The run with this id, as the store has it now.
     pub fn load_run(&self, id: &str) -> Result<Option<RunSnapshot>, Problem> {
+        if !self.looks.knows(id) {
+            return self.read_run(id);
+        }
         let now = self.loader().reader().summary(&stream(id)).map_err(unread)?;
         now.map_or(Ok(None), |now| self.run_of(id, &now))
     }
@@ -177,6 +185,10 @@ impl ReadModel {
         if let Some(seen) = self.looks.again(id, now) {
             return Ok(Some(seen));
         }
+        self.read_run(id)
+    }
+
+    fn read_run(&self, id: &str) -> Result<Option<RunSnapshot>, Problem> {
         let read = self.loader().run(&stream(id)).map_err(unread)?;
         let seen = read.map(|read| RunSnapshot::of(id, read));
         seen.iter().for_each(|seen| self.looks.remember(seen));
@@ -227,6 +239,10 @@ impl ReadModel {
         let none = || {
             Problem::not_found(format!("there is no run `{begins}`")).hint("`sluice run list --all` shows all of them")
         };
+        // Most say the whole of it.
+        if let Some(seen) = self.load_run(begins)? {
+            return Ok(seen);
+        }
         let id = self.only(KIND, begins)?.ok_or_else(none)?;
         self.load_run(&id)?.ok_or_else(none)
     }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
@@ -13,13 +13,17 @@ use sluice_core::task::TaskState;
 use sluice_core::task::session::SessionAgent;
 use sluice_core::task::state::{TaskAttention, TaskWorkspace};
 use sluice_engine::host::Observer;
-use sluice_engine::loader::{Definitions, Loader, StreamLoadError, StreamSnapshot};
+use sluice_engine::loader::{Definitions, StreamLoadError, StreamSnapshot};
+use sluice_engine::reactor::EventRange;
 use sluice_engine::task_actor::TaskActor;
 use sluice_store::{
     Card, Cursor, Damage, Event, LoggedEvent, PageKey, Query, Store, StoreError, StreamId, StreamSummary,
 };
 
 use crate::background::locked;
+use crate::background::turns::KeyedTurns;
+use crate::read::changes::ChangeSignals;
+use crate::read::readers::{LentReader, ReaderPool};
 use crate::read::runs::{RunFactsCache, RunSnapshotCache};
 
 const KIND: &str = "task/";
@@ -75,16 +79,17 @@ impl TaskSnapshot {
 
 /// The open tasks, and the way to all others.
 pub struct ReadModel {
-    loader: Mutex<Loader>,
+    readers: ReaderPool,
     pub(crate) settings: RunFactsCache,
     pub(crate) looks: RunSnapshotCache,
     open: Mutex<BTreeMap<String, Arc<TaskSnapshot>>>,
+    /// Whose turn it is to read a task again.
+    turns: KeyedTurns,
     /// What is known to be damaged: a stream, or the store, and what was found.
     damage: Mutex<BTreeMap<String, String>>,
     /// Those of them that wait for a worktree.
     waiting: Mutex<BTreeSet<String>>,
-    generation: Mutex<u64>,
-    changed: Condvar,
+    changes: ChangeSignals,
 }
 
 struct ReadModelHints(Sender<Vec<StreamId>>);
@@ -101,18 +106,17 @@ impl ReadModel {
         store: &Store,
         definitions: Arc<dyn Definitions>,
     ) -> Result<(Arc<ReadModel>, Box<dyn Observer>), StoreError> {
-        let loader = Loader::new(store.reader()?, definitions);
         let tasks = Arc::new(ReadModel {
-            loader: Mutex::new(loader),
+            readers: ReaderPool::new(store, definitions)?,
             settings: RunFactsCache::default(),
             looks: RunSnapshotCache::default(),
             open: Mutex::default(),
+            turns: KeyedTurns::default(),
             damage: Mutex::default(),
             waiting: Mutex::default(),
-            generation: Mutex::new(0),
-            changed: Condvar::new(),
+            changes: ChangeSignals::default(),
         });
-        tasks.each_open(KIND, |stream| tasks.reread(stream).map(|()| true))?;
+        tasks.each_open(KIND, |stream| tasks.is_reread(stream).map(|()| true))?;
         let (sender, receiver) = channel();
         let reading = tasks.clone();
         let thread = std::thread::Builder::new().name("tasks".into());
@@ -158,9 +162,9 @@ impl ReadModel {
             }
             unread.extend(hints.try_iter().flatten());
             unread.iter().filter_map(crate::read::runs::id_of).for_each(|run| self.looks.forget(run));
-            unread.retain(|stream| id_of(stream).is_some() && self.reread(stream).is_err());
-            *locked(&self.generation) += 1;
-            self.changed.notify_all();
+            let changed = unread.clone();
+            unread.retain(|stream| id_of(stream).is_some() && self.is_reread(stream).is_err());
+            self.changes.changed(&changed);
         }
     }
 
@@ -169,33 +173,57 @@ impl ReadModel {
         let _ = self.reread(&stream(id));
     }
 
-    /// Reads a task again. The error is the store's; a damaged task is noted, and is no open task any more. The lock on the
-    /// loader is held until the task is known: else an older read could replace a newer one.
-    fn reread(&self, stream: &StreamId) -> Result<(), StoreError> {
-        let mut loader = locked(&self.loader);
-        let found = match loader.task(stream) {
-            Ok(found) => found,
-            Err(StreamLoadError::Store(error)) => return Err(error),
+    /// The task with this id, with everything up to this version of it. A list that is asked for afterwards has that too.
+    pub(crate) fn since(&self, id: &str, version: u64) -> Result<Option<Arc<TaskSnapshot>>, Problem> {
+        let known = locked(&self.open).get(id).filter(|seen| seen.version >= version).cloned();
+        known.map_or_else(|| self.reread(&stream(id)).map_err(unread), |seen| Ok(Some(seen)))
+    }
+
+    /// The engine has answered what was asked of a task: the lists have what it recorded, if the store answers.
+    pub(crate) fn caught_up(&self, id: &str, answer: &Result<EventRange, Problem>) {
+        match answer {
+            Ok(recorded) => drop(self.since(id, recorded.last)),
+            Err(_) => self.refresh(id),
+        }
+    }
+
+    /// Reads a task again. One that is damaged is noted, and is no open task any more. It is this thread's turn until the
+    /// task is known: else an older read could replace a newer one.
+    fn reread(&self, stream: &StreamId) -> Result<Option<Arc<TaskSnapshot>>, StreamLoadError> {
+        let turn = self.turns.of(stream.as_str());
+        let _turn = locked(&turn);
+        let read = self.loader().task(stream).map(|found| found.map(TaskSnapshot::of).map(Arc::new));
+        let found = match &read {
+            Ok(found) => found.as_ref().filter(|seen| seen.card.open),
+            Err(StreamLoadError::Store(_)) => return read,
             Err(StreamLoadError::Damaged(why)) => {
-                self.note_damage(stream.to_string(), why);
+                self.note_damage(stream.to_string(), why.clone());
                 None
             }
         };
-        let Some(id) = id_of(stream) else { return Ok(()) };
-        match found.map(TaskSnapshot::of).filter(|seen| seen.card.open) {
+        let Some(id) = id_of(stream) else { return read };
+        match found {
             Some(seen) => {
                 match seen.state.attention == Some(TaskAttention::PoolFull) {
                     true => locked(&self.waiting).insert(id.to_owned()),
                     false => locked(&self.waiting).remove(id),
                 };
-                drop(locked(&self.open).insert(id.to_owned(), Arc::new(seen)));
+                drop(locked(&self.open).insert(id.to_owned(), seen.clone()));
             }
             None => {
                 locked(&self.waiting).remove(id);
                 drop(locked(&self.open).remove(id));
             }
         }
-        Ok(())
+        read
+    }
+
+    /// Whether the store could be asked for a task, however that stands.
+    fn is_reread(&self, stream: &StreamId) -> Result<(), StoreError> {
+        match self.reread(stream) {
+            Ok(_) | Err(StreamLoadError::Damaged(_)) => Ok(()),
+            Err(StreamLoadError::Store(error)) => Err(error),
+        }
     }
 
     /// Something is not as it was written. A caller that asks for more than that one thing is told.
@@ -241,8 +269,12 @@ impl ReadModel {
 
     /// Something has changed that no stream tells of: the threads that wait look again.
     pub(crate) fn stir(&self) {
-        *locked(&self.generation) += 1;
-        self.changed.notify_all();
+        self.changes.stir();
+    }
+
+    /// The same, where it concerns one task only.
+    pub(crate) fn stir_task(&self, id: &str) {
+        self.changes.changed(&[stream(id)]);
     }
 
     /// The task with this id, as the store has it now.
@@ -256,6 +288,10 @@ impl ReadModel {
             Problem::not_found(format!("there is no task `{begins}`"))
                 .hint("`sluice task list --all` shows all of them")
         };
+        // Most say the whole of it.
+        if let Some(seen) = self.load(begins)? {
+            return Ok(seen);
+        }
         let id = self.only(KIND, begins)?.ok_or_else(none)?;
         self.load(&id)?.ok_or_else(none)
     }
@@ -280,8 +316,8 @@ impl ReadModel {
         }
     }
 
-    pub(crate) fn loader(&self) -> MutexGuard<'_, Loader> {
-        locked(&self.loader)
+    pub(crate) fn loader(&self) -> LentReader<'_> {
+        self.readers.lend()
     }
 
     /// Goes along cards, page by page, for as long as `each` wants more. Where it stopped, if it did not come to the end.
@@ -334,24 +370,36 @@ impl ReadModel {
 
     /// Waits until something has changed since this number was given, or the time is up. Gives the next number.
     pub fn wait_past(&self, before: u64, most: Duration) -> u64 {
-        self.wait(most, || Some(*locked(&self.generation)).filter(|now| *now != before)).unwrap_or(before)
+        self.changes.wait_past(before, Instant::now() + most);
+        self.changes.generation()
     }
 
-    /// Looks again after every change, until `look` finds something or the time is up.
+    /// Looks again after every change of anything, until `look` finds something or the time is up. Whoever waits for one
+    /// task or run waits with [`ReadModel::wait_for`].
     pub fn wait<T>(&self, most: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         let until = Instant::now() + most;
         loop {
-            let before = *locked(&self.generation);
+            let before = self.changes.generation();
             if let Some(found) = look() {
                 return Some(found);
             }
-            let mut generation = locked(&self.generation);
-            while *generation == before {
-                let left = until.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return None;
-                }
-                generation = self.changed.wait_timeout(generation, left).unwrap_or_else(PoisonError::into_inner).0;
+            if !self.changes.wait_past(before, until) {
+                return None;
+            }
+        }
+    }
+
+    /// Looks again after every change of a stream, until `look` finds something or the time is up.
+    pub fn wait_for<T>(&self, stream: &StreamId, most: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        let until = Instant::now() + most;
+        let listener = self.changes.listen(stream);
+        loop {
+            let before = listener.generation();
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            if !listener.wait_past(before, until) {
+                return None;
             }
         }
     }

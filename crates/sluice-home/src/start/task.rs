@@ -56,7 +56,7 @@ pub(crate) fn create_task(
         // It is created when the store answers, and keeps what was reserved for it.
         Err(problem) if problem.status == ProblemStatus::Accepted => claimed.queue(),
         Ok(_) | Err(_) => {
-            home.tasks.refresh(id);
+            home.tasks.caught_up(id, &created);
             home.reservations.settle(id);
             drop(claimed);
         }

@@ -58,6 +58,12 @@ struct FeedBuffer {
     bytes: usize,
 }
 
+impl FeedBuffer {
+    fn end(&self) -> Option<Cursor> {
+        self.events.back().map(|told| told.cursor).or(self.from)
+    }
+}
+
 impl EventFeed {
     /// What comes after a place, at most a page; `None` if that is further back than this goes.
     pub(crate) fn after(&self, place: Cursor) -> Option<Vec<Arc<RenderedEvent>>> {
@@ -66,22 +72,23 @@ impl EventFeed {
             return None;
         }
         let start = ready.events.partition_point(|told| told.cursor <= place);
-        Some(ready.events.iter().skip(start).take(PAGE).cloned().collect())
+        Some(ready.events.range(start..).take(PAGE).cloned().collect())
     }
 
-    /// Whether something of this correlation may have come after a place; it has not where this knows everything since.
-    pub(crate) fn may_tell_of(&self, correlation: &str, place: Cursor) -> bool {
+    /// The end, if nothing of this correlation has come between a place and there; `None` where something has, or may have.
+    /// Whoever goes on from the end looks at each event once.
+    pub(crate) fn quiet_until(&self, correlation: &str, place: Cursor) -> Option<Cursor> {
         let ready = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if ready.from.is_none_or(|from| place < from) {
-            return true;
+            return None;
         }
         let start = ready.events.partition_point(|told| told.cursor <= place);
-        ready.events.iter().skip(start).any(|told| told.correlation == correlation)
+        let is_told = ready.events.range(start..).any(|told| told.correlation == correlation);
+        ready.end().filter(|_| !is_told)
     }
 
     pub(crate) fn end(&self) -> Option<Cursor> {
-        let ready = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        ready.events.back().map(|told| told.cursor).or(ready.from)
+        self.0.read().unwrap_or_else(PoisonError::into_inner).end()
     }
 
     /// Takes up what is new, while a client follows.
@@ -179,10 +186,12 @@ mod tests {
     #[test]
     fn who_waits_for_one_correlation_is_not_woken_by_others() {
         let feed = EventFeed::default();
-        assert!(feed.may_tell_of("one", Cursor(0)), "it knows nothing yet");
+        assert_eq!(feed.quiet_until("one", Cursor(0)), None, "it knows nothing yet");
         feed.0.write().unwrap().from = Some(Cursor(0));
-        feed.add(vec![told(1, "one")]);
-        assert!(feed.may_tell_of("one", Cursor(0)));
-        assert!(!feed.may_tell_of("one", Cursor(1)) && !feed.may_tell_of("other", Cursor(0)));
+        assert_eq!(feed.quiet_until("one", Cursor(0)), Some(Cursor(0)));
+        feed.add(vec![told(1, "one"), told(2, "another")]);
+        assert_eq!(feed.quiet_until("one", Cursor(0)), None);
+        assert_eq!(feed.quiet_until("one", Cursor(1)), Some(Cursor(2)));
+        assert_eq!(feed.quiet_until("other", Cursor(0)), Some(Cursor(2)), "it goes on behind what it has seen");
     }
 }

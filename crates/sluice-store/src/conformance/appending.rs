@@ -9,12 +9,12 @@ pub fn a_stream_is_created_and_appended_to(place: StoreOpener<'_>) {
     assert_eq!(reader.load(&id("s")).unwrap(), None);
     let mut first = one("s", 0);
     first.events.push(event("second"));
-    assert_eq!(writer.append(vec![first.clone()]).unwrap(), [Ok(2)]);
+    assert_eq!(writer.append(&[first.clone()]).unwrap(), [Ok(2)]);
     let stored = reader.load(&id("s")).unwrap().unwrap();
     assert_eq!((stored.version, stored.header), (2, first.header));
     let mut next = one("s", 2);
     next.header.card.title = "another".to_owned();
-    assert_eq!(writer.append(vec![next.clone()]).unwrap(), [Ok(3)]);
+    assert_eq!(writer.append(&[next.clone()]).unwrap(), [Ok(3)]);
     let stored = reader.load(&id("s")).unwrap().unwrap();
     assert_eq!((stored.version, stored.header), (3, next.header));
     assert!(stored.rows.is_empty() && stored.effects.is_empty() && stored.timers.is_empty());
@@ -24,23 +24,23 @@ pub fn a_stream_is_created_and_appended_to(place: StoreOpener<'_>) {
 pub fn a_conflict_says_what_was_found(place: StoreOpener<'_>) {
     let (mut writer, _) = owner(place);
     let conflict = |stream: &str, expected, found| Err(Conflict { stream: id(stream), expected, found });
-    assert_eq!(writer.append(vec![one("s", 0)]).unwrap(), [Ok(1)]);
-    assert_eq!(writer.append(vec![one("s", 0)]).unwrap(), [conflict("s", 0, 1)]);
-    assert_eq!(writer.append(vec![one("s", 5)]).unwrap(), [conflict("s", 5, 1)]);
-    assert_eq!(writer.append(vec![one("t", 1)]).unwrap(), [conflict("t", 1, 0)]);
+    assert_eq!(writer.append(&[one("s", 0)]).unwrap(), [Ok(1)]);
+    assert_eq!(writer.append(&[one("s", 0)]).unwrap(), [conflict("s", 0, 1)]);
+    assert_eq!(writer.append(&[one("s", 5)]).unwrap(), [conflict("s", 5, 1)]);
+    assert_eq!(writer.append(&[one("t", 1)]).unwrap(), [conflict("t", 1, 0)]);
 }
 
 /// What conflicts leaves no trace, and its neighbours are stored.
 pub fn a_conflict_spoils_no_other(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
-    writer.append(vec![one("s", 0)]).unwrap();
+    writer.append(&[one("s", 0)]).unwrap();
     let mut bad = last("s", 7);
     bad.rows.push((RowKey(1, 1), Some(b"row".to_vec())));
     bad.effects.push(effect("e"));
     bad.timers.push(("t".to_owned(), Some(5)));
     bad.blobs.push((digest(1), b"body".to_vec()));
     let before = reader.load(&id("s")).unwrap();
-    let answers = writer.append(vec![one("a", 0), bad, one("b", 0)]).unwrap();
+    let answers = writer.append(&[one("a", 0), bad, one("b", 0)]).unwrap();
     assert_eq!(answers.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
     assert_eq!(reader.load(&id("s")).unwrap(), before);
     assert_eq!(reader.blob(&digest(1)).unwrap(), None);
@@ -61,7 +61,7 @@ pub fn appends_of_a_batch_build_on_each_other(place: StoreOpener<'_>) {
     batch[1].leases = vec![("b".to_owned(), Some(Lease { holder: "w".to_owned(), until: 9 }))];
     batch[3].effects = vec![effect("a")];
     batch[3].timers = vec![("t".to_owned(), None), ("u".to_owned(), Some(2))];
-    let answers = writer.append(batch).unwrap();
+    let answers = writer.append(&batch).unwrap();
     let found: Vec<_> = answers.into_iter().map(|it| it.map_err(|conflict| conflict.found)).collect();
     assert_eq!(found, [Ok(1), Ok(2), Err(2), Ok(3), Err(0), Ok(1)]);
     let stored = reader.load(&id("s")).unwrap().unwrap();
@@ -81,8 +81,8 @@ pub fn rows_are_written_and_removed(place: StoreOpener<'_>) {
         .to_vec();
     let mut second = one("s", 1);
     second.rows = vec![(RowKey(2, 0), Some(Vec::new())), (RowKey(1, 3), None), (RowKey(9, 9), None)];
-    assert_eq!(writer.append(vec![first, one("t", 0)]).unwrap(), [Ok(1), Ok(1)]);
-    assert_eq!(writer.append(vec![second]).unwrap(), [Ok(2)]);
+    assert_eq!(writer.append(&[first, one("t", 0)]).unwrap(), [Ok(1), Ok(1)]);
+    assert_eq!(writer.append(&[second]).unwrap(), [Ok(2)]);
     let rows = reader.load(&id("s")).unwrap().unwrap().rows;
     let expected = [(RowKey(1, u32::MAX), vec![1, 255]), (RowKey(2, 0), vec![]), (RowKey(u32::MAX, 0), vec![255, 0])];
     assert_eq!(rows, expected);
@@ -95,11 +95,11 @@ pub fn effects_are_settled_and_held(place: StoreOpener<'_>) {
     let (mut first, mut other) = (one("s", 0), one("t", 0));
     first.effects = vec![effect("b"), effect("a"), effect("c")];
     other.effects = vec![effect("a")];
-    writer.append(vec![first, other]).unwrap();
+    writer.append(&[first, other]).unwrap();
     let lease = |holder: &str| Some(Lease { holder: holder.to_owned(), until: 77 });
     let mut hold = one("s", 1);
     hold.leases = vec![("a".to_owned(), lease("w1")), ("b".to_owned(), lease("w2")), ("zz".to_owned(), lease("w3"))];
-    writer.append(vec![hold]).unwrap();
+    writer.append(&[hold]).unwrap();
     let stored = reader.load(&id("s")).unwrap().unwrap();
     assert_eq!(stored.effects.iter().map(|it| it.effect.id.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
     assert_eq!(stored.effects[0].effect, effect("a"));
@@ -108,7 +108,7 @@ pub fn effects_are_settled_and_held(place: StoreOpener<'_>) {
     settle.settled = vec!["a".to_owned(), "nothing".to_owned()];
     settle.leases = vec![("b".to_owned(), None)];
     settle.effects = vec![effect("d")];
-    writer.append(vec![settle]).unwrap();
+    writer.append(&[settle]).unwrap();
     let stored = reader.load(&id("s")).unwrap().unwrap();
     assert_eq!(stored.effects.iter().map(|it| it.effect.id.as_str()).collect::<Vec<_>>(), ["b", "c", "d"]);
     assert!(stored.effects.iter().all(|it| it.lease.is_none()));
@@ -116,7 +116,7 @@ pub fn effects_are_settled_and_held(place: StoreOpener<'_>) {
     again.settled = vec!["a".to_owned()];
     again.effects = vec![effect("a")];
     again.leases = vec![("a".to_owned(), lease("w"))];
-    writer.append(vec![again]).unwrap();
+    writer.append(&[again]).unwrap();
     let stored = reader.load(&id("t")).unwrap().unwrap();
     assert_eq!(stored.effects.into_iter().map(|it| it.lease).collect::<Vec<_>>(), [lease("w")]);
 }
@@ -126,12 +126,12 @@ pub fn timers_are_set_and_cleared(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let mut first = one("s", 0);
     first.timers = vec![("b".to_owned(), Some(i64::MAX)), ("a".to_owned(), Some(-1)), ("x".to_owned(), None)];
-    writer.append(vec![first]).unwrap();
+    writer.append(&[first]).unwrap();
     let timers = reader.load(&id("s")).unwrap().unwrap().timers;
     assert_eq!(timers, [("a".to_owned(), -1), ("b".to_owned(), i64::MAX)]);
     let mut second = one("s", 1);
     second.timers = vec![("b".to_owned(), None), ("a".to_owned(), Some(7))];
-    writer.append(vec![second]).unwrap();
+    writer.append(&[second]).unwrap();
     assert_eq!(reader.load(&id("s")).unwrap().unwrap().timers, [("a".to_owned(), 7)]);
 }
 
@@ -141,9 +141,9 @@ pub fn blobs_are_kept_once(place: StoreOpener<'_>) {
     let (mut first, mut second) = (one("s", 0), one("t", 0));
     first.blobs = vec![(digest(1), b"one".to_vec()), (digest(2), Vec::new())];
     second.blobs = vec![(digest(1), b"ignored".to_vec())];
-    writer.append(vec![first.clone(), second]).unwrap();
+    writer.append(&[first.clone(), second]).unwrap();
     first.expected = 1;
-    assert_eq!(writer.append(vec![first]).unwrap(), [Ok(2)]);
+    assert_eq!(writer.append(&[first]).unwrap(), [Ok(2)]);
     assert_eq!(reader.blob(&digest(1)).unwrap().as_deref(), Some(&b"one"[..]));
     assert_eq!(reader.blob(&digest(2)).unwrap().as_deref(), Some(&b""[..]));
     assert_eq!(reader.blob(&digest(3)).unwrap(), None);
@@ -158,7 +158,7 @@ pub fn everything_survives_reopening(place: StoreOpener<'_>) {
     first.leases = vec![("e".to_owned(), Some(Lease { holder: "w".to_owned(), until: 3 }))];
     first.timers = vec![("t".to_owned(), Some(4))];
     first.blobs = vec![(digest(9), b"blob".to_vec())];
-    writer.append(vec![first]).unwrap();
+    writer.append(&[first]).unwrap();
     let before = reader.load(&id("s")).unwrap();
     let log = reader.log(Cursor(0), 10).unwrap();
     drop((writer, reader));
@@ -166,7 +166,7 @@ pub fn everything_survives_reopening(place: StoreOpener<'_>) {
     assert_eq!(reader.load(&id("s")).unwrap(), before);
     assert_eq!(reader.log(Cursor(0), 10).unwrap(), log);
     assert_eq!(reader.blob(&digest(9)).unwrap().as_deref(), Some(&b"blob"[..]));
-    assert_eq!(writer.append(vec![one("s", 0), one("s", 1)]).unwrap()[1], Ok(2));
+    assert_eq!(writer.append(&[one("s", 0), one("s", 1)]).unwrap()[1], Ok(2));
 }
 
 /// Five megabytes, in every place that takes bytes.
@@ -180,7 +180,7 @@ pub fn large_payloads_survive(place: StoreOpener<'_>) {
     append.effects = vec![effect("e")];
     append.effects[0].data.clone_from(&large);
     append.blobs = vec![(digest(5), large.clone())];
-    writer.append(vec![append.clone()]).unwrap();
+    writer.append(&[append.clone()]).unwrap();
     let stored = reader.load(&id("s")).unwrap().unwrap();
     assert!(stored.header == append.header, "the header changed");
     assert!(stored.rows == [(RowKey(1, 1), large.clone())], "the row changed");
@@ -210,7 +210,7 @@ pub fn any_text_survives(place: StoreOpener<'_>) {
         append.effects = vec![effect(text)];
         append.leases = vec![(text.to_owned(), Some(Lease { holder: text.to_owned(), until: 0 }))];
         append.timers = vec![(text.to_owned(), Some(0))];
-        assert_eq!(writer.append(vec![append.clone()]).unwrap(), [Ok(1)]);
+        assert_eq!(writer.append(&[append.clone()]).unwrap(), [Ok(1)]);
         let stored = reader.load(&id(&name)).unwrap().unwrap();
         assert_eq!(stored.header, append.header);
         assert_eq!(stored.effects[0].effect, append.effects[0]);
@@ -224,7 +224,7 @@ pub fn any_text_survives(place: StoreOpener<'_>) {
 /// Nothing to store is stored at once.
 pub fn an_empty_batch_is_nothing(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
-    assert_eq!(writer.append(Vec::new()).unwrap(), []);
+    assert_eq!(writer.append(&[]).unwrap(), []);
     assert_eq!(writer.forget(&[]).unwrap(), 0);
     assert_eq!(reader.log(Cursor(0), 1).unwrap(), []);
 }
@@ -241,9 +241,9 @@ pub fn a_wrong_batch_is_refused_whole(place: StoreOpener<'_>) {
     for change in wrong {
         let mut append = one("t", 0);
         change(&mut append);
-        let answer = writer.append(vec![one("s", 0), append]);
+        let answer = writer.append(&[one("s", 0), append]);
         assert!(matches!(answer, Err(StoreError::Misuse(_))), "{answer:?}");
     }
     assert_eq!(reader.load(&id("s")).unwrap(), None);
-    assert_eq!(writer.append(vec![one("s", 0)]).unwrap(), [Ok(1)]);
+    assert_eq!(writer.append(&[one("s", 0)]).unwrap(), [Ok(1)]);
 }

@@ -32,7 +32,7 @@ pub fn streams_are_found_by_how_they_begin(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let names = ["ab", "abc", "abd", "ac", "a%c", "a_c", "b", "é"];
     for name in names {
-        writer.append(vec![one(name, 0)]).unwrap();
+        writer.append(&[one(name, 0)]).unwrap();
     }
     let mut found = |begins: &str, limit| {
         let found = reader.named(begins, limit).unwrap();
@@ -53,7 +53,7 @@ pub fn open_streams_come_in_pages(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let names: Vec<String> = (0..23).map(|at| format!("s{:02}", at * 7 % 23)).collect();
     let batch = names.iter().map(|name| if name.ends_with('3') { last(name, 0) } else { one(name, 0) });
-    writer.append(batch.collect()).unwrap();
+    writer.append(&batch.collect::<Vec<_>>()).unwrap();
     let mut expected: Vec<StreamId> = names.iter().filter(|it| !it.ends_with('3')).map(StreamId::new).collect();
     expected.sort();
     for size in [1, 2, 5, 100] {
@@ -68,24 +68,24 @@ pub fn ended_streams_stay_open_until_nothing_is_left(place: StoreOpener<'_>) {
     first.effects = vec![effect("e")];
     first.timers = vec![("t".to_owned(), Some(1))];
     second.effects = vec![effect("e")];
-    writer.append(vec![first, second]).unwrap();
+    writer.append(&[first, second]).unwrap();
     let mut open = || reader.open_streams(None, 9).unwrap().into_iter().map(|it| it.0).collect::<Vec<_>>();
     assert_eq!(open(), ["s", "t"]);
     let mut settle = last("s", 1);
     settle.settled = vec!["e".to_owned()];
-    writer.append(vec![settle]).unwrap();
+    writer.append(&[settle]).unwrap();
     assert_eq!(open(), ["s", "t"]);
     let (mut clear, end) = (last("s", 2), last("t", 1));
     clear.timers = vec![("t".to_owned(), None)];
-    writer.append(vec![clear, end]).unwrap();
+    writer.append(&[clear, end]).unwrap();
     assert_eq!(open(), ["t"]);
     let mut settle = last("t", 2);
     settle.settled = vec!["e".to_owned()];
     let mut again = last("s", 3);
     again.effects = vec![effect("f")];
-    writer.append(vec![settle, again]).unwrap();
+    writer.append(&[settle, again]).unwrap();
     assert_eq!(open(), ["s"]);
-    writer.append(vec![one("t", 3)]).unwrap();
+    writer.append(&[one("t", 3)]).unwrap();
     assert_eq!(open(), ["s", "t"]);
 }
 
@@ -109,7 +109,7 @@ fn assorted() -> Vec<Append> {
 pub fn lists_are_filtered(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let appends = assorted();
-    writer.append(appends.clone()).unwrap();
+    writer.append(&appends).unwrap();
     let options = |values: &[&str]| {
         let some = values.iter().map(|it| Some((*it).to_owned()));
         some.chain([None]).collect::<Vec<Option<String>>>()
@@ -150,7 +150,7 @@ fn assert_list(reader: &mut dyn Reader, appends: &[Append], query: &Query) {
 pub fn lists_come_in_pages(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let appends = assorted();
-    writer.append(appends.clone()).unwrap();
+    writer.append(&appends).unwrap();
     for limit in [1, 2, 50, 119, 120, 121] {
         for order in [Order::Newest, Order::Oldest] {
             assert_list(&mut *reader, &appends, &Query { order, limit, ..Query::default() });
@@ -160,7 +160,7 @@ pub fn lists_come_in_pages(place: StoreOpener<'_>) {
     let mut changed = one(first.items[3].stream.as_str(), 1);
     changed.header.card.created = first.items[3].card.created;
     changed.header.card.updated = 1_000_000;
-    writer.append(vec![changed]).unwrap();
+    writer.append(&[changed]).unwrap();
     let second = reader.list(&Query { limit: 100, after: first.next, ..Query::default() }).unwrap();
     assert_eq!((second.items.len(), second.next), (60, None));
     assert!(reader.list(&Query { limit: 0, ..Query::default() }).unwrap().items.is_empty());
@@ -174,14 +174,14 @@ pub fn forgetting_takes_everything(place: StoreOpener<'_>) {
     first.effects = vec![effect("e")];
     let mut end = last("s", 1);
     end.settled = vec!["e".to_owned()];
-    writer.append(vec![first, end, one("t", 0), last("u", 0)]).unwrap();
+    writer.append(&[first, end, one("t", 0), last("u", 0)]).unwrap();
     assert_eq!(writer.forget(&[id("s"), id("nobody"), id("u"), id("s")]).unwrap(), 2);
     assert_eq!(reader.load(&id("s")).unwrap(), None);
     assert_eq!(reader.history(&id("s"), 0, 9).unwrap(), []);
     let log: Vec<_> = reader.log(Cursor(0), 9).unwrap().into_iter().map(|it| it.stream.0).collect();
     assert_eq!(log, ["t"]);
     assert_eq!(reader.list(&Query::default()).unwrap().items.len(), 1);
-    assert_eq!(writer.append(vec![one("s", 2), one("s", 0)]).unwrap()[1], Ok(1));
+    assert_eq!(writer.append(&[one("s", 2), one("s", 0)]).unwrap()[1], Ok(1));
     assert_eq!(reader.load(&id("s")).unwrap().unwrap().rows, []);
 }
 
@@ -190,10 +190,10 @@ pub fn what_is_open_is_not_forgotten(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
     let mut left = last("t", 0);
     left.timers = vec![("t".to_owned(), Some(1))];
-    writer.append(vec![one("s", 0), left]).unwrap();
+    writer.append(&[one("s", 0), left]).unwrap();
     assert_eq!(writer.forget(&[id("s"), id("t")]).unwrap(), 0);
     assert_eq!(reader.open_streams(None, 9).unwrap().len(), 2);
-    assert_eq!(writer.append(vec![one("s", 1)]).unwrap(), [Ok(2)]);
+    assert_eq!(writer.append(&[one("s", 1)]).unwrap(), [Ok(2)]);
 }
 
 /// A body that two streams brought goes with the second of them.
@@ -202,7 +202,7 @@ pub fn blobs_go_with_their_last_stream(place: StoreOpener<'_>) {
     let (mut first, mut second) = (last("s", 0), last("t", 0));
     first.blobs = vec![(digest(1), b"shared".to_vec()), (digest(2), b"own".to_vec())];
     second.blobs = vec![(digest(1), b"shared".to_vec())];
-    writer.append(vec![first, second]).unwrap();
+    writer.append(&[first, second]).unwrap();
     assert_eq!(writer.forget(&[id("s")]).unwrap(), 1);
     assert!(reader.blob(&digest(1)).unwrap().is_some());
     assert_eq!(reader.blob(&digest(2)).unwrap(), None);
@@ -220,7 +220,7 @@ pub fn ten_thousand_streams(place: StoreOpener<'_>) {
             append.header.card.created = chunk * 500 + at;
             append
         };
-        let answers = writer.append((0..).zip(names).map(make).collect()).unwrap();
+        let answers = writer.append(&(0..).zip(names).map(make).collect::<Vec<_>>()).unwrap();
         assert!(answers.iter().all(|it| *it == Ok(1)));
     }
     assert_eq!(open_in_pages(&mut *reader, 33).len(), 100);

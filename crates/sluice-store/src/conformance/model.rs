@@ -23,8 +23,8 @@ pub fn random_batches_agree_with_the_model(place: StoreOpener<'_>) {
         let start = reader.log(Cursor(0), usize::MAX >> 1).unwrap().len();
         for round in 0..ROUNDS {
             let batch = batch(&mut numbers, &mut *expected_reader, &name);
-            let answers = writer.append(batch.clone()).unwrap();
-            assert_eq!(answers, expected.append(batch).unwrap(), "seed {seed}, round {round}");
+            let answers = writer.append(&batch).unwrap();
+            assert_eq!(answers, expected.append(&batch).unwrap(), "seed {seed}, round {round}");
             if numbers.one_in(6) {
                 let streams: Vec<StreamId> = (0..STREAMS).map(|at| id(&name(at))).collect();
                 let gone = writer.forget(&streams).unwrap();

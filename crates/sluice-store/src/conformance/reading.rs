@@ -19,7 +19,7 @@ fn told(number: u64) -> Event {
 /// Any page size, starting inside an append or beyond the end.
 pub fn history_comes_in_pages(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
-    writer.append(vec![several("s", 0, 3), several("t", 0, 5), several("s", 3, 1), several("s", 4, 6)]).unwrap();
+    writer.append(&[several("s", 0, 3), several("t", 0, 5), several("s", 3, 1), several("s", 4, 6)]).unwrap();
     let whole: Vec<(u64, Event)> = (1..=10).map(|number| (number, told(number))).collect();
     assert_eq!(reader.history(&id("s"), 0, 100).unwrap(), whole);
     for size in 1..=11_usize {
@@ -51,13 +51,13 @@ pub fn long_histories_are_whole(place: StoreOpener<'_>) {
         let which = (at % 3) as usize;
         let append = several(&format!("s{which}"), versions[which], at % 4 + 1);
         versions[which] = append.version();
-        assert_eq!(writer.append(vec![append]).unwrap(), [Ok(versions[which])]);
+        assert_eq!(writer.append(&[append]).unwrap(), [Ok(versions[which])]);
         if at % 41 == 0 {
             drop(writer);
             (writer, reader) = owner(place);
         }
         if at == 100 {
-            assert_eq!(writer.append(vec![last("gone", 0)]).unwrap(), [Ok(1)]);
+            assert_eq!(writer.append(&[last("gone", 0)]).unwrap(), [Ok(1)]);
             assert_eq!(writer.forget(&[id("gone")]).unwrap(), 1);
         }
         let (after, until) = (versions[which].saturating_sub(at % 7), versions[which]);
@@ -76,8 +76,8 @@ pub fn long_histories_are_whole(place: StoreOpener<'_>) {
 /// The order of the log is that of the batches and of the appends in them.
 pub fn the_log_comes_in_pages_and_in_order(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
-    writer.append(vec![several("b", 0, 2), several("a", 0, 1)]).unwrap();
-    writer.append(vec![several("a", 1, 3), several("a", 0, 9), several("b", 2, 1)]).unwrap();
+    writer.append(&[several("b", 0, 2), several("a", 0, 1)]).unwrap();
+    writer.append(&[several("a", 1, 3), several("a", 0, 9), several("b", 2, 1)]).unwrap();
     let expected = [("b", 1), ("b", 2), ("a", 1), ("a", 2), ("a", 3), ("a", 4), ("b", 3)];
     for size in 1..=8 {
         let mut read: Vec<LoggedEvent> = Vec::new();
@@ -106,7 +106,7 @@ pub fn a_page_of_the_log_is_bounded_in_bytes(place: StoreOpener<'_>) {
         append.events[0].data = vec![7; LARGEST_PAGE + 1];
         append
     };
-    writer.append(vec![large("a"), last("gone", 0), large("b"), one("c", 0), large("d")]).unwrap();
+    writer.append(&[large("a"), last("gone", 0), large("b"), one("c", 0), large("d")]).unwrap();
     // Where something was forgotten a page begins with a row that was read before.
     writer.forget(&[id("gone")]).unwrap();
     let mut read: Vec<LoggedEvent> = Vec::new();
@@ -150,7 +150,7 @@ pub fn the_log_has_no_gaps_while_it_grows(place: StoreOpener<'_>) {
             stored.extend(
                 appends.iter().flat_map(|it| [(it.stream.clone(), batch * 2 + 1), (it.stream.clone(), batch * 2 + 2)]),
             );
-            assert!(writer.append(appends).unwrap().iter().all(Result::is_ok));
+            assert!(writer.append(&appends).unwrap().iter().all(Result::is_ok));
         }
         done.store(true, Ordering::SeqCst);
         for follower in followers {
@@ -164,12 +164,12 @@ pub fn the_log_has_no_gaps_while_it_grows(place: StoreOpener<'_>) {
 /// A cursor stays good when the end of the log is forgotten: what comes next comes after it.
 pub fn places_in_the_log_are_never_given_twice(place: StoreOpener<'_>) {
     let (mut writer, mut reader) = owner(place);
-    writer.append(vec![one("a", 0), last("b", 0)]).unwrap();
+    writer.append(&[one("a", 0), last("b", 0)]).unwrap();
     let end = reader.log(Cursor(0), 9).unwrap().last().unwrap().cursor;
     assert_eq!(writer.forget(&[id("b")]).unwrap(), 1);
     drop((writer, reader));
     let (mut writer, mut reader) = owner(place);
-    writer.append(vec![one("c", 0)]).unwrap();
+    writer.append(&[one("c", 0)]).unwrap();
     let after = reader.log(end, 9).unwrap();
     assert_eq!(after.iter().map(|it| it.stream.as_str()).collect::<Vec<_>>(), ["c"]);
 }

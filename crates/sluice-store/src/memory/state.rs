@@ -68,8 +68,8 @@ impl MemoryStream {
 }
 
 impl MemoryState {
-    pub(super) fn append(&mut self, batch: Vec<Append>) -> Vec<Result<u64, Conflict>> {
-        batch.into_iter().map(|append| self.append_one(append)).collect()
+    pub(super) fn append(&mut self, batch: &[Append]) -> Vec<Result<u64, Conflict>> {
+        batch.iter().map(|append| self.append_one(append.clone())).collect()
     }
 
     fn append_one(&mut self, append: Append) -> Result<u64, Conflict> {

@@ -9,9 +9,12 @@ use super::plan::{BatchPlan, OutboxChange};
 use super::schema::part;
 use crate::{Append, Lease, codec};
 
+/// One value, or a column of them.
+pub(super) type Column<'a> = Box<dyn ToSql + Sync + 'a>;
+
 pub(super) struct Write<'a> {
     pub(super) sql: &'static str,
-    pub(super) columns: Vec<Box<dyn ToSql + Sync + 'a>>,
+    pub(super) columns: Vec<Column<'a>>,
 }
 
 macro_rules! write {
@@ -117,6 +120,14 @@ fn streams<'a>(plan: &BatchPlan<'a>) -> Write<'a> {
 
 /// The rows of the log, and where it ends then.
 fn log<'a>(plan: &BatchPlan<'a>, epoch: i64, last: i64) -> (Write<'a>, i64) {
+    let (columns, end) = log_columns(plan, last);
+    let mut columns: Vec<_> = columns.into();
+    columns.insert(1, Box::new(epoch));
+    (Write { sql: LOG, columns }, end)
+}
+
+/// Position, part, stream, first number and events of each row of the log, and where the log ends then.
+pub(super) fn log_columns<'a>(plan: &BatchPlan<'a>, last: i64) -> ([Column<'a>; 5], i64) {
     let mut end = last;
     let place = |append: &&Append| {
         let first = end + 1;
@@ -124,33 +135,34 @@ fn log<'a>(plan: &BatchPlan<'a>, epoch: i64, last: i64) -> (Write<'a>, i64) {
         first
     };
     let places: Vec<i64> = plan.stored.iter().map(place).collect();
-    let write = write!(
-        LOG,
-        places,
-        epoch,
-        plan.stored.iter().map(|it| part(it.stream.as_str())).collect::<Vec<i16>>(),
-        plan.stored.iter().map(|it| it.stream.as_str()).collect::<Vec<&str>>(),
-        plan.stored.iter().map(|it| it.expected as i64 + 1).collect::<Vec<i64>>(),
-        plan.stored.iter().map(|it| codec::encode(&it.events)).collect::<Vec<Vec<u8>>>(),
-    );
-    (write, end)
+    let columns: [Column<'a>; 5] = [
+        Box::new(places),
+        Box::new(plan.stored.iter().map(|it| part(it.stream.as_str())).collect::<Vec<i16>>()),
+        Box::new(plan.stored.iter().map(|it| it.stream.as_str()).collect::<Vec<&str>>()),
+        Box::new(plan.stored.iter().map(|it| it.expected as i64 + 1).collect::<Vec<i64>>()),
+        Box::new(plan.stored.iter().map(|it| codec::encode(&it.events)).collect::<Vec<Vec<u8>>>()),
+    ];
+    (columns, end)
 }
 
 fn rows<'a>(plan: &BatchPlan<'a>, writes: &mut Vec<Write<'a>>) {
-    let (mut put, mut gone) = ((vec![], vec![], vec![], vec![]), (vec![], vec![], vec![]));
-    for ((stream, key), row) in &plan.rows {
-        let (major, minor) = (i64::from(key.0), i64::from(key.1));
-        match row {
-            Some(row) => put.extend([(*stream, major, minor, *row)]),
-            None => gone.extend([(*stream, major, minor)]),
-        }
+    if plan.rows.values().any(Option::is_some) {
+        writes.push(Write { sql: PUT_ROWS, columns: put_rows(plan).into() });
     }
-    if !put.0.is_empty() {
-        writes.push(write!(PUT_ROWS, put.0, put.1, put.2, put.3));
+    let gone = plan.rows.iter().filter(|(_, row)| row.is_none());
+    let mut columns = (vec![], vec![], vec![]);
+    columns.extend(gone.map(|((stream, key), _)| (*stream, i64::from(key.0), i64::from(key.1))));
+    if !columns.0.is_empty() {
+        writes.push(write!(DROP_ROWS, columns.0, columns.1, columns.2));
     }
-    if !gone.0.is_empty() {
-        writes.push(write!(DROP_ROWS, gone.0, gone.1, gone.2));
-    }
+}
+
+/// Stream, key and data of each row that is written.
+pub(super) fn put_rows<'a>(plan: &BatchPlan<'a>) -> [Column<'a>; 4] {
+    let mut put = (vec![], vec![], vec![], vec![]);
+    let rows = plan.rows.iter().filter_map(|((stream, key), row)| Some((*stream, key, (*row)?)));
+    put.extend(rows.map(|(stream, key, row)| (stream, i64::from(key.0), i64::from(key.1), row)));
+    [Box::new(put.0), Box::new(put.1), Box::new(put.2), Box::new(put.3)]
 }
 
 fn effects<'a>(plan: &BatchPlan<'a>, writes: &mut Vec<Write<'a>>) {

@@ -24,6 +24,7 @@ const SILENT: Duration = Duration::from_secs(1);
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LAST_RETRY: Duration = Duration::from_secs(5);
 
+// - A batch may be one statement without a transaction around it, whose isolation could be said there.
 // - A server told to lose commits would break our promise; a stricter setting is left alone.
 // - A machine that vanished inside a transaction must not hold the owner's row for ever.
 // - Everything we ask is a look-up or a walk along an index. Statistics that are old or not there yet must not talk the
@@ -32,6 +33,7 @@ const LAST_RETRY: Duration = Duration::from_secs(5);
 //   its values, it is made once.
 const SETTINGS: &str = "
 SET search_path = sluice, pg_catalog;
+SET default_transaction_isolation = 'read committed';
 SET lock_timeout = '5s';
 SET idle_in_transaction_session_timeout = '10s';
 SET enable_seqscan = off;

@@ -55,6 +55,11 @@ impl<'a> BatchPlan<'a> {
         plan
     }
 
+    /// How many events are stored.
+    pub(super) fn events(&self) -> i64 {
+        self.stored.iter().map(|append| append.events.len() as i64).sum()
+    }
+
     fn play(&mut self, append: &'a Append) {
         let stream = append.stream.as_str();
         self.stored.push(append);

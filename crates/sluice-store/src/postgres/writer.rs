@@ -1,4 +1,5 @@
-//! The writing side on PostgreSQL: a batch is one transaction of two round trips, under the lock of the owner's row.
+//! The writing side on PostgreSQL: a batch is one transaction under the lock of the owner's row, of one round trip where
+//! its streams are known and it holds nothing unusual ([`super::step`]), else of two.
 //!
 //! The lock is held from the first look at the epoch to the end of the transaction, so no two writers are ever in a
 //! batch at once, and the log grows in the order of the commits. What a cut-off commit became is found out before
@@ -12,6 +13,7 @@ use futures_util::future::{join, join_all, join3};
 use super::columns::{Write, writes};
 use super::link::{PostgresLink, PostgresSession, PostgresTrouble};
 use super::plan::BatchPlan;
+use super::step::{self, KnownVersions};
 use crate::ownership::StoreOwner;
 use crate::{Append, Conflict, Cursor, Event, Ownership, StoreError, StreamId, Writer, admit};
 
@@ -25,6 +27,7 @@ pub struct PostgresWriter {
     epoch: Option<u64>,
     doubt: Option<CommitDoubt>,
     kept: UnreportedAppends,
+    known: KnownVersions,
 }
 
 /// A batch whose commit was sent and not answered.
@@ -35,16 +38,76 @@ struct CommitDoubt {
     stored: UnreportedAppends,
 }
 
+impl CommitDoubt {
+    fn of(plan: &BatchPlan<'_>, epoch: i64, last: i64) -> CommitDoubt {
+        let stored = plan.stored.iter().map(|it| ((it.stream.clone(), it.expected), it.events.clone()));
+        CommitDoubt { position: last + 1, epoch, stored: stored.collect() }
+    }
+}
+
+/// What each append of a batch is answered.
+type BatchAnswers = Vec<Result<u64, Conflict>>;
+
+/// The version of a stream with this append, if that was stored though no caller was told.
+fn stored_before(kept: &UnreportedAppends, append: &Append) -> Option<u64> {
+    let events = kept.get(&(append.stream.clone(), append.expected))?;
+    (*events == append.events).then(|| append.version())
+}
+
 /// Appends that are stored though no caller was told, by stream and expected version, with their events.
 type UnreportedAppends = BTreeMap<(StreamId, u64), Vec<Event>>;
 
 impl PostgresWriter {
     pub(super) fn new(link: PostgresLink) -> PostgresWriter {
-        PostgresWriter { link, epoch: None, doubt: None, kept: UnreportedAppends::new() }
+        let known = KnownVersions::default();
+        PostgresWriter { link, epoch: None, doubt: None, kept: UnreportedAppends::new(), known }
     }
 
     fn mine(&self) -> Result<i64, StoreError> {
         self.epoch.map(|epoch| epoch as i64).ok_or(StoreError::LostOwnership)
+    }
+
+    /// Stores a batch over what is known; `None` if that does not suffice, or is not true any more.
+    fn append_known(&mut self, epoch: i64, batch: &[Append]) -> Result<Option<BatchAnswers>, StoreError> {
+        let Some((last, versions)) = self.known.of(batch) else { return Ok(None) };
+        let PostgresWriter { link, doubt, kept, known, .. } = self;
+        let plan = BatchPlan::of(batch, versions.clone(), |append| stored_before(kept, append));
+        if !step::fits(&plan) {
+            return Ok(None);
+        }
+        *doubt = Some(CommitDoubt::of(&plan, epoch, last));
+        let stored = link.run(async |session| step::store(session, &plan, (epoch, last), &versions).await);
+        if !matches!(stored, Ok(true)) {
+            known.clear();
+        }
+        let is_stored = stored?;
+        *doubt = None;
+        if !is_stored {
+            return Ok(None);
+        }
+        known.learn(&plan, last + plan.events());
+        Ok(Some(plan.answers))
+    }
+
+    /// Stores a batch after a look at the versions of its streams.
+    fn append_asked(&mut self, epoch: i64, batch: &[Append]) -> Result<BatchAnswers, StoreError> {
+        let PostgresWriter { link, doubt, kept, known, .. } = self;
+        let answers = link.run(async |session| {
+            let Some((last, versions)) = begin(session, epoch, batch).await? else {
+                session.client.batch_execute("ROLLBACK").await?;
+                return Err(PostgresTrouble::Store(StoreError::LostOwnership));
+            };
+            let plan = BatchPlan::of(batch, versions, |append| stored_before(kept, append));
+            *doubt = Some(CommitDoubt::of(&plan, epoch, last));
+            send_and_commit(session, &writes(&plan, epoch, last)).await?;
+            *doubt = None;
+            known.learn(&plan, last + plan.events());
+            Ok(plan.answers)
+        });
+        if answers.is_err() {
+            known.clear();
+        }
+        answers
     }
 
     /// Finds out what became of a batch whose commit was not answered.
@@ -81,6 +144,7 @@ impl Writer for PostgresWriter {
         if mine.is_none() {
             // Whatever was in doubt belongs to another time: the new owner loads everything anyway.
             (self.doubt, self.kept) = (None, UnreportedAppends::new());
+            self.known.clear();
         }
         self.epoch = Some(ownership.epoch);
         Ok(ownership)
@@ -94,29 +158,18 @@ impl Writer for PostgresWriter {
         Ok(())
     }
 
-    fn append(&mut self, batch: Vec<Append>) -> Result<Vec<Result<u64, Conflict>>, StoreError> {
-        admit::admit(&batch)?;
+    fn append(&mut self, batch: &[Append]) -> Result<Vec<Result<u64, Conflict>>, StoreError> {
+        admit::admit(batch)?;
         let epoch = self.mine()?;
         self.resolve()?;
-        let PostgresWriter { link, doubt, kept, .. } = self;
-        let answers = link.run(async |session| {
-            let Some((last, versions)) = begin(session, epoch, &batch).await? else {
-                session.client.batch_execute("ROLLBACK").await?;
-                return Err(PostgresTrouble::Store(StoreError::LostOwnership));
-            };
-            let stored_before = |append: &Append| {
-                let events = kept.get(&(append.stream.clone(), append.expected))?;
-                (*events == append.events).then(|| append.version())
-            };
-            let plan = BatchPlan::of(&batch, versions, stored_before);
-            let stored = plan.stored.iter().map(|it| ((it.stream.clone(), it.expected), it.events.clone()));
-            *doubt = Some(CommitDoubt { position: last + 1, epoch, stored: stored.collect() });
-            send_and_commit(session, &writes(&plan, epoch, last)).await?;
-            *doubt = None;
-            Ok(plan.answers)
-        })?;
-        for append in batch {
-            self.kept.remove(&(append.stream, append.expected));
+        let answers = match self.append_known(epoch, batch)? {
+            Some(answers) => answers,
+            None => self.append_asked(epoch, batch)?,
+        };
+        if !self.kept.is_empty() {
+            for append in batch {
+                self.kept.remove(&(append.stream.clone(), append.expected));
+            }
         }
         Ok(answers)
     }
@@ -134,6 +187,7 @@ impl Writer for PostgresWriter {
         let epoch = self.mine()?;
         self.resolve()?;
         let names: Vec<&str> = streams.iter().map(StreamId::as_str).collect();
+        self.known.clear();
         self.link.run(async |session| {
             session.client.batch_execute(BEGIN).await?;
             if session.client.query_opt(LOCK_OWNER, &[&epoch]).await?.is_none() {
@@ -245,13 +299,13 @@ mod tests {
         let mut writer = store.writer().unwrap();
         writer.own("a", Duration::from_secs(3600)).unwrap();
         let batch = vec![append("s", 0, 1), append("t", 0, 2), append("s", 1, 3)];
-        assert_eq!(writer.append(batch.clone()).unwrap(), [Ok(1), Ok(1), Ok(2)]);
+        assert_eq!(writer.append(&batch).unwrap(), [Ok(1), Ok(1), Ok(2)]);
         writer.doubt = doubt(&batch);
         // In parts, among others, and one that only looks the same.
         let [first, second, third] = batch.try_into().unwrap();
-        assert_eq!(writer.append(vec![append("u", 0, 9), first]).unwrap(), [Ok(1), Ok(1)]);
+        assert_eq!(writer.append(&[append("u", 0, 9), first]).unwrap(), [Ok(1), Ok(1)]);
         let other = append("t", 0, 77);
-        let answers = writer.append(vec![other, second, third, append("s", 2, 4)]).unwrap();
+        let answers = writer.append(&[other, second, third, append("s", 2, 4)]).unwrap();
         assert_eq!(answers.iter().map(Result::is_ok).collect::<Vec<_>>(), [false, true, true, true]);
         let history = store.reader().unwrap().history(&StreamId::new("s"), 0, 9).unwrap();
         assert_eq!(history.iter().map(|(_, event)| event.data[0]).collect::<Vec<_>>(), [1, 3, 4]);
@@ -264,7 +318,40 @@ mod tests {
         writer.own("a", Duration::from_secs(3600)).unwrap();
         let batch = vec![append("s", 0, 1)];
         writer.doubt = doubt(&batch);
-        assert_eq!(writer.append(batch).unwrap(), [Ok(1)]);
+        assert_eq!(writer.append(&batch).unwrap(), [Ok(1)]);
         assert_eq!(store.reader().unwrap().history(&StreamId::new("s"), 0, 9).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_is_known_and_not_true_any_more_is_asked_for() {
+        let cluster = Cluster::shared();
+        let address = cluster.database();
+        let store = Postgres::open(&address).unwrap();
+        let mut writer = store.writer().unwrap();
+        writer.own("a", Duration::from_secs(3600)).unwrap();
+        assert_eq!(writer.append(&[append("s", 0, 1), append("t", 0, 2)]).unwrap(), [Ok(1), Ok(1)]);
+        let known = |writer: &PostgresWriter| writer.known.of(&[append("s", 1, 3)]).is_some();
+        assert!(known(&writer));
+        assert_eq!(
+            writer.append(&[append("s", 1, 3), append("s", 2, 4), append("t", 9, 5)]).unwrap()[..2],
+            [Ok(2), Ok(3)]
+        );
+        // Another version than is known: nothing of the batch is stored over it.
+        cluster.execute(&address, "UPDATE sluice.stream SET version = 5 WHERE id = 's'");
+        let answers = writer.append(&[append("t", 1, 6), append("s", 3, 7)]).unwrap();
+        let conflict = Conflict { stream: StreamId::new("s"), expected: 3, found: 5 };
+        assert_eq!(answers, [Ok(2), Err(conflict)]);
+        // Another end of the log.
+        cluster.execute(&address, "UPDATE sluice.owner SET position = position + 10");
+        assert_eq!(writer.append(&[append("t", 2, 8)]).unwrap(), [Ok(3)]);
+        let log = store.reader().unwrap().log(Cursor(0), 99).unwrap();
+        let told: Vec<(u64, u8)> = log.iter().map(|it| (it.cursor.0, it.event.data[0])).collect();
+        assert_eq!(told, [(1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (16, 8)]);
+        // Another owner.
+        let mut other = store.writer().unwrap();
+        cluster.execute(&address, "UPDATE sluice.owner SET until = 0");
+        other.own("b", Duration::from_secs(3600)).unwrap();
+        assert!(matches!(writer.append(&[append("t", 3, 9)]), Err(StoreError::LostOwnership)));
+        assert!(!known(&writer));
     }
 }

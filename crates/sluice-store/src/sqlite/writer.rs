@@ -126,14 +126,14 @@ impl Writer for SqliteWriter {
         Ok(())
     }
 
-    fn append(&mut self, batch: Vec<Append>) -> Result<Vec<Result<u64, Conflict>>, StoreError> {
-        admit::admit(&batch)?;
+    fn append(&mut self, batch: &[Append]) -> Result<Vec<Result<u64, Conflict>>, StoreError> {
+        admit::admit(batch)?;
         let (place, mine) = (self.place.clone(), self.mine()?);
         self.commit(|connection, knowledge| {
             check_epoch(connection, mine, &place)?;
             let mut statements = SqliteStatements::new(connection);
             let mut answers = Vec::with_capacity(batch.len());
-            for append in &batch {
+            for append in batch {
                 answers.push(statements.append(append, knowledge, &place)?);
             }
             knowledge.index(connection, MOST_BEHIND).map_err(|error| place.fault(error))?;

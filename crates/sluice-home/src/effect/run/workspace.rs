@@ -18,7 +18,7 @@ use super::label;
 use crate::home::Home;
 use crate::home::worktrees::pool_of;
 use crate::perform::performer::{StepWorktrees, WorktreeAccess, in_conflict, own_name};
-use crate::read::runs::RunSnapshot;
+use crate::read::runs::{RunSnapshot, stream};
 use crate::undone::PerformError;
 use crate::undone::described;
 
@@ -192,7 +192,7 @@ impl LocalWorktrees<'_> {
             }
         };
         loop {
-            if let Some(goes_on) = self.home.tasks.wait(LOOK, have_ended) {
+            if let Some(goes_on) = self.home.tasks.wait_for(&stream(&self.seen.id), LOOK, have_ended) {
                 return goes_on;
             }
         }
