@@ -139,4 +139,6 @@ pub struct WorkerRequirement {
     /// What the worker must be; `any` is content with any.
     pub role: String,
     pub group: String,
+    /// When the run began, in milliseconds: an older one goes first.
+    pub since: i64,
 }

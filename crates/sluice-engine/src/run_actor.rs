@@ -371,7 +371,7 @@ impl Actor for RunActor {
             return None; // a task belongs to the engine's own home
         }
         let role = step.role.to_string();
-        Some(WorkerRequirement { role, group: self.group.clone() })
+        Some(WorkerRequirement { role, group: self.group.clone(), since: self.state.started.0 })
     }
 
     /// What is under way without an effect that is open: an engine before this one settled that without a report, and the

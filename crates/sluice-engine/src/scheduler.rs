@@ -13,15 +13,15 @@ pub struct FreeWorker<'a> {
 
 /// What is given, by its number, and the place in `free` of the worker that gets it. What waits is in one queue for each
 /// role, oldest first; of those that get nothing only the first is looked at.
-pub fn assign<'a, Q: Iterator<Item = u64>>(
+pub fn assign<'a, N: Ord, Q: Iterator<Item = N>>(
     waiting: impl Iterator<Item = (&'a str, Q)>,
     free: &mut [FreeWorker<'_>],
-) -> Vec<(u64, usize)> {
+) -> Vec<(N, usize)> {
     if free.is_empty() {
         return Vec::new();
     }
     let front = |(role, mut queue): (&'a str, Q)| Some((queue.next()?, (role, queue)));
-    let mut fronts: BTreeMap<u64, (&str, Q)> = waiting.filter_map(front).collect();
+    let mut fronts: BTreeMap<N, (&str, Q)> = waiting.filter_map(front).collect();
     let mut given = Vec::new();
     while let Some((oldest, (role, queue))) = fronts.pop_first() {
         // Room only becomes less here: where the first of a role finds none, those behind it find none either.

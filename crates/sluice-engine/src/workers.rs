@@ -150,9 +150,9 @@ impl WorkerQueue {
                 .map(|(id, worker)| (id.clone(), worker))
                 .unzip();
             let given = assign(self.waiting.of_group(&group), &mut free);
-            for (number, worker) in given {
-                let job = self.waiting.take(number);
-                handed.extend(job.map(|job| (number, (ids[worker].clone(), job))));
+            for (place, worker) in given {
+                let job = self.waiting.take(place);
+                handed.extend(job.map(|job| (place, (ids[worker].clone(), job))));
             }
         }
         handed.into_values().collect()

@@ -57,7 +57,7 @@ impl Actor for Wisher {
     }
 
     fn wants(&self, effect: &Effect) -> Option<WorkerRequirement> {
-        effect.id.starts_with("far").then(|| WorkerRequirement { role: "any".into(), group: "g".into() })
+        effect.id.starts_with("far").then(|| WorkerRequirement { role: "any".into(), group: "g".into(), since: 0 })
     }
 
     fn in_order(&self) -> Option<&[String]> {

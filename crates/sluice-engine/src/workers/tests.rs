@@ -7,7 +7,7 @@ use crate::actor::WorkerRequirement;
 
 fn job(stream: usize, effect: usize, role: &str, group: &str) -> QueuedEffect {
     let effect = Effect { id: effect.to_string(), kind: "perform".into(), data: Vec::new() };
-    let wanted = WorkerRequirement { role: role.into(), group: group.into() };
+    let wanted = WorkerRequirement { role: role.into(), group: group.into(), since: 0 };
     QueuedEffect { stream: StreamId::new(stream.to_string()), effect, wanted }
 }
 
@@ -46,6 +46,23 @@ fn oldest_first_and_exact_before_any() {
     assert_eq!(assigned(&[("any", "a")], &free), [Some(0)]);
     assert_eq!(assigned(&[("reviewer", "a"), ("planner", "a")], &free), [Some(0), Some(1)]);
     assert_eq!(assigned(&[("tester", "a"), ("reviewer", "a")], &[("any", "a", 1)]), [Some(0), None]);
+}
+
+#[test]
+fn a_run_that_began_earlier_goes_before_a_later_one_that_waits_already() {
+    let mut queue = WorkerQueue::default();
+    join(&mut queue, 0, ("any", "a", 1));
+    let of = |stream, effect, since| {
+        let job = job(stream, effect, "any", "a");
+        QueuedEffect { wanted: WorkerRequirement { since, ..job.wanted.clone() }, ..job }
+    };
+    [of(1, 0, 10), of(2, 0, 20), of(3, 0, 30)].into_iter().for_each(|job| queue.wait(job));
+    assert_eq!(hand_out(&mut queue), [(1, 0)]);
+    queue.wait(of(1, 1, 10));
+    queue.free(&WorkerId("000".into()), &held(&of(1, 0, 10)));
+    assert_eq!(hand_out(&mut queue), [(1, 0)], "its next step, before the first of the others");
+    queue.free(&WorkerId("000".into()), &held(&of(1, 1, 10)));
+    assert_eq!(hand_out(&mut queue), [(2, 0)]);
 }
 
 #[test]

@@ -1,4 +1,7 @@
 //! What waits for a worker, in queues by group and role. It knows no worker and gives nothing out by itself.
+//!
+//! The steps of a run that began earlier stand before those of a later one, whenever they came: what has begun ends, and gives
+//! back its worktree, before more begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,42 +16,49 @@ pub(crate) struct QueuedEffect {
     pub(crate) wanted: WorkerRequirement,
 }
 
-/// The queues of one group: by role, the numbers of what waits.
-type RoleQueues = BTreeMap<String, BTreeSet<u64>>;
+/// The place of an effect among all that wait: a smaller one comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct QueuePlace {
+    /// When its run began, in milliseconds.
+    since: i64,
+    arrival: u64,
+}
+
+/// The queues of one group, by role.
+type RoleQueues = BTreeMap<String, BTreeSet<QueuePlace>>;
 
 #[derive(Debug, Default)]
 pub(super) struct WaitingEffects {
-    /// The number that comes next: what has a smaller one is older.
-    next: u64,
-    jobs: BTreeMap<u64, QueuedEffect>,
+    arrivals: u64,
+    jobs: BTreeMap<QueuePlace, QueuedEffect>,
     groups: BTreeMap<String, RoleQueues>,
-    /// The numbers of each stream, by effect.
-    streams: BTreeMap<StreamId, BTreeMap<String, u64>>,
+    /// The places of each stream, by effect.
+    streams: BTreeMap<StreamId, BTreeMap<String, QueuePlace>>,
 }
 
 impl WaitingEffects {
-    /// Puts an effect behind all others. One that waits already is not handed out twice.
+    /// Puts an effect behind those of its run and of older ones. One that waits already is not handed out twice.
     pub(super) fn add(&mut self, job: QueuedEffect) {
         self.forget(&job.stream, &job.effect.id);
-        let number = self.next;
-        self.next += 1;
-        let WorkerRequirement { group, role } = &job.wanted;
-        self.groups.entry(group.clone()).or_default().entry(role.clone()).or_default().insert(number);
-        self.streams.entry(job.stream.clone()).or_default().insert(job.effect.id.clone(), number);
-        self.jobs.insert(number, job);
+        let WorkerRequirement { group, role, since } = &job.wanted;
+        let place = QueuePlace { since: *since, arrival: self.arrivals };
+        self.arrivals += 1;
+        self.groups.entry(group.clone()).or_default().entry(role.clone()).or_default().insert(place);
+        self.streams.entry(job.stream.clone()).or_default().insert(job.effect.id.clone(), place);
+        self.jobs.insert(place, job);
     }
 
-    /// The queues of a group: each role with its numbers, oldest first.
-    pub(super) fn of_group(&self, group: &str) -> impl Iterator<Item = (&str, impl Iterator<Item = u64>)> {
+    /// The queues of a group: each role with the places in it, oldest first.
+    pub(super) fn of_group(&self, group: &str) -> impl Iterator<Item = (&str, impl Iterator<Item = QueuePlace>)> {
         let roles = self.groups.get(group).into_iter().flatten();
-        roles.map(|(role, numbers)| (role.as_str(), numbers.iter().copied()))
+        roles.map(|(role, places)| (role.as_str(), places.iter().copied()))
     }
 
-    pub(super) fn take(&mut self, number: u64) -> Option<QueuedEffect> {
-        let job = self.jobs.remove(&number)?;
-        let WorkerRequirement { group, role } = &job.wanted;
+    pub(super) fn take(&mut self, place: QueuePlace) -> Option<QueuedEffect> {
+        let job = self.jobs.remove(&place)?;
+        let WorkerRequirement { group, role, .. } = &job.wanted;
         if let Some(roles) = self.groups.get_mut(group) {
-            roles.get_mut(role).into_iter().for_each(|numbers| _ = numbers.remove(&number));
+            roles.get_mut(role).into_iter().for_each(|places| _ = places.remove(&place));
             if roles.get(role).is_some_and(BTreeSet::is_empty) {
                 roles.remove(role);
             }
@@ -66,13 +76,13 @@ impl WaitingEffects {
     }
 
     pub(super) fn forget(&mut self, stream: &StreamId, effect: &str) {
-        let number = self.streams.get(stream).and_then(|effects| effects.get(effect)).copied();
-        number.into_iter().for_each(|number| drop(self.take(number)));
+        let place = self.streams.get(stream).and_then(|effects| effects.get(effect)).copied();
+        place.into_iter().for_each(|place| drop(self.take(place)));
     }
 
     pub(super) fn forget_stream(&mut self, stream: &StreamId) {
         let effects = self.streams.remove(stream).unwrap_or_default();
-        effects.into_values().for_each(|number| drop(self.take(number)));
+        effects.into_values().for_each(|place| drop(self.take(place)));
     }
 
     /// Whether nothing waits, and nothing is left of what did.
