@@ -161,11 +161,13 @@ impl RunPending<'_> {
         if running > 0 {
             return;
         }
-        let conflict = if failed > 0 { self.conflict(id, total) } else { None };
+        let conflict =
+            if failed > 0 { self.first_failure(id, total, |error| error.starts_with(CONFLICT)) } else { None };
         match conflict.is_some() || (failed > 0 && asks(*on_failure)) {
             true => {
-                let conflict = conflict.map(|error| format!("; {error}")).unwrap_or_default();
-                let reason = format!("{failed} of {total} items failed{conflict}");
+                let why = conflict.or_else(|| self.first_failure(id, total, |_| true));
+                let why = why.map(|error| format!("; {error}")).unwrap_or_default();
+                let reason = format!("{failed} of {total} items failed{why}");
                 self.holds_up(id, QuestionKind::PartialFailure, reason);
             }
             false => {
@@ -201,10 +203,12 @@ impl RunPending<'_> {
         }
     }
 
-    /// The first item whose work is in conflict with that of the others, in words.
-    fn conflict(&self, id: StepId, total: u32) -> Option<String> {
+    /// The first item that failed with such an error, in words.
+    fn first_failure(&self, id: StepId, total: u32, is_such: impl Fn(&str) -> bool) -> Option<String> {
         (0..total).find_map(|item| match self.item(id, item).map(|it| &it.status) {
-            Some(ItemStatus::Failed(error)) if error.starts_with(CONFLICT) => Some(format!("item {item}: {error}")),
+            Some(ItemStatus::Failed(error)) if is_such(error) => {
+                Some(format!("item {item}: {}", error.lines().next().unwrap_or_default()))
+            }
             Some(_) | None => None,
         })
     }

@@ -181,8 +181,10 @@ impl Service {
             text.push_str(&last_of(&path));
         }
         if let (true, Some(outcome)) = (text.is_empty(), state.left.as_ref().or(state.latest.as_ref())) {
-            if let Data::Text(output) = &outcome.output {
-                text.push_str(output);
+            // What an agent elsewhere printed is on its machine; here is what it had to say.
+            let said = if let Data::Text(output) = &outcome.output { output } else { &outcome.summary };
+            if !said.is_empty() {
+                text.push_str(said);
                 text.push('\n');
             }
             text.push_str(outcome.stderr.as_deref().unwrap_or_default());

@@ -182,7 +182,7 @@ impl Service {
     }
 
     /// A step that acts for a person does so under its own name. Anybody else is who they are.
-    pub(super) fn acting(&self, who: Requester) -> Result<Requester, Problem> {
+    fn acting(&self, who: Requester) -> Result<Requester, Problem> {
         let Requester::Step { run, speaker } = &who else { return Ok(who) };
         let Some(setting) = self.home.tasks.setting(run)? else { return Ok(who) };
         match setting.plan.recipe.steps.get(speaker.step.0 as usize) {

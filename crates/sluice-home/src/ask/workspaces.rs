@@ -6,10 +6,12 @@ use std::time::SystemTime;
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::project::{Project, ProjectChange};
 use sluice_api::task::TaskAnswer;
+use sluice_api::work::project_group;
 use sluice_api::workspace::{AdoptStray, Kept, Restore, Workspace, WorkspaceList};
 use sluice_core::event_name::EventName;
 use sluice_os::workspace::{KeepKind, KeepRef, RestoreTarget, WorkspaceHead, WorkspaceName, WorkspacePool};
 
+use super::page::PageQuery;
 use super::{Requester, Service};
 use crate::ask::strays;
 use crate::home::pool_names;
@@ -173,9 +175,12 @@ impl Service {
     pub fn update_project(&self, who: &Requester, name: &str, wanted: ProjectChange) -> Result<Project, Problem> {
         who.must_be_person("changing a project")?;
         if wanted.name.as_deref().is_some_and(|new| new != name) || wanted.path.is_some() {
-            self.must_have_no_tasks(name)?;
+            self.must_be_at_rest(name)?;
         }
         let project = self.home.projects.update(name, wanted)?;
+        if project.name != name {
+            self.revoke_worker_tokens(who, name)?;
+        }
         self.project_changed(who, EventName::ProjectChanged, &project);
         self.home.tasks.stir();
         Ok(project)
@@ -184,8 +189,9 @@ impl Service {
     /// Forgets a project without open tasks.
     pub fn remove_project(&self, who: &Requester, name: &str) -> Result<Project, Problem> {
         who.must_be_person("removing a project")?;
-        self.must_have_no_tasks(name)?;
+        self.must_be_at_rest(name)?;
         let project = self.home.projects.remove(name)?;
+        self.revoke_worker_tokens(who, name)?;
         self.project_changed(who, EventName::ProjectRemoved, &project);
         Ok(project)
     }
@@ -201,15 +207,31 @@ impl Service {
         self.access_changed(name, &who.label(), &project.name, project);
     }
 
-    fn must_have_no_tasks(&self, project: &str) -> Result<(), Problem> {
+    /// Refuses while the project has open tasks, or runs that its workers do: both know it by its name.
+    fn must_be_at_rest(&self, project: &str) -> Result<(), Problem> {
         let open = self.home.tasks.open();
         let ids: Vec<&str> =
             open.iter().filter(|seen| seen.state.about.project == project).map(|seen| seen.id.as_str()).collect();
+        if !ids.is_empty() {
+            let message = format!("the project has open tasks: {}", ids.join(", "));
+            return Err(Problem::new(ProblemStatus::Refused, "has_tasks", message).hint("merge or cancel them first"));
+        }
+        let group = project_group(project);
+        let runs = self.list_runs(None, false, &PageQuery::default())?.items;
+        let ids: Vec<&str> = runs.iter().filter(|seen| seen.group() == group).map(|seen| seen.id.as_str()).collect();
         if ids.is_empty() {
             return Ok(());
         }
-        let message = format!("the project has open tasks: {}", ids.join(", "));
-        Err(Problem::new(ProblemStatus::Refused, "has_tasks", message).hint("merge or cancel them first"))
+        let message = format!("the project has open runs that its workers do: {}", ids.join(", "));
+        Err(Problem::new(ProblemStatus::Refused, "has_runs", message).hint("wait for them, or cancel them first"))
+    }
+
+    /// Another project may get the name, and its work is none of theirs.
+    fn revoke_worker_tokens(&self, who: &Requester, project: &str) -> Result<(), Problem> {
+        for id in self.tokens.of_group(&project_group(project)) {
+            self.revoke_token(who, &id)?;
+        }
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ use sluice_core::run::{Perform, RunJob, is_folder};
 
 use super::task_id;
 use crate::read::runs::{RunSnapshot, performance};
+use crate::read::view_run::unless_empty;
 
 /// What the engine adds to a step before it hands it out.
 pub(super) struct StepHandOut {
@@ -53,7 +54,7 @@ pub(super) fn order(seen: &RunSnapshot, wanted: &Perform, hand_out: StepHandOut)
         attempt: *attempt,
         part: part.to_string(),
         performance: performance(&seen.id, *id, *attempt, *part),
-        harness: harness.clone(),
+        harness: harness.clone().or_else(|| unless_empty(&seen.state.given.origin.harness)),
         permissions: match permissions {
             AgentPermissions::Full => StepPermissions::Full,
             AgentPermissions::Reduced => StepPermissions::Reduced,

@@ -151,6 +151,13 @@ impl Tokens {
         })
     }
 
+    /// The ids of the tokens in force that workers of this group have.
+    pub fn of_group(&self, group: &str) -> Vec<String> {
+        let all = self.all();
+        let tokens = all.iter().map(|kept| &kept.token).filter(|token| token.revoked_at.is_none());
+        tokens.filter(|token| token.colony.as_deref() == Some(group)).map(|token| token.id.clone()).collect()
+    }
+
     pub fn group_of(&self, id: &str) -> Option<String> {
         self.all().iter().find(|kept| kept.token.id == id)?.token.colony.clone()
     }

@@ -66,12 +66,15 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
     };
     let by_workers = match (wanted.workers, wanted.by_hand) {
         (true, true) => return Err(Problem::bad_request("`workers` and `by_hand` cannot both do the steps")),
-        (true, false) => Some(project_workers::chosen(home, root, recipe)?),
+        (true, false) => Some(project_workers::chosen(home, root)?),
         (false, _) => None,
     };
     let (group, pushed) = by_workers.unzip();
     let group = group.or(started.group);
     let elsewhere = group.as_deref().filter(|group| *group != LOCAL);
+    if elsewhere.is_some() {
+        project_workers::must_be_for_workers(recipe)?;
+    }
     let mode = if wanted.by_hand { RunMode::ByHand } else { RunMode::Engine };
     let harness = wanted.harness.clone().unwrap_or_default();
     if !harness.is_empty() && elsewhere.is_none() {

@@ -270,7 +270,7 @@ impl Repository {
         Ok(found.map(|it| it.folder))
     }
 
-    pub(crate) fn remotes(&self) -> Result<Vec<String>, GitError> {
+    pub fn remotes(&self) -> Result<Vec<String>, GitError> {
         Ok(self.call().arg("remote").text()?.lines().map(str::to_owned).collect())
     }
 

@@ -21,14 +21,9 @@ pub(crate) fn run(arguments: args::WorkerArgs, output: CliOutput) -> Result<CliE
         (None, colony) => format!("colony {}", colony.as_deref().unwrap_or_default()),
     };
     let colony = colony.or_else(|| project.as_deref().map(project_group)).unwrap_or_default();
+    must_be_a_name("role", &role)?;
     let name = name.unwrap_or_else(|| format!("{role}-{}", machine()));
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(plain) {
-        let message = format!("`{name}` is no name for a worker");
-        return Err(
-            CliFailure::new(CliExit::Usage, "bad_request", message).hint("letters, digits, - _ and ., at most 64")
-        );
-    }
+    must_be_a_name("name", &name)?;
     let client = Client::at(&connect)?;
     let home = places()?;
     make_home(&home)?;
@@ -85,4 +80,14 @@ fn machine() -> String {
     let plain = |letter: &char| letter.is_ascii_alphanumeric() || *letter == '-';
     let name: String = name.trim().chars().filter(plain).take(32).collect();
     if name.is_empty() { "machine".into() } else { name }
+}
+
+/// Refuses what cannot be the name or the role of a worker: the first is also the name of its folder.
+fn must_be_a_name(what: &str, name: &str) -> Result<(), CliFailure> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    if !name.is_empty() && name.len() <= 64 && !name.starts_with('.') && name.chars().all(plain) {
+        return Ok(());
+    }
+    let message = format!("`{name}` cannot be the {what} of a worker");
+    Err(CliFailure::new(CliExit::Usage, "bad_request", message).hint("letters, digits, - _ and ., at most 64"))
 }

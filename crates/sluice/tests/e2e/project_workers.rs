@@ -105,6 +105,13 @@ fn what_workers_cannot_do_is_refused_before_it_begins() {
     std::fs::write(repository.join("brew.yml"), recipe).unwrap();
     let refused = reef.home.sluice(&["start", "brew.yml", "--workers"]);
     assert!(refused.code == 1 && refused.stderr.contains("creates a task"), "{refused:?}");
+    let recipe = "name: brew\nsteps:\n  - {name: fix, type: script, command: 'true', acts_as: person}\n";
+    std::fs::write(repository.join("brew.yml"), recipe).unwrap();
+    reef.home.git(&["add", "brew.yml"]);
+    reef.home.git(&["commit", "--quiet", "--message", "brew"]);
+    reef.home.git(&["push", "--quiet", "origin", "HEAD:brew"]);
+    let refused = reef.home.sluice(&["start", "brew.yml", "--workers"]);
+    assert!(refused.code == 1 && refused.stderr.contains("`acts_as: person`"), "{refused:?}");
     std::fs::create_dir_all(reef.home.path("elsewhere")).unwrap();
     std::fs::write(reef.home.path("elsewhere/brew.yml"), RECIPE).unwrap();
     let mut command = reef.home.command(&["start", "brew.yml", "--workers"]);
@@ -114,4 +121,48 @@ fn what_workers_cannot_do_is_refused_before_it_begins() {
     let unknown = reef.hire_unheard_for("ann", "any", &secret, &["--project", "shoe"]);
     let (code, said) = unknown.ended();
     assert_eq!(code, Some(3), "there is no such project: {said}");
+}
+
+#[test]
+fn workers_are_told_the_harness_that_the_start_names() {
+    let reef = served();
+    let recipe = "name: brew\nsteps:\n  - {name: grind, prompt: 'true'}\n";
+    std::fs::write(reef.home.repository().join("brew.yml"), recipe).unwrap();
+    let (_, secret) = token(&reef.home, &["--scope", "worker", "--project", "shop"]);
+    let _ann = reef.hire_for("ann", "any", &secret, &["--project", "shop"]);
+    let ended = settled(&reef.home, &start(&reef.home, &["--harness", "nowhere"]));
+    assert_eq!(ended["status"], "failed", "{ended:#}");
+    assert!(ended["steps"][0]["error"].as_str().is_some_and(|it| it.contains("`nowhere`")), "{ended:#}");
+}
+
+#[test]
+fn of_several_remotes_one_is_called_origin() {
+    let reef = served();
+    reef.home.git(&["remote", "rename", "origin", "here"]);
+    reef.home.git(&["remote", "add", "there", "/nowhere"]);
+    let refused = reef.home.sluice(&["start", "brew.yml", "--workers"]);
+    assert!(refused.code == 1 && refused.stderr.contains("the remotes here, there"), "{refused:?}");
+}
+
+/// Another project may get the name, and what its workers do is none of their business.
+#[test]
+fn a_project_that_goes_takes_its_workers_tokens_along() {
+    let reef = served();
+    let list = || reef.home.json(&["token", "list"])["tokens"].take();
+    let is_revoked = |id: &str| {
+        let tokens = list();
+        let kept = tokens.as_array().unwrap().iter().find(|kept| kept["id"] == id).unwrap();
+        !kept["revoked_at"].is_null()
+    };
+    let (first, _) = token(&reef.home, &["--scope", "worker", "--project", "shop"]);
+    let (other, _) = token(&reef.home, &["--scope", "worker"]);
+    let run = start(&reef.home, &[]);
+    let refused = reef.home.sluice(&["project", "remove", "shop"]);
+    assert!(refused.code == 1 && refused.stderr.contains(&run), "{refused:?}");
+    reef.home.json(&["run", "cancel", &run]);
+    reef.home.sluice(&["project", "update", "shop", "--name", "store"]).done();
+    assert!(is_revoked(&first) && !is_revoked(&other));
+    let (second, _) = token(&reef.home, &["--scope", "worker", "--project", "store"]);
+    reef.home.sluice(&["project", "remove", "store"]).done();
+    assert!(is_revoked(&second) && !is_revoked(&other));
 }
