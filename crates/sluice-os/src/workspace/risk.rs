@@ -65,7 +65,22 @@ impl WorkspaceRisk {
         WorkspaceRisk::look(site, Some(self))
     }
 
-    fn look(site: &WorktreeSite, before: Option<&WorkspaceRisk>) -> Result<WorkspaceRisk, GitError> {
+    /// Looks at what there is, and at no file's content; and whether something is staged. Nothing is stored, and of a folder
+    /// that is gone only commits are seen.
+    pub(crate) fn glance(site: &WorktreeSite) -> Result<(WorkspaceRisk, bool), GitError> {
+        let mut risk = WorkspaceRisk::seen(site)?;
+        let is_staged = risk.is_staged();
+        risk.take_repositories(site)?;
+        risk.marks = marks(site)?;
+        risk.find_lost(site)?;
+        Ok((risk, is_staged))
+    }
+
+    fn is_staged(&self) -> bool {
+        !self.changes.unmerged.is_empty() || self.changes.tracked.iter().any(|(_, it)| it.staged)
+    }
+
+    fn seen(site: &WorktreeSite) -> Result<WorkspaceRisk, GitError> {
         let mut risk = WorkspaceRisk::default();
         if site.is_present() {
             risk.listed = IndexListing::of(site)?;
@@ -75,7 +90,12 @@ impl WorkspaceRisk {
             risk.changes.branch = site.branch()?;
         }
         risk.head = risk.changes.head.clone();
-        let is_staged = !risk.changes.unmerged.is_empty() || risk.changes.tracked.iter().any(|(_, it)| it.staged);
+        Ok(risk)
+    }
+
+    fn look(site: &WorktreeSite, before: Option<&WorkspaceRisk>) -> Result<WorkspaceRisk, GitError> {
+        let mut risk = WorkspaceRisk::seen(site)?;
+        let is_staged = risk.is_staged();
         risk.take_repositories(site)?;
         if is_staged || !site.is_present() {
             risk.index = index(site, &risk)?;
