@@ -71,7 +71,7 @@ words! {
         Aside = "aside",
         /// A lock file without a worktree.
         Lock = "lock",
-        /// An empty folder.
+        /// A folder without anything in it.
         Empty = "empty",
     }
 }
@@ -185,7 +185,7 @@ pub struct WorkspaceList {
     pub collected: Option<Collected>,
 }
 
-/// What to remove.
+/// What to remove, and how much of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CollectWorkspaces {
@@ -237,7 +237,7 @@ pub struct CollectedItem {
 pub struct NotCollected {
     /// The file or folder, on the engine's machine.
     pub path: String,
-    /// Why it stays.
+    /// Why it is still there.
     pub why: String,
 }
 

@@ -18,7 +18,7 @@ pub enum LeftoverKind {
     Removed,
     /// The lock of a worktree that is not there.
     Lock,
-    /// An empty folder.
+    /// A folder without anything in it.
     Empty,
 }
 
