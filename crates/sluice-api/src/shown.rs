@@ -129,6 +129,9 @@ pub struct Run {
     pub question: Option<Question>,
     /// Why it failed, or was cancelled.
     pub error: Option<String>,
+    /// What the run waits for, if that takes long and passes by itself, such as too little room on the disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attention: Option<String>,
     /// When the next turn of a resting patrol begins.
     pub next_turn_at: Option<String>,
     /// When the run was started, in RFC 3339 (UTC).

@@ -3,6 +3,8 @@
 
 mod access;
 mod change;
+mod checkouts;
+mod collect;
 pub mod denied;
 mod file;
 pub(crate) mod keys;

@@ -14,12 +14,12 @@ use self::DoctorStatus::{Broken, Missing, Warning};
 use crate::settings::attached::{self, StoreChoice};
 use crate::settings::config::HomeConfig;
 use crate::settings::places::HomePaths;
+use crate::settings::room;
+use crate::settings::units::written_size;
 use crate::undone::described;
 
 /// The oldest git that can do what is asked of it here.
 const GIT: (u32, u32) = (2, 38);
-/// Less room than this on the disk of the home is worth a word.
-const LITTLE_ROOM: u64 = 1 << 30;
 
 /// Fewer file descriptors left than this are worth a word: starting one agent takes about ten.
 const LITTLE_LEFT: usize = 32;
@@ -92,7 +92,9 @@ pub fn elsewhere(places: &HomePaths, url: &str) -> DoctorFinding {
 /// Looks at everything. An engine that runs has the store. `deep`: everything in it is read.
 pub fn examine(places: &HomePaths, sign: EngineSign, deep: bool) -> Vec<DoctorFinding> {
     let running = sign != EngineSign::None;
-    let mut findings = vec![home(places), disk(places), engine(sign)];
+    let mut findings = vec![home(places)];
+    findings.extend(disk(places));
+    findings.push(engine(sign));
     findings.extend(running.then(|| descriptors(places)).flatten());
     findings.extend(store(places, running, deep));
     findings.extend([git(), tmux()]);
@@ -179,19 +181,18 @@ fn folders_in(home: &Path) -> Vec<PathBuf> {
     entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()
 }
 
-fn disk(places: &HomePaths) -> DoctorFinding {
-    let folder = places.home().ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
-    match rustix::fs::statvfs(folder) {
-        Err(error) => finding("disk", Warning, format!("cannot be asked: {error}"), None),
-        Ok(disk) => {
-            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            let shown = format!("{} MiB free", free >> 20);
-            match free < LITTLE_ROOM {
-                true => finding("disk", Warning, shown, Some("free some space: a full disk stops all work")),
-                false => finding("disk", DoctorStatus::Ok, shown, None),
-            }
-        }
+/// The room on every file system of the home, by the settings; with those of no file where the file cannot be used.
+fn disk(places: &HomePaths) -> Vec<DoctorFinding> {
+    let config = HomeConfig::read(&places.config()).unwrap_or_default().workspaces; // what is wrong with it is told beside
+    let rooms = room::rooms(places, &config);
+    if rooms.is_empty() {
+        return vec![finding("disk", Warning, "cannot be asked how much room it has", None)];
     }
+    let found = rooms.iter().map(|it| match it.is_low {
+        true => finding("disk", Warning, room::warning(it, &config), Some(room::WAY_OUT)),
+        false => finding("disk", DoctorStatus::Ok, format!("{} free", written_size(it.free_bytes)), None),
+    });
+    found.collect()
 }
 
 fn engine(sign: EngineSign) -> DoctorFinding {

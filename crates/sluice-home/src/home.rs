@@ -7,10 +7,13 @@ pub(crate) mod engine;
 pub(crate) mod errand;
 pub(crate) mod exits;
 pub(crate) mod judged;
+pub(crate) mod leftovers;
 mod mirrors;
 pub(crate) mod project_workers;
 pub(crate) mod registry;
+pub(crate) mod repositories;
 pub mod reservations;
+pub(crate) mod room;
 mod spares;
 pub(crate) mod waits;
 pub(crate) mod work;
@@ -48,6 +51,7 @@ use crate::home::checkouts::CheckoutSnapshots;
 use crate::home::mirrors::Mirrors;
 use crate::home::registry::Registry;
 use crate::home::reservations::Reservations;
+use crate::home::room::RoomWatch;
 use crate::home::waits::EffectWaits;
 use crate::home::workers::Roster;
 use crate::home::worktrees::RunWorktrees;
@@ -57,6 +61,7 @@ use crate::read::tasks::{ReadModel, TaskSnapshot, stream};
 use crate::read::view;
 use crate::settings::clock::WallClock;
 use crate::settings::projects::Projects;
+use crate::settings::repositories::Repositories;
 
 /// One home, as those see it who carry something out in it.
 pub struct Home {
@@ -74,6 +79,9 @@ pub struct Home {
     /// Sessions whose end is waited for.
     watched: Mutex<BTreeSet<SessionId>>,
     pub(crate) worktrees: RunWorktrees,
+    /// The repositories in which runs were started.
+    pub(crate) repositories: Repositories,
+    pub(crate) room: RoomWatch,
     /// Tasks whose agent went down with what was around it, and when.
     uprooted: Mutex<BTreeMap<String, Instant>>,
     /// The files of processes.
@@ -112,6 +120,7 @@ impl Home {
     ) -> std::io::Result<Home> {
         let later = HomeTimer::start(clock.clone())?;
         let threads = || ThreadPool::new(later.clone());
+        let repositories = Repositories::read(context.places.repositories());
         Ok(Home {
             threads: threads(),
             lane: Lane::new(threads()),
@@ -128,6 +137,8 @@ impl Home {
             merges: KeyedTurns::default(),
             watched: Mutex::default(),
             worktrees: RunWorktrees::default(),
+            repositories,
+            room: RoomWatch::default(),
             uprooted: Mutex::default(),
             mirrors: Mirrors::default(),
             later,

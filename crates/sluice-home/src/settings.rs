@@ -9,11 +9,13 @@ pub(crate) mod ids;
 pub mod lock;
 pub(crate) mod programs;
 pub mod projects;
+pub(crate) mod repositories;
+pub mod room;
 pub mod skills;
 pub(crate) mod store;
 pub mod tokens;
 
-pub use sluice_worker::machine::{config, identity, log, places};
+pub use sluice_worker::machine::{config, identity, log, places, units};
 
 /// The log of all tests of this process, whose threads have no log of their own.
 #[cfg(test)]

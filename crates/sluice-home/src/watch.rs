@@ -2,5 +2,6 @@
 
 pub(crate) mod attempts;
 pub(crate) mod follower;
+mod retention;
 pub(crate) mod state_runs;
 pub(crate) mod triggers;

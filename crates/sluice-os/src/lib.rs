@@ -3,6 +3,7 @@
 //! Nothing here knows what a task or a run is or where it stands. Each part is told what to do, does it at most once
 //! under the same name, and says how it went. No value ever becomes part of a shell script.
 
+pub mod disk;
 pub mod file;
 pub mod forge;
 pub mod git;

@@ -4,6 +4,7 @@
 //! before everything at risk in it is kept. Which task is in which state is not known here.
 
 mod keep;
+mod leftovers;
 mod listed;
 mod place;
 mod release;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use crate::git::{GitError, Repository, slug};
 use crate::lock::{FileLock, FileLockError};
 pub use keep::{KeepKind, KeepRef};
+pub use leftovers::{LeftoverKind, PoolLeftover, is_empty, leftovers, remove_empty, remove_leftover};
 pub(crate) use place::break_stale_locks;
 pub use release::BranchDeletion;
 pub(crate) use release::keep_tip;
@@ -32,7 +34,6 @@ pub(crate) use site::link_target;
 pub use site::{WorkspaceBinding, task_file};
 pub use spare::{SPARE, SpareWorktree, is_own_spare};
 pub use state::{BranchDistance, WorkspaceHead, WorkspaceState, WorkspaceTree};
-pub use sweep::{SweptWorkspace, WorkspaceSweep};
 
 /// The file of a task at the root of its workspace. It is the engine's, and no part of the work.
 pub(crate) const TASK_FILE: &[u8] = b"TASK.md";
@@ -272,7 +273,7 @@ impl WorkspacePool {
 
     /// For what concerns the pool as a whole; always taken after a workspace's own.
     fn lock_all(&self) -> Result<FileLock, GitError> {
-        lock(&self.root.join(".lock"), "the pool of workspaces")
+        lock(&self.root.join(leftovers::ALL), "the pool of workspaces")
     }
 }
 

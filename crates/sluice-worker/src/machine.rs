@@ -5,3 +5,4 @@ pub mod config;
 pub mod identity;
 pub mod log;
 pub mod places;
+pub mod units;

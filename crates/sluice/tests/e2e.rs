@@ -76,4 +76,5 @@ mod e2e {
     pub(crate) mod words;
     pub(crate) mod work_at_risk;
     pub(crate) mod workflow_api;
+    pub(crate) mod workspaces;
 }

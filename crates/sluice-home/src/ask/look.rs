@@ -20,7 +20,7 @@ use sluice_store::{Cursor, LARGEST_PAGE, LoggedEvent, Query};
 use super::page::PageQuery;
 use super::{Requester, Service};
 use crate::home::engine::refusal;
-use crate::home::session_id;
+use crate::home::{room, session_id};
 use crate::read::files::holds;
 use crate::read::runs;
 use crate::read::tasks::{TaskSnapshot, id_of, stream};
@@ -54,6 +54,8 @@ pub struct Census {
     /// Effects of tasks that are not settled.
     pub effects: i64,
     pub faults: i64,
+    /// Free bytes on the file systems of the home, by the folder of the home that is on each.
+    pub disk: BTreeMap<String, u64>,
 }
 
 impl Service {
@@ -125,6 +127,11 @@ impl Service {
             *census.runs.entry(summary.card.status).or_default() += 1;
             Ok(true)
         })?;
+        let home = self.home.context.places.home();
+        let folder = |path: &str| Path::new(path).strip_prefix(home).ok()?.to_str().map(str::to_owned);
+        let rooms = room::rooms(&self.home).into_iter();
+        let named = |path: &str| folder(path).filter(|name| !name.is_empty()).unwrap_or_else(|| "home".to_owned());
+        census.disk = rooms.map(|room| (named(&room.path), room.free_bytes)).collect();
         census.faults = i64::try_from(self.faults().len()).unwrap_or(i64::MAX);
         Ok(census)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::{AnswerQuestion, StartRun, StepHeard, StepSays};
-use sluice_api::shown::{Question, RunStatus};
+use sluice_api::shown::{Question, Run, RunStatus};
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::{
@@ -61,6 +61,12 @@ impl Service {
     }
 
     /// Runs, the open ones first, each newest first; without `all` only those that have not ended.
+    /// A run as people see it, with what it waits for.
+    pub fn shown_run(&self, id: &str) -> Result<Run, Problem> {
+        let seen = self.run(id)?;
+        Ok(Run { attention: self.home.waits.of(&seen.id), ..view_run::run(&seen) })
+    }
+
     pub fn list_runs(
         &self,
         status: Option<&str>,

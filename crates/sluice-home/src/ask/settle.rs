@@ -11,7 +11,7 @@ use sluice_engine::codec::task_event;
 use sluice_engine::reactor::EventRange;
 use sluice_os::workspace::KeepRef;
 
-use super::workspaces::what;
+use super::checkouts::what;
 use super::{Requester, Service};
 use crate::home::judged;
 use crate::read::tasks::{TaskSnapshot, stream};
@@ -66,7 +66,7 @@ impl Service {
         let kept = self.home.pool_of(seen).ok().and_then(|(_, pool)| pool.kept().ok()).unwrap_or_default();
         let line = |keep: KeepRef| {
             let which = format!("{id} --number {}", keep.number);
-            format!("kept: {}; `sluice workspace restore {which} --into FOLDER` brings it back", what(&keep))
+            format!("kept: {}; `sluice workspace restore {which} --into FOLDER` brings it back", what(&keep.what))
         };
         kept.into_iter().filter(|keep| keep.task == *id).map(line).collect()
     }

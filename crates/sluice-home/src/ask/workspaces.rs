@@ -1,22 +1,21 @@
 //! Worktrees, and work that was put away.
 
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::project::{Project, ProjectChange};
 use sluice_api::task::TaskAnswer;
 use sluice_api::work::project_group;
-use sluice_api::workspace::{AdoptStray, Kept, Restore, Workspace, WorkspaceList};
+use sluice_api::workspace::{AdoptStray, CollectWorkspaces, Restore, Workspace, WorkspaceList};
 use sluice_core::event_name::EventName;
-use sluice_os::workspace::{KeepKind, KeepRef, RestoreTarget, WorkspaceHead, WorkspaceName, WorkspacePool};
+use sluice_os::workspace::{RestoreTarget, WorkspacePool};
 
 use super::page::PageQuery;
 use super::{Requester, Service};
-use crate::ask::strays;
-use crate::home::pool_names;
+use crate::ask::{checkouts, collect, strays};
+use crate::home::worktrees::NO_WORKSPACE;
+use crate::home::{pool_names, room};
 use crate::read::tasks::had;
-use crate::settings::clock::written;
 use crate::settings::projects::git;
 use crate::undone::described;
 
@@ -24,13 +23,13 @@ use crate::undone::described;
 fn missing(path: &str, is_lent: bool) -> Option<String> {
     match std::fs::symlink_metadata(path) {
         Ok(_) => Some("git does not know this worktree any more; what is in it stays, and is moved aside later".into()),
-        Err(_) if is_lent => Some("its folder is gone".into()),
+        Err(_) if is_lent => Some("its folder is not there".into()),
         Err(_) => None,
     }
 }
 
 impl Service {
-    /// Every worktree of these projects, and what was put away.
+    /// Every worktree of these projects and of runs, what was put away, and what is left over.
     pub fn workspaces(&self, project: Option<&str>) -> Result<WorkspaceList, Problem> {
         let mut list = WorkspaceList::default();
         for project in self.some_projects(project)? {
@@ -38,7 +37,15 @@ impl Service {
             let Ok(pool) = self.home.projects.pool(&project) else { continue };
             self.list_pool(&project, &pool, &mut list)?;
         }
+        checkouts::list(&self.home, project, &mut list)?;
         list.strays = strays::find(&self.home)?;
+        Ok(list)
+    }
+
+    /// The same, with how much room everything takes on the disk.
+    pub fn measured_workspaces(&self, project: Option<&str>) -> Result<WorkspaceList, Problem> {
+        let mut list = self.workspaces(project)?;
+        checkouts::measure(&self.home, &mut list);
         Ok(list)
     }
 
@@ -61,10 +68,7 @@ impl Service {
                 Err(error) => (None, Some(described(&error))),
             };
             let task = open.iter().find(|seen| had(&seen.state.workspace) == Some(&path)).map(|seen| seen.id.clone());
-            let branch = state.as_ref().and_then(|state| match &state.head {
-                WorkspaceHead::Branch(branch) | WorkspaceHead::Rebasing(branch) => Some(branch.clone()),
-                WorkspaceHead::Detached => None,
-            });
+            let branch = state.as_ref().and_then(checkouts::branch);
             let doubt = unseen.or_else(|| match &state {
                 Some(state) => strays::doubt(&self.home, state, task.as_deref()),
                 None => missing(&path, task.is_some()),
@@ -78,6 +82,8 @@ impl Service {
                 doubt,
                 exists: state.is_some(),
                 task,
+                size_bytes: None,
+                size_over_bytes: None,
             });
         }
         list.workspaces.extend(pool.lost().into_iter().map(|path| Workspace {
@@ -91,9 +97,9 @@ impl Service {
             ),
             exists: true,
             task: None,
+            size_bytes: None,
+            size_over_bytes: None,
         }));
-        let kept = pool.kept().map_err(|error| git(&error))?;
-        list.kept.extend(kept.iter().map(|kept| shown(project, kept)));
         Ok(())
     }
 
@@ -106,26 +112,23 @@ impl Service {
         who.must_be_person("making worktrees")?;
         let project = crate::start::project(&self.home, project, cwd)?;
         let pool = self.home.projects.pool(&project)?;
-        pool.init(&pool_names(project.pool_size)).map_err(|error| git(&error))?;
+        let names = pool_names(project.pool_size);
+        for name in &names {
+            room::must_be_there(&self.home, &pool.folder(name)).map_err(|undone| undone.refusal(NO_WORKSPACE))?;
+        }
+        pool.init(&names).map_err(|error| git(&error))?;
         self.workspaces(Some(&project.name))
     }
 
-    /// Removes worktrees that no task has. What is in them is kept first.
-    pub fn collect_workspaces(&self, who: &Requester, project: Option<&str>) -> Result<WorkspaceList, Problem> {
+    /// Removes what may go now: worktrees that no task has, checkouts of runs that are over, leftovers. What is in them is kept
+    /// first. A dry run only says what that would be.
+    pub fn collect_workspaces(&self, who: &Requester, wanted: &CollectWorkspaces) -> Result<WorkspaceList, Problem> {
         who.must_be_person("clearing worktrees")?;
-        let mut failed = None;
-        for project in self.some_projects(project)? {
-            let Ok(pool) = self.home.projects.pool(&project) else { continue };
-            let removal = |name: &WorkspaceName| self.home.reservations.removal(&self.home, &pool, name);
-            // One that cannot be removed is in the way of no other.
-            let problem = match pool.gc(removal, None) {
-                Ok(swept) => swept.removed.iter().find_map(|swept| swept.outcome.as_ref().err()).map(git),
-                Err(error) => Some(git(&error)),
-            };
-            failed = failed.or(problem);
+        let collected = collect::collect(&self.home, wanted)?;
+        if !wanted.dry_run {
+            self.home.tasks.stir();
         }
-        self.home.tasks.stir();
-        failed.map_or_else(|| self.workspaces(project), Err)
+        Ok(WorkspaceList { collected: Some(collected), ..self.workspaces(wanted.project.as_deref())? })
     }
 
     /// Ends a living session that nobody knows. Its worktree is free then, and what is in it is kept when it is lent.
@@ -146,20 +149,13 @@ impl Service {
     /// Brings back work that was put away, into a new folder.
     pub fn restore_work(&self, who: &Requester, wanted: &Restore) -> Result<PathBuf, Problem> {
         who.must_be_person("restoring work")?;
-        let mut known = Vec::new();
-        for project in self.home.projects.list() {
-            let Ok(pool) = self.home.projects.pool(&project) else { continue };
-            let kept = pool.kept().map_err(|error| git(&error))?;
-            known.extend(kept.into_iter().filter(|it| it.task.starts_with(&wanted.task)).map(|it| (pool.clone(), it)));
-        }
-        let fits = |kept: &KeepRef| wanted.number.is_none_or(|number| kept.number == number);
-        let newest = known.into_iter().filter(|(_, kept)| fits(kept)).max_by_key(|(_, kept)| (kept.time, kept.number));
-        let Some((pool, kept)) = newest else {
+        let Some((known, kept)) = checkouts::find_kept(&self.home, &wanted.task, wanted.number)? else {
             let number = wanted.number.map(|number| format!(" with the number {number}")).unwrap_or_default();
             return Err(Problem::not_found(format!("nothing{number} is kept for `{}`", wanted.task))
                 .hint("`sluice workspace list` shows what is kept, with its numbers"));
         };
         let target = RestoreTarget::Folder(PathBuf::from(&wanted.into));
+        let pool = known.pool_of(&kept)?;
         let restored = pool.restore(&kept.task, kept.number, &target).map_err(|error| git(&error))?;
         Ok(restored.folder.unwrap_or_else(|| PathBuf::from(&wanted.into)))
     }
@@ -233,30 +229,4 @@ impl Service {
         }
         Ok(())
     }
-}
-
-fn shown(project: &Project, kept: &KeepRef) -> Kept {
-    let since = kept.time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Kept {
-        project: project.name.clone(),
-        task: kept.task.clone(),
-        number: kept.number,
-        reference: kept.reference.clone(),
-        what: what(kept),
-        at: written(i64::try_from(since.as_millis()).unwrap_or(0)),
-    }
-}
-
-pub(super) fn what(kept: &KeepRef) -> String {
-    let word = |kind: &KeepKind| match kind {
-        KeepKind::Staged => "staged changes",
-        KeepKind::Unstaged => "changes",
-        KeepKind::Untracked => "new files",
-        KeepKind::Conflict => "conflicts",
-        KeepKind::Commits => "commits",
-        KeepKind::Repository => "a repository inside",
-        KeepKind::Branch => "a branch",
-        KeepKind::Ignored => "ignored files",
-    };
-    kept.what.iter().map(word).collect::<Vec<_>>().join(", ")
 }

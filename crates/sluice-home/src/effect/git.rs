@@ -13,7 +13,7 @@ use sluice_os::taskfile;
 use sluice_os::workspace::{WorkspaceBinding, task_file};
 
 use super::EffectResult;
-use crate::home::{Home, judged, pool_name};
+use crate::home::{Home, judged, pool_name, room};
 use crate::read::files;
 use crate::read::tasks::TaskSnapshot;
 use crate::settings::projects::shown;
@@ -27,6 +27,7 @@ pub(super) fn acquire(home: &Arc<Home>, seen: &TaskSnapshot, reserved: Option<&W
     };
     let number = pool_name(&name.0)?;
     let binding = WorkspaceBinding { branch: seen.state.about.branch.clone(), task: seen.id.clone() };
+    room::must_be_there(home, &pool.folder(&number))?;
     let acquired = pool.acquire(&number, &binding, None).map_err(|error| match error {
         GitError::NoCommit { .. } => {
             PerformError::from(format!("{}; then `sluice task spawn {}` begins it", described(&error), seen.id))

@@ -1,4 +1,4 @@
-//! What a task waits for that is asked for again and again: told to whoever looks, because nothing of it is recorded.
+//! What a task or run waits for that is asked for again and again: told to whoever looks, because nothing of it is recorded.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -8,13 +8,14 @@ use sluice_engine::reactor::Assignment;
 
 use super::errand::ErrandPending;
 use crate::background::locked;
+use crate::read::runs;
 use crate::read::tasks::{ReadModel, id_of};
 use crate::undone::UnavailableReason;
 
 /// What takes less is not worth a word.
 const WORTH_A_WORD: Duration = Duration::from_secs(5);
 
-/// Why effects of tasks are not done yet, by task and effect.
+/// Why effects are not done yet, by the task or run and the effect.
 #[derive(Debug, Default)]
 pub(crate) struct EffectWaits(Mutex<BTreeMap<(String, String), String>>);
 
@@ -27,8 +28,8 @@ impl EffectWaits {
         began: Instant,
         not_yet: Option<&ErrandPending>,
     ) {
-        let Some(task) = id_of(&assignment.stream) else { return };
-        let key = (task.to_owned(), assignment.effect.id.clone());
+        let Some(of) = id_of(&assignment.stream).or_else(|| runs::id_of(&assignment.stream)) else { return };
+        let key = (of.to_owned(), assignment.effect.id.clone());
         match not_yet {
             Some(ErrandPending::Unavailable(UnavailableReason(why))) if began.elapsed() >= WORTH_A_WORD => {
                 if locked(&self.0).insert(key, why.clone()).is_none() {
@@ -40,7 +41,7 @@ impl EffectWaits {
         }
     }
 
-    /// What a task waits for, if that takes long.
+    /// What a task or run waits for, if that takes long.
     pub(crate) fn of(&self, task: &str) -> Option<String> {
         let known = locked(&self.0);
         let why = known.range((task.to_owned(), String::new())..).next();

@@ -18,8 +18,8 @@ use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 use sluice_worker::names::run_branch;
 
 use crate::background::locked;
-use crate::home::Home;
 use crate::home::spares::{self, SpareShelf};
+use crate::home::{Home, room};
 use crate::read::runs::RunSnapshot;
 use crate::settings::projects::open;
 use crate::undone::PerformError;
@@ -27,7 +27,7 @@ use crate::undone::PerformError;
 /// The code of the refusal to start a run that gets no worktree.
 pub(crate) const NO_WORKSPACE: &str = "no_workspace";
 /// A checkout without a run that is younger than this may be that of a run which is being started.
-const YOUNG: Duration = Duration::from_secs(600);
+pub(super) const YOUNG: Duration = Duration::from_secs(600);
 /// So many are remembered; then they are looked at again.
 const MOST_REMEMBERED: usize = 10_000;
 
@@ -93,6 +93,8 @@ pub(crate) fn ready(home: &Home, given: &RunParameters) -> Result<(), PerformErr
     }
     let pool = pool_of(home, given)?;
     let name = WorkspaceName::new(&given.id).map_err(PerformError::by)?;
+    room::must_be_there(home, &pool.folder(&name))?;
+    home.repositories.remember([given.origin.root.as_str()]);
     lend(home, &pool, &name, given).map_err(PerformError::by)?;
     let mut known = locked(&home.worktrees.ready);
     if known.len() >= MOST_REMEMBERED {
@@ -201,7 +203,7 @@ fn sweep_one(home: &Home, name: &WorkspaceName, stays: Duration) -> Result<(), P
     if goes && !has_agent() { remove(home, &pool, name, &lent) } else { Ok(()) }
 }
 
-fn is_older(place: &Path, age: Duration) -> bool {
+pub(super) fn is_older(place: &Path, age: Duration) -> bool {
     let changed = place.metadata().and_then(|about| about.modified()).ok();
     changed.and_then(|at| at.elapsed().ok()).is_some_and(|since| since >= age)
 }
@@ -215,7 +217,7 @@ pub(crate) fn pool_of(home: &Home, given: &RunParameters) -> Result<WorkspacePoo
 }
 
 fn folder(home: &Home) -> PathBuf {
-    home.context.places.home().join("runs")
+    home.context.places.runs()
 }
 
 /// The folder, made if need be, by the name that git writes down.

@@ -43,6 +43,7 @@ pub fn run(seen: &RunSnapshot) -> Run {
             Some(RunConclusion::Cancelled { reason }) => unless_empty(reason),
             Some(RunConclusion::Completed { .. }) | None => None,
         },
+        attention: None,
         next_turn_at: seen.next_turn.map(|at| written(at.0)),
         created_at: written(seen.card.created),
         updated_at: written(seen.card.updated),
@@ -58,7 +59,7 @@ fn form(kind: RunKind) -> RunForm {
     }
 }
 
-fn status(phase: RunPhase) -> RunStatus {
+pub(crate) fn status(phase: RunPhase) -> RunStatus {
     match phase {
         RunPhase::Running => RunStatus::Running,
         RunPhase::Held => RunStatus::Held,

@@ -26,7 +26,7 @@ use crate::read::{runs, tasks};
 use crate::spans;
 use crate::undone::{PerformError, UnavailableReason, settled};
 use crate::watch::triggers::Triggers;
-use crate::watch::{attempts, state_runs};
+use crate::watch::{attempts, retention, state_runs};
 
 const PAGE: usize = 500;
 /// How long to wait for new events before saving the cursor.
@@ -89,6 +89,7 @@ impl Follower {
                 // Beside the follower: git takes its time, and what events lead to does not wait for it.
                 Errand::run(&home, "old checkouts".into(), |home, _| {
                     worktrees::sweep(home);
+                    retention::sweep(home);
                     Ok(())
                 });
                 attempts::sweep_tasks(&home);
@@ -98,6 +99,7 @@ impl Follower {
                 crate::ask::keys::sweep(&home);
                 self.swept = Some(Instant::now());
             }
+            home.room.look(&home);
             let after = self.after;
             let news = || home.tasks.log(after, PAGE).ok().filter(|page| !page.is_empty());
             match home.tasks.wait(PAUSE, news) {

@@ -200,7 +200,8 @@ fn worktree_tree(site: &WorktreeSite, risk: &WorkspaceRisk, files: Vec<Vec<u8>>)
     scratch.tree(site, entries)
 }
 
-fn kinds(risk: &WorkspaceRisk) -> Vec<KeepKind> {
+/// What there is to keep, in the order in which it is told.
+pub(crate) fn kinds(risk: &WorkspaceRisk) -> Vec<KeepKind> {
     let changes = &risk.changes;
     let found = [
         (KeepKind::Staged, risk.index.is_some() || changes.tracked.iter().any(|(_, change)| change.staged)),

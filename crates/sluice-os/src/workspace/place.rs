@@ -20,6 +20,8 @@ const STALE: Duration = Duration::from_secs(2);
 
 /// What the name of something begins with that stood where a worktree was to be.
 pub(super) const LOST: &str = "lost-";
+/// The folder of a worktree that is being removed begins with this.
+pub(super) const REMOVED: &str = ".removed-";
 
 /// A worktree that is there, and what had to be done for it.
 pub(super) struct PlacedWorktree {

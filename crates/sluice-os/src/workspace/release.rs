@@ -14,6 +14,7 @@ use super::keep::{self, KeepKind, KeepNote, KeepRef};
 use super::place;
 use super::risk::{KEPT, WorkspaceRisk, unreached};
 use super::site::{WorkspaceBinding, WorktreeSite, gone};
+use super::sweep::MODULES;
 use super::{WorkspaceName, WorkspacePool};
 use crate::git::{GitError, Repository, path_of, remove_empty_folders, remove_file};
 use crate::merge::BranchTurn;
@@ -72,13 +73,13 @@ impl WorkspacePool {
         };
         // Renamed first: what is removed half-way can then never be taken for a workspace with deleted files.
         let _lock = self.lock_all()?;
-        let doomed = place::free_name(&self.root().join(format!(".removed-{name}")));
+        let doomed = place::free_name(&self.root().join(format!("{}{name}", place::REMOVED)));
         fs::rename(&site.folder, &doomed).map_err(GitError::file("cannot move", &site.folder))?;
         // The repositories of submodules lie in what git keeps for the worktree, perhaps with commits of their own.
         let modules = site.admin.join("modules");
         if modules.exists() {
             let project = self.root().file_name().unwrap_or_default().to_string_lossy().into_owned();
-            move_to(&modules, &self.repository().common().join("sluice").join(format!("modules-{project}-{name}")))?;
+            move_to(&modules, &self.repository().common().join("sluice").join(format!("{MODULES}{project}-{name}")))?;
         }
         place::unregister(&site)?;
         fs::remove_dir_all(&doomed).map_err(GitError::file("cannot remove", &doomed))?;

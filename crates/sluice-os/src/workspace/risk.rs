@@ -65,14 +65,37 @@ impl WorkspaceRisk {
         WorkspaceRisk::look(site, Some(self))
     }
 
-    fn look(site: &WorktreeSite, before: Option<&WorkspaceRisk>) -> Result<WorkspaceRisk, GitError> {
+    /// Looks at what there is, and at no file's content; and whether something is staged. Nothing is stored, and of a folder
+    /// that is gone only commits are seen.
+    pub(crate) fn glance(site: &WorktreeSite) -> Result<(WorkspaceRisk, bool), GitError> {
+        let mut risk = WorkspaceRisk::seen(site)?;
+        let is_staged = risk.is_staged();
+        risk.take_repositories(site)?;
+        risk.marks = marks(site)?;
+        risk.find_lost(site)?;
+        Ok((risk, is_staged))
+    }
+
+    fn is_staged(&self) -> bool {
+        !self.changes.unmerged.is_empty() || self.changes.tracked.iter().any(|(_, it)| it.staged)
+    }
+
+    fn seen(site: &WorktreeSite) -> Result<WorkspaceRisk, GitError> {
         if site.is_present() {
             let listed = IndexListing::of(site)?;
             let changes = changes(site, &listed)?;
-            return WorkspaceRisk::with(site, listed, changes, before);
+            return Ok(WorkspaceRisk::told(listed, changes));
         }
         let changes = CheckoutChanges { head: site.head()?, branch: site.branch()?, ..CheckoutChanges::default() };
-        WorkspaceRisk::with(site, IndexListing::default(), changes, before)
+        Ok(WorkspaceRisk::told(IndexListing::default(), changes))
+    }
+
+    fn told(listed: IndexListing, changes: CheckoutChanges) -> WorkspaceRisk {
+        WorkspaceRisk { head: changes.head.clone(), listed, changes, ..WorkspaceRisk::default() }
+    }
+
+    fn look(site: &WorktreeSite, before: Option<&WorkspaceRisk>) -> Result<WorkspaceRisk, GitError> {
+        WorkspaceRisk::seen(site)?.completed(site, before)
     }
 
     /// The same, where git has said about the index and the files what it says.
@@ -80,10 +103,13 @@ impl WorkspaceRisk {
         site: &WorktreeSite,
         listed: IndexListing,
         changes: CheckoutChanges,
-        before: Option<&WorkspaceRisk>,
     ) -> Result<WorkspaceRisk, GitError> {
-        let mut risk = WorkspaceRisk { head: changes.head.clone(), listed, changes, ..WorkspaceRisk::default() };
-        let is_staged = !risk.changes.unmerged.is_empty() || risk.changes.tracked.iter().any(|(_, it)| it.staged);
+        WorkspaceRisk::told(listed, changes).completed(site, None)
+    }
+
+    fn completed(self, site: &WorktreeSite, before: Option<&WorkspaceRisk>) -> Result<WorkspaceRisk, GitError> {
+        let mut risk = self;
+        let is_staged = risk.is_staged();
         risk.take_repositories(site)?;
         if is_staged || !site.is_present() {
             risk.index = index(site, &risk)?;

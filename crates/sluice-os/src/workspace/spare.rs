@@ -165,6 +165,6 @@ fn is_as_lent(site: &WorktreeSite, branch: &str, base: &str) -> Result<bool, Git
     if !is_there || changes.has_ignored || !changes.is_empty() || listed != IndexListing::default() {
         return Ok(false);
     }
-    let risk = WorkspaceRisk::with(site, listed, changes, None)?;
+    let risk = WorkspaceRisk::with(site, listed, changes)?;
     Ok(risk.is_empty() && risk.is_untouched(site))
 }

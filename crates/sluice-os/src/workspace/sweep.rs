@@ -1,87 +1,107 @@
-//! Removing workspaces that nobody uses, and keeps that are old enough, when asked.
+//! Removing workspaces that nobody uses, branches whose work is merged, and keeps that are old enough, when asked.
 //!
-//! What would be lost is kept first, as everywhere. A workspace that cannot be removed is reported and left alone, and
-//! the others still are.
+//! What would be lost is kept first, as everywhere.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::keep::{self, KeepRef};
+use super::keep::{self, KEEPS, KeepKind, KeepRef};
+use super::risk::WorkspaceRisk;
+use super::site::gone;
 use super::{WorkspaceName, WorkspacePool};
-use crate::git::GitError;
+use crate::git::{GitError, Repository};
 
-#[derive(Debug)]
-pub struct SweptWorkspace {
-    pub name: WorkspaceName,
-    /// What was kept of it; or why it is still there.
-    pub outcome: Result<Option<KeepRef>, GitError>,
-}
-
-#[derive(Debug, Default)]
-pub struct WorkspaceSweep {
-    /// The workspaces that no task used.
-    pub removed: Vec<SweptWorkspace>,
-    /// The keeps that were old enough to go, and are gone.
-    pub pruned: Vec<KeepRef>,
-}
+/// The repositories of submodules that were set aside begin with this, in what git keeps for the repository.
+pub(super) const MODULES: &str = "modules-";
 
 impl WorkspacePool {
-    /// Removes workspaces, each if it is not in use when its turn comes: then it is kept from everybody by what
-    /// `removal` gives, until it is gone. With `older_than` keeps of at least that age go too.
-    pub fn gc<T>(
-        &self,
-        removal: impl Fn(&WorkspaceName) -> Option<T>,
-        older_than: Option<Duration>,
-    ) -> Result<WorkspaceSweep, GitError> {
-        let mut sweep = WorkspaceSweep::default();
+    /// The worktrees of this repository in the pool. A folder that is none is not ours to remove.
+    pub fn made(&self) -> Result<Vec<WorkspaceName>, GitError> {
+        let mut made = Vec::new();
         for name in self.names()? {
-            // A folder that is no worktree of this repository is not ours to remove.
-            if self.known(&name)?.is_some()
-                && let Some(_held) = removal(&name)
-            {
-                let outcome = self.sweep(&name);
-                sweep.removed.push(SweptWorkspace { name, outcome });
+            if self.known(&name)?.is_some() {
+                made.push(name);
             }
         }
-        self.remove_remains()?;
-        if let Some(age) = older_than {
-            sweep.pruned = self.prune(age)?;
-        }
-        Ok(sweep)
+        Ok(made)
     }
 
-    /// What is kept, of all tasks.
-    pub fn kept(&self) -> Result<Vec<KeepRef>, GitError> {
-        Ok(keep::stored(self.repository(), None)?.into_iter().map(|it| it.kept).collect())
-    }
-
-    fn sweep(&self, name: &WorkspaceName) -> Result<Option<KeepRef>, GitError> {
-        let _lock = self.lock(name)?;
+    /// Removes a workspace, and keeps what would be lost first: for the task or run that it is lent to, else for itself. The
+    /// caller has made sure that nobody uses it.
+    pub fn collect(&self, name: &WorkspaceName) -> Result<Option<KeepRef>, GitError> {
+        let lock = self.lock(name)?;
         let owner = self.known(name)?.map(|site| site.binding()).transpose()?.flatten();
-        self.destroy_locked(name, &owner.map_or_else(|| name.as_owner(), |binding| binding.task))
+        let kept = self.destroy_locked(name, &owner.map_or_else(|| name.as_owner(), |binding| binding.task))?;
+        // One that stays does no harm.
+        let _ = lock.remove(&self.lock_file(name));
+        Ok(kept)
     }
 
-    /// What a removal that was broken off has left. It was kept before it was renamed.
-    fn remove_remains(&self) -> Result<(), GitError> {
-        let _lock = self.lock_all()?;
-        let entries = fs::read_dir(self.root()).map_err(GitError::file("cannot read", self.root()))?;
-        for entry in entries.filter_map(Result::ok) {
-            if entry.file_name().to_string_lossy().starts_with(".removed-") {
-                fs::remove_dir_all(entry.path()).map_err(GitError::file("cannot remove", &entry.path()))?;
-            }
+    /// What [`WorkspacePool::collect`] would keep of a workspace. Nothing is written.
+    pub fn at_risk(&self, name: &WorkspaceName) -> Result<Vec<KeepKind>, GitError> {
+        let Some(site) = self.known(name)? else { return Ok(Vec::new()) };
+        let (risk, is_staged) = WorkspaceRisk::glance(&site)?;
+        let mut kinds = keep::kinds(&risk);
+        // A file in conflict is staged only as far as its index differs, which is known when it is stored.
+        if is_staged && risk.changes.unmerged.is_empty() && !kinds.contains(&KeepKind::Staged) {
+            kinds.insert(0, KeepKind::Staged);
         }
-        Ok(())
+        Ok(kinds)
     }
 
-    fn prune(&self, age: Duration) -> Result<Vec<KeepRef>, GitError> {
-        let now = SystemTime::now();
+    /// What is kept, of all tasks and runs.
+    pub fn kept(&self) -> Result<Vec<KeepRef>, GitError> {
+        self.repository().kept()
+    }
+
+    /// Whether a part of a keep that is not in git lies in this pool.
+    pub fn has_aside(&self, kept: &KeepRef) -> bool {
+        self.aside(kept).exists()
+    }
+}
+
+impl Repository {
+    /// What is kept, of all tasks and runs.
+    pub fn kept(&self) -> Result<Vec<KeepRef>, GitError> {
+        Ok(keep::stored(self, None)?.into_iter().map(|it| it.kept).collect())
+    }
+
+    /// Bytes in the repository that only keeps reach.
+    pub fn kept_bytes(&self) -> Result<u64, GitError> {
+        let call = self.call().looking().args(["rev-list", "--disk-usage", "--objects", &format!("--glob={KEEPS}")]);
+        let call = call.args(["--not", "--branches", "--tags", "--remotes"]);
+        let text = call.text()?;
+        text.trim().parse().map_err(|_| call.odd(text))
+    }
+
+    /// The local branches that begin with this and whose commits the default branch has.
+    pub fn merged_branches(&self, begins: &str) -> Result<Vec<String>, GitError> {
+        let merged = format!("--merged={}", self.default_commit()?);
+        let call = self.call().args(["for-each-ref", "--format=%(refname:short)", &merged]);
+        let text = call.arg(format!("refs/heads/{begins}*")).text()?;
+        Ok(text.lines().filter(|it| !it.is_empty()).map(str::to_owned).collect())
+    }
+
+    /// Removes keeps of at least this age, with what was set aside for them in these pools, and repositories of submodules that
+    /// were set aside as long ago.
+    pub fn prune_keeps(&self, age: Duration, pools: &[PathBuf]) -> Result<Vec<KeepRef>, GitError> {
+        let is_old = |since: SystemTime| SystemTime::now().duration_since(since).is_ok_and(|it| it >= age);
+        let remove = |path: &Path| gone(fs::remove_dir_all(path)).map_err(GitError::file("cannot remove", path));
         let mut pruned = Vec::new();
-        for kept in self.kept()? {
-            if now.duration_since(kept.time).is_ok_and(|it| it >= age) {
-                self.repository().call().args(["update-ref", "-d", &kept.reference, &kept.commit]).run()?;
-                let aside = self.aside(&kept);
-                super::site::gone(fs::remove_dir_all(&aside)).map_err(GitError::file("cannot remove", &aside))?;
-                pruned.push(kept);
+        for kept in self.kept()?.into_iter().filter(|kept| is_old(kept.time)) {
+            self.call().args(["update-ref", "-d", &kept.reference, &kept.commit]).run()?;
+            let place = |root: &PathBuf| root.join("aside").join(crate::git::slug(&kept.task));
+            for folder in pools.iter().map(place) {
+                remove(&folder.join(kept.number.to_string()))?;
+                let _ = fs::remove_dir(&folder); // only an empty one goes
+            }
+            pruned.push(kept);
+        }
+        for entry in fs::read_dir(self.common().join("sluice")).into_iter().flatten().flatten() {
+            let changed = entry.metadata().and_then(|about| about.modified());
+            if entry.file_name().to_string_lossy().starts_with(MODULES) && changed.is_ok_and(is_old) {
+                remove(&entry.path())?;
             }
         }
         Ok(pruned)

@@ -128,11 +128,6 @@ pub(crate) fn name(text: &str) -> WorkspaceName {
     WorkspaceName::new(text).unwrap()
 }
 
-/// Lets a sweep remove every workspace but `1`.
-pub(crate) fn but_the_first(it: &WorkspaceName) -> Option<()> {
-    (*it != name("1")).then_some(())
-}
-
 pub(crate) fn binding(task: &str, branch: &str) -> WorkspaceBinding {
     WorkspaceBinding { task: task.to_owned(), branch: branch.to_owned() }
 }

@@ -4,9 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use sluice_os::workspace::{BranchDeletion, KeepRef, RestoreTarget, WorkspacePool};
+use sluice_os::lock::FileLock;
+use sluice_os::workspace::{
+    BranchDeletion, KeepKind, KeepRef, LeftoverKind, RestoreTarget, WorkspacePool, leftovers, remove_leftover,
+};
 
-use crate::ground::{Ground, binding, but_the_first, name};
+use crate::ground::{Ground, binding, name};
 
 /// What an agent leaves behind, and what is kept of it.
 const CASES: &[(&str, &str, &str)] = &[
@@ -303,14 +306,16 @@ fn work_of_destroyed_workspaces_comes_back() {
 fn swept_work_comes_back() {
     for case in CASES {
         let sweep = |pool: &WorkspacePool| {
-            assert!(pool.gc(but_the_first, None).unwrap().removed.is_empty());
-            let mut sweep = pool.gc(|_| Some(()), None).unwrap();
-            assert_eq!((sweep.removed.len(), sweep.pruned.len()), (1, 0));
-            sweep.removed.remove(0).outcome.unwrap()
+            assert_eq!(pool.made().unwrap(), [name("1")]);
+            let at_risk = pool.at_risk(&name("1")).unwrap();
+            let kept = pool.collect(&name("1")).unwrap();
+            let what = kept.iter().flat_map(|kept| kept.what.clone()).filter(|it| *it != KeepKind::Ignored);
+            assert_eq!(at_risk, what.collect::<Vec<_>>());
+            kept
         };
         run(case, sweep, |_, pool, folder, title| {
             assert!(!folder.exists(), "{title}");
-            assert!(pool.gc(|_| Some(()), None).unwrap().removed.is_empty(), "{title}");
+            assert!(pool.made().unwrap().is_empty(), "{title}");
         });
     }
 }
@@ -318,7 +323,7 @@ fn swept_work_comes_back() {
 #[test]
 fn changes_that_git_was_told_not_to_see_come_back() {
     for flag in ["--assume-unchanged", "--skip-worktree"] {
-        for how in ["release", "destroy", "gc"] {
+        for how in ["release", "destroy", "collect"] {
             let ground = Ground::new();
             let pool = ground.pool();
             let folder = pool.acquire(&name("1"), &binding("t-1", "task"), None).unwrap().folder;
@@ -328,7 +333,7 @@ fn changes_that_git_was_told_not_to_see_come_back() {
             let kept = match how {
                 "release" => pool.release(&name("1"), "t-1").unwrap(),
                 "destroy" => pool.destroy(&name("1"), "t-1").unwrap(),
-                _ => pool.gc(|_| Some(()), None).unwrap().removed.remove(0).outcome.unwrap(),
+                _ => pool.collect(&name("1")).unwrap(),
             };
             let restored = ground.path("restored");
             pool.restore("t-1", kept.unwrap().number, &RestoreTarget::Folder(restored.clone())).unwrap();
@@ -373,7 +378,7 @@ fn a_removed_folder_loses_what_was_in_it_and_nothing_else() {
         ("staged", "echo x > x; git add x; echo four >> a.txt; git add a.txt; git rm -q dir/b.txt", "Staged"),
         ("nothing", "echo lost > lost", ""),
     ] {
-        for how in ["release", "destroy", "gc", "acquire"] {
+        for how in ["release", "destroy", "collect", "acquire"] {
             let ground = Ground::new();
             let pool = ground.pool();
             let folder = pool.acquire(&name("1"), &binding("t-1", "task"), None).unwrap().folder;
@@ -383,7 +388,7 @@ fn a_removed_folder_loses_what_was_in_it_and_nothing_else() {
             let kept = match how {
                 "release" => pool.release(&name("1"), "t-1").unwrap(),
                 "destroy" => pool.destroy(&name("1"), "t-1").unwrap(),
-                "gc" => pool.gc(|_| Some(()), None).unwrap().removed.remove(0).outcome.unwrap(),
+                "collect" => pool.collect(&name("1")).unwrap(),
                 _ => pool.acquire(&name("1"), &binding("t-1", "task"), None).unwrap().kept,
             };
             let what = kept.iter().flat_map(|it| &it.what).map(|it| format!("{it:?}")).collect::<Vec<_>>().join(" ");
@@ -448,8 +453,17 @@ fn a_release_that_was_broken_off_is_finished_by_the_next() {
     assert_eq!((third.number, pool.kept().unwrap().len()), (2, 2));
     // Killed while the folder was being removed.
     fs::create_dir_all(pool.root().join(".removed-7/dir")).unwrap();
-    pool.gc(but_the_first, None).unwrap();
-    assert!(!pool.root().join(".removed-7").exists());
+    fs::write(pool.root().join("8.lock"), "").unwrap();
+    fs::create_dir_all(pool.root().join("aside/t-9")).unwrap();
+    let left = leftovers(pool.root());
+    let kinds: Vec<LeftoverKind> = left.iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, [LeftoverKind::Removed, LeftoverKind::Lock, LeftoverKind::Empty], "{left:?}");
+    // A process that is about to make the worktree has the lock.
+    let held = FileLock::take(&pool.root().join("8.lock")).unwrap();
+    assert!(!remove_leftover(pool.root(), &left[1]).unwrap());
+    drop(held);
+    assert!(left.iter().all(|it| remove_leftover(pool.root(), it).unwrap() && !it.path.exists()));
+    assert!(leftovers(pool.root()).is_empty() && folder.exists());
 }
 
 #[test]
@@ -459,8 +473,11 @@ fn keeps_go_only_when_asked_and_old_enough() {
     let folder = pool.acquire(&name("1"), &binding("t-1", "task"), None).unwrap().folder;
     ground.sh(&folder, "echo x > x");
     let kept = pool.release(&name("1"), "t-1").unwrap().unwrap();
-    assert!(pool.gc(but_the_first, Some(Duration::from_secs(3600))).unwrap().pruned.is_empty());
-    assert_eq!(pool.gc(but_the_first, Some(Duration::ZERO)).unwrap().pruned.len(), 1);
+    assert!(pool.repository().kept_bytes().unwrap() > 0);
+    let prune = |age| pool.repository().prune_keeps(age, &[pool.root().to_owned()]).unwrap().len();
+    assert_eq!(prune(Duration::from_secs(3600)), 0);
+    assert_eq!(prune(Duration::ZERO), 1);
+    assert_eq!(pool.repository().kept_bytes().unwrap(), 0);
     assert!(pool.kept().unwrap().is_empty());
     let error = pool.restore("t-1", kept.number, &RestoreTarget::Branch("b".to_owned())).unwrap_err();
     assert_eq!(error.to_string(), "nothing is kept as t-1/1; `sluice workspace list` shows what is kept");

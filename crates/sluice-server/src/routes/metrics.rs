@@ -52,6 +52,12 @@ struct DoorLabels {
     door: &'static str,
 }
 
+/// A folder of the home that can be a file system of its own: there are three.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FolderLabels {
+    folder: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct FateLabels {
     fate: &'static str,
@@ -123,6 +129,11 @@ fn told(app: &App, census: &Census, is_open: bool) -> Response {
     let faults: Gauge = Gauge::default();
     faults.set(census.faults);
     registry.register("faults", "List tasks and runs that stopped because the engine cannot read them", faults);
+    let free: Family<FolderLabels, Gauge> = Family::default();
+    for (folder, bytes) in &census.disk {
+        free.get_or_create(&FolderLabels { folder: folder.clone() }).set(i64::try_from(*bytes).unwrap_or(i64::MAX));
+    }
+    registry.register_with_unit("disk_free", "Free space on the file systems of the home", Unit::Bytes, free);
     let (connections, followers): (Family<DoorLabels, Gauge>, Family<DoorLabels, Gauge>) = Default::default();
     for (door, (there, follow)) in [("socket", app.socket.present()), ("network", app.network.present())] {
         connections.get_or_create(&DoorLabels { door }).set(there);

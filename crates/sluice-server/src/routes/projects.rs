@@ -7,7 +7,7 @@ use axum::extract::{Path, Query};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use sluice_api::project::{ImportedProject, NewProject, ProjectAnswer, ProjectChange, ProjectList};
-use sluice_api::workspace::{AdoptStray, EndStray, Restore};
+use sluice_api::workspace::{AdoptStray, CollectWorkspaces, EndStray, Restore};
 
 use crate::answer::Said;
 use crate::table::{RouteTable, delete, get, patch, post};
@@ -45,8 +45,14 @@ fn projects_table() -> RouteTable {
 fn workspaces_table() -> RouteTable {
     RouteTable::new("projects")
         .ask(
-            get("/v1/workspaces", "List the worktrees of projects, and work that was put aside"),
-            |service, _, Query(filters): Query<ProjectQuery>| service.workspaces(filters.project.as_deref()),
+            get(
+                "/v1/workspaces",
+                "List the worktrees of projects and runs, work that was put aside, and what is left over",
+            ),
+            |service, _, Query(filters): Query<WorkspaceQuery>| match filters.sizes.unwrap_or(false) {
+                true => service.measured_workspaces(filters.project.as_deref()),
+                false => service.workspaces(filters.project.as_deref()),
+            },
         )
         .ask(
             post("/v1/workspaces/init", "Create all worktrees of a project"),
@@ -56,11 +62,8 @@ fn workspaces_table() -> RouteTable {
             },
         )
         .ask(
-            post("/v1/workspaces/gc", "Remove worktrees that no task uses; unmerged work in them is kept"),
-            |service, who, said: Said<CollectWorkspaces>| {
-                let CollectWorkspaces { project, cwd: _ } = said.read()?;
-                service.collect_workspaces(who, project.as_deref())
-            },
+            post("/v1/workspaces/gc", "Remove worktrees that no task and no run needs; work in them is kept"),
+            |service, who, said: Said<CollectWorkspaces>| service.collect_workspaces(who, &said.read()?),
         )
         .ask(post("/v1/workspaces/end", "End a living session without a task"), |service, who, said: Said<EndStray>| {
             service.end_stray(who, &said.read()?.session)
@@ -91,12 +94,14 @@ impl JsonSchema for Import {
     }
 }
 
-/// The project whose worktrees are wanted.
+/// Which worktrees are wanted, and how much of them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ProjectQuery {
+struct WorkspaceQuery {
     /// Only those of this project.
     project: Option<String>,
+    /// Whether to count how much room everything takes on the disk, which takes a look at every file.
+    sizes: Option<bool>,
 }
 
 /// A project, by its name or by a folder in it.
@@ -110,16 +115,6 @@ struct WhichProject {
     /// The name of the project.
     project: Option<String>,
     /// A folder in it.
-    cwd: Option<String>,
-}
-
-/// Which worktrees are looked at.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-struct CollectWorkspaces {
-    /// The name of the project; default: all projects.
-    project: Option<String>,
-    /// Taken for the sake of older clients, and not used.
     cwd: Option<String>,
 }
 

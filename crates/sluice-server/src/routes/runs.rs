@@ -39,7 +39,9 @@ fn runs_table() -> RouteTable {
                 service.start(who, &chosen, &said.read()?).map(run)
             },
         )
-        .ask(get("/v1/recipe/runs/{id}", "Show a run"), |service, _, Path(id): Path<String>| service.run(&id).map(run))
+        .ask(get("/v1/recipe/runs/{id}", "Show a run"), |service, _, Path(id): Path<String>| {
+            Ok(RunAnswer { run: service.shown_run(&id)? })
+        })
         .ask(
             delete("/v1/recipe/runs/{id}", "Cancel a run and everything it has started"),
             |service, who, (Path(id), said): (Path<String>, Said<Cancelled>)| {

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use jiff::{Span, SpanRelativeTo};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use sluice_api::Problem;
 use sluice_os::harness::Harnesses;
+
+use super::units::{bytes, length, optional_length};
 
 /// So many requests a second one token may go on with, unless a person says otherwise.
 const REQUESTS_PER_SECOND: u32 = 2000;
@@ -22,6 +22,10 @@ const BURST: u32 = 4000;
 const KEPT_DAYS: u32 = 90;
 /// For so many days the checkout of an ended run stays that holds work, unless a person says otherwise.
 const KEPT_CHECKOUT_DAYS: u64 = 7;
+/// With less free bytes than this a disk is low, unless a person says otherwise.
+const LOW_DISK: u64 = 1 << 30;
+/// With less free bytes than this no new worktree is made, unless a person says otherwise.
+const LEAST_FREE: u64 = 200 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -31,7 +35,7 @@ pub struct HomeConfig {
     pub env: EnvConfig,
     pub store: StoreConfig,
     pub retention: RetentionConfig,
-    /// What becomes of the worktrees of runs.
+    /// What becomes of worktrees, and of the room that they need.
     pub workspaces: WorkspacesConfig,
     /// What a person is told with.
     pub notify: NotifyConfig,
@@ -76,11 +80,14 @@ pub struct StoreConfig {
 pub struct RetentionConfig {
     /// After so many days a task or run that has ended is forgotten, with everything that it left but its work; 0: never.
     pub days: u32,
+    /// After so long kept work is forgotten: `90d`, or a number of days; unless given, and with 0, never.
+    #[serde(deserialize_with = "optional_length")]
+    pub keeps: Option<Duration>,
 }
 
 impl Default for RetentionConfig {
     fn default() -> Self {
-        RetentionConfig { days: KEPT_DAYS }
+        RetentionConfig { days: KEPT_DAYS, keeps: None }
     }
 }
 
@@ -91,37 +98,25 @@ impl RetentionConfig {
     }
 }
 
-/// What becomes of the worktrees of runs.
+/// What becomes of worktrees, and of the room that they need.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkspacesConfig {
     /// How long the checkout of an ended run stays that holds work of its own: `7d`, `12h`, or a number of days.
     #[serde(deserialize_with = "length")]
     pub keep: Duration,
+    /// With less free space than this the engine warns: `1 GiB`, or a number of bytes.
+    #[serde(deserialize_with = "bytes")]
+    pub low_disk: u64,
+    /// With less free space than this no new worktree is made.
+    #[serde(deserialize_with = "bytes")]
+    pub least_free: u64,
 }
 
 impl Default for WorkspacesConfig {
     fn default() -> WorkspacesConfig {
-        WorkspacesConfig { keep: Duration::from_secs(KEPT_CHECKOUT_DAYS * 86_400) }
-    }
-}
-
-/// A length of time: a text with units, or a whole number of days.
-fn length<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum WrittenLength {
-        Days(u32),
-        Text(String),
-    }
-    let unreadable = || D::Error::custom("write a length of time like `7d` or `12h`, or a number of days");
-    match WrittenLength::deserialize(value).map_err(|_| unreadable())? {
-        WrittenLength::Days(days) => Ok(Duration::from_secs(u64::from(days) * 86_400)),
-        WrittenLength::Text(text) => {
-            let span: Span = text.trim().parse().map_err(|_| unreadable())?;
-            let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| unreadable())?;
-            Duration::try_from(length).map_err(|_| unreadable())
-        }
+        let keep = Duration::from_secs(KEPT_CHECKOUT_DAYS * 86_400);
+        WorkspacesConfig { keep, low_disk: LOW_DISK, least_free: LEAST_FREE }
     }
 }
 

@@ -129,6 +129,16 @@ impl HomePaths {
         self.home.join("evidence")
     }
 
+    /// The worktrees of runs, and of their parts.
+    pub fn runs(&self) -> PathBuf {
+        self.home.join("runs")
+    }
+
+    /// The repositories in which runs were started.
+    pub fn repositories(&self) -> PathBuf {
+        self.home.join("repositories.json")
+    }
+
     /// How far the log has been followed.
     pub fn followed(&self) -> PathBuf {
         self.home.join("followed")

@@ -1,10 +1,10 @@
-//! `sluice workspace`: the worktrees that tasks are lent.
+//! `sluice workspace`: the worktrees of tasks and runs, and what is left of them.
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 
-/// Manage the worktrees that tasks work in
+/// Manage the worktrees that tasks and runs work in
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice workspace list")]
 pub(crate) enum WorkspaceCommand {
@@ -15,19 +15,30 @@ pub(crate) enum WorkspaceCommand {
         #[arg(long, value_name = "P")]
         project: Option<String>,
     },
-    /// List worktrees, and work that was saved before a worktree was cleared
+    /// List the worktrees of tasks and runs, saved work, what is left over, and the room that each takes on the disk
+    ///
+    /// Saved work is what was in a worktree before it was cleared. What is left over belongs to no known task or run.
     #[command(after_help = "Example:\n  sluice workspace list --json")]
     List {
         /// List only worktrees of this project
         #[arg(long, value_name = "P")]
         project: Option<String>,
     },
-    /// Remove worktrees that no task has; uncommitted work is saved first
-    #[command(after_help = "Example:\n  sluice workspace gc")]
+    /// Remove worktrees that no task has, checkouts of runs that have ended, and leftovers; work in them is saved first
+    ///
+    /// The checkout of a failed run stays, because the run can be retried. A checkout without a known run stays for ten
+    /// minutes, and as long as an agent lives in it.
+    #[command(after_help = "Examples:\n  sluice workspace gc --dry-run\n  sluice workspace gc --failed")]
     Gc {
         /// Remove only worktrees of this project
         #[arg(long, value_name = "P")]
         project: Option<String>,
+        /// Say what would be removed, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+        /// Remove the checkouts of failed runs too; a retry makes a new one from the branch of the run
+        #[arg(long)]
+        failed: bool,
     },
     /// End a running session that belongs to no task
     ///
@@ -57,7 +68,7 @@ pub(crate) enum WorkspaceCommand {
     /// Restore work that was saved before a worktree was cleared
     #[command(after_help = "Example:\n  sluice workspace restore k3f9 --into ../rescued")]
     Restore {
-        /// The task that the work belongs to
+        /// The task or run that the work belongs to, or the beginning of its id
         task: String,
         /// The number of the saved work, as `sluice workspace list` shows it; default: the newest
         #[arg(long, value_name = "N")]

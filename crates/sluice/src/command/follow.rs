@@ -201,6 +201,7 @@ mod tests {
             steps: vec![step("one", RunStepStatus::Completed), step("two", RunStepStatus::Ready)],
             question,
             error: None,
+            attention: None,
             next_turn_at: None,
             created_at: String::new(),
             updated_at: String::new(),

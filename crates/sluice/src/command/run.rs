@@ -191,6 +191,7 @@ fn print_run(run: &Run) {
         ("work order", run.work_order.as_deref()),
         ("task", run.task.as_deref()),
         ("next turn at", run.next_turn_at.as_deref()),
+        ("attention", run.attention.as_deref()),
         ("error", run.error.as_deref()),
     ];
     for (name, text) in facts {

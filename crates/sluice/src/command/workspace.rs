@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use sluice_api::client::escape;
-use sluice_api::workspace::{AdoptStray, EndStray, Restore, WorkspaceList};
+use sluice_api::workspace::{AdoptStray, CollectWorkspaces, Collected, EndStray, Restore, WorkspaceList};
+use sluice_worker::machine::units::written_size;
 
 use crate::args::WorkspaceCommand;
 use crate::engine::connect;
@@ -16,11 +17,12 @@ pub(crate) fn run(arguments: WorkspaceCommand, output: CliOutput) -> Result<CliE
             show(&connect()?.post("/v1/workspaces/init", &json!({ "project": project, "cwd": here }))?, output)
         }
         WorkspaceCommand::List { project } => {
-            let filter = project.map(|project| format!("?project={}", escape(&project))).unwrap_or_default();
-            show(&connect()?.get(&format!("/v1/workspaces{filter}"))?, output)
+            let filter = project.map(|project| format!("&project={}", escape(&project))).unwrap_or_default();
+            show(&connect()?.get(&format!("/v1/workspaces?sizes=true{filter}"))?, output)
         }
-        WorkspaceCommand::Gc { project } => {
-            show(&connect()?.post("/v1/workspaces/gc", &json!({ "project": project }))?, output)
+        WorkspaceCommand::Gc { project, dry_run, failed } => {
+            let wanted = CollectWorkspaces { project, dry_run, failed, cwd: None };
+            collected(&connect()?.post("/v1/workspaces/gc", &wanted)?, output)
         }
         WorkspaceCommand::End { session } => {
             show(&connect()?.post("/v1/workspaces/end", &EndStray { session })?, output)
@@ -55,23 +57,9 @@ fn show(answer: &WorkspaceList, output: CliOutput) -> Result<CliExit, CliFailure
 }
 
 fn tell(answer: &WorkspaceList) {
-    if answer.workspaces.is_empty() {
-        say("no worktrees; they are made when a task needs one");
-    } else {
-        let rows = answer.workspaces.iter().map(|it| {
-            let state = match (it.exists, it.dirty) {
-                (false, _) => "not made",
-                (true, true) => "changed",
-                (true, false) => "clean",
-            };
-            let (task, branch) = (it.task.clone().unwrap_or_default(), it.branch.clone().unwrap_or_default());
-            vec![it.name.clone(), it.project.clone(), task, branch, state.into(), it.path.clone()]
-        });
-        table::print(&["workspace", "project", "task", "branch", "state", "path"], rows);
-    }
-    for (name, doubt) in answer.workspaces.iter().filter_map(|it| it.doubt.as_ref().map(|doubt| (&it.name, doubt))) {
-        say(&format!("{name}: {doubt}"));
-    }
+    tell_worktrees(answer);
+    tell_runs(answer);
+    tell_leftovers(answer);
     if !answer.strays.is_empty() {
         print("\n");
         table::print(
@@ -82,11 +70,114 @@ fn tell(answer: &WorkspaceList) {
     }
     if !answer.kept.is_empty() {
         print("\n");
-        let rows = answer
-            .kept
-            .iter()
-            .map(|it| vec![it.task.clone(), it.number.to_string(), it.project.clone(), it.at.clone(), it.what.clone()]);
+        let rows = answer.kept.iter().map(|it| {
+            let place = if it.project.is_empty() { &it.repository } else { &it.project };
+            vec![it.task.clone(), it.number.to_string(), place.clone(), it.at.clone(), it.what.clone()]
+        });
         table::print(&["kept of", "number", "project", "at", "what"], rows);
-        say("`sluice workspace restore TASK --into FOLDER` brings it back");
+        if let Some(bytes) = answer.kept_bytes {
+            say(&format!("kept work takes {}; it stays unless `[retention] keeps` is set", written_size(bytes)));
+        }
+        say("`sluice workspace restore ID --into FOLDER` brings it back");
     }
+    for room in answer.disk.iter().filter(|room| room.is_low) {
+        let way = match room.is_short {
+            true => "no new worktree is made until there is more",
+            false => "`sluice workspace gc` removes what may go",
+        };
+        say(&format!("low disk: {} is free at {}; {way}", written_size(room.free_bytes), room.path));
+    }
+}
+
+fn tell_worktrees(answer: &WorkspaceList) {
+    if answer.workspaces.is_empty() {
+        say("no worktrees; they are made when a task needs one");
+    } else {
+        let rows = answer.workspaces.iter().map(|it| {
+            let state = match (it.exists, it.dirty) {
+                (false, _) => "not made",
+                (true, true) => "changed",
+                (true, false) => "clean",
+            };
+            let (task, branch) = (it.task.clone().unwrap_or_default(), it.branch.clone().unwrap_or_default());
+            let size = if it.exists { size(it.size_bytes, it.size_over_bytes) } else { String::new() };
+            vec![it.name.clone(), it.project.clone(), task, branch, state.into(), size, it.path.clone()]
+        });
+        table::print(&["workspace", "project", "task", "branch", "state", "size", "path"], rows);
+    }
+    for (name, doubt) in answer.workspaces.iter().filter_map(|it| it.doubt.as_ref().map(|doubt| (&it.name, doubt))) {
+        say(&format!("{name}: {doubt}"));
+    }
+}
+
+fn tell_runs(answer: &WorkspaceList) {
+    if answer.runs.is_empty() {
+        return;
+    }
+    print("\n");
+    let rows = answer.runs.iter().map(|it| {
+        let state = if it.dirty { "changed" } else { "clean" };
+        let name = it.part.clone().unwrap_or_else(|| it.run.clone());
+        let goes = it.goes_at.clone().unwrap_or_default();
+        let size = size(it.size_bytes, it.size_over_bytes);
+        vec![name, it.status.to_string(), state.into(), goes, size, it.path.clone()]
+    });
+    table::print(&["worktree of run", "status", "state", "goes at", "size", "path"], rows);
+}
+
+fn tell_leftovers(answer: &WorkspaceList) {
+    if answer.leftovers.is_empty() {
+        return;
+    }
+    print("\n");
+    let rows = answer.leftovers.iter().map(|it| {
+        let owner = it.owner.clone().unwrap_or_default();
+        vec![it.kind.word().into(), owner, size(it.size_bytes, it.size_over_bytes), it.path.clone()]
+    });
+    table::print(&["left over", "of", "size", "path"], rows);
+    for it in &answer.leftovers {
+        say(&format!("{}: {}", it.path, it.note));
+    }
+}
+
+/// A size for a table; with `>` where not all of it was counted, and nothing where none was asked for.
+fn size(bytes: Option<u64>, over: Option<u64>) -> String {
+    match (bytes, over) {
+        (Some(bytes), _) => written_size(bytes),
+        (None, Some(over)) => format!("> {}", written_size(over)),
+        (None, None) => String::new(),
+    }
+}
+
+/// What was removed, or would be. What should be gone and is not makes the command fail.
+fn collected(answer: &WorkspaceList, output: CliOutput) -> Result<CliExit, CliFailure> {
+    let collected = answer.collected.clone().unwrap_or_default();
+    output.show(answer, || tell_collected(&collected))?;
+    Ok(if collected.failed.is_empty() { CliExit::Done } else { CliExit::Refused })
+}
+
+fn tell_collected(collected: &Collected) {
+    if collected.removed.is_empty() {
+        say("nothing to remove; `sluice workspace list` shows what there is");
+    } else {
+        let rows = collected.removed.iter().map(|it| {
+            let (owner, kept) = (it.owner.clone().unwrap_or_default(), it.kept.clone().unwrap_or_default());
+            vec![it.kind.clone(), owner, size(it.size_bytes, it.size_over_bytes), kept, it.path.clone()]
+        });
+        let head = if collected.dry_run { "would remove" } else { "removed" };
+        table::print(&[head, "of", "size", "kept", "path"], rows);
+    }
+    for it in &collected.removed {
+        if let (Some(owner), Some(number)) = (&it.owner, it.number) {
+            say(&format!("`sluice workspace restore {owner} --number {number} --into FOLDER` brings its work back"));
+        }
+    }
+    for it in &collected.failed {
+        say(&format!("{} stays: {}", it.path, it.why));
+    }
+    let freed = written_size(collected.freed_bytes);
+    say(&match collected.dry_run {
+        true => format!("this would free {freed}; nothing was changed"),
+        false => format!("{freed} freed"),
+    });
 }

@@ -16,7 +16,7 @@ fn library() -> PathBuf {
 }
 
 /// What makes an engine see the clock that stands in a file.
-fn variables(clock: &Path) -> Vec<(&'static str, String)> {
+pub(crate) fn variables(clock: &Path) -> Vec<(&'static str, String)> {
     vec![
         ("LD_PRELOAD", library().display().to_string()),
         ("FAKETIME_TIMESTAMP_FILE", clock.display().to_string()),

@@ -15,8 +15,8 @@ use sluice_os::session::{SessionFailure, SessionId};
 use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 
 use super::label;
-use crate::home::Home;
 use crate::home::worktrees::pool_of;
+use crate::home::{Home, room};
 use crate::perform::performer::{StepWorktrees, WorktreeAccess, in_conflict, own_name};
 use crate::read::runs::{RunSnapshot, stream};
 use crate::undone::PerformError;
@@ -146,6 +146,7 @@ impl LocalWorktrees<'_> {
         let branch = own_branch(&name);
         let name = WorkspaceName::new(&name).map_err(PerformError::by)?;
         let binding = WorkspaceBinding { task: self.seen.id.clone(), branch: branch.clone() };
+        room::must_be_there(self.home, &pool.folder(&name))?;
         let lent = pool.acquire(&name, &binding, Some(&head)).map_err(PerformError::by)?;
         Ok(OwnWorktree { pool, name, branch, folder: lent.folder })
     }
