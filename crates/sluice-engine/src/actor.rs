@@ -139,4 +139,6 @@ pub struct WorkerRequirement {
     /// What the worker must be; `any` is content with any.
     pub role: String,
     pub group: String,
+    /// Whether it is done in a scratch folder, of which workers of earlier versions do not know.
+    pub in_scratch: bool,
 }

@@ -1,6 +1,7 @@
 //! Who does what: a pure function from what waits and who is free to who gets what.
 //!
-//! Oldest first; a worker of exactly that role before one that does anything; only workers of the right group.
+//! Oldest first; a worker of exactly that role before one that does anything; only workers of the right group, and for
+//! work in a scratch folder only those that know of it.
 
 use crate::actor::WorkerRequirement;
 
@@ -9,6 +10,7 @@ pub struct FreeWorker<'a> {
     /// What it is; `any` does anything.
     pub role: &'a str,
     pub group: &'a str,
+    pub knows_scratch: bool,
     pub room: usize,
 }
 
@@ -24,7 +26,8 @@ pub fn assign<'a>(wanted: impl Iterator<Item = &'a WorkerRequirement>, free: &[F
                     true => worker.role == wanted.role,
                     false => worker.role == "any" || wanted.role == "any",
                 };
-                room[*index] > 0 && worker.group == wanted.group && fits
+                let understands = worker.knows_scratch || !wanted.in_scratch;
+                room[*index] > 0 && worker.group == wanted.group && fits && understands
             })
         };
         let found = able(true).or_else(|| able(false));
@@ -43,10 +46,12 @@ mod tests {
     fn assigned(waiting: &[(&str, &str)], free: &[(&str, &str, usize)]) -> Vec<Option<usize>> {
         let wanted: Vec<WorkerRequirement> = waiting
             .iter()
-            .map(|(role, group)| WorkerRequirement { role: (*role).into(), group: (*group).into() })
+            .map(|(role, group)| WorkerRequirement { role: (*role).into(), group: (*group).into(), in_scratch: false })
             .collect();
-        let free: Vec<FreeWorker<'_>> =
-            free.iter().map(|(role, group, room)| FreeWorker { role, group, room: *room }).collect();
+        let free: Vec<FreeWorker<'_>> = free
+            .iter()
+            .map(|(role, group, room)| FreeWorker { role, group, knows_scratch: false, room: *room })
+            .collect();
         assign(wanted.iter(), &free)
     }
 
@@ -61,6 +66,15 @@ mod tests {
     #[test]
     fn work_of_one_group_is_never_given_to_anothers_worker() {
         assert_eq!(assigned(&[("any", "a")], &[("any", "b", 9)]), [None]);
+    }
+
+    #[test]
+    fn work_in_a_scratch_folder_waits_for_a_worker_that_knows_of_it() {
+        let wanted =
+            [true, false].map(|in_scratch| WorkerRequirement { role: "any".into(), group: "a".into(), in_scratch });
+        let free = [false, true].map(|knows_scratch| FreeWorker { role: "any", group: "a", knows_scratch, room: 1 });
+        assert_eq!(assign(wanted.iter(), &free), [Some(1), Some(0)]);
+        assert_eq!(assign(wanted.iter(), &free[..1]), [None, Some(0)]);
     }
 
     #[test]

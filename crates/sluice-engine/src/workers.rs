@@ -21,6 +21,8 @@ pub struct WorkerOffer {
     /// What it is; `any` does anything.
     pub role: String,
     pub group: String,
+    /// Whether it knows of scratch folders; a worker of an earlier version does not.
+    pub knows_scratch: bool,
     pub capacity: usize,
     /// Whether it outlives the engine; then its leases are stored, and last this long in milliseconds.
     pub lease: Option<i64>,
@@ -117,7 +119,12 @@ impl WorkerQueue {
         let free: Vec<FreeWorker<'_>> = self
             .workers
             .values()
-            .map(|it| FreeWorker { role: &it.offer.role, group: &it.offer.group, room: room(it) })
+            .map(|it| FreeWorker {
+                role: &it.offer.role,
+                group: &it.offer.group,
+                knows_scratch: it.offer.knows_scratch,
+                room: room(it),
+            })
             .collect();
         let places = assign(self.waiting.iter().map(|job| &job.wanted), &free).into_iter();
         let given: Vec<Option<WorkerId>> = places.map(|place| place.map(|index| ids[index].clone())).collect();

@@ -11,6 +11,7 @@ mod mirrors;
 pub(crate) mod project_workers;
 pub(crate) mod registry;
 pub mod reservations;
+pub(crate) mod scratch;
 pub(crate) mod waits;
 pub(crate) mod work;
 pub(crate) mod workers;

@@ -11,6 +11,9 @@ use sluice_core::recipe::{Recipe, StepWork};
 use super::Home;
 use crate::settings::projects::{git, open};
 
+/// The code of the refusal of a recipe that workers cannot do.
+pub(crate) const NOT_FOR_WORKERS: &str = "not_for_workers";
+
 /// The project whose workers a group is, if it is one.
 pub(crate) fn project(home: &Home, group: &str) -> Option<Result<Project, Problem>> {
     group.strip_prefix(PROJECT_GROUP).map(|name| home.projects.get(name))
@@ -22,7 +25,7 @@ pub(crate) fn repository(project: &Project) -> Result<String, Problem> {
     Ok(address.unwrap_or_else(|| project.path.clone()))
 }
 
-/// The group that does the steps of a run which is started here, and the commit that the run begins at.
+/// The group that does the steps of a run which is started here, and the commit that the run begins at, if it needs one.
 pub(crate) fn chosen(home: &Home, root: &Path, recipe: &Recipe) -> Result<(String, String), Problem> {
     let project = home.projects.around(root).ok_or_else(|| {
         Problem::not_found(format!("{} is in no project, and only a project has workers", root.display())).hint(
@@ -31,8 +34,11 @@ pub(crate) fn chosen(home: &Home, root: &Path, recipe: &Recipe) -> Result<(Strin
     })?;
     if let Some(step) = recipe.steps.iter().find(|step| matches!(step.work, StepWork::Task(_))) {
         let message = format!("step `{}` creates a task, which workers cannot do", step.name);
-        return Err(Problem::new(ProblemStatus::Refused, "not_for_workers", message)
+        return Err(Problem::new(ProblemStatus::Refused, NOT_FOR_WORKERS, message)
             .hint("start the recipe on the engine's machine, without workers"));
+    }
+    if !recipe.has_worktree() {
+        return Ok((project_group(&project.name), String::new()));
     }
     let repository = open(root, None)?;
     let commit = repository.commit("HEAD").map_err(|error| git(&error))?;
