@@ -116,6 +116,7 @@ pub fn given(id: &str) -> RunParameters {
         inputs: Vec::new(),
         prompt: String::new(),
         workspace: String::new(),
+        scratch: String::new(),
         work_order: String::new(),
         origin: RunOrigin::default(),
     }
@@ -168,6 +169,7 @@ impl Engine {
             id: WorkerId("local".into()),
             role: "any".into(),
             group: GROUP.into(),
+            knows_scratch: true,
             capacity: 1_000_000,
             lease: None,
         }));

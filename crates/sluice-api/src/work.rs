@@ -24,7 +24,7 @@ pub fn project_group(project: &str) -> String {
 
 /// The version of this protocol that this build speaks. Version 1 had no number, and reports without exit code, standard
 /// error, cached tokens and cost.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 /// The oldest version of the other side with which this build works.
 pub const OLDEST: u32 = 1;
 /// The first version in which each field of a report means just what it says; before, a missing value was read from the
@@ -32,6 +32,9 @@ pub const OLDEST: u32 = 1;
 pub const LITERAL: u32 = 2;
 /// The first version in which a worker asks for its turn before it brings work into the branch of the run.
 pub const MERGES: u32 = 3;
+/// The first version in which a step says by a word where it works; before, all of them worked in worktrees. A step with
+/// another word than `run` and `own` is not sent to an older worker.
+pub const WORKSPACES: u32 = 4;
 
 /// Bytes of one line of progress.
 pub const LONGEST_PROGRESS: usize = 4 << 10;
@@ -191,9 +194,12 @@ pub struct StepOrder {
     /// What the agent may do.
     #[serde(default)]
     pub permissions: StepPermissions,
-    /// Whether the step works in a worktree of its own.
+    /// Whether the step works in a worktree of its own, for workers that do not know `workspace`.
     #[serde(default)]
     pub own_workspace: bool,
+    /// Where the step works. `None`: an engine of an earlier version, of which `own_workspace` tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<OrderWorkspace>,
     /// Where the repository is, as git understands it.
     #[serde(default)]
     pub repo: Option<String>,
@@ -214,6 +220,21 @@ pub struct StepOrder {
 /// The number of a first attempt.
 fn first() -> u32 {
     1
+}
+
+/// Where a step works on the worker's machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OrderWorkspace {
+    /// In the worktree of the run, made from the repository.
+    Run,
+    /// In a worktree of its own, made from the repository.
+    Own,
+    /// In a scratch folder of the run, outside git: no repository is needed.
+    #[serde(rename = "none")]
+    Scratch,
+    /// In the checkout that the run was started in, which no worker has: a worker refuses it.
+    Here,
 }
 
 /// What an agent may do.

@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_api::work::{
-    AskMergeTurn, Envelope, FromWorker, Heartbeat, HeartbeatAnswer, HeldSteps, MergeTurn, PROTOCOL, StepDispatch,
-    StepOrder, StepPermissions, StepProgress, StepReport, StepStart, ToWorker, TokenUsage, works_with,
+    AskMergeTurn, Envelope, FromWorker, Heartbeat, HeartbeatAnswer, HeldSteps, MergeTurn, OrderWorkspace, PROTOCOL,
+    StepDispatch, StepOrder, StepPermissions, StepProgress, StepReport, StepStart, ToWorker, TokenUsage, works_with,
 };
 
 fn file(version: u32, name: &str) -> PathBuf {
@@ -67,6 +67,7 @@ fn order() -> StepOrder {
         harness: Some("claude".into()),
         permissions: StepPermissions::Reduced,
         own_workspace: true,
+        workspace: Some(OrderWorkspace::Own),
         repo: Some("ssh://there/brew.git".into()),
         commit: Some("0123456789abcdef0123456789abcdef01234567".into()),
         lease_ms: Some(120_000),
@@ -102,6 +103,14 @@ fn report() -> StepReport {
 #[test]
 fn this_build_sends_what_the_golden_files_say() {
     is_golden("assigned", &about(ToWorker::Assigned(Box::new(order()))));
+    let in_scratch = StepOrder {
+        own_workspace: false,
+        workspace: Some(OrderWorkspace::Scratch),
+        repo: None,
+        commit: None,
+        ..order()
+    };
+    is_golden("assigned-in-scratch", &about(ToWorker::Assigned(Box::new(in_scratch))));
     is_golden("stopped", &about(ToWorker::Stop(StepDispatch { dispatch: 7 })));
     is_golden("withdrawn", &about(ToWorker::Revoked(StepDispatch { dispatch: 7 })));
     let answers = Some(HeartbeatAnswer { dispatches: vec![7, 8], sent_ms: Some(5) });
@@ -133,6 +142,9 @@ fn what_earlier_versions_send_is_read() {
     let ToWorker::Assigned(order) = order.kind else { panic!("it is an order") };
     assert_eq!((order.protocol, order.dispatch, order.own_workspace), (None, 3, false));
     assert_eq!(order.script.as_deref(), Some("make"));
+    let order: Envelope<ToWorker> = serde_json::from_str(&stored(3, "assigned")).unwrap();
+    let ToWorker::Assigned(order) = order.kind else { panic!("it is an order") };
+    assert_eq!((order.protocol, order.own_workspace, order.workspace), (Some(3), true, None));
     let held: Envelope<ToWorker> = serde_json::from_str(&stored(1, "held")).unwrap();
     assert!(matches!(held.kind, ToWorker::Held(HeldSteps { answers: None, .. })));
     let report: StepReport = serde_json::from_str(&stored(1, "finished")).unwrap();

@@ -149,6 +149,8 @@ codes! {
     BadDefault = "S0210", Error;
     /// A trigger waits for an event that Sluice does not record.
     UnknownEvent = "S0211", Warning;
+    /// An agent that may do everything in the checkout, without the file saying so.
+    UnsaidPermissions = "S0212", Error;
 
     // Texts: prompts, commands, variables.
     /// A variable that nothing defines.
@@ -181,6 +183,8 @@ codes! {
     WordInBraces = "S0907", Note;
     /// A command that may do what a person may.
     ActsAsPerson = "S0910", Note;
+    /// Work in the checkout itself.
+    InCheckout = "S0911", Note;
 }
 
 impl Code {

@@ -48,6 +48,8 @@ pub struct Recipe {
     pub repeat: Option<Repeat>,
     /// How long the whole run may take.
     pub timeout: Option<Duration>,
+    /// Where the hooks at its end work, and the folder that people are shown for a run.
+    pub workspace: StepWorkspace,
     /// What is done when it has completed.
     pub on_complete: Vec<RunHook>,
     /// What is done when it has failed.
@@ -161,8 +163,8 @@ pub struct Step {
     pub retry: Retry,
     /// Where the run goes back to when it has completed.
     pub loop_back: Option<LoopBack>,
-    /// Whether it works in the run's worktree or in one of its own.
-    pub own_workspace: bool,
+    /// Where its work is done.
+    pub workspace: StepWorkspace,
     /// When its needs are satisfied.
     pub join: Join,
     /// It runs even after a failure.
@@ -173,6 +175,32 @@ pub struct Step {
     pub permissions: AgentPermissions,
     /// The processes of its command may do what a person may.
     pub acts_as_person: bool,
+}
+
+words! {
+    /// Where a step works, as `workspace` says in files.
+    #[derive(Default)]
+    StepWorkspace {
+        /// In the worktree of the run, as the other steps do.
+        #[default]
+        Run = "run",
+        /// In a worktree of its own, whose work is merged into that of the run.
+        Own = "own",
+        /// In the scratch folder of the run, outside git.
+        Scratch = "none",
+        /// In the checkout, or the folder outside git, that the run was started in.
+        Here = "here",
+    }
+}
+
+impl StepWorkspace {
+    /// Whether a worktree is made for it.
+    pub fn is_worktree(self) -> bool {
+        match self {
+            StepWorkspace::Run | StepWorkspace::Own => true,
+            StepWorkspace::Scratch | StepWorkspace::Here => false,
+        }
+    }
 }
 
 /// What a step does.
@@ -388,6 +416,16 @@ impl Recipe {
     /// The ids of all steps, in the order of the file.
     pub fn ids(&self) -> impl Iterator<Item = StepId> + use<> {
         (0u32..).map(StepId).take(self.steps.len())
+    }
+
+    /// The first step that works there.
+    pub fn working(&self, is_there: impl Fn(StepWorkspace) -> bool) -> Option<&Step> {
+        self.steps.iter().find(|step| is_there(step.workspace))
+    }
+
+    /// Whether a run of it gets a worktree.
+    pub fn has_worktree(&self) -> bool {
+        self.working(StepWorkspace::is_worktree).is_some()
     }
 
     /// The step called `name`.

@@ -13,7 +13,7 @@ use sluice_core::lifecycle::{
 use sluice_core::name::{DefinitionName, FieldName, PromptName, Role, StateName, StepName};
 use sluice_core::recipe::{
     FanOutItems, Join, LoopBack, OnExhausted, OnLimit, Recipe, RecipeDialect, Retry, Step, StepId, StepPrompt,
-    StepWork, Trigger,
+    StepWork, StepWorkspace, Trigger,
 };
 use sluice_core::text::{PlaceholderSyntax, Template};
 
@@ -181,7 +181,7 @@ pub(super) fn step(name: &str, role: &str, needs: &[u32]) -> Step {
         timeout: None,
         retry: Retry { max: 0, backoff: Duration::ZERO, on: Vec::new() },
         loop_back: None,
-        own_workspace: false,
+        workspace: StepWorkspace::Run,
         join: Join::NoneFailed,
         always: false,
         harness: None,
@@ -210,6 +210,7 @@ pub(super) fn recipe(name: &str, steps: Vec<Step>) -> Recipe {
         max_parallel: 4,
         repeat: None,
         timeout: None,
+        workspace: StepWorkspace::Run,
         on_complete: Vec::new(),
         on_fail: Vec::new(),
     }

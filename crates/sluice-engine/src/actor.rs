@@ -141,4 +141,6 @@ pub struct WorkerRequirement {
     pub group: String,
     /// When the run began, in milliseconds: an older one goes first.
     pub since: i64,
+    /// Whether it is done in a scratch folder, of which workers of earlier versions do not know.
+    pub in_scratch: bool,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_core::machine::{Decision, Moment, Refusal};
-use sluice_core::recipe::{FailureKind, StepId, StepWork};
+use sluice_core::recipe::{FailureKind, StepId, StepWork, StepWorkspace};
 use sluice_core::run::{
     AttemptPart, AttemptReport, RunAsker, RunEffect, RunEvent, RunInput, RunKind, RunMode, RunParameters, RunPlan,
     RunState, Speaker, StepOutcome, TimerKey, begin, decide, effect,
@@ -19,7 +19,7 @@ use crate::codec::{UnreadableData, run_effect, run_event, run_state};
 const PERFORM: &str = "perform";
 /// The kind of effect that starts a run again.
 pub const REPEAT: &str = "repeat";
-/// The kind of the effect that gives back the worktree of an ended run.
+/// The kind of the effect that gives back what an ended run has worked in.
 const RELEASE: &str = "release";
 /// What is said of a performance that says nothing.
 const NO_REPORT: &str = "it ended without a report";
@@ -371,7 +371,8 @@ impl Actor for RunActor {
             return None; // a task belongs to the engine's own home
         }
         let role = step.role.to_string();
-        Some(WorkerRequirement { role, group: self.group.clone(), since: self.state.started.0 })
+        let in_scratch = step.workspace == StepWorkspace::Scratch;
+        Some(WorkerRequirement { role, group: self.group.clone(), since: self.state.started.0, in_scratch })
     }
 
     /// What is under way without an effect that is open: an engine before this one settled that without a report, and the

@@ -24,6 +24,8 @@ pub struct WorkerOffer {
     /// What it is; `any` does anything.
     pub role: String,
     pub group: String,
+    /// Whether it knows of scratch folders; a worker of an earlier version does not.
+    pub knows_scratch: bool,
     pub capacity: usize,
     /// Whether it outlives the engine; then its leases are stored, and last this long in milliseconds.
     pub lease: Option<i64>,
@@ -145,7 +147,9 @@ impl WorkerQueue {
             let members = self.members.get(&group).into_iter().flatten();
             let (ids, mut free): (Vec<WorkerId>, Vec<FreeWorker<'_>>) = members
                 .filter_map(|id| self.workers.get_key_value(id))
-                .map(|(id, it)| (id, FreeWorker { role: &it.offer.role, room: room(id, it) }))
+                .map(|(id, it)| {
+                    (id, FreeWorker { role: &it.offer.role, knows_scratch: it.offer.knows_scratch, room: room(id, it) })
+                })
                 .filter(|(_, worker)| worker.room > 0)
                 .map(|(id, worker)| (id.clone(), worker))
                 .unzip();

@@ -34,6 +34,7 @@ fn create() -> (RunActor, ActorChange) {
         inputs: Vec::new(),
         prompt: String::new(),
         workspace: String::new(),
+        scratch: String::new(),
         work_order: String::new(),
         origin: RunOrigin::default(),
     };

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sluice_api::shown::{RunStatus, StepUsage};
 use sluice_core::machine::Moment;
+use sluice_core::recipe::StepWorkspace;
 use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunJob, StepStatusKind};
 use sluice_engine::host::EngineClock;
 use sluice_worker::value::plain;
@@ -280,7 +281,8 @@ fn verdict<'a>(home: &Home, seen: &'a RunSnapshot) -> VerdictLine<'a> {
 
 fn commit(seen: &RunSnapshot) -> Option<String> {
     let root = Path::new(&seen.state.given.origin.root);
-    if !root.join(".git").exists() {
+    // A run that worked in a scratch folder alone has nothing to do with the repository.
+    if !root.join(".git").exists() || seen.plan.recipe.working(|it| it != StepWorkspace::Scratch).is_none() {
         return None;
     }
     let repository = open(root, None).ok()?;

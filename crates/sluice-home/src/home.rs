@@ -14,6 +14,7 @@ pub(crate) mod registry;
 pub(crate) mod repositories;
 pub mod reservations;
 pub(crate) mod room;
+pub(crate) mod scratch;
 mod spares;
 pub(crate) mod waits;
 pub(crate) mod work;

@@ -88,6 +88,7 @@ impl Service {
             id: WorkerId(OWN.into()),
             role: "any".into(),
             group: LOCAL.into(),
+            knows_scratch: true,
             capacity: MOST_PERFORMANCES,
             lease: None,
         }));

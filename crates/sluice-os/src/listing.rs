@@ -16,14 +16,14 @@ type FileFingerprint = (u32, u64, i64, i64);
 pub struct FolderListing(BTreeMap<PathBuf, FileFingerprint>);
 
 impl FolderListing {
-    /// A folder as it is now, without what is below `except`. Links are looked at and not followed.
-    pub fn of(folder: &Path, except: &Path) -> io::Result<FolderListing> {
+    /// A folder as it is now, without `except` and what is below. Links are looked at and not followed.
+    pub fn of(folder: &Path, except: &[&Path]) -> io::Result<FolderListing> {
         let mut found = BTreeMap::new();
         let mut open = vec![folder.to_owned()];
         while let Some(next) = open.pop() {
             for entry in std::fs::read_dir(&next)? {
                 let path = entry?.path();
-                if path == except {
+                if except.contains(&path.as_path()) {
                     continue;
                 }
                 let about = std::fs::symlink_metadata(&path)?;
@@ -63,14 +63,14 @@ mod tests {
         }
         std::fs::create_dir(at("inner")).unwrap();
         std::fs::write(at("inner/same"), "x").unwrap();
-        let before = FolderListing::of(folder.path(), &at("home")).unwrap();
-        assert_eq!(before.differs(&FolderListing::of(folder.path(), &at("home")).unwrap()), Vec::<PathBuf>::new());
+        let before = FolderListing::of(folder.path(), &[&at("home")]).unwrap();
+        assert_eq!(before.differs(&FolderListing::of(folder.path(), &[&at("home")]).unwrap()), Vec::<PathBuf>::new());
         std::fs::write(at("changed"), "CHANGED").unwrap();
         std::fs::remove_file(at("gone")).unwrap();
         std::fs::write(at("inner/new"), "x").unwrap();
         std::fs::create_dir(at("home")).unwrap();
         std::fs::write(at("home/ours"), "x").unwrap();
-        let mut differ = before.differs(&FolderListing::of(folder.path(), &at("home")).unwrap());
+        let mut differ = before.differs(&FolderListing::of(folder.path(), &[&at("home")]).unwrap());
         differ.sort();
         assert_eq!(differ, [at("changed"), at("gone"), at("inner/new")]);
     }

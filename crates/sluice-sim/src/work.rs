@@ -19,8 +19,14 @@ pub(crate) const ELSEWHERE: &str = "elsewhere";
 
 impl SimLife {
     pub(crate) fn join_workers(&mut self) {
-        let own =
-            WorkerOffer { id: WorkerId(OWN.into()), role: "any".into(), group: OWN.into(), capacity: 2, lease: None };
+        let own = WorkerOffer {
+            id: WorkerId(OWN.into()),
+            role: "any".into(),
+            group: OWN.into(),
+            knows_scratch: true,
+            capacity: 2,
+            lease: None,
+        };
         self.hear(ReactorMessage::Joined(own));
         self.join_lasting();
     }
@@ -31,7 +37,14 @@ impl SimLife {
 
     pub(crate) fn join_lasting(&mut self) {
         let (id, lease) = (self.lasting_name(), Some(LEASE));
-        let offer = WorkerOffer { id: id.clone(), role: "any".into(), group: ELSEWHERE.into(), capacity: 3, lease };
+        let offer = WorkerOffer {
+            id: id.clone(),
+            role: "any".into(),
+            group: ELSEWHERE.into(),
+            knows_scratch: true,
+            capacity: 3,
+            lease,
+        };
         self.hear(ReactorMessage::Joined(offer));
         let is_beating = |due: &SimEvent| matches!(due, SimEvent::Heartbeat(worker) if *worker == id);
         if !self.due.values().any(|(_, due)| is_beating(due)) {

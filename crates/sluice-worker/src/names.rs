@@ -17,6 +17,11 @@ pub fn remote_folder(run: &str) -> String {
     format!("burrows/mission-{run}/")
 }
 
+/// The name of the scratch folder of a run that is done elsewhere.
+pub fn remote_scratch(run: &str) -> String {
+    format!("scratch/{run}/")
+}
+
 /// What every secret of Sluice begins with.
 pub const PREFIX: &str = "slu_";
 

@@ -7,6 +7,7 @@ mod agent;
 mod environment;
 pub mod fence;
 pub mod lists;
+pub mod outside;
 pub mod performer;
 mod script;
 mod versions;

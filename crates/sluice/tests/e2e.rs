@@ -65,6 +65,7 @@ mod e2e {
     pub(crate) mod settings;
     pub(crate) mod shortage;
     pub(crate) mod state_runs;
+    pub(crate) mod step_folders;
     pub(crate) mod store_faults;
     pub(crate) mod takeover;
     pub(crate) mod tokens;

@@ -1,11 +1,12 @@
 //! Checks a recipe. This file goes through the steps and makes the definition; the questions stand beside it:
 //! [`order`] (who waits for whom), [`reach`] (who can run at all), [`scope`] (which values a text or condition can
-//! read), [`cost`] (how many agents).
+//! read), [`cost`] (how many agents), [`workspace`] (where each works).
 
 mod cost;
 mod order;
 mod reach;
 mod scope;
+mod workspace;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -128,6 +129,8 @@ impl RecipeChecker<'_> {
         }
         let on_complete = draft.on_complete.iter().map(|hook| self.hook(hook)).collect();
         let on_fail = draft.on_fail.iter().map(|hook| self.hook(hook)).collect();
+        let workspace = workspace::of_recipe(draft, self.findings);
+        let steps = steps.into_iter().collect::<Option<Vec<Step>>>()?;
         Some(Recipe {
             name: DefinitionName::new(draft.name.as_ref()?.value.as_str()),
             description: draft.description.clone(),
@@ -135,7 +138,8 @@ impl RecipeChecker<'_> {
             dialect: draft.dialect,
             trigger: trigger?,
             inputs,
-            steps: steps.into_iter().collect::<Option<_>>()?,
+            workspace: workspace::of_run(workspace, &steps),
+            steps,
             max_parallel: draft.max_parallel.unwrap_or(1),
             repeat: draft.repeat.map(|(every, keep)| Repeat { every, keep }),
             timeout: draft.timeout,
@@ -187,7 +191,7 @@ impl RecipeChecker<'_> {
             timeout: step.timeout,
             retry,
             loop_back,
-            own_workspace: step.own_workspace,
+            workspace: workspace::of_step(draft, step, self.findings),
             join: step.join.unwrap_or(Join::NoneFailed),
             always: step.always,
             harness: step.harness.clone(),

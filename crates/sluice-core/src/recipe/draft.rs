@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::lifecycle::AgentPermissions;
-use crate::recipe::{Data, FailureKind, Join, OnExhausted, OnLimit, RecipeDialect, RecipeInputKind};
+use crate::recipe::{Data, FailureKind, Join, OnExhausted, OnLimit, RecipeDialect, RecipeInputKind, StepWorkspace};
 use crate::span::{SourceText, Span, SpannedValue};
 
 /// A recipe before it is checked.
@@ -32,6 +32,8 @@ pub struct RecipeDraft {
     pub repeat: Option<(Duration, u32)>,
     /// `timeout`: how long the whole run may take; `None` for no limit.
     pub timeout: Option<Duration>,
+    /// `workspace`: where the steps work that do not say it themselves.
+    pub workspace: Option<SpannedValue<StepWorkspace>>,
     /// `on_complete`: what is done when the run has completed.
     pub on_complete: Vec<RunHookDraft>,
     /// `on_fail`: what is done when the run has failed.
@@ -85,8 +87,8 @@ pub struct StepDraft {
     pub loop_back: Option<LoopBackDraft>,
     /// `max_retries` of a manifest, which means a loop or retries, depending on the condition.
     pub max_retries: Option<SpannedValue<u32>>,
-    /// `workspace: own`: whether the step works in a worktree of its own.
-    pub own_workspace: bool,
+    /// `workspace`: where the step works; `None` means where the recipe says.
+    pub workspace: Option<SpannedValue<StepWorkspace>>,
     /// `join`: when the needs are satisfied; `none_failed` when the file does not say.
     pub join: Option<Join>,
     /// `always`: whether the step runs even after a failure.

@@ -15,7 +15,7 @@ use super::state::{AttemptProgress, RunConclusion, RunState, StepStatus, attempt
 use super::values::Locals;
 use super::waits::{again_after, pause_after};
 use crate::machine::{ASKED, Decision, Moment, Refusal, RefusalCode};
-use crate::recipe::{FailureKind, Join, OnExhausted, StepId, StepWork};
+use crate::recipe::{FailureKind, Join, OnExhausted, StepId, StepWork, StepWorkspace};
 
 /// The exit code of a command that has none: nobody saw it end.
 const NO_EXIT_CODE: i32 = -1;
@@ -359,7 +359,7 @@ impl RunPending<'_> {
         }
         // Made again it would only be in conflict again, unless a person has looked at both.
         if let StepFailure::Attempt { error, .. } = &failure
-            && step.own_workspace
+            && step.workspace == StepWorkspace::Own
             && error.starts_with(CONFLICT)
         {
             return self.holds_up(id, QuestionKind::PartialFailure, error.clone());

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::lifecycle::AgentPermissions;
 use crate::machine::Moment;
 use crate::name::Role;
-use crate::recipe::StepId;
+use crate::recipe::{StepId, StepWorkspace};
 
 /// A part of an attempt that is carried out by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,7 +47,7 @@ pub enum RunEffect {
         /// The recipe's name, looked up when the run starts.
         recipe: String,
     },
-    /// Give back the worktree of the run, which has ended and cannot go on.
+    /// Give back the worktree and the scratch folder of the run, which has ended and cannot go on.
     Release,
     /// Start this recipe again.
     Repeat {
@@ -69,8 +69,8 @@ pub struct Perform {
     pub role: Role,
     /// What is to be done.
     pub job: RunJob,
-    /// Whether in a worktree of its own.
-    pub own_workspace: bool,
+    /// Where its work is done.
+    pub workspace: StepWorkspace,
     /// Which agent program, if not the usual one.
     pub harness: Option<String>,
     /// What the agent may do.

@@ -84,7 +84,8 @@ impl RunPending<'_> {
             self.wants(effect);
         }
         // What failed may be tried again, where it was.
-        if failed.is_none() && !self.base.given.origin.base.is_empty() {
+        let given = &self.base.given;
+        if failed.is_none() && !(given.origin.base.is_empty() && given.scratch.is_empty()) {
             self.wants(RunEffect::Release);
         }
         if let Some(repeat) = recipe.repeat.as_ref().filter(|_| repeats) {
@@ -98,12 +99,15 @@ impl RunPending<'_> {
     fn run_hook(&self, hook: &RunHook) -> RunEffect {
         // Hooks read values as the last step would.
         let reader = StepId(u32::try_from(self.plan.recipe.steps.len().saturating_sub(1)).unwrap_or(0));
+        let locals = Locals { workspace: Some(self.plan.recipe.workspace), ..Locals::default() };
         let undone = |failure: StepFailure| {
             RunEffect::Notify(format!("a hook of the run was not done: {}", failure.words(self.plan)))
         };
         match hook {
-            RunHook::Notify(text) => self.fill(text, reader, &Locals::default()).map_or_else(undone, RunEffect::Notify),
-            RunHook::RunCommand(command) => self.script(command, reader).map_or_else(undone, RunEffect::RunCommand),
+            RunHook::Notify(text) => self.fill(text, reader, &locals).map_or_else(undone, RunEffect::Notify),
+            RunHook::RunCommand(command) => {
+                self.script(command, reader, &locals).map_or_else(undone, RunEffect::RunCommand)
+            }
             RunHook::Start(recipe) => RunEffect::Start { recipe: recipe.clone() },
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::effect::{AttemptPart, TimerKey};
 use super::event::StepOutcome;
-use crate::recipe::{Data, FailureKind, StepId};
+use crate::recipe::{Data, FailureKind, StepId, StepWorkspace};
 use crate::task::state::WorkSnapshot;
 use crate::words::words;
 
@@ -29,12 +29,25 @@ pub struct RunParameters {
     pub inputs: Vec<(String, Data)>,
     /// What is wanted, in words: `${run.prompt}`, or `{{mission_prompt}}` in a manifest.
     pub prompt: String,
-    /// The path of the run's worktree: `${run.workspace}`, or `{{worktree_path}}` in a manifest.
+    /// The path of the run's worktree; empty: it has none.
     pub workspace: String,
+    /// The path of the run's scratch folder; empty: no step works there.
+    pub scratch: String,
     /// What the run is done for, as `${run.work_order}`; may be empty.
     pub work_order: String,
     /// As what it was started, and where.
     pub origin: RunOrigin,
+}
+
+impl RunParameters {
+    /// The path of the folder that such a step works in: `${run.workspace}`, or `{{worktree_path}}` in a manifest.
+    pub fn folder(&self, workspace: StepWorkspace) -> &str {
+        match workspace {
+            StepWorkspace::Run | StepWorkspace::Own => &self.workspace,
+            StepWorkspace::Scratch => &self.scratch,
+            StepWorkspace::Here => &self.origin.root,
+        }
+    }
 }
 
 /// As what a run was started, and where. Nothing is decided by it: it says in whose words the run is told.

@@ -88,7 +88,7 @@ impl RunPending<'_> {
             part,
             role: step.role.clone(),
             job,
-            own_workspace: step.own_workspace,
+            workspace: step.workspace,
             harness: step.harness.clone(),
             permissions: step.permissions,
         })));
@@ -98,8 +98,8 @@ impl RunPending<'_> {
         let none = Locals::default();
         let fill = |text| self.fill(text, id, &none);
         let job = match &self.plan.recipe.step(id).work {
-            StepWork::Script { command } => RunJob::Script(self.script(command, id)?),
-            StepWork::Gate { command, .. } => RunJob::Gate(self.script(command, id)?),
+            StepWork::Script { command } => RunJob::Script(self.script(command, id, &none)?),
+            StepWork::Gate { command, .. } => RunJob::Gate(self.script(command, id, &none)?),
             StepWork::Task(task) => RunJob::Task {
                 summary: fill(&task.summary)?,
                 branch: task.branch.as_ref().map(fill).transpose()?,

@@ -13,7 +13,7 @@ use super::law::StepStatusKind;
 use super::plan::RunPlan;
 use super::record::{self, RunRecord};
 use crate::machine::Moment;
-use crate::recipe::{Data, Step, StepId};
+use crate::recipe::{Data, Step, StepId, StepWorkspace};
 
 /// Where a run is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -461,7 +461,7 @@ pub(super) fn parts(book: &impl RunRecord, step: StepId, progress: &AttemptProgr
 
 /// Whether an attempt of this step takes one of the places that the run's own workspace has.
 pub(super) fn takes_place(step: &Step) -> bool {
-    !step.own_workspace
+    step.workspace != StepWorkspace::Own
 }
 
 impl RunIndex {

@@ -8,7 +8,7 @@ use super::record::RunRecord;
 use super::state::{AgentQuestion, RunState, RunTurn};
 use crate::expr::{Expr, ExprValue, Number, ValuePath};
 use crate::machine::environment;
-use crate::recipe::{Data, FailureKind, StepId, StepPrompt};
+use crate::recipe::{Data, FailureKind, StepId, StepPrompt, StepWorkspace};
 use crate::text::{ShellCommand, Template};
 
 /// The longest context that an agent is given, in bytes. What is left out is said.
@@ -32,6 +32,8 @@ pub(super) struct Locals {
     pub(super) turn: Option<(u32, String)>,
     /// `${output}`: what the arbiter judges.
     pub(super) output: Option<Data>,
+    /// Where a hook of the run works, which is no step.
+    pub(super) workspace: Option<StepWorkspace>,
 }
 
 impl RunPending<'_> {
@@ -57,7 +59,7 @@ impl RunPending<'_> {
             StepPrompt::Text(text) | StepPrompt::File { content: Some(text), .. } => text,
             StepPrompt::File { path, content: None } => return Err(StepFailure::Undefined(path.clone())),
         };
-        let is_elsewhere = !self.base.given.workspace.starts_with('/');
+        let is_elsewhere = !self.folder(reader, locals).starts_with('/');
         let value = |path: &ValuePath| self.value(path, reader, locals).map(|data| data.to_text());
         let is_asked_for = |path: &ValuePath| is_elsewhere && is_folder(path);
         let (filled, folder_at) = text.fill_telling(&value, &is_asked_for).map_err(missing)?;
@@ -76,10 +78,14 @@ impl RunPending<'_> {
     }
 
     /// A command with the values that its environment carries, if they are there and it can.
-    pub(super) fn script(&self, command: &ShellCommand, reader: StepId) -> Result<RunScript, StepFailure> {
-        let locals = Locals::default();
+    pub(super) fn script(
+        &self,
+        command: &ShellCommand,
+        reader: StepId,
+        locals: &Locals,
+    ) -> Result<RunScript, StepFailure> {
         let value = |(_, path): &(String, ValuePath)| {
-            let data = self.value(path, reader, &locals).ok_or_else(|| missing(path.clone()))?;
+            let data = self.value(path, reader, locals).ok_or_else(|| missing(path.clone()))?;
             Ok(data.to_text())
         };
         let values = command.environment.iter().map(value).collect::<Result<_, _>>()?;
@@ -102,25 +108,30 @@ impl RunPending<'_> {
             ("input", [name, rest @ ..]) => {
                 return self.base.given.inputs.iter().find(|(key, _)| key == name)?.1.at(rest).cloned();
             }
-            ("run", [field]) => return self.about_the_run(field, reader),
-            ("mission_prompt", []) => return self.about_the_run("prompt", reader),
-            ("context", []) => return self.about_the_run("context", reader),
-            ("worktree_path", []) => return self.about_the_run("workspace", reader),
+            ("run", [field]) => return self.about_the_run(field, reader, locals),
+            ("mission_prompt", []) => return self.about_the_run("prompt", reader, locals),
+            ("context", []) => return self.about_the_run("context", reader, locals),
+            ("worktree_path", []) => return self.about_the_run("workspace", reader, locals),
             _ => {}
         }
         self.step_field(head, tail).or_else(|| self.stored(head)?.output.at(tail).cloned())
     }
 
-    fn about_the_run(&self, field: &str, reader: StepId) -> Option<Data> {
+    fn about_the_run(&self, field: &str, reader: StepId, locals: &Locals) -> Option<Data> {
         let given = &self.base.given;
         match field {
             "id" => Some(Data::Text(given.id.clone())),
             "prompt" => Some(Data::Text(given.prompt.clone())),
-            "workspace" => Some(Data::Text(given.workspace.clone())),
+            "workspace" => Some(Data::Text(self.folder(reader, locals).to_owned())),
             "work_order" => Some(Data::Text(given.work_order.clone())),
             "context" => Some(Data::Text(self.context(reader))),
             _ => None,
         }
+    }
+
+    fn folder(&self, reader: StepId, locals: &Locals) -> &str {
+        let workspace = locals.workspace.unwrap_or_else(|| self.plan.recipe.step(reader).workspace);
+        self.base.given.folder(workspace)
     }
 
     /// The value of a path `STEP.field`, such as `review.result`; `None` when it is not there.

@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use sluice_core::machine::{Decision, Moment, Refusal};
-use sluice_core::recipe::{Data, FailureKind, StepId};
+use sluice_core::recipe::{Data, FailureKind, StepId, StepWorkspace};
 use sluice_core::run::law::{StepHappening, StepStatusKind};
 use sluice_core::run::{
     Answerer, AttemptPart, AttemptReport, ManualStepInput, QuestionRequest, RunAsker, RunEffect, RunEvent, RunInput,
@@ -75,12 +75,14 @@ pub(crate) fn played(recipe: &str, script: &str) -> Play {
 
 impl Play {
     fn begin(&mut self, inputs: &[(String, Data)]) {
+        let has_scratch = self.plan.recipe.working(|it| it == StepWorkspace::Scratch).is_some();
         let given = RunParameters {
             id: "run-1".into(),
             mode: self.mode,
             inputs: inputs.to_vec(),
             prompt: "Fix issue 6".into(),
             workspace: "/tree".into(),
+            scratch: has_scratch.then(|| "/scratch".to_owned()).unwrap_or_default(),
             work_order: "wo-7".into(),
             origin: RunOrigin::default(),
         };
@@ -326,7 +328,7 @@ impl Play {
             RunEffect::Notify(text) => format!("notify: {text}"),
             RunEffect::RunCommand(script) => format!("run {:?} {:?}", script.script, script.environment),
             RunEffect::Start { recipe } => format!("start {recipe}"),
-            RunEffect::Release => "release the worktree".to_owned(),
+            RunEffect::Release => "release what it worked in".to_owned(),
             RunEffect::Repeat { at } => format!("repeat at {}", at.0),
         }
     }

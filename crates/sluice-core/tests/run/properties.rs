@@ -83,7 +83,7 @@ proptest! {
         let plan = plan(RECIPES[recipe]);
         let given = RunParameters {
             id: "r".into(), mode: RunMode::Engine, inputs: Vec::new(), prompt: String::new(),
-            workspace: String::new(), work_order: String::new(), origin: RunOrigin::default(),
+            workspace: String::new(), scratch: String::new(), work_order: String::new(), origin: RunOrigin::default(),
         };
         let mut state = RunState::new(&plan, given.clone(), Moment(0));
         let mut decision = begin(&plan, given.clone(), Moment(0));
@@ -215,7 +215,7 @@ proptest! {
         let Ok(plan) = usable_plan(&text) else { return Ok(()) };
         let given = RunParameters {
             id: "r".into(), mode: RunMode::Engine, inputs: Vec::new(), prompt: String::new(),
-            workspace: String::new(), work_order: String::new(), origin: RunOrigin::default(),
+            workspace: String::new(), scratch: String::new(), work_order: String::new(), origin: RunOrigin::default(),
         };
         let mut state = RunState::new(&plan, given.clone(), Moment(0));
         let mut timers = BTreeSet::new();

@@ -451,3 +451,23 @@ fn a_patrol_goes_on_after_a_turn_that_failed_and_says_so() {
     let cancelled = play(PATROL, "cancel");
     assert!(cancelled.contains("ended: Cancelled") && !cancelled.contains("repeat"), "{cancelled}");
 }
+
+/// A step is told the folder that it works in, and a hook the one where the file says that the run works.
+#[test]
+fn a_step_is_told_its_own_folder_and_the_folders_are_given_back_unless_the_run_failed() {
+    let recipe = "
+name: folders
+workspace: none
+steps:
+  - {name: a, prompt: 'in ${run.workspace}'}
+  - {name: b, workspace: shared, prompt: 'in ${run.workspace}'}
+on_complete:
+  - {action: notify, message: 'ended in ${run.workspace}'}
+";
+    let done = play(recipe, "complete a\ncomplete b");
+    let told =
+        ["a/1.whole agent: \"in /scratch\"", "b/1.whole agent: \"in /tree\"", "ended in /scratch", "release what"];
+    assert!(told.iter().all(|words| done.contains(words)), "{done}");
+    let failed = play(recipe, "fail a");
+    assert!(failed.contains("ended: Failed") && !failed.contains("release what"), "{failed}");
+}

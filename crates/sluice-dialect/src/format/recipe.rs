@@ -9,7 +9,7 @@ use sluice_core::recipe::draft::{
     InputDraft, ItemsDraft, LoopBackDraft, PromptDraft, RecipeDraft, RetryDraft, RunHookDraft, StepDraft,
     StepWorkDraft, TriggerDraft,
 };
-use sluice_core::recipe::{FailureKind, Join, OnExhausted, OnLimit, RecipeDialect, RecipeInputKind};
+use sluice_core::recipe::{FailureKind, Join, OnExhausted, OnLimit, RecipeDialect, RecipeInputKind, StepWorkspace};
 use sluice_core::span::{SourceText, SpannedValue};
 
 use super::fields::{TableFields, data, named};
@@ -64,6 +64,7 @@ pub fn lower(
             (repeat.duration("every").unwrap_or(Duration::ZERO), keep)
         }),
         timeout: file.duration("timeout"),
+        workspace: workspace(file),
         on_complete: file.tables("on_complete").filter_map(|hook| run_hook(hook, findings)).collect(),
         on_fail: file.tables("on_fail").filter_map(|hook| run_hook(hook, findings)).collect(),
     }
@@ -136,7 +137,7 @@ fn step(
         retry: fields.table("retry").and_then(retry),
         loop_back: loop_back(fields),
         max_retries: fields.number("max_retries"),
-        own_workspace: fields.choice("workspace", &[("shared", false), ("own", true)]).unwrap_or(false),
+        workspace: workspace(fields),
         join: fields.choice("join", &Join::ALL.map(|join| (join.word(), join))),
         always: fields.flag("always").unwrap_or(false),
         harness: fields.string("harness"),
@@ -148,6 +149,13 @@ fn step(
             .map(|text| SpannedValue::new((), text.span)),
         name,
     })
+}
+
+/// Where a step works. `shared` is what `run` was called first.
+fn workspace(fields: TableFields<'_>) -> Option<SpannedValue<StepWorkspace>> {
+    let words = StepWorkspace::ALL.map(|it| (it.word(), it));
+    let chosen = fields.choice("workspace", &words).or(fields.choice("workspace", &[("shared", StepWorkspace::Run)]));
+    Some(SpannedValue::new(chosen?, fields.text("workspace")?.span))
 }
 
 fn retry(fields: TableFields<'_>) -> Option<RetryDraft> {

@@ -15,6 +15,8 @@ const AGENTS: &[&str] = &["agent", "agent-loop", "parallel-agents"];
 /// A name that conditions and texts can read.
 const VARIABLE: &[FieldForm] = &[Name, Not(&RESERVED)];
 const COMMANDS: &[&str] = &["script", "gate"];
+/// In the run's worktree, in one of its own, in a scratch folder, in the checkout; `shared` is an older word for `run`.
+const WORKSPACES: &[&str] = &["run", "own", "none", "here", "shared"];
 const DESCRIPTION: Field = Field::new("description", Text, "what it is for");
 const VERSION: Field = Field::new("version", Either(&[Text, Integer(0, LARGEST_LIMIT)]), "the author's own version");
 const NEEDS: Field = Field::new("needs", List(&Text), "the steps that must have ended before")
@@ -134,6 +136,7 @@ static RUN: &[Field] = &[
     Field::new("max_parallel", Integer(1, 1000), "how many steps may run at once; 1 unless said otherwise"),
     Field::new("repeat", Table(&REPEAT), "start again when it has ended"),
     Field::new("timeout", Duration, "how long a run may take").form(&[NotEmpty]),
+    Field::new("workspace", Choice(WORKSPACES), "where its steps work; `run` unless said otherwise"),
     Field::new("on_complete", List(&Table(&RUN_HOOK)), "what is done when a run has completed"),
     Field::new("on_fail", List(&Table(&RUN_HOOK)), "what is done when a run has failed"),
 ];
@@ -144,7 +147,7 @@ static STEP: &[Field] = &[
     Field::new("output", Text, "the variable that its output is stored under").form(VARIABLE),
     Field::new("timeout", Duration, "how long one attempt may take").form(&[NotEmpty]),
     Field::new("retry", Table(&RETRY), "what follows a failed attempt"),
-    Field::new("workspace", Choice(&["shared", "own"]), "whether it works in the run's worktree or in its own"),
+    Field::new("workspace", Choice(WORKSPACES), "where it works; where the recipe says unless it says otherwise"),
     Field::new("join", Choice(&["none_failed", "all_completed", "any_completed"]), "when its needs are satisfied"),
     Field::new("always", Bool, "run even after a failure"),
     Field::new("harness", Text, "the agent program").only(AGENTS_AND_TASK),

@@ -273,6 +273,8 @@ pub(super) struct StoredRunStart {
     inputs: serde_json::Map<String, Value>,
     prompt: String,
     workspace: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    scratch: String,
     work_order: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
@@ -300,6 +302,7 @@ impl From<&RunParameters> for StoredRunStart {
             inputs: it.inputs.iter().map(|(key, value)| (key.clone(), to_json(value))).collect(),
             prompt: it.prompt.clone(),
             workspace: it.workspace.clone(),
+            scratch: it.scratch.clone(),
             work_order: it.work_order.clone(),
             kind: (it.origin.kind != RunKind::default()).then(|| it.origin.kind.word().to_owned()),
             root: it.origin.root.clone(),
@@ -321,6 +324,7 @@ impl From<StoredRunStart> for RunParameters {
             inputs: it.inputs.into_iter().map(|(key, value)| (key, from_json(value))).collect(),
             prompt: it.prompt,
             workspace: it.workspace,
+            scratch: it.scratch,
             work_order: it.work_order,
             origin: RunOrigin {
                 kind: RunKind::ALL.into_iter().find(|kind| Some(kind.word()) == it.kind.as_deref()).unwrap_or_default(),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::machine::Moment;
 use sluice_core::name::Role;
-use sluice_core::recipe::StepId;
+use sluice_core::recipe::{StepId, StepWorkspace};
 use sluice_core::run::effect::RunScript;
 use sluice_core::run::{Perform, RunEffect, RunJob};
 
@@ -32,6 +32,8 @@ enum StoredRunEffect {
         #[serde(default)]
         own_workspace: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        outside: Option<StoredOutside>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         harness: Option<String>,
         #[serde(default)]
         reduced: bool,
@@ -54,6 +56,33 @@ enum StoredRunEffect {
     Repeat {
         at: i64,
     },
+}
+
+/// Where work outside worktrees is done. Earlier engines knew of none, and of worktrees `own_workspace` says which.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StoredOutside {
+    Scratch,
+    Here,
+}
+
+impl StoredOutside {
+    fn of(workspace: StepWorkspace) -> Option<StoredOutside> {
+        match workspace {
+            StepWorkspace::Run | StepWorkspace::Own => None,
+            StepWorkspace::Scratch => Some(StoredOutside::Scratch),
+            StepWorkspace::Here => Some(StoredOutside::Here),
+        }
+    }
+
+    fn workspace(outside: Option<StoredOutside>, own_workspace: bool) -> StepWorkspace {
+        match outside {
+            Some(StoredOutside::Scratch) => StepWorkspace::Scratch,
+            Some(StoredOutside::Here) => StepWorkspace::Here,
+            None if own_workspace => StepWorkspace::Own,
+            None => StepWorkspace::Run,
+        }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -112,7 +141,8 @@ pub fn write(effect: &RunEffect) -> Option<Vec<u8>> {
             part: it.part.to_string(),
             role: it.role.to_string(),
             job: (&it.job).into(),
-            own_workspace: it.own_workspace,
+            own_workspace: it.workspace == StepWorkspace::Own,
+            outside: StoredOutside::of(it.workspace),
             harness: it.harness.clone(),
             reduced: it.permissions == AgentPermissions::Reduced,
         },
@@ -169,14 +199,14 @@ pub fn read(bytes: &[u8]) -> Result<RunEffect, UnreadableData> {
     known("an effect", bytes, VERSION)?;
     let RunEffectEnvelope { version: _, asked } = serde_json::from_slice(bytes)?;
     Ok(match asked {
-        StoredRunEffect::Perform { step, attempt, part: text, role, job, own_workspace, harness, reduced } => {
+        StoredRunEffect::Perform { step, attempt, part: text, role, job, own_workspace, outside, harness, reduced } => {
             RunEffect::Perform(Box::new(Perform {
                 step: StepId(step),
                 attempt,
                 part: part(&text)?,
                 role: Role::new(role),
                 job: job.into(),
-                own_workspace,
+                workspace: StoredOutside::workspace(outside, own_workspace),
                 harness,
                 permissions: if reduced { AgentPermissions::Reduced } else { AgentPermissions::Full },
             }))

@@ -57,7 +57,12 @@ impl Actor for Wisher {
     }
 
     fn wants(&self, effect: &Effect) -> Option<WorkerRequirement> {
-        effect.id.starts_with("far").then(|| WorkerRequirement { role: "any".into(), group: "g".into(), since: 0 })
+        effect.id.starts_with("far").then(|| WorkerRequirement {
+            role: "any".into(),
+            group: "g".into(),
+            since: 0,
+            in_scratch: false,
+        })
     }
 
     fn in_order(&self) -> Option<&[String]> {
@@ -298,6 +303,7 @@ fn held(lease: Lease) -> Reactor {
         id: WorkerId("w".into()),
         role: "any".into(),
         group: "g".into(),
+        knows_scratch: true,
         capacity: 1,
         lease: Some(9_000),
     };

@@ -7,13 +7,16 @@ use crate::actor::WorkerRequirement;
 
 fn job(stream: usize, effect: usize, role: &str, group: &str) -> QueuedEffect {
     let effect = Effect { id: effect.to_string(), kind: "perform".into(), data: Vec::new() };
-    let wanted = WorkerRequirement { role: role.into(), group: group.into(), since: 0 };
+    let wanted = WorkerRequirement { role: role.into(), group: group.into(), since: 0, in_scratch: false };
     QueuedEffect { stream: StreamId::new(stream.to_string()), effect, wanted }
 }
 
 fn join(queue: &mut WorkerQueue, index: usize, (role, group, capacity): (&str, &str, usize)) {
     let id = WorkerId(format!("{index:03}"));
-    queue.join(WorkerOffer { id, role: role.into(), group: group.into(), capacity, lease: None }, 0);
+    queue.join(
+        WorkerOffer { id, role: role.into(), group: group.into(), capacity, lease: None, knows_scratch: false },
+        0,
+    );
 }
 
 /// What is handed out now: the stream, and the worker. The worker holds it under the stream's number.
@@ -63,6 +66,23 @@ fn a_run_that_began_earlier_goes_before_a_later_one_that_waits_already() {
     assert_eq!(hand_out(&mut queue), [(1, 0)], "its next step, before the first of the others");
     queue.free(&WorkerId("000".into()), &held(&of(1, 1, 10)));
     assert_eq!(hand_out(&mut queue), [(2, 0)]);
+}
+
+#[test]
+fn work_in_a_scratch_folder_waits_for_a_worker_that_knows_of_it() {
+    let mut queue = WorkerQueue::default();
+    let offer = |id: &str, knows_scratch| {
+        let (id, role, group) = (WorkerId(id.into()), "any".into(), "a".into());
+        WorkerOffer { id, role, group, capacity: 1, lease: None, knows_scratch }
+    };
+    queue.join(offer("000", false), 0);
+    for (stream, in_scratch) in [(1, true), (2, false)] {
+        let job = job(stream, 0, "any", "a");
+        queue.wait(QueuedEffect { wanted: WorkerRequirement { in_scratch, ..job.wanted.clone() }, ..job });
+    }
+    assert_eq!(hand_out(&mut queue), [(2, 0)]);
+    queue.join(offer("001", true), 0);
+    assert_eq!(hand_out(&mut queue), [(1, 1)]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sluice_store::{Effect, StreamId};
 
 use crate::actor::WorkerRequirement;
+use crate::scheduler::WorkerNeed;
 
 #[derive(Clone, Debug)]
 pub(crate) struct QueuedEffect {
@@ -24,14 +25,14 @@ pub(super) struct QueuePlace {
     arrival: u64,
 }
 
-/// The queues of one group, by role.
-type RoleQueues = BTreeMap<String, BTreeSet<QueuePlace>>;
+/// The queues of one group, by role and by whether it is work in a scratch folder.
+type NeedQueues = BTreeMap<(String, bool), BTreeSet<QueuePlace>>;
 
 #[derive(Debug, Default)]
 pub(super) struct WaitingEffects {
     arrivals: u64,
     jobs: BTreeMap<QueuePlace, QueuedEffect>,
-    groups: BTreeMap<String, RoleQueues>,
+    groups: BTreeMap<String, NeedQueues>,
     /// The places of each stream, by effect.
     streams: BTreeMap<StreamId, BTreeMap<String, QueuePlace>>,
 }
@@ -40,29 +41,35 @@ impl WaitingEffects {
     /// Puts an effect behind those of its run and of older ones. One that waits already is not handed out twice.
     pub(super) fn add(&mut self, job: QueuedEffect) {
         self.forget(&job.stream, &job.effect.id);
-        let WorkerRequirement { group, role, since } = &job.wanted;
+        let WorkerRequirement { group, role, since, in_scratch } = &job.wanted;
         let place = QueuePlace { since: *since, arrival: self.arrivals };
         self.arrivals += 1;
-        self.groups.entry(group.clone()).or_default().entry(role.clone()).or_default().insert(place);
+        let need = (role.clone(), *in_scratch);
+        self.groups.entry(group.clone()).or_default().entry(need).or_default().insert(place);
         self.streams.entry(job.stream.clone()).or_default().insert(job.effect.id.clone(), place);
         self.jobs.insert(place, job);
     }
 
-    /// The queues of a group: each role with the places in it, oldest first.
-    pub(super) fn of_group(&self, group: &str) -> impl Iterator<Item = (&str, impl Iterator<Item = QueuePlace>)> {
-        let roles = self.groups.get(group).into_iter().flatten();
-        roles.map(|(role, places)| (role.as_str(), places.iter().copied()))
+    /// The queues of a group, each with the places in it, oldest first.
+    pub(super) fn of_group(
+        &self,
+        group: &str,
+    ) -> impl Iterator<Item = (WorkerNeed<'_>, impl Iterator<Item = QueuePlace>)> {
+        let queues = self.groups.get(group).into_iter().flatten();
+        queues
+            .map(|((role, in_scratch), places)| (WorkerNeed { role, in_scratch: *in_scratch }, places.iter().copied()))
     }
 
     pub(super) fn take(&mut self, place: QueuePlace) -> Option<QueuedEffect> {
         let job = self.jobs.remove(&place)?;
-        let WorkerRequirement { group, role, .. } = &job.wanted;
-        if let Some(roles) = self.groups.get_mut(group) {
-            roles.get_mut(role).into_iter().for_each(|places| _ = places.remove(&place));
-            if roles.get(role).is_some_and(BTreeSet::is_empty) {
-                roles.remove(role);
+        let WorkerRequirement { group, role, in_scratch, .. } = &job.wanted;
+        if let Some(queues) = self.groups.get_mut(group) {
+            let need = (role.clone(), *in_scratch);
+            queues.get_mut(&need).into_iter().for_each(|places| _ = places.remove(&place));
+            if queues.get(&need).is_some_and(BTreeSet::is_empty) {
+                queues.remove(&need);
             }
-            if roles.is_empty() {
+            if queues.is_empty() {
                 self.groups.remove(group);
             }
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::machine::Moment;
 use sluice_core::name::Role;
-use sluice_core::recipe::{Data, FailureKind, StepId};
+use sluice_core::recipe::{Data, FailureKind, StepId, StepWorkspace};
 use sluice_core::run::effect::RunScript;
 use sluice_core::run::state::{AgentQuestion, AttemptProgress, ItemState, ItemStatus, QuestionAnswer, RunTurn};
 use sluice_core::run::{
@@ -225,6 +225,7 @@ fn given(mode: RunMode) -> RunParameters {
         inputs: vec![("size".into(), Data::Number("3".into())), ("name".into(), Data::Text("x".into()))],
         prompt: "Do it".into(),
         workspace: "/work".into(),
+        scratch: String::new(),
         work_order: "order".into(),
         origin: RunOrigin::default(),
     }
@@ -294,6 +295,8 @@ pub(super) fn events() -> StoredFamily {
     let origin = RunOrigin { root: "/repository".into(), base: "a1b2".into(), ..RunOrigin::default() };
     let in_worktree = RunParameters { origin, ..given(RunMode::Engine) };
     add("started.in_a_worktree".into(), RunEvent::Started { given: Box::new(in_worktree), at: AT });
+    let with_scratch = RunParameters { scratch: "/home/scratch/run-1".into(), ..given(RunMode::Engine) };
+    add("started.with_scratch".into(), RunEvent::Started { given: Box::new(with_scratch), at: AT });
     let definition = "verify.yml in the commit a1b2 of `main`".into();
     let from_commit =
         RunParameters { origin: RunOrigin { definition, ..RunOrigin::default() }, ..given(RunMode::Engine) };
@@ -338,7 +341,7 @@ fn perform(job: RunJob) -> RunEffect {
         part: AttemptPart::Turn(1),
         role: Role::new("planner"),
         job,
-        own_workspace: true,
+        workspace: StepWorkspace::Own,
         harness: Some("codex".into()),
         permissions: AgentPermissions::Reduced,
     }))
@@ -387,11 +390,15 @@ pub(super) fn effects() -> StoredFamily {
             part: AttemptPart::Whole,
             role: Role::new("any"),
             job: RunJob::Script(script()),
-            own_workspace: false,
+            workspace: StepWorkspace::Run,
             harness: None,
             permissions: AgentPermissions::Full,
         })),
     ));
+    for (name, workspace) in [("perform.in_scratch", StepWorkspace::Scratch), ("perform.here", StepWorkspace::Here)] {
+        let RunEffect::Perform(plain) = perform(RunJob::Script(script())) else { panic!("it performs") };
+        samples.push((name.into(), RunEffect::Perform(Box::new(Perform { workspace, ..*plain }))));
+    }
     let write = |it: &RunEffect| json(&run_effect::write(it).unwrap());
     StoredFamily::new("run_effect.v1", &samples, write, move |form| {
         Ok(write(&run_effect::read(form.to_string().as_bytes())?))
@@ -496,6 +503,9 @@ pub(super) fn states() -> StoredFamily {
     let mut at_work = run(None, step(StepStatus::Ready), ItemStatus::Waiting);
     at_work.work = Some("9f2c1d7".into());
     samples.push(("header.at_a_commit".to_owned(), at_work));
+    let mut outside = run(None, step(StepStatus::Ready), ItemStatus::Waiting);
+    outside.given.scratch = "/home/scratch/run-1".into();
+    samples.push(("given.with_scratch".to_owned(), outside));
     let left = StepState { since: 1, left: Some(outcome()), ..step(StepStatus::Failed(StepFailure::Aborted)) };
     samples.push(("step.left".to_owned(), run(None, left, ItemStatus::Waiting)));
     let mut lost = run(None, step(StepStatus::Ready), ItemStatus::Waiting);

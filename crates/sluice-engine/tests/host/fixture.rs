@@ -113,8 +113,14 @@ pub(crate) fn start(store: &Store, does: bool) -> Result<(Host, Receiver<String>
         observer: Box::new(NoObserver),
         keep: None,
     })?;
-    let offer =
-        WorkerOffer { id: WorkerId("w".into()), role: "any".into(), group: "coffee".into(), capacity: 9, lease: None };
+    let offer = WorkerOffer {
+        id: WorkerId("w".into()),
+        role: "any".into(),
+        group: "coffee".into(),
+        knows_scratch: true,
+        capacity: 9,
+        lease: None,
+    };
     host.handle().send(ReactorMessage::Joined(offer));
     Ok((host, handed))
 }
@@ -155,6 +161,7 @@ pub(crate) fn create_run(host: &Host, id: &str) -> PendingAnswer {
         inputs: Vec::new(),
         prompt: String::new(),
         workspace: String::new(),
+        scratch: String::new(),
         work_order: String::new(),
         origin: RunOrigin::default(),
     };

@@ -17,8 +17,14 @@ fn crab() -> WorkerId {
 }
 
 fn join(host: &Host) {
-    let offer =
-        WorkerOffer { id: crab(), role: "any".into(), group: "coffee".into(), capacity: 1, lease: Some(60_000) };
+    let offer = WorkerOffer {
+        id: crab(),
+        role: "any".into(),
+        group: "coffee".into(),
+        knows_scratch: true,
+        capacity: 1,
+        lease: Some(60_000),
+    };
     host.handle().send(ReactorMessage::Joined(offer));
 }
 

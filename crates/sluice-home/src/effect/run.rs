@@ -28,6 +28,7 @@ use crate::evidence;
 use crate::home::Home;
 use crate::home::engine::say_to;
 use crate::home::errand::{ErrandPending, ErrandPlace};
+use crate::home::scratch;
 use crate::home::worktrees::{self, NO_WORKSPACE};
 use crate::perform::lists::listed;
 use crate::perform::performer::WorktreeAccess;
@@ -94,7 +95,7 @@ fn next_turn(home: &Arc<Home>, run: &str, at: i64) -> Result<EffectOutcome, Erra
     }
 }
 
-/// Gives back the worktree of a run that has ended, when nothing of the run is at work there any more.
+/// Gives back what a run has worked in that has ended, when nothing of the run is at work there any more.
 fn give_back(
     home: &Arc<Home>,
     seen: &RunSnapshot,
@@ -107,12 +108,14 @@ fn give_back(
     if stored.is_some_and(|stored| stored.effects.iter().any(is_other)) {
         return Err(UnavailableReason("what the run has started is not over".into()).into());
     }
-    let (repository, asker) = (seen.state.given.origin.root.clone(), seen.id.clone());
+    let given = &seen.state.given;
+    let (repository, asker) = (given.origin.root.clone(), seen.id.clone());
     let git = ErrandPlace::Git { repository, asker, turn: LaneTurn::Next };
-    if *place != git {
+    if *place != git && !given.origin.base.is_empty() {
         return Err(ErrandPending::On(git));
     }
-    Ok(match settled(worktrees::give_back(home, &seen.state.given))? {
+    let given_back = worktrees::give_back(home, given).and_then(|()| scratch::give_back(given));
+    Ok(match settled(given_back)? {
         Ok(()) => EffectOutcome::Done,
         Err(failed) => EffectOutcome::Failed(home.context.clean().text(&failed.error)),
     })
@@ -132,7 +135,7 @@ fn place_of(home: &Home, setting: &RunFacts, wanted: &Perform) -> ErrandPlace {
     let is_for_git = match wanted.job {
         RunJob::Task { .. } => true,
         RunJob::Script(_) | RunJob::Gate(_) | RunJob::Agent { .. } | RunJob::Arbiter { .. } => {
-            !worktrees::is_ready(home, &setting.given)
+            wanted.workspace.is_worktree() && !worktrees::is_ready(home, &setting.given)
         }
     };
     match is_for_git {
@@ -170,7 +173,7 @@ fn recorded(
         Ok(()) => caused_by(span.context(), || perform(home, setting, wanted, &name)).ok_or(ErrandPending::Told)?,
         Err(why) => Err(why),
     };
-    let performed = in_task(home, setting, performed);
+    let performed = if wanted.workspace.is_worktree() { in_task(home, setting, performed) } else { performed };
     let report = reported(&home.context, performed)?;
     spans::step_ended(span, &report);
     home.context.performed(&name);
@@ -216,9 +219,9 @@ fn perform(home: &Arc<Home>, setting: &RunFacts, wanted: &Perform, name: &str) -
     let seen = || present(home.tasks.load_run(&setting.id));
     Some(match &wanted.job {
         RunJob::Script(script) | RunJob::Gate(script) => {
-            let folder = PathBuf::from(setting.folder());
-            let performed =
-                home.context.perform(&order(setting, wanted, name, folder, OrderWork::Script(script.clone())));
+            let performed = scratch::folder(setting, wanted.workspace).and_then(|folder| {
+                home.context.perform(&order(setting, wanted, name, folder, OrderWork::Script(script.clone())))
+            });
             performed.map(|outcome| listed(&setting.plan.recipe, wanted, outcome))
         }
         RunJob::Agent { prompt, .. } | RunJob::Arbiter { prompt, .. } => {
@@ -234,7 +237,7 @@ fn perform(home: &Arc<Home>, setting: &RunFacts, wanted: &Perform, name: &str) -
 /// An agent that does the work of a step, or of a part of it, or judges it.
 fn agent(home: &Arc<Home>, seen: &RunSnapshot, wanted: &Perform, name: &str, prompt: &str) -> PerformResult {
     let trees = LocalWorktrees { home, seen, wanted, name };
-    let access = WorktreeAccess::of_agent(wanted.part, wanted.own_workspace, wanted.permissions);
+    let access = WorktreeAccess::of_agent(wanted.part, wanted.workspace, wanted.permissions);
     crate::perform::performer::perform(&trees, access, |folder| {
         // Who works is told the folder that it works in; who judges, that of the work.
         let prompt = match access {
@@ -309,9 +312,12 @@ fn never_begun(home: &Home, seen: &RunSnapshot, effect: String) -> Result<(), Pe
 }
 
 fn command(home: &Home, seen: &RunSnapshot, effect: &str, script: &RunScript) -> Result<(), PerformError> {
-    worktrees::ready(home, &seen.state.given)?;
+    let workspace = seen.plan.recipe.workspace;
+    if workspace.is_worktree() {
+        worktrees::ready(home, &seen.state.given)?;
+    }
     let shell = ScriptProgram::Shell(script.script.clone());
-    let mut hook = super::hook(home, &seen.id, effect, shell, Path::new(seen.folder()))?;
+    let mut hook = super::hook(home, &seen.id, effect, shell, &scratch::folder(&seen.setting(), workspace)?)?;
     hook.environment.insert("SLUICE_RUN".into(), seen.id.clone());
     hook.environment.extend(script.environment.iter().cloned());
     super::run_to_end(home, &hook).map(drop)

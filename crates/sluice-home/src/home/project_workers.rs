@@ -11,6 +11,9 @@ use sluice_core::recipe::{Recipe, Step, StepWork};
 use super::Home;
 use crate::settings::projects::{git, open};
 
+/// The code of the refusal of a recipe that workers cannot do.
+pub(crate) const NOT_FOR_WORKERS: &str = "not_for_workers";
+
 /// The project whose workers a group is, if it is one.
 pub(crate) fn project(home: &Home, group: &str) -> Option<Result<Project, Problem>> {
     group.strip_prefix(PROJECT_GROUP).map(|name| home.projects.get(name))
@@ -34,19 +37,23 @@ pub(crate) fn must_be_for_workers(recipe: &Recipe) -> Result<(), Problem> {
         None => Ok(()),
         Some((step, why)) => {
             let message = format!("step `{}` {why}", step.name);
-            Err(Problem::new(ProblemStatus::Refused, "not_for_workers", message)
+            Err(Problem::new(ProblemStatus::Refused, NOT_FOR_WORKERS, message)
                 .hint("start the recipe on the engine's machine, without workers"))
         }
     }
 }
 
-/// The group that does the steps of a run which is started here, and the commit that the run begins at.
-pub(crate) fn chosen(home: &Home, root: &Path) -> Result<(String, String), Problem> {
+/// The group that does the steps of a run which is started here, and the commit that the run begins at, if it needs
+/// one.
+pub(crate) fn chosen(home: &Home, root: &Path, recipe: &Recipe) -> Result<(String, String), Problem> {
     let project = home.projects.around(root).ok_or_else(|| {
         Problem::not_found(format!("{} is in no project, and only a project has workers", root.display())).hint(
             "`sluice project add` adds the repository; `sluice start RECIPE --project NAME --workers` names another",
         )
     })?;
+    if !recipe.has_worktree() {
+        return Ok((project_group(&project.name), String::new()));
+    }
     let repository = open(root, None)?;
     let remotes = repository.remotes().map_err(|error| git(&error))?;
     if remotes.len() > 1 && !remotes.iter().any(|name| name == "origin") {

@@ -56,6 +56,8 @@ pub(crate) struct RemoteWorker {
     /// How often it has come and gone: who waits for it to come back must not take one absence for another.
     pub(crate) comings: u64,
     pub(crate) registered_at_ms: i64,
+    /// The version of the work protocol that it speaks; `None`: the first.
+    pub(crate) protocol: Option<u32>,
     /// Which of those that have its id.
     pub(crate) instance: Option<String>,
     /// It is there, or may come back in a moment.

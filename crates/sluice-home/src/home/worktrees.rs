@@ -27,7 +27,7 @@ use crate::undone::PerformError;
 /// The code of the refusal to start a run that gets no worktree.
 pub(crate) const NO_WORKSPACE: &str = "no_workspace";
 /// A checkout without a run that is younger than this may be that of a run which is being started.
-pub(super) const YOUNG: Duration = Duration::from_secs(600);
+pub(crate) const YOUNG: Duration = Duration::from_secs(600);
 /// So many are remembered; then they are looked at again.
 const MOST_REMEMBERED: usize = 10_000;
 
@@ -182,13 +182,7 @@ pub(crate) fn sweep(home: &Home) {
 }
 
 fn sweep_one(home: &Home, name: &WorkspaceName, stays: Duration) -> Result<(), PerformError> {
-    let is_over = |seen: &RunSnapshot| match &seen.state.end {
-        Some(RunConclusion::Completed { .. } | RunConclusion::Cancelled { .. }) => {
-            home.clock.now() > Moment(seen.card.updated).after(stays)
-        }
-        Some(RunConclusion::Failed { .. }) | None => false,
-    };
-    if home.tasks.load_run(name.as_str())?.is_some_and(|seen| !is_over(&seen)) {
+    if home.tasks.load_run(name.as_str())?.is_some_and(|seen| !is_over(home, &seen, stays)) {
         return Ok(());
     }
     let place = folder(home).join(name.as_str());
@@ -196,14 +190,24 @@ fn sweep_one(home: &Home, name: &WorkspaceName, stays: Duration) -> Result<(), P
     // The worktree of a part is lent to its run.
     let lent = pool.lent_to(name).map_err(PerformError::by)?.map_or_else(|| name.to_string(), |bound| bound.task);
     let goes = match home.tasks.load_run(&lent)? {
-        Some(seen) => is_over(&seen),
+        Some(seen) => is_over(home, &seen, stays),
         None => is_older(&place, stays.max(YOUNG)),
     };
     let has_agent = || home.context.sessions.at_work().iter().any(|(_, folder)| folder.starts_with(&place));
     if goes && !has_agent() { remove(home, &pool, name, &lent) } else { Ok(()) }
 }
 
-pub(super) fn is_older(place: &Path, age: Duration) -> bool {
+/// Whether a run has ended for good so long ago.
+pub(crate) fn is_over(home: &Home, seen: &RunSnapshot, stays: Duration) -> bool {
+    match &seen.state.end {
+        Some(RunConclusion::Completed { .. } | RunConclusion::Cancelled { .. }) => {
+            home.clock.now() > Moment(seen.card.updated).after(stays)
+        }
+        Some(RunConclusion::Failed { .. }) | None => false,
+    }
+}
+
+pub(crate) fn is_older(place: &Path, age: Duration) -> bool {
     let changed = place.metadata().and_then(|about| about.modified()).ok();
     changed.and_then(|at| at.elapsed().ok()).is_some_and(|since| since >= age)
 }

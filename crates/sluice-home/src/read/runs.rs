@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use sluice_api::Problem;
 use sluice_core::machine::Moment;
-use sluice_core::recipe::StepId;
+use sluice_core::recipe::{StepId, StepWorkspace};
 use sluice_core::run::{AttemptPart, RunKind, RunParameters, RunPlan, RunState};
 use sluice_engine::codec::run_state;
 use sluice_engine::loader::StreamSnapshot;
@@ -61,16 +61,22 @@ impl RunSnapshot {
         })
     }
 
-    /// The folder that its steps work in.
+    /// The folder of its worktree; without one, where it was started.
     pub fn folder(&self) -> &str {
-        folder(&self.state.given)
+        self.folder_of(StepWorkspace::Run)
     }
 
-    /// Where it works, as people are told: of a run that is done elsewhere, what its workers call the folder there.
-    pub fn workspace(&self) -> &str {
-        match self.state.given.workspace.as_str() {
+    /// The folder on this machine in which such steps of it work.
+    pub fn folder_of(&self, workspace: StepWorkspace) -> &str {
+        folder(&self.state.given, workspace)
+    }
+
+    /// Where such steps of it work, as people are told: of a run that is done elsewhere, what its workers call the folder
+    /// there.
+    pub fn shown_folder(&self, workspace: StepWorkspace) -> &str {
+        match self.state.given.folder(workspace) {
             "" => &self.state.given.origin.root,
-            workspace => workspace,
+            folder => folder,
         }
     }
 
@@ -93,14 +99,15 @@ pub struct RunFacts {
 }
 
 impl RunFacts {
-    pub fn folder(&self) -> &str {
-        folder(&self.given)
+    /// The folder on this machine in which such steps of it work.
+    pub fn folder_of(&self, workspace: StepWorkspace) -> &str {
+        folder(&self.given, workspace)
     }
 }
 
-fn folder(given: &RunParameters) -> &str {
-    match given.workspace.as_str() {
-        workspace if workspace.starts_with('/') => workspace,
+fn folder(given: &RunParameters, workspace: StepWorkspace) -> &str {
+    match given.folder(workspace) {
+        folder if folder.starts_with('/') => folder,
         // There is none, or it is where the workers of a group are.
         _ => &given.origin.root,
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use sluice_api::shown::{
     Question, QuestionCause, Run, RunForm, RunItem, RunItemStatus, RunStatus, RunStep, RunStepStatus, StepUsage,
 };
-use sluice_core::recipe::{Data, StepId};
+use sluice_core::recipe::{Data, StepId, StepWork};
 use sluice_core::run::state::ItemStatus;
 use sluice_core::run::{
     AgentUsage, QuestionKind, RunConclusion, RunKind, RunPhase, RunQuestion, StepOutcome, StepState, StepStatus,
@@ -29,7 +29,7 @@ pub fn run(seen: &RunSnapshot) -> Run {
         kind: form(given.origin.kind),
         status: status(state.phase()),
         current_step: current_step(seen),
-        workspace: unless_empty(seen.workspace()),
+        workspace: unless_empty(seen.shown_folder(seen.plan.recipe.workspace)),
         prompt: given.prompt.clone(),
         work_order: unless_empty(&given.work_order),
         task: unless_empty(&given.origin.task),
@@ -110,6 +110,14 @@ fn one_step(seen: &RunSnapshot, id: StepId, state: &StepState) -> RunStep {
         kind: step.work.kind().to_owned(),
         role: step.role.to_string(),
         needs: step.needs.iter().map(|need| seen.plan.recipe.step(*need).name.to_string()).collect(),
+        workspace: match step.work {
+            StepWork::Task(_) => None, // its task has a worktree of its own
+            StepWork::Agent { .. }
+            | StepWork::AgentLoop { .. }
+            | StepWork::ParallelAgents { .. }
+            | StepWork::Script { .. }
+            | StepWork::Gate { .. } => unless_empty(seen.shown_folder(step.workspace)),
+        },
         status: step_status(state.kind()),
         attempt: state.attempts,
         round: state.round,

@@ -8,12 +8,12 @@ use sluice_api::control::{Mission, MissionShown, MissionStatus, MissionTask, Mis
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::StartRun;
 use sluice_core::event_name::EventName;
-use sluice_core::recipe::{RecipeDialect, Step, StepId};
+use sluice_core::recipe::{RecipeDialect, Step, StepId, StepWorkspace};
 use sluice_core::run::{AttemptPart, RunConclusion, RunKind, StepState, StepStatusKind};
 use sluice_dialect::catalogue::{Catalogue, CataloguePlaces};
 use sluice_dialect::{Definition, Sources};
 use sluice_engine::host::EngineClock;
-use sluice_worker::names::remote_folder;
+use sluice_worker::names::{remote_folder, remote_scratch};
 
 use crate::home::Home;
 use crate::home::registry::{RegistryChange, RegistryEntry, called};
@@ -217,7 +217,10 @@ pub(crate) fn mission(seen: &RunSnapshot) -> Mission {
         prompt: seen.state.given.prompt.clone(),
         workflow_name: Some(seen.plan.recipe.name.to_string()),
         status,
-        worktree_path: remote_folder(&seen.id),
+        worktree_path: match seen.plan.recipe.workspace {
+            StepWorkspace::Scratch => remote_scratch(&seen.id),
+            StepWorkspace::Run | StepWorkspace::Own | StepWorkspace::Here => remote_folder(&seen.id),
+        },
         error,
         created_at_ms: seen.card.created,
         updated_at_ms: seen.card.updated,

@@ -2,9 +2,9 @@
 //!
 //! Everything is taken apart by name and without `..`: a field that is added does not compile until it is carried.
 
-use sluice_api::work::{PROTOCOL, StepOrder, StepPermissions};
+use sluice_api::work::{OrderWorkspace, PROTOCOL, StepOrder, StepPermissions};
 use sluice_core::lifecycle::AgentPermissions;
-use sluice_core::recipe::{StepPrompt, StepWork};
+use sluice_core::recipe::{StepPrompt, StepWork, StepWorkspace};
 use sluice_core::run::{Perform, RunJob, is_folder};
 
 use super::task_id;
@@ -22,7 +22,7 @@ pub(super) struct StepHandOut {
 
 pub(super) fn order(seen: &RunSnapshot, wanted: &Perform, hand_out: StepHandOut) -> StepOrder {
     let StepHandOut { dispatch, repository, lease_ms, away_ms, agent_token } = hand_out;
-    let Perform { step: id, attempt, part, role, job, own_workspace, harness, permissions } = wanted;
+    let Perform { step: id, attempt, part, role, job, workspace, harness, permissions } = wanted;
     let step = seen.plan.recipe.step(*id);
     let none = Vec::new();
     // What an earlier version stored does not tell; the worker is not told that it stands nowhere.
@@ -44,7 +44,7 @@ pub(super) fn order(seen: &RunSnapshot, wanted: &Perform, hand_out: StepHandOut)
         title: crate::roster::missions::title(step),
         prompt: prompt.to_owned(),
         context: sluice_core::run::context(&seen.plan, &seen.state, *id),
-        worktree_path: seen.state.given.workspace.clone(),
+        worktree_path: seen.state.given.folder(*workspace).to_owned(),
         worktree_at: Some(folder_at).filter(|at| is_told(at)).cloned(),
         worktree_in: Some(folder_in(&step.work)),
         kind: step.work.kind().to_owned(),
@@ -59,9 +59,15 @@ pub(super) fn order(seen: &RunSnapshot, wanted: &Perform, hand_out: StepHandOut)
             AgentPermissions::Full => StepPermissions::Full,
             AgentPermissions::Reduced => StepPermissions::Reduced,
         },
-        own_workspace: *own_workspace,
+        own_workspace: *workspace == StepWorkspace::Own,
+        workspace: Some(match workspace {
+            StepWorkspace::Run => OrderWorkspace::Run,
+            StepWorkspace::Own => OrderWorkspace::Own,
+            StepWorkspace::Scratch => OrderWorkspace::Scratch,
+            StepWorkspace::Here => OrderWorkspace::Here,
+        }),
         repo: repository,
-        commit: tip(seen).map(str::to_owned),
+        commit: tip(seen).filter(|_| workspace.is_worktree()).map(str::to_owned),
         lease_ms: Some(lease_ms),
         away_ms: Some(away_ms),
         agent_token,

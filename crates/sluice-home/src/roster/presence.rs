@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sluice_api::control::{Crab, Register};
 use sluice_api::event::{CrabChanged, CrabRegistered};
 use sluice_api::problem::{Problem, ProblemStatus};
-use sluice_api::work::{Heartbeat, OLDEST, PROTOCOL, WORKER_ELSEWHERE, works_with};
+use sluice_api::work::{Heartbeat, OLDEST, PROTOCOL, WORKER_ELSEWHERE, WORKSPACES, works_with};
 use sluice_core::event_name::EventName;
 use sluice_core::machine::RefusalCode;
 use sluice_engine::host::EngineClock;
@@ -40,6 +40,8 @@ struct RosterEntry {
     present: bool,
     listens: bool,
     registered_at_ms: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protocol: Option<u32>,
 }
 
 impl RegistryEntry for RosterEntry {
@@ -97,6 +99,7 @@ impl Roster {
             present: true,
             listens: false,
             registered_at_ms: home.clock.now().0,
+            protocol: wanted.protocol,
         };
         let crowd = self.too_many_of(keeper, &id)?;
         let told = CrabRegistered {
@@ -345,6 +348,7 @@ fn entry(worker: &RemoteWorker) -> RosterEntry {
         present: worker.is_present,
         listens: worker.listens.is_some(),
         registered_at_ms: worker.registered_at_ms,
+        protocol: worker.protocol,
     }
 }
 
@@ -360,6 +364,7 @@ impl From<RosterEntry> for RemoteWorker {
             listens: None,
             comings: 0,
             registered_at_ms: entry.registered_at_ms,
+            protocol: entry.protocol,
             instance: entry.instance,
             is_awaited: entry.present,
             is_finishing: false,
@@ -390,6 +395,7 @@ fn offer(home: &Home, id: &str, worker: &RemoteWorker, capacity: usize) {
         id: WorkerId(id.to_owned()),
         role: worker.role.clone(),
         group: worker.group.clone(),
+        knows_scratch: worker.protocol.is_some_and(|version| version >= WORKSPACES),
         capacity,
         lease: Some(home.context.config().workers.lease()),
     };

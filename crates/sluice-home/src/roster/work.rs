@@ -89,11 +89,12 @@ impl Roster {
     }
 
     pub(crate) fn tell(&self, home: &Home, dispatch: u64) -> Result<(), UnavailableReason> {
-        let Some(mission) = self.inner().jobs.get(&dispatch).map(|job| job.mission.clone()) else { return Ok(()) };
+        let about = self.inner().jobs.get(&dispatch).map(|job| (job.mission.clone(), job.wanted.workspace));
+        let Some((mission, workspace)) = about else { return Ok(()) };
         let Ok(Some(seen)) = settled(home.tasks.load_run(&mission).map_err(PerformError::from))? else {
             return Ok(());
         };
-        let repository = groups::repository(home, seen.group());
+        let repository = if workspace.is_worktree() { groups::repository(home, seen.group()) } else { None };
         let mut inner = self.inner();
         let RosterState { workers, jobs, .. } = &mut *inner;
         let Some(job) = jobs.get_mut(&dispatch) else { return Ok(()) };

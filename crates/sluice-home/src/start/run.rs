@@ -7,7 +7,7 @@ use serde_json::Value;
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::StartRun;
 use sluice_core::lifecycle::StateRun;
-use sluice_core::recipe::{Data, Recipe, RecipeDialect, RecipeInputKind};
+use sluice_core::recipe::{Data, Recipe, RecipeDialect, RecipeInputKind, StepWorkspace};
 use sluice_core::run::{RunKind, RunMode, RunOrigin, RunParameters, RunPlan};
 use sluice_core::task::state::WorkSnapshot;
 use sluice_dialect::pin::DefinitionPin;
@@ -15,7 +15,7 @@ use sluice_dialect::{Definition, DefinitionFile, LoadedDefinition};
 use sluice_engine::host::EngineClock;
 use sluice_engine::loader::pin;
 use sluice_engine::run_actor::RunActor;
-use sluice_worker::names::remote_folder;
+use sluice_worker::names::{remote_folder, remote_scratch};
 use sluice_worker::value::data;
 
 use crate::definitions::committed::{self, DefinitionSite};
@@ -66,7 +66,7 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
     };
     let by_workers = match (wanted.workers, wanted.by_hand) {
         (true, true) => return Err(Problem::bad_request("`workers` and `by_hand` cannot both do the steps")),
-        (true, false) => Some(project_workers::chosen(home, root)?),
+        (true, false) => Some(project_workers::chosen(home, root, recipe)?),
         (false, _) => None,
     };
     let (group, pushed) = by_workers.unzip();
@@ -77,21 +77,22 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
     }
     let mode = if wanted.by_hand { RunMode::ByHand } else { RunMode::Engine };
     let harness = wanted.harness.clone().unwrap_or_default();
-    if !harness.is_empty() && elsewhere.is_none() {
-        home.context.harnesses().get(&harness).map_err(|error| Problem::bad_request(error.to_string()))?;
-    }
-    for named in recipe.steps.iter().filter_map(|step| step.harness.as_ref()).filter(|_| elsewhere.is_none()) {
-        home.context.harnesses().get(named).map_err(|error| unusable(&wanted.recipe, &error.to_string()))?;
+    match elsewhere {
+        Some(_) => must_suit_workers(recipe)?,
+        None => must_know_harnesses(home, recipe, wanted)?,
     }
     let without = |folder: String| PlannedWorktree { folder, base: String::new() };
     let PlannedWorktree { folder: workspace, base } = match (mode, elsewhere, started.workspace) {
         (RunMode::ByHand, ..) => without(String::new()),
+        (RunMode::Engine, _, None) if !recipe.has_worktree() => without(String::new()),
         (RunMode::Engine, Some(_), _) => {
             PlannedWorktree { folder: remote_folder(&id), base: pushed.unwrap_or_default() }
         }
         (RunMode::Engine, None, Some(lent)) => without(lent),
         (RunMode::Engine, None, None) => plan_worktree(home, root, &id, started.base.or(found.commit))?,
     };
+    let has_scratch = mode == RunMode::Engine && recipe.working(|it| it == StepWorkspace::Scratch).is_some();
+    let scratch = has_scratch.then(|| scratch_folder(home, &id, elsewhere.is_some())).unwrap_or_default();
     let root = root.display().to_string();
     let given = RunParameters {
         id: id.clone(),
@@ -99,6 +100,7 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
         inputs,
         prompt: home.context.clean().text(wanted.prompt.as_deref().unwrap_or_default()),
         workspace,
+        scratch,
         work_order: wanted.work_order.clone().unwrap_or_default(),
         origin: RunOrigin {
             kind,
@@ -112,6 +114,33 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
         },
     };
     begin(home, &found.plan, found.pinned, given, elsewhere.unwrap_or(LOCAL))
+}
+
+/// Where the scratch folder of a run will be.
+fn scratch_folder(home: &Home, id: &str, is_elsewhere: bool) -> String {
+    match is_elsewhere {
+        true => remote_scratch(id),
+        false => home.context.places.scratch(id).display().to_string(),
+    }
+}
+
+fn must_suit_workers(recipe: &Recipe) -> Result<(), Problem> {
+    let Some(step) = recipe.working(|it| it == StepWorkspace::Here) else { return Ok(()) };
+    let message =
+        format!("step `{}` works in the checkout itself (`workspace: here`), which workers do not have", step.name);
+    let hint = "start the recipe on the engine's machine, without workers";
+    Err(Problem::new(ProblemStatus::Refused, project_workers::NOT_FOR_WORKERS, message).hint(hint))
+}
+
+fn must_know_harnesses(home: &Home, recipe: &Recipe, wanted: &StartRun) -> Result<(), Problem> {
+    let harnesses = home.context.harnesses();
+    if let Some(harness) = wanted.harness.as_ref().filter(|harness| !harness.is_empty()) {
+        harnesses.get(harness).map_err(|error| Problem::bad_request(error.to_string()))?;
+    }
+    for named in recipe.steps.iter().filter_map(|step| step.harness.as_ref()) {
+        harnesses.get(named).map_err(|error| unusable(&wanted.recipe, &error.to_string()))?;
+    }
+    Ok(())
 }
 
 /// Whether a recipe can be started for a task in this repository, and takes what it is given. What each input is worth is
@@ -307,6 +336,9 @@ pub(crate) fn repeat(home: &Arc<Home>, seen: &RunSnapshot) -> Result<(), Problem
             // Workers begin where the remote's default branch stands by then.
             given.workspace = remote_folder(&id);
             given.origin.base.clear();
+        }
+        if !given.scratch.is_empty() {
+            given.scratch = scratch_folder(home, &id, !given.scratch.starts_with('/'));
         }
         given.id = id;
         begin(home, &seen.plan, pinned, given, seen.group())?;

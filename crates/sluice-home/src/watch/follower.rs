@@ -20,7 +20,7 @@ use crate::background::threads::spawn;
 use crate::effect::run::task;
 use crate::evidence;
 use crate::home::errand::Errand;
-use crate::home::{Home, worktrees};
+use crate::home::{Home, scratch, worktrees};
 use crate::read::view_run::unless_empty;
 use crate::read::{runs, tasks};
 use crate::spans;
@@ -89,6 +89,7 @@ impl Follower {
                 // Beside the follower: git takes its time, and what events lead to does not wait for it.
                 Errand::run(&home, "old checkouts".into(), |home, _| {
                     worktrees::sweep(home);
+                    scratch::sweep(home);
                     retention::sweep(home);
                     Ok(())
                 });

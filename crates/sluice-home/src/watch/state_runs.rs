@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sluice_api::Problem;
 use sluice_core::lifecycle::AgentPermissions;
-use sluice_core::recipe::{Data, StepWork};
+use sluice_core::recipe::{Data, Step, StepWork};
 use sluice_core::run::{RunConclusion, StepStatus};
 use sluice_core::task::TaskInput;
 use sluice_core::task::input::RunEnd;
@@ -30,9 +30,11 @@ fn is_own(run: &RunSnapshot, from: &str, to: &str) -> bool {
     let mut ended: Vec<_> = steps.filter_map(|(step, state)| Some((state.ended?, step, state))).collect();
     ended.sort_by_key(|(at, ..)| *at);
     let is_command = |work: &StepWork| matches!(work, StepWork::Script { .. } | StepWork::Gate { .. });
-    let has_commands = run.plan.recipe.steps.iter().any(|step| is_command(&step.work));
+    let looks = |step: &Step| is_command(&step.work) && step.workspace.is_worktree();
+    let has_commands = run.plan.recipe.steps.iter().any(looks);
     let (mut stands_at, mut written, mut is_looked_at) = (from, None, true);
-    for (at, step, state) in ended {
+    // What works elsewhere neither moves the work nor looks at it.
+    for (at, step, state) in ended.into_iter().filter(|(_, step, _)| step.workspace.is_worktree()) {
         let outcome = match &state.status {
             StepStatus::Completed => state.latest.as_ref(),
             StepStatus::Failed(_) => state.left.as_ref().or(state.latest.as_ref()),

@@ -61,8 +61,14 @@ pub(crate) fn live(address: &str) {
         keep: None,
     })
     .unwrap();
-    let offer =
-        WorkerOffer { id: WorkerId("own".into()), role: "any".into(), group: "g".into(), capacity: 50, lease: None };
+    let offer = WorkerOffer {
+        id: WorkerId("own".into()),
+        role: "any".into(),
+        group: "g".into(),
+        knows_scratch: true,
+        capacity: 50,
+        lease: None,
+    };
     host.handle().send(ReactorMessage::Joined(offer));
     say("ready");
     person.reports(&host, lost);
@@ -93,6 +99,7 @@ fn start_run(host: &Host, plan: &Arc<RunPlan>, number: usize) {
         inputs: Vec::new(),
         prompt: String::new(),
         workspace: String::new(),
+        scratch: String::new(),
         work_order: String::new(),
         origin: RunOrigin::default(),
     };

@@ -96,6 +96,16 @@ impl HomePaths {
         self.sessions().join("attempts")
     }
 
+    /// The scratch folder of a run: its steps with `workspace: none` work there, outside git.
+    pub fn scratch(&self, run: &str) -> PathBuf {
+        self.scratches().join(run)
+    }
+
+    /// The scratch folders of all runs.
+    pub fn scratches(&self) -> PathBuf {
+        self.home.join("scratch")
+    }
+
     pub fn workspaces(&self) -> PathBuf {
         self.home.join("workspaces")
     }

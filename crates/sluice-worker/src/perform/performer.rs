@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use sluice_core::lifecycle::AgentPermissions;
+use sluice_core::recipe::StepWorkspace;
 use sluice_core::run::{AttemptPart, CONFLICT, StepOutcome};
 use sluice_os::git::GitError;
 
@@ -13,7 +14,7 @@ use crate::undone::{PerformError, PerformFailure};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorktreeAccess {
-    /// It goes on with the work, in the run's own worktree.
+    /// It goes on with the work, in the folder that the step shares with others.
     Shared,
     /// It writes while others may write: in a worktree of its own, whose work is brought in afterwards.
     Own,
@@ -23,8 +24,13 @@ pub enum WorktreeAccess {
 
 impl WorktreeAccess {
     /// How an agent uses it. Only one that may write disturbs others.
-    pub fn of_agent(part: AttemptPart, wants_own: bool, permissions: AgentPermissions) -> WorktreeAccess {
-        let is_beside_others = wants_own || matches!(part, AttemptPart::Item(_));
+    pub fn of_agent(part: AttemptPart, workspace: StepWorkspace, permissions: AgentPermissions) -> WorktreeAccess {
+        let is_beside_others = match workspace {
+            StepWorkspace::Own => true,
+            StepWorkspace::Run => matches!(part, AttemptPart::Item(_)),
+            // Outside worktrees there is one folder for all of them.
+            StepWorkspace::Scratch | StepWorkspace::Here => false,
+        };
         match part {
             AttemptPart::Arbiter(_) => WorktreeAccess::Looks,
             AttemptPart::Whole | AttemptPart::Item(_) | AttemptPart::Turn(_) => {
@@ -180,10 +186,15 @@ mod tests {
     #[test]
     fn only_an_agent_that_may_write_beside_others_gets_a_worktree_of_its_own() {
         let of = WorktreeAccess::of_agent;
-        assert_eq!(of(AttemptPart::Item(0), false, AgentPermissions::Full), WorktreeAccess::Own);
-        assert_eq!(of(AttemptPart::Item(0), false, AgentPermissions::Reduced), WorktreeAccess::Shared);
-        assert_eq!(of(AttemptPart::Whole, true, AgentPermissions::Full), WorktreeAccess::Own);
-        assert_eq!(of(AttemptPart::Turn(1), false, AgentPermissions::Full), WorktreeAccess::Shared);
-        assert_eq!(of(AttemptPart::Arbiter(1), true, AgentPermissions::Full), WorktreeAccess::Looks);
+        let (run, own) = (StepWorkspace::Run, StepWorkspace::Own);
+        assert_eq!(of(AttemptPart::Item(0), run, AgentPermissions::Full), WorktreeAccess::Own);
+        assert_eq!(of(AttemptPart::Item(0), run, AgentPermissions::Reduced), WorktreeAccess::Shared);
+        assert_eq!(of(AttemptPart::Whole, own, AgentPermissions::Full), WorktreeAccess::Own);
+        assert_eq!(of(AttemptPart::Turn(1), run, AgentPermissions::Full), WorktreeAccess::Shared);
+        for workspace in [StepWorkspace::Scratch, StepWorkspace::Here] {
+            assert_eq!(of(AttemptPart::Item(0), workspace, AgentPermissions::Full), WorktreeAccess::Shared);
+            assert_eq!(of(AttemptPart::Arbiter(1), workspace, AgentPermissions::Full), WorktreeAccess::Looks);
+        }
+        assert_eq!(of(AttemptPart::Arbiter(1), own, AgentPermissions::Full), WorktreeAccess::Looks);
     }
 }

@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_api::Problem;
-use sluice_api::work::{NO_MERGE_TURN, StepOrder, StepPermissions, StepReport, StepStart};
+use sluice_api::work::{NO_MERGE_TURN, OrderWorkspace, StepOrder, StepPermissions, StepReport, StepStart};
 use sluice_core::lifecycle::AgentPermissions;
-use sluice_core::recipe::FailureKind;
+use sluice_core::recipe::{FailureKind, StepWorkspace};
 use sluice_core::run::effect::RunScript;
 use sluice_core::run::{AttemptPart, AttemptReport, StepOutcome};
 use sluice_os::git::GitError;
@@ -20,7 +20,7 @@ use sluice_os::session::{SessionFailure, SessionId, SessionKeeper, boot_ms};
 
 use super::worktrees::RemoteWorktrees;
 use super::{FIRST_PAUSE, LONGEST_PAUSE, WorkerRuntime, is_passing};
-use crate::names::remote_folder;
+use crate::names::{remote_folder, remote_scratch};
 use crate::perform::performer::{WorktreeAccess, perform};
 use crate::perform::{LocalOrder, OrderWork, PerformContext, PerformResult, StepIdentity, reported};
 use crate::report::written;
@@ -39,6 +39,7 @@ pub(super) struct WorkerAssignment {
     pub(super) commit: Option<String>,
     /// Where the engine's name for the worktree stands, and has to be made the folder that it has here.
     named: WorktreeAlias,
+    pub(super) workspace: StepWorkspace,
     pub(super) access: WorktreeAccess,
     /// Who keeps what runs, and for how long after a sign that was answered.
     keeper: SessionKeeper,
@@ -77,21 +78,20 @@ impl WorkerAssignment {
             harness,
             permissions,
             own_workspace,
+            workspace,
             repo,
             commit,
             lease_ms: _, // is in `keeper`
             away_ms: _,
             agent_token,
         } = order;
-        let work = match script {
-            Some(script) => OrderWork::Script(RunScript { script, environment: environment.unwrap_or_default() }),
-            None => OrderWork::Agent { prompt },
-        };
+        let work = work_of(script, environment, prompt);
         let permissions = allowed(permissions, is_arbiter);
+        let workspace = place(workspace, own_workspace);
         let access = match &work {
             OrderWork::Script(_) => WorktreeAccess::Shared,
             OrderWork::Agent { .. } if is_arbiter => WorktreeAccess::Looks,
-            OrderWork::Agent { .. } => WorktreeAccess::of_agent(part_called(&part), own_workspace, permissions),
+            OrderWork::Agent { .. } => WorktreeAccess::of_agent(part_called(&part), workspace, permissions),
         };
         let order = LocalOrder {
             name: performance,
@@ -115,6 +115,7 @@ impl WorkerAssignment {
             repository: repo,
             commit,
             named: WorktreeAlias { name: worktree_path, at: worktree_at, variables: worktree_in },
+            workspace,
             access,
             keeper,
             until_ms: AtomicU64::new(0),
@@ -190,7 +191,10 @@ impl WorkerRuntime {
             mission_id: job.mission.clone(),
             task_id: job.task.clone(),
             crab_id: self.id.clone(),
-            burrow_path: Some(remote_folder(&job.mission)),
+            burrow_path: Some(match job.workspace {
+                StepWorkspace::Scratch => remote_scratch(&job.mission),
+                StepWorkspace::Run | StepWorkspace::Own | StepWorkspace::Here => remote_folder(&job.mission),
+            }),
         };
         if let Err(problem) = self.insist(job, "/v1/runs/start", &begin) {
             return tracing::warn!(step = job.task, "is not begun: {}", problem.message);
@@ -338,11 +342,31 @@ impl WorkerRuntime {
     }
 }
 
+/// What is to be done: a command if there is one, else what an agent is told.
+fn work_of(script: Option<String>, environment: Option<Vec<(String, String)>>, prompt: String) -> OrderWork {
+    match script {
+        Some(script) => OrderWork::Script(RunScript { script, environment: environment.unwrap_or_default() }),
+        None => OrderWork::Agent { prompt },
+    }
+}
+
 /// What the agent of a step may do. One that judges may only look.
 fn allowed(permissions: StepPermissions, is_arbiter: bool) -> AgentPermissions {
     match (permissions, is_arbiter) {
         (StepPermissions::Full, false) => AgentPermissions::Full,
         (StepPermissions::Full | StepPermissions::Reduced, _) => AgentPermissions::Reduced,
+    }
+}
+
+/// Where a step works. An engine of an earlier version says only whether it has a worktree of its own.
+fn place(workspace: Option<OrderWorkspace>, own_workspace: bool) -> StepWorkspace {
+    match workspace {
+        Some(OrderWorkspace::Run) => StepWorkspace::Run,
+        Some(OrderWorkspace::Own) => StepWorkspace::Own,
+        Some(OrderWorkspace::Scratch) => StepWorkspace::Scratch,
+        Some(OrderWorkspace::Here) => StepWorkspace::Here,
+        None if own_workspace => StepWorkspace::Own,
+        None => StepWorkspace::Run,
     }
 }
 

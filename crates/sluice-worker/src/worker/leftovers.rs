@@ -1,10 +1,10 @@
 //! What is left on a worker's machine of work that is not its any more: agents and scripts that outlived a worker that was
 //! killed, and worktrees and sessions that nobody has touched for long.
 //!
-//! An agent is ended as soon as the engine has said that its step is not this worker's; before that nobody knows. Nothing is
-//! removed that the remote does not have.
+//! An agent is ended as soon as the engine has said that its step is not this worker's; before that nobody knows. Of a
+//! repository nothing is removed that the remote does not have; a scratch folder goes when no step has come for long.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use sluice_api::work::{HeartbeatAnswer, HeldSteps};
@@ -13,6 +13,7 @@ use sluice_os::remote_worktree;
 use sluice_os::session::{SessionId, boot_ms};
 
 use super::WorkerRuntime;
+use super::job::WorkerAssignment;
 use crate::perform::performer::own_name;
 
 /// What no step has touched for so long is removed.
@@ -62,7 +63,17 @@ impl WorkerRuntime {
         self.bench.performed(id.as_str());
     }
 
-    /// Removes worktrees whose work the remote has, and sessions that are over, once nobody has touched them for long.
+    /// A step has been reported: the scratch folder of its run goes if it is empty, and no other step of the run is here.
+    pub(super) fn leave_scratch(&self, job: &WorkerAssignment) {
+        let inner = self.inner();
+        let is_other = |other: &WorkerAssignment| other.mission == job.mission && other.order.name != job.order.name;
+        if !inner.jobs.values().any(|other| is_other(other)) {
+            // One with files in it stays, and so does one that is not there.
+            let _ = std::fs::remove_dir(self.bench.places.scratch(&job.mission));
+        }
+    }
+
+    /// Removes worktrees whose work the remote has, scratch folders, and sessions that are over, once nobody has touched them for long.
     pub(super) fn forget_what_is_old(&self) {
         let ids = self.bench.sessions.list().unwrap_or_default();
         let living: Vec<&SessionId> = ids.iter().filter(|id| self.bench.sessions.is_living(id)).collect();
@@ -79,6 +90,16 @@ impl WorkerRuntime {
             is_old(folder) && is_free(folder)
         });
         removed.iter().for_each(|folder| tracing::info!("{} is removed", folder.display()));
+        for folder in folders(&self.bench.places.scratches()) {
+            let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let is_at = |id: &&SessionId| id.as_str().starts_with(&format!("{name}."));
+            if is_old(&folder) && !living.iter().any(is_at) {
+                match std::fs::remove_dir_all(&folder) {
+                    Ok(()) => tracing::info!("{} is removed", folder.display()),
+                    Err(error) => tracing::warn!("{} stays: {error}", folder.display()),
+                }
+            }
+        }
         let is_over = |id: &&SessionId| !self.bench.sessions.is_living(id);
         for id in ids.iter().filter(is_over) {
             if is_old(&self.bench.places.sessions().join("live").join(id.as_str())) {
@@ -87,6 +108,10 @@ impl WorkerRuntime {
             }
         }
     }
+}
+
+fn folders(place: &Path) -> impl Iterator<Item = PathBuf> {
+    std::fs::read_dir(place).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
 }
 
 fn is_old(path: &Path) -> bool {

@@ -1,22 +1,25 @@
 //! The worktrees of a run on a worker's machine: clones of the repository's remote, whose work is brought back there. What
-//! was done while others brought in theirs is merged with that, when it is this step's turn.
+//! was done while others brought in theirs is merged with that, when it is this step's turn. A scratch folder is no clone:
+//! what is in it stays on this machine.
 
 use std::cell::{Cell, RefCell};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use sluice_api::Problem;
 use sluice_api::work::{AskMergeTurn, MERGES, MergeTurn, StepProgress};
-use sluice_core::recipe::FailureKind;
+use sluice_core::recipe::{FailureKind, StepWorkspace};
 use sluice_os::git::{Git, GitError};
 use sluice_os::remote_worktree::{RemoteWorktree, RemoteWorktreeRequest};
 use sluice_os::session::{SessionFailure, SessionId};
+use sluice_os::workspace::WorkspaceName;
 
 use super::job::{WorkerAssignment, not_ours};
 use super::{FIRST_PAUSE, WorkerRuntime};
 use crate::names::run_branch;
+use crate::perform::outside::{self, WatchedFolder};
 use crate::perform::performer::{StepWorktrees, WorktreeAccess, in_conflict, own_name};
 use crate::undone::described;
 use crate::undone::{PerformError, PerformFailure, UnavailableReason};
@@ -29,6 +32,14 @@ pub(super) struct RemoteWorktrees<'a> {
     job: &'a WorkerAssignment,
     /// What was brought in, until the engine has taken the report: its worktree stays for as long.
     brought: RefCell<Option<BroughtWork>>,
+}
+
+/// Where a step works on this machine.
+pub(super) enum RemoteLent {
+    Tree(RemoteWorktree),
+    Scratch(PathBuf),
+    /// A scratch folder in which nothing may differ afterwards.
+    Watched(WatchedFolder),
 }
 
 struct BroughtWork {
@@ -58,6 +69,7 @@ impl<'a> RemoteWorktrees<'a> {
 
     /// The engine has taken the report: the worktree is not needed any more.
     pub(super) fn finish(&self) {
+        self.worker.leave_scratch(self.job);
         let Some(BroughtWork { lent, .. }) = self.brought.take() else { return };
         if let Err(error) = lent.discard() {
             tracing::warn!(step = self.job.task, "the worktree stays: {}", described(&error));
@@ -164,9 +176,71 @@ impl<'a> RemoteWorktrees<'a> {
 }
 
 impl StepWorktrees for RemoteWorktrees<'_> {
-    type Lent = RemoteWorktree;
+    type Lent = RemoteLent;
 
-    fn open(&self, access: WorktreeAccess) -> Result<RemoteWorktree, PerformError> {
+    fn open(&self, access: WorktreeAccess) -> Result<RemoteLent, PerformError> {
+        match self.job.workspace {
+            StepWorkspace::Run | StepWorkspace::Own => self.worktree(access).map(RemoteLent::Tree),
+            StepWorkspace::Scratch => self.scratch(access),
+            StepWorkspace::Here => {
+                Err("it works in the checkout that its run was started in; a worker has none".into())
+            }
+        }
+    }
+
+    fn folder<'a>(&self, lent: &'a RemoteLent) -> &'a Path {
+        match lent {
+            RemoteLent::Tree(tree) => &tree.folder,
+            RemoteLent::Scratch(folder) => folder,
+            RemoteLent::Watched(watched) => &watched.folder,
+        }
+    }
+
+    fn merge(&self, lent: RemoteLent) -> Result<Option<String>, PerformError> {
+        let RemoteLent::Tree(tree) = lent else { return Ok(None) };
+        match self.commit(&tree).map_err(|error| self.failed(&error))? {
+            Some(commit) => self.bring_in(tree, commit),
+            None => Ok(None),
+        }
+    }
+
+    fn discard(&self, lent: RemoteLent) -> Result<Option<String>, PerformError> {
+        let lent = match lent {
+            RemoteLent::Tree(tree) => tree,
+            RemoteLent::Scratch(_) => return Ok(None),
+            RemoteLent::Watched(watched) => return watched.must_be_as_before().map(|()| None),
+        };
+        if self.job.access == WorktreeAccess::Looks {
+            // What an arbiter changed is not where the next step starts.
+            let _ = lent.discard();
+            return Ok(None);
+        }
+        let Ok(Some(commit)) = self.commit(&lent) else { return Ok(None) };
+        let is_start = lent.is_start(&commit, self.job.commit.as_deref()).unwrap_or(false);
+        // What failed is told as it failed, also if it cannot be brought anywhere: the worktree has it.
+        if is_start || self.put_apart(&lent, &commit).is_ok() {
+            let _ = lent.discard();
+        }
+        Ok(Some(commit).filter(|_| !is_start))
+    }
+}
+
+impl RemoteWorktrees<'_> {
+    /// The scratch folder of the run. That a step has come keeps it from being swept for a while.
+    fn scratch(&self, access: WorktreeAccess) -> Result<RemoteLent, PerformError> {
+        let name = WorkspaceName::new(&self.job.mission).map_err(PerformError::by)?;
+        let places = &self.worker.bench.places;
+        let folder = places.scratch(name.as_str());
+        outside::make(&folder)?;
+        let touched = std::fs::File::open(&folder).and_then(|it| it.set_modified(SystemTime::now()));
+        touched.map_err(PerformError::at("cannot use", &folder))?;
+        match access {
+            WorktreeAccess::Shared | WorktreeAccess::Own => Ok(RemoteLent::Scratch(folder)),
+            WorktreeAccess::Looks => WatchedFolder::of(folder, places.home()).map(RemoteLent::Watched),
+        }
+    }
+
+    fn worktree(&self, access: WorktreeAccess) -> Result<RemoteWorktree, PerformError> {
         let (worker, job) = (self.worker, self.job);
         let id = SessionId::new(&job.order.name)?;
         let goes_on = !matches!(worker.bench.sessions.adopt(&id), Err(SessionFailure::Unknown(_)));
@@ -193,31 +267,5 @@ impl StepWorktrees for RemoteWorktrees<'_> {
                 false => PerformError::from(described(&error)),
             }
         })
-    }
-
-    fn folder<'a>(&self, lent: &'a RemoteWorktree) -> &'a Path {
-        &lent.folder
-    }
-
-    fn merge(&self, lent: RemoteWorktree) -> Result<Option<String>, PerformError> {
-        match self.commit(&lent).map_err(|error| self.failed(&error))? {
-            Some(commit) => self.bring_in(lent, commit),
-            None => Ok(None),
-        }
-    }
-
-    fn discard(&self, lent: RemoteWorktree) -> Result<Option<String>, PerformError> {
-        if self.job.access == WorktreeAccess::Looks {
-            // What an arbiter changed is not where the next step starts.
-            let _ = lent.discard();
-            return Ok(None);
-        }
-        let Ok(Some(commit)) = self.commit(&lent) else { return Ok(None) };
-        let is_start = lent.is_start(&commit, self.job.commit.as_deref()).unwrap_or(false);
-        // What failed is told as it failed, also if it cannot be brought anywhere: the worktree has it.
-        if is_start || self.put_apart(&lent, &commit).is_ok() {
-            let _ = lent.discard();
-        }
-        Ok(Some(commit).filter(|_| !is_start))
     }
 }

@@ -179,8 +179,32 @@ fn a_worker_of_a_version_that_the_engine_does_not_speak_is_refused() {
     assert_eq!(refused.json()["hint"], "update the worker", "{refused:?}");
     // One that is later speaks the engine's version, which it is told; one that says nothing is a crab of the document.
     for known in [json!(2), json!(3), json!(9), Value::Null] {
-        assert_eq!(register(known).json()["protocol"], 3);
+        assert_eq!(register(known).json()["protocol"], 4);
     }
+}
+
+/// An older worker would do such a step in a worktree: it is given other steps, and this one waits for a worker that knows.
+#[test]
+fn a_worker_of_an_older_version_is_given_no_step_without_a_workspace() {
+    let plane = Plane::new();
+    let step =
+        |id: &str, more: &str| format!("[[steps]]\nid = \"{id}\"\ntype = \"script\"\ncommand = \"true\"\n{more}");
+    let steps = [step("apart", "workspace = \"none\"\n"), step("along", "")].concat();
+    let manifest = format!("max_parallel = 2\n[workflow]\nname = \"mixed\"\n{steps}");
+    std::fs::write(plane.home.path("prompts/workflows/mixed.toml"), manifest).unwrap();
+    plane.register("old", "any", &plane.secret);
+    let mut old = plane.listen("old", &plane.secret);
+    let wanted = json!({ "colony_id": plane.colony, "prompt": "Fix issue #6", "workflow": "mixed" });
+    let mission = text(&plane.ask("POST", "/v1/missions", &wanted), "mission_id");
+    assert_eq!(old.hear()["task_id"], format!("{mission}.along"));
+    assert_eq!(plane.status(&mission, "apart"), "queued");
+    let wanted = json!({ "crab_id": "new", "colony_id": plane.colony, "name": "new", "role": "any", "protocol": 4 });
+    plane.ask("POST", "/v1/crabs/register", &wanted);
+    let told = plane.listen("new", &plane.secret).hear();
+    assert_eq!(told["task_id"], format!("{mission}.apart"));
+    let order = &told["kind"]["payload"];
+    assert_eq!((&order["workspace"], &order["repo"]), (&json!("none"), &Value::Null), "{order:#}");
+    assert_eq!(order["worktree_path"], format!("scratch/{mission}/"));
 }
 
 #[test]

@@ -20,7 +20,7 @@ const STEPS: [(&str, &str); 7] = [
 ];
 
 /// Recipes whose steps go on from each other's work, and how their runs end. What the last step prints shows it.
-const WORK: [(&str, &str, &str); 8] = [
+const WORK: [(&str, &str, &str); 10] = [
     (
         "fan-out",
         "completed",
@@ -76,6 +76,24 @@ const WORK: [(&str, &str, &str); 8] = [
   - {name: looks, permissions: reduced, needs: [writes], prompt: 'cat one.txt'}
   - {name: scripts, type: script, needs: [looks], command: 'echo 2 > two.txt'}
   - {name: after, type: script, needs: [scripts], command: 'cat *.txt'}",
+    ),
+    (
+        "without-workspace",
+        "completed",
+        "  - {name: writes, type: script, workspace: none, command: 'ls -A; echo 1 > one.txt; cat one.txt'}
+  - {name: asks, workspace: none, prompt: 'test ! -e README.md && echo 2 > two.txt; cat two.txt'}
+  - {name: each, type: parallel-agents, workspace: none, for_each: [a, b], prompt: 'echo ${item} > ${item}.txt; echo did'}
+  - {name: work, prompt: 'echo 3 > three.txt'}
+  - {name: after, type: script, command: 'ls; cat three.txt'}",
+    ),
+    (
+        "arbiter-that-changes-a-scratch-folder",
+        "failed",
+        "  - name: again
+    type: agent-loop
+    workspace: none
+    prompt: echo turn >> turns.txt
+    arbiter_prompt: rm -f turns.txt; echo more > more.txt; exit",
     ),
     ("failing-script", "failed", "  - {name: half, type: script, command: 'echo half > half.txt; exit 4'}"),
 ];

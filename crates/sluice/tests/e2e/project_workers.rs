@@ -112,6 +112,10 @@ fn what_workers_cannot_do_is_refused_before_it_begins() {
     reef.home.git(&["push", "--quiet", "origin", "HEAD:brew"]);
     let refused = reef.home.sluice(&["start", "brew.yml", "--workers"]);
     assert!(refused.code == 1 && refused.stderr.contains("`acts_as: person`"), "{refused:?}");
+    let recipe = "name: brew\nworkspace: here\nsteps:\n  - {name: tidy, type: script, command: 'true'}\n";
+    std::fs::write(repository.join("brew.yml"), recipe).unwrap();
+    let refused = reef.home.sluice(&["start", "brew.yml", "--workers"]);
+    assert!(refused.code == 1 && refused.stderr.contains("works in the checkout itself"), "{refused:?}");
     std::fs::create_dir_all(reef.home.path("elsewhere")).unwrap();
     std::fs::write(reef.home.path("elsewhere/brew.yml"), RECIPE).unwrap();
     let mut command = reef.home.command(&["start", "brew.yml", "--workers"]);
@@ -165,4 +169,31 @@ fn a_project_that_goes_takes_its_workers_tokens_along() {
     let (second, _) = token(&reef.home, &["--scope", "worker", "--project", "store"]);
     reef.home.sluice(&["project", "remove", "store"]).done();
     assert!(is_revoked(&second) && !is_revoked(&other));
+}
+
+/// Without a clone there is no commit that the worker must be able to have.
+#[test]
+fn a_worker_does_steps_without_a_workspace_in_a_folder_of_its_own() {
+    let reef = served();
+    reef.home.git(&["commit", "--quiet", "--allow-empty", "-m", "not pushed"]);
+    let recipe = "name: brew
+workspace: none
+steps:
+  - {name: grind, type: script, command: 'ls -A; echo ground > beans.txt; echo ${run.workspace}'}
+  - {name: pour, prompt: 'cat ${run.workspace}/beans.txt; pwd'}
+  - {name: clean, type: script, command: 'rm beans.txt'}
+";
+    std::fs::write(reef.home.repository().join("brew.yml"), recipe).unwrap();
+    let (_, secret) = token(&reef.home, &["--scope", "worker"]);
+    let _ann = reef.hire_for("ann", "any", &secret, &["--project", "shop"]);
+    let run = start(&reef.home, &[]);
+    let ended = settled(&reef.home, &run);
+    let folder = reef.place("ann").join("scratch").join(&run);
+    let place = folder.display();
+    assert_eq!(ended["status"], "completed", "{ended:#}");
+    assert_eq!(ended["workspace"], format!("scratch/{run}/"));
+    assert_eq!(ended["steps"][0]["output"], format!("{place}"));
+    assert_eq!(ended["steps"][1]["summary"], format!("ground\n{place}"));
+    assert!(!reef.place("ann").join("repositories").exists(), "nothing is cloned");
+    assert!(!reef.home.place().join("scratch").exists(), "nothing of it is done on the engine's machine");
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use sluice_core::run::{AttemptPart, Perform};
 use sluice_os::git::GitError;
-use sluice_os::listing::FolderListing;
 use sluice_os::passing::PassingError;
 use sluice_os::remote_worktree::own_branch;
 use sluice_os::session::{SessionFailure, SessionId};
@@ -16,7 +15,8 @@ use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 
 use super::label;
 use crate::home::worktrees::pool_of;
-use crate::home::{Home, room};
+use crate::home::{Home, room, scratch};
+use crate::perform::outside::WatchedFolder;
 use crate::perform::performer::{StepWorktrees, WorktreeAccess, in_conflict, own_name};
 use crate::read::runs::{RunSnapshot, stream};
 use crate::undone::PerformError;
@@ -33,13 +33,13 @@ pub(super) struct LocalWorktrees<'a> {
 }
 
 pub(super) enum LentWorktree {
-    /// In the run's own worktree, or where the run was started.
+    /// In the run's own worktree, in its scratch folder, or where the run was started.
     Run(PathBuf),
     Own(OwnWorktree),
     /// In a copy of the work, which stood so before.
     Copy(OwnWorktree, CopyBaseline),
-    /// Where the run was started, and nothing may differ afterwards.
-    Watched(PathBuf, FolderListing),
+    /// Outside worktrees, and nothing may differ afterwards.
+    Watched(WatchedFolder),
 }
 
 /// The work as it was when an arbiter began to look at a copy of it.
@@ -60,20 +60,21 @@ impl StepWorktrees for LocalWorktrees<'_> {
     type Lent = LentWorktree;
 
     fn open(&self, access: WorktreeAccess) -> Result<LentWorktree, PerformError> {
-        let folder = PathBuf::from(self.seen.folder());
+        let folder = scratch::folder(&self.seen.setting(), self.wanted.workspace)?;
         match (access, self.has_worktree()) {
             (WorktreeAccess::Shared, _) | (WorktreeAccess::Own, false) => Ok(LentWorktree::Run(folder)),
             (WorktreeAccess::Own, true) => self.own().map(LentWorktree::Own),
             (WorktreeAccess::Looks, true) => self.copy(),
             (WorktreeAccess::Looks, false) => {
-                self.listed(&folder).map(|listing| LentWorktree::Watched(folder, listing))
+                WatchedFolder::of(folder, self.home.context.places.home()).map(LentWorktree::Watched)
             }
         }
     }
 
     fn folder<'a>(&self, lent: &'a LentWorktree) -> &'a Path {
         match lent {
-            LentWorktree::Run(folder) | LentWorktree::Watched(folder, _) => folder,
+            LentWorktree::Run(folder) => folder,
+            LentWorktree::Watched(watched) => &watched.folder,
             LentWorktree::Own(own) | LentWorktree::Copy(own, _) => &own.folder,
         }
     }
@@ -82,7 +83,7 @@ impl StepWorktrees for LocalWorktrees<'_> {
         match lent {
             LentWorktree::Run(_) => self.save()?,
             LentWorktree::Own(own) => self.bring_in(own)?,
-            LentWorktree::Copy(..) | LentWorktree::Watched(..) => {}
+            LentWorktree::Copy(..) | LentWorktree::Watched(_) => {}
         }
         Ok(None)
     }
@@ -95,16 +96,16 @@ impl StepWorktrees for LocalWorktrees<'_> {
                 self.give_back(own);
                 self.must_be_as_before(before)?;
             }
-            LentWorktree::Watched(folder, before) => self.must_be_listed(&folder, &before)?,
+            LentWorktree::Watched(watched) => watched.must_be_as_before()?,
         }
         Ok(None)
     }
 }
 
 impl LocalWorktrees<'_> {
-    /// Whether the run has a worktree of its own, and does not work in the folder it was started in.
+    /// Whether the step works in a worktree of the run, and not in its scratch folder or where it was started.
     fn has_worktree(&self) -> bool {
-        self.seen.state.given.workspace.starts_with('/')
+        self.wanted.workspace.is_worktree() && self.seen.state.given.workspace.starts_with('/')
     }
 
     fn pool(&self) -> Result<WorkspacePool, PerformError> {
@@ -232,22 +233,5 @@ impl LocalWorktrees<'_> {
                 )
             }
         }))
-    }
-
-    /// Outside git there is no copy, but whether the folder is as it was is looked at afterwards.
-    fn listed(&self, folder: &Path) -> Result<FolderListing, PerformError> {
-        FolderListing::of(folder, self.home.context.places.home()).map_err(PerformError::at("cannot look at", folder))
-    }
-
-    fn must_be_listed(&self, folder: &Path, before: &FolderListing) -> Result<(), PerformError> {
-        let differs = before.differs(&self.listed(folder)?);
-        match differs.first() {
-            None => Ok(()),
-            Some(first) => Err(PerformError::from(format!(
-                "the arbiter changed the work, which it may not: {} ({} in all); outside git it cannot be put back",
-                first.display(),
-                differs.len()
-            ))),
-        }
     }
 }
