@@ -6,11 +6,13 @@ mod checkouts;
 pub(crate) mod engine;
 pub(crate) mod errand;
 pub(crate) mod exits;
+pub(crate) mod hook;
 pub(crate) mod judged;
 mod mirrors;
 pub(crate) mod project_workers;
 pub(crate) mod registry;
 pub mod reservations;
+pub(crate) mod setup;
 pub(crate) mod waits;
 pub(crate) mod work;
 pub(crate) mod workers;
@@ -73,6 +75,8 @@ pub struct Home {
     /// Sessions whose end is waited for.
     watched: Mutex<BTreeSet<SessionId>>,
     pub(crate) worktrees: RunWorktrees,
+    /// Worktrees that are made ready, one thread in each.
+    pub(crate) setups: KeyedTurns,
     /// Tasks whose agent went down with what was around it, and when.
     uprooted: Mutex<BTreeMap<String, Instant>>,
     /// The files of processes.
@@ -127,6 +131,7 @@ impl Home {
             merges: KeyedTurns::default(),
             watched: Mutex::default(),
             worktrees: RunWorktrees::default(),
+            setups: KeyedTurns::default(),
             uprooted: Mutex::default(),
             mirrors: Mirrors::default(),
             later,

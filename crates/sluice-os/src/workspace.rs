@@ -3,12 +3,14 @@
 //! The caller says which workspace is lent for what; here it is done. A workspace is never emptied, removed or rebound
 //! before everything at risk in it is kept. Which task is in which state is not known here.
 
+mod furnish;
 mod keep;
 mod listed;
 mod place;
 mod release;
 mod restore;
 mod risk;
+mod setup;
 mod site;
 mod state;
 mod sweep;
@@ -20,12 +22,15 @@ use std::time::Duration;
 
 use crate::git::{GitError, Repository, slug};
 use crate::lock::{FileLock, FileLockError};
+pub(crate) use furnish::hide_in;
+pub use furnish::{INCLUDE_FILE, WorktreeFurniture, must_stay_inside};
 pub use keep::{KeepKind, KeepRef};
 pub(crate) use place::break_stale_locks;
 pub use release::BranchDeletion;
 pub(crate) use release::keep_tip;
 pub use restore::{RestoreTarget, RestoredKeep};
 pub(crate) use risk::entry;
+pub use setup::{SetupNote, SetupSite};
 use site::WorktreeSite;
 pub use site::{WorkspaceBinding, task_file};
 pub use state::{BranchDistance, WorkspaceHead, WorkspaceState, WorkspaceTree};

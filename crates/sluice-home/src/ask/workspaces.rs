@@ -1,5 +1,6 @@
 //! Worktrees, and work that was put away.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -12,11 +13,11 @@ use sluice_os::workspace::{KeepKind, KeepRef, RestoreTarget, WorkspaceHead, Work
 
 use super::{Requester, Service};
 use crate::ask::strays;
-use crate::home::pool_names;
+use crate::home::{pool_names, setup};
 use crate::read::tasks::had;
 use crate::settings::clock::written;
 use crate::settings::projects::git;
-use crate::undone::described;
+use crate::undone::{PerformError, described};
 
 /// Why a worktree that is not there, as far as git knows, is worth a look.
 fn missing(path: &str, is_lent: bool) -> Option<String> {
@@ -114,13 +115,19 @@ impl Service {
         let mut failed = None;
         for project in self.some_projects(project)? {
             let Ok(pool) = self.home.projects.pool(&project) else { continue };
-            let removal = |name: &WorkspaceName| self.home.reservations.removal(&self.home, &pool, name);
+            let stays = RefCell::new(None);
+            let removal = |name: &WorkspaceName| {
+                let held = self.home.reservations.removal(&self.home, &pool, name)?;
+                let torn = setup::tear_down(&self.home, pool.repository().folder(), &pool.folder(name));
+                let refusal = |undone: PerformError| stays.replace(Some(undone.refusal("teardown_failed")));
+                torn.map_err(refusal).is_ok().then_some(held)
+            };
             // One that cannot be removed is in the way of no other.
             let problem = match pool.gc(removal, None) {
                 Ok(swept) => swept.removed.iter().find_map(|swept| swept.outcome.as_ref().err()).map(git),
                 Err(error) => Some(git(&error)),
             };
-            failed = failed.or(problem);
+            failed = failed.or(problem).or(stays.into_inner());
         }
         self.home.tasks.stir();
         failed.map_or_else(|| self.workspaces(project), Err)

@@ -27,7 +27,9 @@ use crate::evidence;
 use crate::home::Home;
 use crate::home::engine::say_to;
 use crate::home::errand::{ErrandPending, ErrandPlace};
-use crate::home::worktrees::{self, NO_WORKSPACE};
+use crate::home::hook::{hook, run_to_end};
+use crate::home::setup;
+use crate::home::worktrees::{self, NO_WORKSPACE, WorktreeReturn};
 use crate::perform::lists::listed;
 use crate::perform::performer::WorktreeAccess;
 use crate::perform::{LocalOrder, OrderWork, PerformResult, StepIdentity, reported, sweep};
@@ -106,14 +108,20 @@ fn give_back(
     if stored.is_some_and(|stored| stored.effects.iter().any(is_other)) {
         return Err(UnavailableReason("what the run has started is not over".into()).into());
     }
+    let failed = |failed: PerformFailure| Ok(EffectOutcome::Failed(home.context.clean().text(&failed.error)));
     let git = ErrandPlace::Git { repository: seen.state.given.origin.root.clone(), asker: seen.id.clone() };
     if *place != git {
-        return Err(ErrandPending::On(git));
+        // A command that ends what was set up takes its time, and git waits for it nowhere.
+        return match settled(setup::leave(home, &seen.state.given))? {
+            Ok(()) => Err(ErrandPending::On(git)),
+            Err(why) => failed(why),
+        };
     }
-    Ok(match settled(worktrees::give_back(home, &seen.state.given))? {
-        Ok(()) => EffectOutcome::Done,
-        Err(failed) => EffectOutcome::Failed(home.context.clean().text(&failed.error)),
-    })
+    match settled(worktrees::give_back(home, &seen.state.given))? {
+        Ok(WorktreeReturn::Over) => Ok(EffectOutcome::Done),
+        Ok(WorktreeReturn::TearDown) => Err(ErrandPending::On(ErrandPlace::Pool)),
+        Err(why) => failed(why),
+    }
 }
 
 /// Starts another recipe because a run has ended. What keeps it from being started here may pass; that there is no such
@@ -153,7 +161,8 @@ fn recorded(
     let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
     let made = match place {
         ErrandPlace::Git { .. } if !home.context.was_stopped(&name) => prepared(home, setting, wanted),
-        ErrandPlace::Git { .. } | ErrandPlace::Pool => Ok(()),
+        ErrandPlace::Git { .. } => Ok(()),
+        ErrandPlace::Pool => setup::of_run(home, &setting.given, Path::new(setting.folder()), &name),
     };
     if made.is_ok() && place_of(home, setting, wanted) != *place {
         return Err(ErrandPending::On(ErrandPlace::Pool)); // its worktree is there now
@@ -305,11 +314,12 @@ fn never_begun(home: &Home, seen: &RunSnapshot, effect: String) -> Result<(), Pe
 
 fn command(home: &Home, seen: &RunSnapshot, effect: &str, script: &RunScript) -> Result<(), PerformError> {
     worktrees::ready(home, &seen.state.given)?;
+    setup::of_run(home, &seen.state.given, Path::new(seen.folder()), &format!("{}-command", seen.id))?;
     let shell = ScriptProgram::Shell(script.script.clone());
-    let mut hook = super::hook(home, &seen.id, effect, shell, Path::new(seen.folder()))?;
+    let mut hook = hook(home, &seen.id, effect, shell, Path::new(seen.folder()))?;
     hook.environment.insert("SLUICE_RUN".into(), seen.id.clone());
     hook.environment.extend(script.environment.iter().cloned());
-    super::run_to_end(home, &hook).map(drop)
+    run_to_end(home, &hook)
 }
 
 pub(super) fn label(seen: &RunSnapshot, wanted: &Perform) -> String {

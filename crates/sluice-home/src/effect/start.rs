@@ -43,6 +43,7 @@ pub(super) fn session(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSessi
     let private = home.context.places.attempt(id.as_str());
     let mut environment = inherited(&home.context);
     environment.extend(about(home, seen));
+    environment.extend(home.context.port_base(&workspace));
     environment.insert("SLUICE_ROLE".into(), wanted.role.word().into());
     environment.insert("SLUICE_ATTEMPT".into(), wanted.session.0.to_string());
     environment.insert("SLUICE_TOKEN".into(), token(&id, &private)?);

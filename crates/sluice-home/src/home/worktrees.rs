@@ -18,7 +18,7 @@ use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 use sluice_worker::names::run_branch;
 
 use crate::background::locked;
-use crate::home::Home;
+use crate::home::{Home, setup};
 use crate::read::runs::RunSnapshot;
 use crate::settings::projects::open;
 use crate::undone::PerformError;
@@ -90,11 +90,20 @@ pub(crate) fn ready(home: &Home, given: &RunParameters) -> Result<(), PerformErr
     Ok(())
 }
 
+/// How giving back a worktree went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorktreeReturn {
+    /// It is removed, or stays for its time.
+    Over,
+    /// It is to be removed when its project's command has torn down what was set up; then it is given back again.
+    TearDown,
+}
+
 /// Gives back the worktree of a run that has ended. One in which nothing is new goes, with its branch. Otherwise the branch
 /// stays, what is not committed is kept as well, and the checkout stays for a while ([`sweep`]).
-pub(crate) fn give_back(home: &Home, given: &RunParameters) -> Result<(), PerformError> {
+pub(crate) fn give_back(home: &Home, given: &RunParameters) -> Result<WorktreeReturn, PerformError> {
     if given.origin.base.is_empty() || !given.workspace.starts_with('/') {
-        return Ok(()); // it has none of its own, or not on this machine
+        return Ok(WorktreeReturn::Over); // it has none of its own, or not on this machine
     }
     let pool = pool_of(home, given)?;
     let name = WorkspaceName::new(&given.id).map_err(PerformError::by)?;
@@ -103,14 +112,19 @@ pub(crate) fn give_back(home: &Home, given: &RunParameters) -> Result<(), Perfor
     let is_new = tip.as_ref().is_some_and(|tip| *tip != given.origin.base);
     let kept = pool.keep(&name, &given.id).map_err(PerformError::by)?;
     if is_new || kept.is_some() {
-        return Ok(());
+        return Ok(WorktreeReturn::Over);
+    }
+    if setup::must_leave(home, pool.repository().folder(), &pool.folder(&name))? {
+        return Ok(WorktreeReturn::TearDown);
     }
     remove(home, &pool, &name, &given.id)?;
-    pool.delete_branch(&branch, &given.id).map(drop).map_err(PerformError::by)
+    pool.delete_branch(&branch, &given.id).map_err(PerformError::by)?;
+    Ok(WorktreeReturn::Over)
 }
 
 /// Removes a checkout; what would be lost with it is kept.
 fn remove(home: &Home, pool: &WorkspacePool, name: &WorkspaceName, run: &str) -> Result<(), PerformError> {
+    setup::tear_down(home, pool.repository().folder(), &pool.folder(name))?;
     locked(&home.worktrees.0).remove(run);
     pool.destroy(name, run).map(drop).map_err(PerformError::by)
 }

@@ -16,6 +16,7 @@ use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 
 use super::label;
 use crate::home::Home;
+use crate::home::setup;
 use crate::home::worktrees::pool_of;
 use crate::perform::performer::{StepWorktrees, WorktreeAccess, in_conflict, own_name};
 use crate::read::runs::RunSnapshot;
@@ -147,6 +148,7 @@ impl LocalWorktrees<'_> {
         let name = WorkspaceName::new(&name).map_err(PerformError::by)?;
         let binding = WorkspaceBinding { task: self.seen.id.clone(), branch: branch.clone() };
         let lent = pool.acquire(&name, &binding, Some(&head)).map_err(PerformError::by)?;
+        setup::of_run(self.home, &self.seen.state.given, &lent.folder, self.name)?;
         Ok(OwnWorktree { pool, name, branch, folder: lent.folder })
     }
 
@@ -176,6 +178,9 @@ impl LocalWorktrees<'_> {
 
     /// Removes the worktree; what is at risk is kept.
     fn give_back(&self, own: OwnWorktree) {
+        if let Err(undone) = setup::tear_down(self.home, own.pool.repository().folder(), &own.folder) {
+            return tracing::warn!(run = self.seen.id, "the checkout {} stays: {undone}", own.folder.display());
+        }
         let _ = own.pool.destroy(&own.name, &self.seen.id);
         let _ = own.pool.delete_branch(&own.branch, &self.seen.id);
     }
