@@ -17,6 +17,21 @@ pub struct Project {
     /// The lifecycle of tasks that name none; absent where that is `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
+    /// The command that makes a fresh worktree ready, run by the shell in the worktree; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
+    /// The files of the worktree whose change makes `setup` run again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setup_when: Vec<String>,
+    /// What a worktree gets copies of: paths or patterns of the main checkout, of files that git does not track.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copy: Vec<String>,
+    /// What a worktree gets symbolic links to: paths or patterns of the main checkout that git does not track.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub link: Vec<String>,
+    /// The command that runs in a worktree before it is removed; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub teardown: Option<String>,
 }
 
 /// A project to add. What is missing is read from its repository.
@@ -37,12 +52,29 @@ pub struct NewProject {
     /// The lifecycle of tasks that name none; default: `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
+    /// The command that makes a fresh worktree ready, run by the shell in the worktree; default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
+    /// The files of the worktree whose change makes `setup` run again; default: it runs once in a worktree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup_when: Option<Vec<String>>,
+    /// What a worktree gets copies of: paths or patterns of the main checkout, of files that git does not track.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<Vec<String>>,
+    /// What a worktree gets symbolic links to: paths or patterns of the main checkout that git does not track.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Vec<String>>,
+    /// The command that runs in a worktree before it is removed; default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub teardown: Option<String>,
 }
 
 impl From<NewProject> for ProjectChange {
     fn from(new: NewProject) -> ProjectChange {
-        let NewProject { path, name, default_branch, pool_size, workflow } = new;
-        ProjectChange { name, path: Some(path), default_branch, pool_size, workflow }
+        let NewProject { path, name, default_branch, pool_size, workflow, setup, setup_when, copy, link, teardown } =
+            new;
+        let path = Some(path);
+        ProjectChange { name, path, default_branch, pool_size, workflow, setup, setup_when, copy, link, teardown }
     }
 }
 
@@ -65,6 +97,21 @@ pub struct ProjectChange {
     /// The new lifecycle of tasks that name none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
+    /// The new command that makes a fresh worktree ready; an empty text: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
+    /// The new files of the worktree whose change makes `setup` run again; an empty text or list: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup_when: Option<Vec<String>>,
+    /// What a worktree gets copies of from now on; an empty text or list: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<Vec<String>>,
+    /// What a worktree gets symbolic links to from now on; an empty text or list: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Vec<String>>,
+    /// The new command that runs in a worktree before it is removed; an empty text: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub teardown: Option<String>,
 }
 
 /// A project in a projects.json, of this program or another.
@@ -80,6 +127,35 @@ pub struct ImportedProject {
     pub pool_size: Option<usize>,
     /// The lifecycle of tasks that name none; default: `default`.
     pub workflow: Option<String>,
+    /// The command that makes a fresh worktree ready, run by the shell in the worktree; default: none.
+    pub setup: Option<String>,
+    /// The files of the worktree whose change makes `setup` run again; default: it runs once in a worktree.
+    pub setup_when: Option<Vec<String>>,
+    /// What a worktree gets copies of: paths or patterns of the main checkout, of files that git does not track.
+    pub copy: Option<Vec<String>>,
+    /// What a worktree gets symbolic links to: paths or patterns of the main checkout that git does not track.
+    pub link: Option<Vec<String>>,
+    /// The command that runs in a worktree before it is removed; default: none.
+    pub teardown: Option<String>,
+}
+
+impl From<ImportedProject> for ProjectChange {
+    fn from(imported: ImportedProject) -> ProjectChange {
+        let ImportedProject {
+            name,
+            path,
+            default_branch,
+            pool_size,
+            workflow,
+            setup,
+            setup_when,
+            copy,
+            link,
+            teardown,
+        } = imported;
+        let (name, path) = (Some(name), Some(path));
+        ProjectChange { name, path, default_branch, pool_size, workflow, setup, setup_when, copy, link, teardown }
+    }
 }
 
 /// The answer with one project.

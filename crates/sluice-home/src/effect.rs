@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sluice_core::task::effect::{Instruction, PlainEffect};
+use sluice_core::task::effect::{Instruction, PlainEffect, StartSession};
 use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct};
 use sluice_core::task::session::SessionNumber;
 use sluice_engine::actor::EffectOutcome;
@@ -25,7 +25,7 @@ use sluice_engine::host::{EngineHandle, Executor};
 use sluice_engine::reactor::{Assignment, ReactorMessage};
 use sluice_engine::workers::WorkerId;
 use sluice_os::harness::HarnessWatchdogs;
-use sluice_os::process::{self, ProcessEnding, ProcessScript, ScriptCancel, ScriptProgram, kill_leftover};
+use sluice_os::process::{self, ProcessScript, ScriptProgram};
 use sluice_os::session::{SayDelivery, SayRequest, SessionFailure};
 use sluice_os::taskfile;
 use sluice_store::Effect;
@@ -33,8 +33,10 @@ use sluice_telemetry::caused_by;
 
 use crate::background::lane::LaneTurn;
 use crate::home::errand::{Errand, ErrandPending, ErrandPlace};
+use crate::home::hook::{hook, run_to_end};
+use crate::home::setup::{self, SetupEnd};
 use crate::home::{Home, session_id};
-use crate::perform::{GRACE, inherited};
+use crate::perform::GRACE;
 use crate::read::tasks::{TaskSnapshot, id_of};
 use crate::read::{files, runs};
 use crate::settings::ids::OWN;
@@ -43,10 +45,9 @@ use crate::spans;
 use crate::undone::described;
 use crate::undone::{PerformError, PerformFailure, settled};
 
-const HOOK_COMMAND_LIMIT: Duration = Duration::from_secs(600);
+/// Why something was not begun.
+const ENDED: &str = "the task has ended while its worktree was made ready";
 const NOTIFY_LIMIT: Duration = Duration::from_secs(30);
-/// Bytes of a hook's output that are kept.
-const OUTPUT_LIMIT: usize = 64 << 10;
 
 pub(crate) struct LocalExecutor {
     pub(crate) home: Arc<Home>,
@@ -186,16 +187,15 @@ fn carry_out(
     let done = match instruction {
         Instruction::AcquireWorkspace { reserved } => git::acquire(home, seen, reserved.as_ref()),
         Instruction::ReleaseWorkspace { workspace } => git::release(home, seen, &workspace.0),
-        // Whoever moved the task meanwhile does not wait for an agent that cannot be started now.
-        Instruction::StartSession(wanted) if seen.state.turns.len() > 1 => {
-            start::session(home, seen, wanted).map_err(PerformError::given_up)
-        }
-        Instruction::StartSession(wanted) => start::session(home, seen, wanted),
+        Instruction::StartSession(wanted) => return started(home, seen, wanted),
         Instruction::EndSession { sessions, whole } => end(home, seen, sessions, *whole),
         Instruction::TypeToWorker { session, text, .. } => tell_worker(home, seen, *session, effect, text),
         Instruction::Plain(plain) => return carry_out_plain(home, seen, effect, plain),
         Instruction::RunCommand { workspace, script, environment } => {
-            command(home, seen, effect, &workspace.0, script, environment)
+            match setup::of_task(home, seen, Path::new(&workspace.0))? {
+                SetupEnd::Ready => command(home, seen, effect, &workspace.0, script, environment),
+                SetupEnd::Unwanted => return Ok(TaskEffectOutcome::Skipped(ENDED.into())),
+            }
         }
         Instruction::StartRun { recipe, inputs, workspace } => {
             state_run::start(home, seen, effect, recipe, inputs, workspace.as_ref())
@@ -210,6 +210,20 @@ fn carry_out(
         }
     };
     done.map(TaskEffectOutcome::Ok)
+}
+
+/// Starts an agent in a worktree that is ready for it.
+fn started(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSession) -> Result<TaskEffectOutcome, PerformError> {
+    if !setup::has_begun(home, session_id(&seen.id, wanted.session)) {
+        match setup::of_task(home, seen, Path::new(&wanted.workspace.0))? {
+            SetupEnd::Ready => {}
+            SetupEnd::Unwanted => return Ok(TaskEffectOutcome::Skipped(ENDED.into())),
+        }
+    }
+    let started = start::session(home, seen, wanted);
+    // Whoever moved the task meanwhile does not wait for an agent that cannot be started now.
+    let started = if seen.state.turns.len() > 1 { started.map_err(PerformError::given_up) } else { started };
+    started.map(TaskEffectOutcome::Ok)
 }
 
 fn carry_out_plain(
@@ -288,14 +302,14 @@ fn notify(home: &Home, about: &str, effect: &str, notes: &Path, message: &str) -
         return Ok(TaskEffectProduct::Nothing);
     }
     let (input, timeout) = (message.as_bytes().to_vec(), Some(NOTIFY_LIMIT));
-    let told = run_to_end(home, &ProcessScript { input, timeout, ..hook })?;
+    run_to_end(home, &ProcessScript { input, timeout, ..hook })?;
     // Told is told: without its note it is told again after a crash, and fails for nothing else.
     let noted = std::fs::create_dir_all(notes).map_err(|error| error.to_string());
     if let Err(why) = noted.and_then(|()| taskfile::write(&note, message.as_bytes()).map_err(|error| described(&error)))
     {
         tracing::warn!("{} cannot be written: {why}", note.display());
     }
-    Ok(told)
+    Ok(TaskEffectProduct::Nothing)
 }
 
 fn command(
@@ -309,53 +323,8 @@ fn command(
     let mut hook = hook(home, &seen.id, effect, ScriptProgram::Shell(text.to_owned()), Path::new(workspace))?;
     hook.environment.extend(start::about(home, seen));
     hook.environment.extend(values.iter().cloned());
-    run_to_end(home, &hook)
-}
-
-/// What a hook of this task or run executes. What an engine that died may have left running of it is ended.
-fn hook(
-    home: &Home,
-    about: &str,
-    effect: &str,
-    program: ScriptProgram,
-    folder: &Path,
-) -> Result<ProcessScript, PerformError> {
-    let record = home.context.record(about, effect);
-    kill_leftover(&record).map_err(PerformError::by)?;
-    Ok(ProcessScript {
-        program,
-        environment: inherited(&home.context),
-        folder: folder.to_owned(),
-        input: Vec::new(),
-        timeout: Some(HOOK_COMMAND_LIMIT),
-        grace: GRACE,
-        output_limit: OUTPUT_LIMIT,
-        output_file: None,
-        record,
-        speaks_for: None,
-        ward: None,
-    })
-}
-
-fn run_to_end(home: &Home, script: &ProcessScript) -> EffectResult {
-    let cancel = ScriptCancel::new().map_err(PerformError::by)?;
-    let outcome = home.context.run_script(script, &cancel).map_err(PerformError::by)?;
-    match outcome.ending {
-        ProcessEnding::Code(0) => Ok(TaskEffectProduct::Nothing),
-        ProcessEnding::Code(code) => Err(with_last_words(format!("it ended with exit code {code}"), &outcome).into()),
-        ProcessEnding::Signal(signal) => Err(with_last_words(format!("signal {signal} ended it"), &outcome).into()),
-        ProcessEnding::TimedOut => Err(with_last_words("its time was over".into(), &outcome).into()),
-        ProcessEnding::Cancelled => Err("it was cancelled".into()),
-    }
-}
-
-/// What a command printed last as an error tells most about why.
-fn with_last_words(what: String, outcome: &process::ProcessOutcome) -> String {
-    let said = outcome.stderr.text();
-    match said.lines().rev().find(|line| !line.trim().is_empty()) {
-        Some(last) => format!("{what}: {}", last.trim()),
-        None => what,
-    }
+    run_to_end(home, &hook)?;
+    Ok(TaskEffectProduct::Nothing)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod checkouts;
 pub(crate) mod engine;
 pub(crate) mod errand;
 pub(crate) mod exits;
+pub(crate) mod hook;
 pub(crate) mod judged;
 pub(crate) mod leftovers;
 mod mirrors;
@@ -15,6 +16,7 @@ pub(crate) mod repositories;
 pub mod reservations;
 pub(crate) mod room;
 pub(crate) mod scratch;
+pub(crate) mod setup;
 mod spares;
 pub(crate) mod waits;
 pub(crate) mod work;
@@ -83,6 +85,8 @@ pub struct Home {
     /// The repositories in which runs were started.
     pub(crate) repositories: Repositories,
     pub(crate) room: RoomWatch,
+    /// Worktrees that are made ready, one thread in each.
+    pub(crate) setups: KeyedTurns,
     /// Tasks whose agent went down with what was around it, and when.
     uprooted: Mutex<BTreeMap<String, Instant>>,
     /// The files of processes.
@@ -140,6 +144,7 @@ impl Home {
             worktrees: RunWorktrees::default(),
             repositories,
             room: RoomWatch::default(),
+            setups: KeyedTurns::default(),
             uprooted: Mutex::default(),
             mirrors: Mirrors::default(),
             later,

@@ -13,6 +13,7 @@ pub mod listing;
 pub mod lock;
 pub mod merge;
 pub mod passing;
+pub mod ports;
 pub mod process;
 pub mod redact;
 pub mod remote_worktree;

@@ -3,6 +3,7 @@
 //! The caller says which workspace is lent for what; here it is done. A workspace is never emptied, removed or rebound
 //! before everything at risk in it is kept. Which task is in which state is not known here.
 
+mod furnish;
 mod keep;
 mod leftovers;
 mod listed;
@@ -10,6 +11,7 @@ mod place;
 mod release;
 mod restore;
 mod risk;
+mod setup;
 mod site;
 mod spare;
 mod state;
@@ -22,6 +24,8 @@ use std::time::Duration;
 
 use crate::git::{GitError, Repository, slug};
 use crate::lock::{FileLock, FileLockError};
+pub(crate) use furnish::hide_in;
+pub use furnish::{INCLUDE_FILE, WorktreeFurniture, must_stay_inside};
 pub use keep::{KeepKind, KeepRef};
 pub use leftovers::{LeftoverKind, PoolLeftover, is_empty, leftovers, remove_empty, remove_leftover};
 pub(crate) use place::break_stale_locks;
@@ -29,6 +33,7 @@ pub use release::BranchDeletion;
 pub(crate) use release::keep_tip;
 pub use restore::{RestoreTarget, RestoredKeep};
 pub(crate) use risk::entry;
+pub use setup::{SetupNote, SetupSite};
 use site::WorktreeSite;
 pub(crate) use site::link_target;
 pub use site::{WorkspaceBinding, task_file};

@@ -24,6 +24,7 @@ use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::run::effect::RunScript;
 use sluice_core::run::{AttemptReport, StepOutcome};
 use sluice_os::harness::{Harness, Harnesses};
+use sluice_os::ports::PortRanges;
 use sluice_os::process::{self, HomeNesting, ScriptCancel, end_marked};
 use sluice_os::session::{SessionConfig, SessionFailure, SessionId, SessionKeeper, Sessions};
 use sluice_os::tmux::Tmux;
@@ -55,6 +56,7 @@ pub struct PerformContext {
     performing: Mutex<ActivePerformances>,
     versions: ProgramVersions,
     pub surroundings: InheritedEnvironment,
+    ports: PortRanges,
 }
 
 /// A part of a step that is to be carried out, with all that is needed for it.
@@ -134,6 +136,7 @@ impl PerformContext {
         })
         .map_err(|failure| Problem::fault(described(&failure)))?;
         let surroundings = InheritedEnvironment::own(&settings.config().env);
+        let ports = PortRanges::new(places.ports());
         Ok(PerformContext {
             places,
             settings,
@@ -144,6 +147,7 @@ impl PerformContext {
             performing: Mutex::default(),
             versions: ProgramVersions::default(),
             surroundings,
+            ports,
         })
     }
 
@@ -188,6 +192,15 @@ impl PerformContext {
 
     pub fn program_of(&self, performance: &str) -> Option<ProgramNote> {
         versions::noted(&self.places.attempt(performance))
+    }
+
+    /// The variable with the first port of a worktree's own; nothing in a folder that is none. What works without it goes on.
+    pub fn port_base(&self, folder: &Path) -> Option<(String, String)> {
+        let base = self.ports.base(folder).unwrap_or_else(|error| {
+            tracing::warn!("{} gets no ports of its own: {error}", folder.display());
+            None
+        });
+        base.map(|base| ("SLUICE_PORT_BASE".to_owned(), base.to_string()))
     }
 
     /// Where notes about commands are.

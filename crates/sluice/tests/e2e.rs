@@ -63,6 +63,7 @@ mod e2e {
     pub(crate) mod run_worktrees;
     pub(crate) mod serve;
     pub(crate) mod settings;
+    pub(crate) mod setup;
     pub(crate) mod shortage;
     pub(crate) mod state_runs;
     pub(crate) mod step_folders;

@@ -76,7 +76,7 @@ impl Collection<'_> {
     fn pool(&mut self, pool: &WorkspacePool) {
         let made = match pool.made() {
             Ok(made) => made,
-            Err(error) => return self.failed(pool.root(), &error),
+            Err(error) => return self.failed(pool.root(), described(&error)),
         };
         let home = self.home;
         for name in made {
@@ -109,13 +109,15 @@ impl Collection<'_> {
         pool: &WorkspacePool,
         name: &WorkspaceName,
         remove: impl FnOnce(&WorkspacePool) -> Result<Option<KeepRef>, GitError>,
-    ) -> Result<Saved, GitError> {
+    ) -> Result<Saved, String> {
         if self.wanted.dry_run {
-            let at_risk = pool.at_risk(name)?;
+            let at_risk = pool.at_risk(name).map_err(|error| described(&error))?;
             let told = (!at_risk.is_empty()).then(|| what(&at_risk));
             return Ok(Saved { what: told, number: None });
         }
-        let kept = remove(pool)?;
+        let torn_down = setup::tear_down(self.home, pool.repository().folder(), &pool.folder(name));
+        torn_down.map_err(|undone| undone.to_string())?;
+        let kept = remove(pool).map_err(|error| described(&error))?;
         Ok(kept.map_or_else(Saved::default, |kept| Saved { what: Some(what(&kept.what)), number: Some(kept.number) }))
     }
 
@@ -130,7 +132,7 @@ impl Collection<'_> {
                     continue; // it is in use again
                 }
                 let candidate = Candidate { kind: form.word(), path: &it.path, owner: None };
-                self.note(candidate, size, removed.map(|_| Saved::default()));
+                self.note(candidate, size, removed.map(|_| Saved::default()).map_err(|error| described(&error)));
             }
         }
         for path in leftovers::empty_folders(self.home) {
@@ -142,10 +144,10 @@ impl Collection<'_> {
         }
     }
 
-    fn note(&mut self, candidate: Candidate<'_>, size: FolderSize, saved: Result<Saved, GitError>) {
+    fn note(&mut self, candidate: Candidate<'_>, size: FolderSize, saved: Result<Saved, String>) {
         let Saved { what, number } = match saved {
             Ok(saved) => saved,
-            Err(error) => return self.failed(candidate.path, &error),
+            Err(why) => return self.failed(candidate.path, why),
         };
         let (size_bytes, size_over_bytes) = told(size);
         self.told.freed_bytes = self.told.freed_bytes.saturating_add(size.bytes);
@@ -160,7 +162,7 @@ impl Collection<'_> {
         });
     }
 
-    fn failed(&mut self, path: &Path, error: &GitError) {
-        self.told.failed.push(NotCollected { path: path.display().to_string(), why: described(error) });
+    fn failed(&mut self, path: &Path, why: String) {
+        self.told.failed.push(NotCollected { path: path.display().to_string(), why });
     }
 }

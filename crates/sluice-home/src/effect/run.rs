@@ -28,8 +28,9 @@ use crate::evidence;
 use crate::home::Home;
 use crate::home::engine::say_to;
 use crate::home::errand::{ErrandPending, ErrandPlace};
-use crate::home::scratch;
-use crate::home::worktrees::{self, NO_WORKSPACE};
+use crate::home::hook::{hook, run_to_end};
+use crate::home::worktrees::{self, NO_WORKSPACE, WorktreeReturn};
+use crate::home::{scratch, setup};
 use crate::perform::lists::listed;
 use crate::perform::performer::WorktreeAccess;
 use crate::perform::{LocalOrder, OrderWork, PerformResult, StepIdentity, reported, sweep};
@@ -109,16 +110,22 @@ fn give_back(
         return Err(UnavailableReason("what the run has started is not over".into()).into());
     }
     let given = &seen.state.given;
+    let failed = |failed: PerformFailure| Ok(EffectOutcome::Failed(home.context.clean().text(&failed.error)));
     let (repository, asker) = (given.origin.root.clone(), seen.id.clone());
     let git = ErrandPlace::Git { repository, asker, turn: LaneTurn::Next };
     if *place != git && !given.origin.base.is_empty() {
-        return Err(ErrandPending::On(git));
+        // A command that ends what was set up takes its time, and git waits for it nowhere.
+        return match settled(setup::leave(home, given))? {
+            Ok(()) => Err(ErrandPending::On(git)),
+            Err(why) => failed(why),
+        };
     }
-    let given_back = worktrees::give_back(home, given).and_then(|()| scratch::give_back(given));
-    Ok(match settled(given_back)? {
-        Ok(()) => EffectOutcome::Done,
-        Err(failed) => EffectOutcome::Failed(home.context.clean().text(&failed.error)),
-    })
+    let returned = worktrees::give_back(home, given);
+    match settled(returned.and_then(|returned| scratch::give_back(given).map(|()| returned)))? {
+        Ok(WorktreeReturn::Over) => Ok(EffectOutcome::Done),
+        Ok(WorktreeReturn::TearDown) => Err(ErrandPending::On(ErrandPlace::Pool)),
+        Err(why) => failed(why),
+    }
 }
 
 /// Starts another recipe because a run has ended. What keeps it from being started here may pass; that there is no such
@@ -161,7 +168,8 @@ fn recorded(
     let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
     let made = match place {
         ErrandPlace::Git { .. } if !home.context.was_stopped(&name) => prepared(home, setting, wanted),
-        ErrandPlace::Git { .. } | ErrandPlace::Pool => Ok(()),
+        ErrandPlace::Git { .. } => Ok(()),
+        ErrandPlace::Pool => setup::of_run(home, &setting.given, Path::new(setting.folder()), &name),
     };
     if made.is_ok() && place_of(home, setting, wanted) != *place {
         return Err(ErrandPending::On(ErrandPlace::Pool)); // its worktree is there now
@@ -315,12 +323,13 @@ fn command(home: &Home, seen: &RunSnapshot, effect: &str, script: &RunScript) ->
     let workspace = seen.plan.recipe.workspace;
     if workspace.is_worktree() {
         worktrees::ready(home, &seen.state.given)?;
+        setup::of_run(home, &seen.state.given, Path::new(seen.folder()), &format!("{}-command", seen.id))?;
     }
     let shell = ScriptProgram::Shell(script.script.clone());
-    let mut hook = super::hook(home, &seen.id, effect, shell, &scratch::folder(&seen.setting(), workspace)?)?;
+    let mut hook = hook(home, &seen.id, effect, shell, &scratch::folder(&seen.setting(), workspace)?)?;
     hook.environment.insert("SLUICE_RUN".into(), seen.id.clone());
     hook.environment.extend(script.environment.iter().cloned());
-    super::run_to_end(home, &hook).map(drop)
+    run_to_end(home, &hook)
 }
 
 pub(super) fn label(seen: &RunSnapshot, wanted: &Perform) -> String {

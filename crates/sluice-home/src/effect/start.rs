@@ -144,12 +144,11 @@ fn cannot_start(spec: &SessionSpec, task: &str, why: &str) -> String {
 
 pub(super) fn about(home: &Home, seen: &TaskSnapshot) -> BTreeMap<String, String> {
     let project = home.projects.get(&seen.state.about.project);
-    [
+    let told = [
         ("SLUICE_TASK", seen.id.clone()),
         ("SLUICE_PROJECT_PATH", project.map(|it| it.path).unwrap_or_default()),
         ("SLUICE_BIN", home.context.program.display().to_string()),
-    ]
-    .into_iter()
-    .map(|(name, value)| (name.to_owned(), value))
-    .collect()
+    ];
+    let ports = seen.state.workspace.bound().and_then(|name| home.context.port_base(Path::new(&name.0)));
+    told.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(ports).collect()
 }

@@ -19,7 +19,7 @@ use sluice_worker::names::run_branch;
 
 use crate::background::locked;
 use crate::home::spares::{self, SpareShelf};
-use crate::home::{Home, room};
+use crate::home::{Home, room, setup};
 use crate::read::runs::RunSnapshot;
 use crate::settings::projects::open;
 use crate::undone::PerformError;
@@ -125,37 +125,49 @@ fn binding(given: &RunParameters) -> WorkspaceBinding {
     WorkspaceBinding { task: given.id.clone(), branch: run_branch(&given.id) }
 }
 
+/// How giving back a worktree went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorktreeReturn {
+    /// It is removed, or stays for its time.
+    Over,
+    /// It is to be removed when its project's command has torn down what was set up; then it is given back again.
+    TearDown,
+}
+
 /// Gives back the worktree of a run that has ended. One in which nothing is new goes, with its branch. Otherwise the branch
 /// stays, what is not committed is kept as well, and the checkout stays for a while ([`sweep`]).
-pub(crate) fn give_back(home: &Arc<Home>, given: &RunParameters) -> Result<(), PerformError> {
+pub(crate) fn give_back(home: &Arc<Home>, given: &RunParameters) -> Result<WorktreeReturn, PerformError> {
     if given.origin.base.is_empty() || !given.workspace.starts_with('/') {
-        return Ok(()); // it has none of its own, or not on this machine
+        return Ok(WorktreeReturn::Over); // it has none of its own, or not on this machine
     }
     let pool = pool_of(home, given)?;
     let name = WorkspaceName::new(&given.id).map_err(PerformError::by)?;
     if let Some(spare) = pool.park(&name, &binding(given), &given.origin.base).map_err(PerformError::by)? {
         locked(&home.worktrees.ready).remove(&given.id);
-        return match home.worktrees.shelf.put(&pool, &given.id, spare) {
-            Some(unwanted) => pool.discard(unwanted).map_err(PerformError::by),
-            None => {
-                spares::remove_when_idle(home, pool);
-                Ok(())
-            }
-        };
+        match home.worktrees.shelf.put(&pool, &given.id, spare) {
+            Some(unwanted) => pool.discard(unwanted).map_err(PerformError::by)?,
+            None => spares::remove_when_idle(home, pool),
+        }
+        return Ok(WorktreeReturn::Over);
     }
     let branch = run_branch(&given.id);
     let tip = pool.repository().branch_commit(&branch).map_err(PerformError::by)?;
     let is_new = tip.as_ref().is_some_and(|tip| *tip != given.origin.base);
     let kept = pool.keep(&name, &given.id).map_err(PerformError::by)?;
     if is_new || kept.is_some() {
-        return Ok(());
+        return Ok(WorktreeReturn::Over);
+    }
+    if setup::must_leave(home, pool.repository().folder(), &pool.folder(&name))? {
+        return Ok(WorktreeReturn::TearDown);
     }
     remove(home, &pool, &name, &given.id)?;
-    pool.delete_branch(&branch, &given.id).map(drop).map_err(PerformError::by)
+    pool.delete_branch(&branch, &given.id).map_err(PerformError::by)?;
+    Ok(WorktreeReturn::Over)
 }
 
 /// Removes a checkout; what would be lost with it is kept.
 fn remove(home: &Home, pool: &WorkspacePool, name: &WorkspaceName, run: &str) -> Result<(), PerformError> {
+    setup::tear_down(home, pool.repository().folder(), &pool.folder(name))?;
     locked(&home.worktrees.ready).remove(run);
     pool.destroy(name, run).map(drop).map_err(PerformError::by)
 }

@@ -2,6 +2,8 @@
 //!
 //! They stand in a file of the home and not in the store: where a repository is differs from machine to machine.
 
+mod readiness;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -68,6 +70,11 @@ impl Projects {
         around.max_by_key(|project| project.path.len()).cloned()
     }
 
+    /// The project whose main checkout is this folder.
+    pub(crate) fn at(&self, checkout: &str) -> Option<Project> {
+        self.all().values().find(|project| project.path == checkout).cloned()
+    }
+
     pub fn workspaces(&self, project: &Project) -> PathBuf {
         self.home.join("workspaces").join(slug(&project.name))
     }
@@ -92,6 +99,11 @@ impl Projects {
         }
         project.pool_size = wanted.pool_size.unwrap_or(project.pool_size);
         project.workflow = wanted.workflow.or(project.workflow);
+        project.setup = wanted.setup.or(project.setup);
+        project.setup_when = wanted.setup_when.unwrap_or(project.setup_when);
+        project.copy = wanted.copy.unwrap_or(project.copy);
+        project.link = wanted.link.unwrap_or(project.link);
+        project.teardown = wanted.teardown.or(project.teardown);
         if let Some(name) = wanted.name.filter(|wanted| *wanted != project.name) {
             project.name = named(name)?;
         }
@@ -120,13 +132,12 @@ impl Projects {
             .hint("each needs `name` and `path`; `default_branch`, `pool_size` and `workflow` are optional")
         })?;
         let mut new = Vec::new();
-        for ImportedProject { name, path, default_branch, pool_size, workflow } in written {
+        for imported in written {
+            let name = imported.name.clone();
             if self.all().contains_key(&name) {
                 continue;
             }
-            let change =
-                ProjectChange { name: Some(name.clone()), path: Some(path), default_branch, pool_size, workflow };
-            new.push(found(change).map_err(|problem| of_import(&name, problem))?);
+            new.push(found(imported.into()).map_err(|problem| of_import(&name, problem))?);
         }
         // All of them or none: a list that is half taken over would have to be sorted out by hand.
         self.change(|all| {
@@ -169,6 +180,11 @@ fn found(wanted: ProjectChange) -> Result<Project, Problem> {
         default_branch: repository.default_branch().to_owned(),
         pool_size: wanted.pool_size.unwrap_or(POOL_SIZE),
         workflow: wanted.workflow,
+        setup: wanted.setup,
+        setup_when: wanted.setup_when.unwrap_or_default(),
+        copy: wanted.copy.unwrap_or_default(),
+        link: wanted.link.unwrap_or_default(),
+        teardown: wanted.teardown,
     })
 }
 
@@ -209,7 +225,8 @@ fn named(name: String) -> Result<String, Problem> {
     Ok(name)
 }
 
-fn checked(project: Project) -> Result<Project, Problem> {
+fn checked(mut project: Project) -> Result<Project, Problem> {
+    readiness::check(&mut project)?;
     if !(1..=LARGEST_POOL).contains(&project.pool_size) {
         let message = format!("a pool has 1 to {LARGEST_POOL} worktrees, not {}", project.pool_size);
         return Err(Problem::bad_request(message));

@@ -14,6 +14,7 @@ use sluice_worker::names::run_branch;
 use crate::evidence;
 use crate::home::Home;
 use crate::home::engine::{refusal, say_to};
+use crate::home::setup;
 use crate::home::worktrees::pool_of as workspace_pool;
 use crate::read::runs::{RunSnapshot, id_of, stream};
 use crate::read::tasks::unread;
@@ -101,6 +102,9 @@ fn remove_worktree(home: &Home, seen: &RunSnapshot) {
     }
     let pool = workspace_pool(home, &seen.state.given);
     if let (Ok(pool), Ok(name)) = (pool, WorkspaceName::new(&seen.id)) {
+        if let Err(undone) = setup::tear_down(home, pool.repository().folder(), &pool.folder(&name)) {
+            return tracing::warn!(run = seen.id, "its checkout stays: {undone}");
+        }
         let _ = pool.destroy(&name, &seen.id);
         let _ = pool.delete_branch(&run_branch(&seen.id), &seen.id);
     }

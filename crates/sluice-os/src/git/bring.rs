@@ -27,6 +27,7 @@ impl Repository {
     /// Commits everything, conflicts too: for what is only put away.
     fn commit_as_it_is(&self, worktree: &Path, message: &str) -> Result<Option<String>, GitError> {
         let call = || self.git().at(worktree);
+        crate::workspace::hide_in(self, worktree)?;
         call().args(["add", "--all"]).text()?;
         if call().args(["diff", "--cached", "--quiet", "--no-ext-diff"]).answer()?.code == Some(0) {
             return Ok(None);

@@ -108,6 +108,10 @@ pub enum GitError {
     PrElsewhere { url: String, why: String },
     #[error("another git is at work in {}, or was killed there and has left {}; wait for it, or remove that file, then merge again", folder.display(), lock.display())]
     Locked { lock: PathBuf, folder: PathBuf },
+    #[error("`{path}` cannot be brought into worktrees: {why}")]
+    OutsidePath { path: String, why: String },
+    #[error("more than {most} files are to be copied into a worktree; copy less, or link the folder")]
+    TooManyFiles { most: usize },
     #[error("the repository has no remote; add one with `git remote add origin URL`, or merge locally")]
     NoRemote,
     #[error("`{remote}` did not take {what}: {said}")]
@@ -160,6 +164,8 @@ impl GitError {
             | GitError::OtherContent { .. }
             | GitError::PrOpen { .. }
             | GitError::PrElsewhere { .. }
+            | GitError::OutsidePath { .. }
+            | GitError::TooManyFiles { .. }
             | GitError::NoRemote
             | GitError::NoForge => GitErrorFamily::Refused,
             GitError::Late { .. }

@@ -3,6 +3,7 @@
 //! Nothing is deleted here that could be work: a folder that cannot be understood is moved aside, and what git still
 //! knows of a folder that is gone is kept.
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use super::keep::{self, KeepRef};
 use super::site::{WorktreeSite, gone};
 use super::{OTHER_TASK_FILE, TASK_FILE, WorkspaceName, WorkspacePool};
 use crate::file::DRAFT;
-use crate::git::GitError;
+use crate::git::{GitError, Repository};
 
 /// How old a lock in a workspace must be to be a dead program's: whoever worked there has been ended before it is
 /// emptied.
@@ -95,27 +96,35 @@ impl WorkspacePool {
     /// Tells git, once for all worktrees of the repository, that the file of a task is not part of the work, nor is a draft of it
     /// that stands beside it for a moment: an agent that commits everything would take it along.
     pub(super) fn exclude_task_file(&self) -> Result<(), GitError> {
-        let folder = self.repository().common().join("info");
-        let path = folder.join("exclude");
         let names = [TASK_FILE, OTHER_TASK_FILE].map(String::from_utf8_lossy);
         let lines = names.iter().flat_map(|name| [format!("/{name}"), format!("/.{name}{DRAFT}*")]);
-        let lines: Vec<String> = lines.collect();
-        let there = match fs::read(&path) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(GitError::file("cannot read", &path)(error)),
-        };
-        let is_missing = |line: &&String| !there.lines().any(|it| it.trim_end() == line.as_str());
-        let missing: String = lines.iter().filter(is_missing).map(|line| format!("{line}\n")).collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let start = if there.is_empty() || there.ends_with('\n') { "" } else { "\n" };
-        fs::create_dir_all(&folder).map_err(GitError::file("cannot make", &folder))?;
-        let file = OpenOptions::new().append(true).create(true).open(&path);
-        let written = file.and_then(|mut file| file.write_all(format!("{start}{missing}").as_bytes()));
-        written.map_err(GitError::file("cannot write", &path))
+        exclude(self.repository(), &lines.collect::<Vec<String>>())
     }
+}
+
+/// Adds rules to what git ignores in all worktrees of a repository, unless they are there.
+pub(super) fn exclude(repository: &Repository, lines: &[String]) -> Result<(), GitError> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let folder = repository.common().join("info");
+    let path = folder.join("exclude");
+    let there = match fs::read(&path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(GitError::file("cannot read", &path)(error)),
+    };
+    let known: BTreeSet<&str> = there.lines().map(str::trim_end).collect();
+    let is_missing = |line: &&String| !known.contains(line.as_str());
+    let missing: String = lines.iter().filter(is_missing).map(|line| format!("{line}\n")).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let start = if there.is_empty() || there.ends_with('\n') { "" } else { "\n" };
+    fs::create_dir_all(&folder).map_err(GitError::file("cannot make", &folder))?;
+    let file = OpenOptions::new().append(true).create(true).open(&path);
+    let written = file.and_then(|mut file| file.write_all(format!("{start}{missing}").as_bytes()));
+    written.map_err(GitError::file("cannot write", &path))
 }
 
 pub(super) fn call_is_odd(pool: &WorkspacePool, folder: &Path) -> GitError {

@@ -10,6 +10,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::furnish;
 use super::keep::{self, KeepKind, KeepNote, KeepRef};
 use super::place;
 use super::risk::{KEPT, WorkspaceRisk, unreached};
@@ -303,6 +304,8 @@ fn keep_commit(
 
 /// What git neither knows nor ignores, folders as a whole where nothing in them is known.
 fn unknown(site: &WorktreeSite) -> Result<Vec<Vec<u8>>, GitError> {
+    // What cannot be hidden is kept.
+    drop(furnish::hide(site));
     let how = ["--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z"];
     let bytes = site.call().arg("ls-files").args(how).bytes()?;
     let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());

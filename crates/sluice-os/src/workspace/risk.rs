@@ -2,7 +2,7 @@
 //!
 //! It looks and stores blobs, and changes neither the branch nor the index nor a file. Ignored files are not counted:
 //! those that only the task's branch ignores are found when it is left. TASK.md at the root is not counted either,
-//! because it is the engine's.
+//! because it is the engine's, nor is what the worktree got from the main checkout.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,6 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::furnish;
 use super::listed::IndexListing;
 use super::site::{WorktreeSite, gone};
 use crate::git::{CheckoutChanges, GitError, Repository, path_of, quote, shown};
@@ -234,6 +235,7 @@ pub(crate) fn changes(site: &WorktreeSite, listed: &IndexListing) -> Result<Chec
         CheckoutChanges::of(site.call().env("GIT_INDEX_FILE", &scratch.path))?
     };
     changes.forget(site.task_file());
+    furnish::forget(site, &mut changes);
     Ok(changes)
 }
 

@@ -14,6 +14,8 @@ use super::{OTHER_TASK_FILE, TASK_FILE};
 use crate::file::{Durability, write_atomically};
 use crate::git::{GitCall, GitError, Repository, path_of, remove_file};
 
+/// The note of what a worktree is lent for.
+pub(super) const BINDING: &str = "sluice-binding";
 /// The note that TASK.md of this worktree is a file of the project.
 const TAKEN: &str = "sluice-task-file-taken";
 
@@ -168,7 +170,7 @@ impl WorktreeSite {
     }
 
     fn binding_path(&self) -> PathBuf {
-        self.admin.join("sluice-binding")
+        self.admin.join(BINDING)
     }
 
     /// The commit that is checked out; none before the first one.
@@ -200,9 +202,8 @@ impl WorktreeSite {
 /// The file of the task that has this worktree, whether or not it is there: TASK.md at its root, or a file of another
 /// name where the project has one of that name.
 pub fn task_file(folder: &Path) -> PathBuf {
-    let admin = fs::read(folder.join(".git")).ok().and_then(|link| link_target(&link));
-    match admin {
-        Some(admin) => path_of(folder, task_file_name(&folder.join(admin))),
+    match linked_admin(folder) {
+        Some(admin) => path_of(folder, task_file_name(&admin)),
         // Without its link a worktree cannot say it, but a file can be there.
         None => [OTHER_TASK_FILE, TASK_FILE]
             .map(|name| path_of(folder, name))
@@ -210,6 +211,16 @@ pub fn task_file(folder: &Path) -> PathBuf {
             .find(|path| path.exists())
             .unwrap_or_else(|| path_of(folder, TASK_FILE)),
     }
+}
+
+/// Where the `.git` of a worktree leads to, whatever is there.
+fn linked_admin(folder: &Path) -> Option<PathBuf> {
+    fs::read(folder.join(".git")).ok().and_then(|link| link_target(&link)).map(|admin| folder.join(admin))
+}
+
+/// The folder that git keeps for the worktree at this place; nothing where there is none. No list of worktrees is read for it.
+pub(super) fn admin_of(folder: &Path) -> Option<PathBuf> {
+    linked_admin(folder).filter(|admin| admin.is_dir())
 }
 
 fn task_file_name(admin: &Path) -> &'static [u8] {

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use super::furnish;
 use super::listed::IndexListing;
 use super::place::LOST;
 use super::risk;
@@ -172,5 +173,6 @@ fn head(site: &WorktreeSite, changes: &CheckoutChanges) -> WorkspaceHead {
 fn changes(site: &WorktreeSite) -> Result<CheckoutChanges, GitError> {
     let mut changes = CheckoutChanges::of(site.call())?;
     changes.forget(site.task_file());
+    furnish::forget(site, &mut changes);
     Ok(changes)
 }

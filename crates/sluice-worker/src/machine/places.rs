@@ -120,6 +120,11 @@ impl HomePaths {
         self.home.join("tasks").join(folder).join(id)
     }
 
+    /// Which ports each worktree has, a link for each.
+    pub fn ports(&self) -> PathBuf {
+        self.home.join("ports")
+    }
+
     pub fn sessions(&self) -> PathBuf {
         self.home.join("sessions")
     }

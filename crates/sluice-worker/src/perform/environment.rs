@@ -195,6 +195,7 @@ pub(super) fn about(bench: &PerformContext, order: &LocalOrder) -> BTreeMap<Stri
         ("SLUICE_ROLE".to_owned(), order.role.clone()),
         ("SLUICE_BIN".to_owned(), bench.program.display().to_string()),
     ]);
+    told.extend(bench.port_base(&order.folder));
     if let StepIdentity::Elsewhere { environment } = &order.voice {
         told.extend(environment.iter().cloned());
     }

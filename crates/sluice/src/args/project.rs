@@ -21,9 +21,10 @@ pub(crate) enum ProjectCommand {
         flags: ProjectArgs,
     },
     /// Change the settings of a project
-    #[command(after_help = "Example:\n  sluice project update coffee --pool-size 6")]
+    #[command(after_help = "Examples:\n  sluice project update coffee --pool-size 6\n  \
+        sluice project update coffee --setup 'npm ci' --setup-when package-lock.json --copy .env --link .cache")]
     #[command(group = clap::ArgGroup::new("change").required(true).multiple(true)
-        .args(["path", "new_name", "pool_size", "workflow", "default_branch"]))]
+        .args(["path", "new_name", "pool_size", "workflow", "default_branch", "setup", "setup_when", "copy", "link", "teardown"]))]
     Update {
         /// The name of the project
         name: String,
@@ -66,4 +67,19 @@ pub(crate) struct ProjectArgs {
     /// The branch that work starts from and is merged into
     #[arg(long, value_name = "B")]
     pub(crate) default_branch: Option<String>,
+    /// The shell command that makes a fresh worktree ready, such as `npm ci`; an empty text: none
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) setup: Option<String>,
+    /// Run the set-up again in a worktree whose file PATH has changed; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub(crate) setup_when: Option<Vec<String>>,
+    /// Copy untracked files of the main checkout into each worktree, such as `.env`; a path or pattern; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub(crate) copy: Option<Vec<String>>,
+    /// Link an untracked folder or file of the main checkout into each worktree; a path or pattern; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub(crate) link: Option<Vec<String>>,
+    /// The shell command that runs in a worktree before it is removed; an empty text: none
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) teardown: Option<String>,
 }

@@ -9,6 +9,9 @@ use crate::engine::connect;
 use crate::output::{CliExit, CliFailure, CliOutput, say};
 use crate::table;
 
+/// A longer setting is cut for people; `--json` has all of it.
+const LONGEST_SETTING: usize = 200;
+
 pub(crate) fn run(arguments: ProjectCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
     match arguments {
         ProjectCommand::Add { path, name, flags } => {
@@ -47,14 +50,21 @@ pub(crate) fn run(arguments: ProjectCommand, output: CliOutput) -> Result<CliExi
 }
 
 fn change(flags: ProjectArgs, path: Option<String>, name: Option<String>) -> ProjectChange {
-    let ProjectArgs { pool_size, workflow, default_branch } = flags;
-    ProjectChange { name, path, default_branch, pool_size, workflow }
+    let ProjectArgs { pool_size, workflow, default_branch, setup, setup_when, copy, link, teardown } = flags;
+    ProjectChange { name, path, default_branch, pool_size, workflow, setup, setup_when, copy, link, teardown }
 }
 
 fn show(project: &Project, what: &str, output: CliOutput) -> Result<CliExit, CliFailure> {
     output.show(&json!({ "project": project }), || {
         let worktrees = if project.pool_size == 1 { "worktree" } else { "worktrees" };
         say(&format!("{what}: {} ({}), {} {worktrees}", project.name, project.path, project.pool_size));
+        let commands = [("setup", &project.setup), ("teardown", &project.teardown)];
+        let commands = commands.into_iter().filter_map(|(key, text)| Some((key, text.clone()?)));
+        let paths = [("setup_when", &project.setup_when), ("copy", &project.copy), ("link", &project.link)];
+        let paths = paths.into_iter().filter(|(_, paths)| !paths.is_empty()).map(|(key, all)| (key, all.join(", ")));
+        for (key, text) in commands.chain(paths) {
+            say(&format!("  {key}: {}", table::line(&text, LONGEST_SETTING)));
+        }
     })
 }
 

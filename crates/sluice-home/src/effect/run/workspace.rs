@@ -15,7 +15,7 @@ use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 
 use super::label;
 use crate::home::worktrees::pool_of;
-use crate::home::{Home, room, scratch};
+use crate::home::{Home, room, scratch, setup};
 use crate::perform::outside::WatchedFolder;
 use crate::perform::performer::{StepWorktrees, WorktreeAccess, in_conflict, own_name};
 use crate::read::runs::{RunSnapshot, stream};
@@ -149,6 +149,7 @@ impl LocalWorktrees<'_> {
         let binding = WorkspaceBinding { task: self.seen.id.clone(), branch: branch.clone() };
         room::must_be_there(self.home, &pool.folder(&name))?;
         let lent = pool.acquire(&name, &binding, Some(&head)).map_err(PerformError::by)?;
+        setup::of_run(self.home, &self.seen.state.given, &lent.folder, self.name)?;
         Ok(OwnWorktree { pool, name, branch, folder: lent.folder })
     }
 
@@ -178,6 +179,9 @@ impl LocalWorktrees<'_> {
 
     /// Removes the worktree; what is at risk is kept.
     fn give_back(&self, own: OwnWorktree) {
+        if let Err(undone) = setup::tear_down(self.home, own.pool.repository().folder(), &own.folder) {
+            return tracing::warn!(run = self.seen.id, "the checkout {} stays: {undone}", own.folder.display());
+        }
         let _ = own.pool.destroy(&own.name, &self.seen.id);
         let _ = own.pool.delete_branch(&own.branch, &self.seen.id);
     }
