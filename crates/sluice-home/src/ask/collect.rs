@@ -12,6 +12,7 @@ use sluice_os::workspace::{KeepRef, WorkspaceName, WorkspacePool, remove_empty, 
 use crate::ask::checkouts::{budget, form, told, what};
 use crate::home::Home;
 use crate::home::leftovers::{self, CheckoutRun, FoundCheckout, OpenedRepositories, RemovalRule};
+use crate::home::setup;
 use crate::undone::described;
 
 /// The kind of a worktree of a project's pool, in the answer.

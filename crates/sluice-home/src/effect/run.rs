@@ -168,8 +168,10 @@ fn recorded(
     let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
     let made = match place {
         ErrandPlace::Git { .. } if !home.context.was_stopped(&name) => prepared(home, setting, wanted),
-        ErrandPlace::Git { .. } => Ok(()),
-        ErrandPlace::Pool => setup::of_run(home, &setting.given, Path::new(setting.folder()), &name),
+        ErrandPlace::Pool if wanted.workspace.is_worktree() => {
+            setup::of_run(home, &setting.given, Path::new(setting.folder_of(wanted.workspace)), &name)
+        }
+        ErrandPlace::Git { .. } | ErrandPlace::Pool => Ok(()),
     };
     if made.is_ok() && place_of(home, setting, wanted) != *place {
         return Err(ErrandPending::On(ErrandPlace::Pool)); // its worktree is there now

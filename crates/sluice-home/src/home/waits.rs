@@ -33,7 +33,7 @@ impl EffectWaits {
         match not_yet {
             Some(ErrandPending::Unavailable(UnavailableReason(why))) if began.elapsed() >= WORTH_A_WORD => {
                 if locked(&self.0).insert(key, why.clone()).is_none() {
-                    tasks.stir_task(task); // whoever waits for it is told what it waits for
+                    tasks.stir_stream(&assignment.stream); // whoever waits for it is told what it waits for
                 }
             }
             Some(ErrandPending::Unavailable(_) | ErrandPending::On(_)) => {}

@@ -272,9 +272,9 @@ impl ReadModel {
         self.changes.stir();
     }
 
-    /// The same, where it concerns one task only.
-    pub(crate) fn stir_task(&self, id: &str) {
-        self.changes.changed(&[stream(id)]);
+    /// The same, where it concerns one task or run only.
+    pub(crate) fn stir_stream(&self, stream: &StreamId) {
+        self.changes.changed(std::slice::from_ref(stream));
     }
 
     /// The task with this id, as the store has it now.
