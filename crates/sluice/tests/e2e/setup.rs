@@ -242,8 +242,7 @@ fn what_was_set_up_is_torn_down_before_a_worktree_goes() {
     // One that fails keeps the worktree, and says why.
     update(&home, &["--teardown", "echo is still in use >&2; exit 1"]);
     let refused = home.sluice(&["workspace", "gc", "--json"]);
-    assert_eq!(refused.refusal(), "1 teardown_failed");
-    assert!(refused.stdout.contains("is still in use") && folder.exists(), "{refused:?}");
+    assert!(refused.code == 1 && refused.stdout.contains("is still in use") && folder.exists(), "{refused:?}");
     update(&home, &["--teardown", &torn]);
     home.json(&["workspace", "gc"]);
     assert!(!folder.exists());
