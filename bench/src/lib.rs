@@ -3,8 +3,8 @@
 //! The disk's mood changes from second to second, so a number alone says little. Floor and measurement take turns, and
 //! the turn whose ratio is in the middle is printed. Nothing here asserts a time: `cargo xtask bench` prints one table.
 //!
-//! `floor`, `engine`, `place`, `line`, `machine`, `steps`, `table` and `turns` are what is measured with; the other
-//! modules are one story each.
+//! `floor`, `engine`, `place`, `line`, `machine`, `steps`, `table` and `turns` are what is measured with; `product` drives the
+//! built program; the other modules are one story each.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on should say where")]
 
@@ -21,6 +21,7 @@ pub mod machine;
 pub mod many;
 pub mod moves;
 pub mod place;
+pub mod product;
 pub mod steps;
 pub mod table;
 pub mod turns;

@@ -1,7 +1,7 @@
 //! A kept connection to a server: the client of every benchmark that asks over HTTP.
 
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
@@ -54,10 +54,15 @@ impl Line {
     }
 }
 
+/// Servers end a connection over which nothing was said for ten seconds or so.
+const LONGEST_SILENCE: Duration = Duration::from_secs(5);
+
 /// The same for one who waits for each answer.
 pub struct WaitingLine {
     runtime: Runtime,
+    address: String,
     line: Line,
+    said: Instant,
 }
 
 impl WaitingLine {
@@ -65,12 +70,17 @@ impl WaitingLine {
     pub fn open(address: &str, token: &str) -> Outcome<WaitingLine> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let line = runtime.block_on(Line::open(address, token))?;
-        Ok(WaitingLine { runtime, line })
+        Ok(WaitingLine { runtime, address: address.to_owned(), line, said: Instant::now() })
     }
 
-    /// Asks, and gives the whole answer. An answer that is no success is an error.
+    /// Asks, and gives the whole answer. An answer that is no success is an error. After a long silence it connects anew.
     pub fn ask(&mut self, method: &str, path: &str, body: &str) -> Outcome<String> {
-        self.runtime.block_on(self.line.ask(method, path, body))
+        if self.said.elapsed() > LONGEST_SILENCE {
+            self.line = self.runtime.block_on(Line::open(&self.address, &self.line.token))?;
+        }
+        let answer = self.runtime.block_on(self.line.ask(method, path, body));
+        self.said = Instant::now();
+        answer
     }
 }
 
