@@ -3,14 +3,13 @@
 //!
 //! `cargo xtask bench scripts` builds the program and runs this. It prints, and judges nothing.
 
-use std::fmt::Write as _;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use sluice_bench::floor::{BareSqlite, Floor};
+use sluice_bench::machine::{built_program, load};
+use sluice_bench::steps::{Shape, StepRunner, bare, bare_beside_each_other, command, written};
 use tempfile::TempDir;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -23,15 +22,13 @@ const FAN: usize = 1_000;
 const CHAINS: usize = 15;
 /// How often the fan is.
 const FANS: usize = 5;
-/// What every step does. Not `:`, which `make` knows and does not start.
-const COMMAND: &str = "exit 0";
 
 fn main() -> Outcome<()> {
     // `cargo test --benches` only wants to know that it runs.
     if std::env::args().any(|word| word == "--test") {
         return Ok(());
     }
-    let Some(program) = program() else {
+    let Some(program) = built_program() else {
         println!("there is no release build of sluice; make one first: cargo build --release -p sluice");
         return Ok(());
     };
@@ -48,8 +45,8 @@ fn main() -> Outcome<()> {
 /// One after the other.
 fn chain(place: &Place, floor: &mut BareSqlite) -> Outcome<()> {
     let rows = measure(CHAINS, CHAIN, floor, |runner, count| match runner {
-        Runner::Bare => timed(|| (0..count).try_for_each(|_| place.bare())),
-        Runner::Make | Runner::Ninja | Runner::Sluice => place.run(runner, Shape::Chain, count),
+        Runner::Bare => timed(|| Ok((0..count).try_for_each(|_| bare(place.work.path()))?)),
+        Runner::Program(program) => place.run(program, Shape::Chain, count),
     })?;
     print(&format!("a chain of {CHAIN}"), &rows);
     Ok(())
@@ -58,43 +55,46 @@ fn chain(place: &Place, floor: &mut BareSqlite) -> Outcome<()> {
 /// All at once, as many as there is room for.
 fn fan(place: &Place, floor: &mut BareSqlite) -> Outcome<()> {
     let rows = measure(FANS, FAN, floor, |runner, count| match runner {
-        Runner::Bare => timed(|| place.bare_beside_each_other(count)),
-        Runner::Make | Runner::Ninja | Runner::Sluice => place.run(runner, Shape::Fan, count),
+        Runner::Bare => timed(|| Ok(bare_beside_each_other(place.work.path(), count, place.at_once)?)),
+        Runner::Program(program) => place.run(program, Shape::Fan, count),
     })?;
     print(&format!("a fan of {FAN}, {} at once", place.at_once), &rows);
     Ok(())
 }
 
-/// Who runs the steps.
+/// What runs the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Runner {
-    /// Nobody: the program is started, and waited for.
+    /// The benchmark itself: it starts the program, and waits for it.
     Bare,
-    Make,
-    Ninja,
-    /// Ours, followed to its end.
-    Sluice,
+    /// A program that reads a file.
+    Program(StepRunner),
 }
 
-/// Everybody, in the order of the table.
-const RUNNERS: [Runner; 4] = [Runner::Bare, Runner::Make, Runner::Ninja, Runner::Sluice];
+/// All of them, in the order of the table.
+const RUNNERS: [Runner; 4] = [
+    Runner::Bare,
+    Runner::Program(StepRunner::Make),
+    Runner::Program(StepRunner::Ninja),
+    Runner::Program(StepRunner::Sluice),
+];
 
 impl Runner {
     fn name(self) -> &'static str {
         match self {
             Runner::Bare => "bare start and wait",
-            Runner::Make => "make",
-            Runner::Ninja => "ninja",
-            Runner::Sluice => "sluice start",
+            Runner::Program(StepRunner::Make) => "make",
+            Runner::Program(StepRunner::Ninja) => "ninja",
+            Runner::Program(StepRunner::Sluice) => "sluice start",
         }
     }
 
     /// The program, and the package that brings it.
     fn needs(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Runner::Make => Some(("make", "make")),
-            Runner::Ninja => Some(("ninja", "ninja-build")),
-            Runner::Bare | Runner::Sluice => None,
+            Runner::Program(StepRunner::Make) => Some(("make", "make")),
+            Runner::Program(StepRunner::Ninja) => Some(("ninja", "ninja-build")),
+            Runner::Bare | Runner::Program(StepRunner::Sluice) => None,
         }
     }
 
@@ -170,13 +170,6 @@ fn print(what: &str, rows: &[Row]) {
     println!("aim of `sluice start`, less one commit: at most 2 ms; beyond that 0.5 ms");
 }
 
-/// How the steps hang together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
-    Chain,
-    Fan,
-}
-
 /// A fresh home with an engine that runs, and a folder to work in. Both are gone afterwards.
 struct Place {
     program: PathBuf,
@@ -208,92 +201,23 @@ impl Place {
         command
     }
 
-    /// Lets a runner go through so many steps. How long it took, from the start of its command to the end.
-    fn run(&self, runner: Runner, shape: Shape, count: usize) -> Outcome<Duration> {
+    /// Lets a program go through so many steps. How long it took, from the start of its command to the end.
+    fn run(&self, runner: StepRunner, shape: Shape, count: usize) -> Outcome<Duration> {
         let file = self.work.path().join(format!("{runner:?}-{shape:?}-{count}"));
         if !file.exists() {
-            std::fs::write(&file, self.text(runner, shape, count))?;
+            std::fs::write(&file, written(runner, shape, count, self.at_once))?;
         }
         let jobs = if shape == Shape::Chain { 1 } else { self.at_once };
         let mut command = match runner {
-            Runner::Make | Runner::Bare => Command::new("make"),
-            Runner::Ninja => Command::new("ninja"),
-            Runner::Sluice => self.sluice(),
+            StepRunner::Make => command("make", &file, jobs),
+            StepRunner::Ninja => command("ninja", &file, jobs),
+            StepRunner::Sluice => self.sluice(),
         };
-        match runner {
-            Runner::Make | Runner::Bare => command.args(["--silent", "--file"]).arg(&file).arg(format!("-j{jobs}")),
-            Runner::Ninja => command.arg("-f").arg(&file).arg(format!("-j{jobs}")),
-            Runner::Sluice => command.arg("start").arg(&file),
-        };
+        if runner == StepRunner::Sluice {
+            command.arg("start").arg(&file);
+        }
         timed(|| run(command.current_dir(self.work.path())))
     }
-
-    /// The steps in the words of a runner.
-    fn text(&self, runner: Runner, shape: Shape, count: usize) -> String {
-        let names: Vec<String> = (0..count).map(|step| format!("s{step}")).collect();
-        // In a fan nobody needs anybody; `make` and `ninja` are asked for all of them.
-        let before = |step: usize| match shape {
-            Shape::Chain => step.checked_sub(1).map(|before| names[before].clone()).unwrap_or_default(),
-            Shape::Fan => String::new(),
-        };
-        let mut text = String::new();
-        let head = match runner {
-            Runner::Make | Runner::Bare => format!(".PHONY: all {0}\nall: {0}\n", names.join(" ")),
-            Runner::Ninja => format!("rule step\n  command = {COMMAND}\nbuild all: phony {}\n", names.join(" ")),
-            Runner::Sluice => format!("name: bench\nmax_parallel: {}\nsteps:\n", self.at_once),
-        };
-        text.push_str(&head);
-        for (step, name) in names.iter().enumerate() {
-            let needs = before(step);
-            let _ = match runner {
-                Runner::Make | Runner::Bare => writeln!(text, "{name}: {needs}\n\t{COMMAND}"),
-                Runner::Ninja => writeln!(text, "build {name}: step {needs}"),
-                Runner::Sluice => {
-                    writeln!(text, "  - {{name: {name}, type: script, needs: [{needs}], command: '{COMMAND}'}}")
-                }
-            };
-        }
-        text
-    }
-
-    /// Starts the program as the engine does, reads what it prints and waits for it; nothing else.
-    fn bare(&self) -> Outcome<()> {
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", COMMAND]).current_dir(self.work.path()).process_group(0);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let ended = command.output()?;
-        if ended.status.success() { Ok(()) } else { Err(format!("{command:?}: {}", ended.status).into()) }
-    }
-
-    /// The same, so many at once as the others may.
-    fn bare_beside_each_other(&self, count: usize) -> Outcome<()> {
-        let left = AtomicUsize::new(count);
-        let take = || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
-        std::thread::scope(|scope| {
-            let work = || -> Result<(), String> {
-                while take() {
-                    self.bare().map_err(|error| error.to_string())?;
-                }
-                Ok(())
-            };
-            let threads: Vec<_> = (0..self.at_once).map(|_| scope.spawn(work)).collect();
-            threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| Err("a thread failed".into())))
-        })?;
-        Ok(())
-    }
-}
-
-/// The program that was built beside this one.
-fn program() -> Option<PathBuf> {
-    let own = std::env::current_exe().ok()?;
-    let program = own.parent()?.parent()?.join("sluice");
-    program.is_file().then_some(program)
-}
-
-/// How busy the machine is with other things.
-fn load() -> String {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    format!("load {}", text.split_whitespace().take(3).collect::<Vec<_>>().join(" "))
 }
 
 /// Runs a command to its end.

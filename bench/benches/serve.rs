@@ -6,21 +6,16 @@
 //! It prints, and judges nothing.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use http_body_util::{BodyExt, Full};
-use hyper::Request;
-use hyper::body::Bytes;
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use http_body_util::BodyExt;
+use sluice_bench::line::{Line, Outcome, events, field};
+use sluice_bench::machine::{built_program, cpu, resident};
 use tokio::sync::Mutex;
-
-type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Who follows the log.
 const FOLLOWERS: usize = 500;
@@ -42,18 +37,12 @@ struct Shape {
     steps: u32,
 }
 
-/// A connection that is kept.
-struct Line {
-    sender: SendRequest<Full<Bytes>>,
-    token: String,
-}
-
 fn main() -> Outcome<()> {
     // `cargo test --benches` only wants to know that it runs.
     if std::env::args().any(|word| word == "--test") {
         return Ok(());
     }
-    let Some(program) = program() else {
+    let Some(program) = built_program() else {
         println!("there is no release build of sluice; make one first: cargo build --release -p sluice");
         return Ok(());
     };
@@ -97,7 +86,7 @@ async fn measure(address: &str, tokens: &[String], engine: u32, shape: Shape) ->
     let spent = cpu(engine) - before;
     println!("aims: {READS} reads and {MOVES} transitions a second, p99 under 50 ms");
     println!("read p99 / floor p99: {:.1}; transition p99 / floor p99: {:.1}", read / floor, moved / floor);
-    println!("engine: {:.0} % of one core; {} MiB resident", spent * 100.0 / LASTS.as_secs_f64(), resident(engine));
+    println!("engine: {:.0} % of one core; {:.0} MiB resident", spent * 100.0 / LASTS.as_secs_f64(), resident(engine));
     let events = heard.load(Ordering::Relaxed);
     println!("{FOLLOWERS} followers heard {events} events, {:.0} each", events as f64 / FOLLOWERS as f64);
     Ok(())
@@ -165,50 +154,16 @@ async fn moves(address: &str, token: &str, ids: &[String], what: &str) -> Outcom
 /// One who follows the log as it happens, and counts.
 async fn follow(address: &str, token: &str, heard: Arc<AtomicU64>) -> Outcome<()> {
     let mut line = Line::open(address, token).await?;
-    let request = line.request("GET", "/events", "")?;
-    let answer = line.sender.send_request(request).await?;
-    if !answer.status().is_success() {
-        return Err(format!("nothing is followed: {}", answer.status()).into());
-    }
-    let mut body = answer.into_body();
+    let mut body = line.send("GET", "/events", "").await?;
     tokio::spawn(async move {
         let _line = line;
         while let Some(Ok(frame)) = body.frame().await {
             if let Some(bytes) = frame.data_ref() {
-                let count = bytes.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"id: ")).count();
-                heard.fetch_add(count as u64, Ordering::Relaxed);
+                heard.fetch_add(events(bytes) as u64, Ordering::Relaxed);
             }
         }
     });
     Ok(())
-}
-
-impl Line {
-    async fn open(address: &str, token: &str) -> Outcome<Line> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(connection);
-        Ok(Line { sender, token: token.to_owned() })
-    }
-
-    fn request(&self, method: &str, path: &str, body: &str) -> Outcome<Request<Full<Bytes>>> {
-        let request = Request::builder().method(method).uri(path).header("host", "sluice");
-        let request = request.header("authorization", format!("Bearer {}", self.token));
-        Ok(request.header("content-type", "application/json").body(Full::new(Bytes::from(body.to_owned())))?)
-    }
-
-    async fn ask(&mut self, method: &str, path: &str, body: &str) -> Outcome<String> {
-        let request = self.request(method, path, body)?;
-        self.sender.ready().await?;
-        let answer = self.sender.send_request(request).await?;
-        let status = answer.status();
-        let text = String::from_utf8_lossy(&answer.into_body().collect().await?.to_bytes()).into_owned();
-        match status.is_success() {
-            true => Ok(text),
-            false => Err(format!("{method} {path}: {status} {text}").into()),
-        }
-    }
 }
 
 /// Prints one row, and gives the 99th percentile in milliseconds.
@@ -247,31 +202,4 @@ fn secret(program: &Path, folder: &Path) -> Outcome<String> {
         .output()?;
     let text = String::from_utf8(output.stdout)?;
     Ok(field(&text, "secret").ok_or("no token")?)
-}
-
-/// The text of the first field of this name in a JSON document.
-fn field(document: &str, name: &str) -> Option<String> {
-    let rest = document.split(&format!("\"{name}\":")).nth(1)?.trim_start().strip_prefix('"')?;
-    rest.split('"').next().map(str::to_owned)
-}
-
-/// Seconds of CPU that a process has used.
-fn cpu(pid: u32) -> f64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let rest = text.rsplit(')').next().unwrap_or_default();
-    let fields: Vec<f64> = rest.split_whitespace().skip(11).take(2).filter_map(|word| word.parse().ok()).collect();
-    fields.iter().sum::<f64>() / 100.0
-}
-
-fn resident(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) / 1024
-}
-
-/// The release build of this checkout.
-fn program() -> Option<PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"));
-    target.join("release/sluice").canonicalize().ok()
 }

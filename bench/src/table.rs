@@ -12,7 +12,7 @@ pub struct Table(());
 impl Table {
     /// An empty table: its head is printed.
     pub fn begin() -> Table {
-        println!("{:<68} {:>12} {:>12} {:>9}   aim", "what / the floor beside it", "measured", "floor", "ratio");
+        println!("{:<84} {:>12} {:>12} {:>9}   aim", "what / the floor beside it", "measured", "floor", "ratio");
         Table(())
     }
 
@@ -28,13 +28,33 @@ impl Table {
         self.line(what, &rate(turn.measured), &rate(turn.floor), &ratio, aim);
     }
 
+    /// A time beside another.
+    pub fn times(&self, what: &str, measured: Duration, beside: Duration, aim: &str) {
+        self.turn(what, Turn { floor: beside, measured }, aim);
+    }
+
+    /// How much gets done in a second, beside how much another does: the ratio says how many times as much.
+    pub fn rates(&self, what: &str, measured: f64, beside: f64, aim: &str) {
+        self.values(what, measured, beside, |value| format!("{value:.*}/s", usize::from(value < 10.0)), aim);
+    }
+
+    /// A value beside another, each shown in its unit.
+    pub fn values(&self, what: &str, measured: f64, beside: f64, shown: fn(f64) -> String, aim: &str) {
+        self.line(what, &shown(measured), &shown(beside), &format!("{:.2} ×", measured / beside), aim);
+    }
+
+    /// A value that nothing is held against.
+    pub fn alone(&self, what: &str, value: &str, aim: &str) {
+        self.line(what, value, "", "", aim);
+    }
+
     /// What could not be measured, and why.
     pub fn missing(&self, what: &str, why: &str) {
-        println!("{what:<68} not measured: {why}");
+        println!("{what:<84} not measured: {why}");
     }
 
     fn line(&self, what: &str, measured: &str, floor: &str, ratio: &str, aim: &str) {
-        println!("{what:<68} {measured:>12} {floor:>12} {ratio:>9}   {aim}");
+        println!("{what:<84} {measured:>12} {floor:>12} {ratio:>9}   {aim}");
     }
 }
 

@@ -12,6 +12,8 @@ cargo xtask api-clients   make clients of the OpenAPI document with three genera
 cargo xtask api-fuzz [--cases N]   ask a served home whatever its OpenAPI document allows, and more; N for each operation
 cargo xtask bench [WORD]   measure beside the floor and print one table; WORD: only what is called so, like chain
 cargo xtask bench scripts   measure script steps beside make and ninja
+cargo xtask bench product [STORY …] [--runs N] [--rest SECONDS] [--no-peers] [--program PATH]   measure the built program by
+                            HTTP and command line, beside Restate, LangGraph, make and ninja; N: no count is above it
 cargo xtask fleet [--missions N] [--store sqlite|postgres] [--seed K] [--pace MS]   200 missions, while workers and the
                             engine are killed at random; at most MS milliseconds lie between two kills
 cargo xtask golden-home --name COMMIT [--program PATH]   keep a home of this engine, or of an earlier one, for the tests
@@ -43,7 +45,8 @@ fn main() -> ExitCode {
         ["api-clients"] => api_clients::main(),
         ["sarif"] => sarif::main(),
         ["api-fuzz", rest @ ..] => api_fuzz::main(rest),
-        ["bench", "scripts"] => scripts(),
+        ["bench", "scripts"] => driven("scripts", &[]),
+        ["bench", "product", rest @ ..] => driven("product", rest),
         ["bench", rest @ ..] => {
             cargo(&["bench", "--quiet", "--package", "sluice-bench", "--bench", "ratios", "--"], rest)
         }
@@ -88,11 +91,11 @@ fn long(test: &str, known: &[(&str, &'static str)], rest: &[&str]) -> ExitCode {
     cargo_with(&settings, &words, &["--ignored", "--nocapture"])
 }
 
-/// The benchmark of script steps drives the program itself, which must be there.
-fn scripts() -> ExitCode {
+/// A benchmark that drives the program itself, which must be there.
+fn driven(name: &str, rest: &[&str]) -> ExitCode {
     match cargo(&["build", "--release", "--quiet", "--package", "sluice"], &[]) {
         built if built == ExitCode::SUCCESS => {
-            cargo(&["bench", "--quiet", "--package", "sluice-bench", "--bench", "scripts"], &[])
+            cargo(&["bench", "--quiet", "--package", "sluice-bench", "--bench", name, "--"], rest)
         }
         failed => failed,
     }

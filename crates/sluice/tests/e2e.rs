@@ -55,6 +55,7 @@ mod e2e {
     pub(crate) mod persistent_flow;
     pub(crate) mod pg_chaos;
     pub(crate) mod processes;
+    pub(crate) mod product_bench;
     mod project_workers;
     pub(crate) mod rooms;
     pub(crate) mod run_kills;
