@@ -114,6 +114,7 @@ impl SimLife {
             SimRequest::Counts(told) => Some(&told.assignment),
             SimRequest::Begins(..)
             | SimRequest::Goes(_)
+            | SimRequest::Lends
             | SimRequest::Hears(_)
             | SimRequest::MayMerge(..)
             | SimRequest::Moves { .. } => None,
@@ -173,6 +174,7 @@ impl SimLife {
             SimRequest::Counts(_)
             | SimRequest::Begins(..)
             | SimRequest::Goes(_)
+            | SimRequest::Lends
             | SimRequest::Hears(_)
             | SimRequest::MayMerge(..) => {}
         }

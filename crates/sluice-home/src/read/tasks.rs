@@ -184,7 +184,7 @@ impl ReadModel {
         let Some(id) = id_of(stream) else { return Ok(()) };
         match found.map(TaskSnapshot::of).filter(|seen| seen.card.open) {
             Some(seen) => {
-                match seen.state.attention == Some(TaskAttention::PoolFull) {
+                match seen.state.attention == Some(TaskAttention::PoolFull) || seen.state.waits_for_worktree() {
                     true => locked(&self.waiting).insert(id.to_owned()),
                     false => locked(&self.waiting).remove(id),
                 };
