@@ -59,6 +59,9 @@ pub struct Task {
     pub summary: String,
     /// The name of the worktree that the task has; null while it has none.
     pub workspace: Option<String>,
+    /// The worktree that was lent on while the task waits for a person; the task takes one up again when it moves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lent: Option<LentWorkspace>,
     /// The name of its tmux session.
     pub tmux_session: Option<String>,
     /// The state of its session.
@@ -88,6 +91,15 @@ pub struct Task {
     pub created_at: String,
     /// When it last changed.
     pub updated_at: String,
+}
+
+/// A worktree that was lent on, and where the work stood in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LentWorkspace {
+    /// The name of the worktree that the task had.
+    pub workspace: String,
+    /// The commit of the task's branch that was checked out there.
+    pub commit: String,
 }
 
 /// What the event `task.created` says of a task. It stands here, and not beside the other events, because what a task is

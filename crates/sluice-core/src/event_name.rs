@@ -46,6 +46,7 @@ names! {
     WorkspaceReserved = "workspace.reserved",
     WorkspaceBound = "workspace.bound",
     WorkspaceReleased = "workspace.released",
+    WorkspaceLent = "workspace.lent",
     SessionAsked = "session.asked",
     AgentRespawned = "agent.respawned",
     AgentSpawned = "agent.spawned",

@@ -8,7 +8,7 @@
 //! The law stands in two tables: [`law::answer`] says what a task does with an input, [`session::TaskSession::after`] what
 //! becomes of a session. The stories behind the first stand in `moves` (transition, guard, gate), `hooks` and
 //! `outcomes` (one job after another), `spawn` (agents), `exits` (agents that end by themselves), `runs` (what a state
-//! starts), `merge` (what may be merged), and `commands` (what else people ask for). `docs/machines/task.md` is drawn from the tables.
+//! starts), `merge` (what may be merged), `lent` (worktrees that are lent on), and `commands` (what else people ask for). `docs/machines/task.md` is drawn from the tables.
 //!
 //! Nothing here reads a clock, a file or a screen. The body of TASK.md comes in with the input; its frontmatter is
 //! only ever written, so a status that somebody forges there has no effect.
@@ -22,6 +22,7 @@ mod hooks;
 pub mod input;
 mod keys;
 pub mod law;
+mod lent;
 mod merge;
 mod moves;
 mod outcomes;
@@ -121,6 +122,10 @@ fn answered(ledger: &mut TaskPending<'_>, input: &TaskInput) -> TaskInputResult 
             let message = format!("task {ASKED} has ended in `{status}` and cannot change");
             Err(Refusal::new(RefusalCode::Finished, message).hint("create a new task with `sluice task create`"))
         }
+        TaskResponse::Refuse(RefusalCode::NotReady) => {
+            let message = format!("Not allowed: the task is in `{status}`, and does not wait for a person");
+            Err(Refusal::new(RefusalCode::NotReady, message))
+        }
         TaskResponse::Refuse(code) => {
             let message = format!("Not allowed: the task has begun, and is in `{status}`");
             Err(Refusal::new(code, message).hint("respawn starts its agent again"))
@@ -140,6 +145,8 @@ fn answered(ledger: &mut TaskPending<'_>, input: &TaskInput) -> TaskInputResult 
         | TaskResponse::Respawn
         | TaskResponse::Update
         | TaskResponse::Clear
+        | TaskResponse::Lend
+        | TaskResponse::TakeUp
         | TaskResponse::Await
         | TaskResponse::Follow
         | TaskResponse::Settle
@@ -149,6 +156,7 @@ fn answered(ledger: &mut TaskPending<'_>, input: &TaskInput) -> TaskInputResult 
 }
 
 fn carry_out(ledger: &mut TaskPending<'_>, input: &TaskInput, watching: bool) -> TaskInputResult {
+    ledger.room = input.room();
     match input {
         TaskInput::Spawn { by, evidence, room } => commands::spawn(ledger, *by, evidence, room)?,
         TaskInput::Move { by, to, evidence, room } => moves::go(ledger, *by, to.as_str(), evidence, room)?,
@@ -156,7 +164,7 @@ fn carry_out(ledger: &mut TaskPending<'_>, input: &TaskInput, watching: bool) ->
         TaskInput::Cancel { by, evidence } => {
             moves::go(ledger, *by, moves::CANCELLED, evidence, &input::WorkspaceReservation::Unasked)?;
         }
-        TaskInput::RequestChanges { by, message, evidence } => {
+        TaskInput::RequestChanges { by, message, evidence, .. } => {
             commands::request_changes(ledger, *by, message, evidence)?
         }
         TaskInput::Merge { by, force, evidence } => merge::may(ledger, *by, *force, evidence)?,
@@ -165,9 +173,11 @@ fn carry_out(ledger: &mut TaskPending<'_>, input: &TaskInput, watching: bool) ->
             ledger.record(TaskEvent::Merged { commit: commit.clone(), forced: *forced });
             merge::closed(ledger, *by, push_failed.as_ref(), evidence);
         }
-        TaskInput::Respawn { by } => commands::respawn(ledger, *by)?,
+        TaskInput::Respawn { by, .. } => commands::respawn(ledger, *by)?,
         TaskInput::Update { update, .. } => commands::update(ledger, update),
         TaskInput::ClearAttention { .. } => ledger.clear_attention(),
+        TaskInput::Lend { workspace, events, work } => lent::lend(ledger, workspace, *events, work)?,
+        TaskInput::TakeUp { .. } => lent::take_up(ledger),
         TaskInput::SessionExited { session, exit, evidence } => {
             exits::exited(ledger, *session, *exit, evidence, watching);
         }
@@ -212,6 +222,8 @@ fn may_ask(ledger: &TaskPending<'_>, input: &TaskInput) -> TaskInputResult {
             | TaskInput::Verdict { .. }
             | TaskInput::Cancel { .. }
             | TaskInput::Update { .. }
+            | TaskInput::Lend { .. }
+            | TaskInput::TakeUp { .. }
             | TaskInput::SessionExited { .. }
             | TaskInput::SessionAdopted { .. }
             | TaskInput::RunReopened { .. }

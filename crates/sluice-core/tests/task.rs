@@ -160,6 +160,9 @@ plays! {
     a_reviewer_that_was_killed_has_not_judged,
     a_reviewers_own_word_counts_more_than_the_file,
     a_verdict_that_was_asked_for_too_early,
+    a_worktree_is_lent_on_and_taken_up_again,
+    what_is_in_use_or_at_risk_is_not_lent_on,
+    a_task_that_waits_for_a_worktree_can_move_on,
 }
 
 #[test]

@@ -33,7 +33,8 @@ use serde::Deserialize;
 ///
 /// 2: cards of runs name what a run is called beside the colony that it is for.
 /// 3: runs say at which commit their work stands; tasks say which verdicts were planted.
-/// 4: a run that has ended gives back its worktree (the effect `release`); steps work outside worktrees.
+/// 4: a run that has ended gives back its worktree (the effect `release`); steps work outside worktrees; a task that waits for a
+///    person lends its worktree on (the event `workspace_lent`, the key `lent`).
 pub const FORMAT: u32 = 4;
 
 /// What was read is not what was written by any version of this program.

@@ -284,10 +284,15 @@ impl World {
             "spawn" => TaskInput::Spawn { by, evidence, room },
             "move" => TaskInput::Move { by, to: StateName::new(rest), evidence, room },
             "cancel" => TaskInput::Cancel { by, evidence },
-            "changes" => TaskInput::RequestChanges { by, message: rest.to_owned(), evidence },
+            "changes" => TaskInput::RequestChanges {
+                by,
+                message: rest.to_owned(),
+                evidence,
+                room: WorkspaceReservation::Unasked,
+            },
             "merge" => TaskInput::Merge { by, force: false, evidence },
             "merged" => TaskInput::Merged { by, commit: None, forced: false, push_failed: None, evidence },
-            "respawn" => TaskInput::Respawn { by },
+            "respawn" => TaskInput::Respawn { by, room: WorkspaceReservation::Unasked },
             "exit" => {
                 let session = SessionNumber(rest.strip_prefix('s').unwrap().parse().unwrap());
                 TaskInput::SessionExited { session, exit: SessionExit::Code(1), evidence }

@@ -9,6 +9,7 @@ pub(crate) mod exits;
 pub(crate) mod hook;
 pub(crate) mod judged;
 pub(crate) mod leftovers;
+pub(crate) mod lending;
 mod mirrors;
 pub(crate) mod project_workers;
 pub(crate) mod registry;
@@ -24,7 +25,7 @@ pub(crate) mod workers;
 pub(crate) mod worktrees;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -65,6 +66,9 @@ use crate::read::view;
 use crate::settings::clock::WallClock;
 use crate::settings::projects::Projects;
 use crate::settings::repositories::Repositories;
+
+/// The folder of the notes about merges.
+pub(crate) const MERGING: &str = "merging";
 
 /// One home, as those see it who carry something out in it.
 pub struct Home {
@@ -163,6 +167,11 @@ impl Home {
         let project = self.projects.get(&seen.state.about.project)?;
         let pool = self.projects.pool(&project)?;
         Ok((project, pool))
+    }
+
+    /// The note that the merge of a task was begun and is not known to have ended.
+    pub(crate) fn merge_note(&self, task: &str) -> PathBuf {
+        self.context.places.home().join(MERGING).join(format!("{task}.json"))
     }
 
     /// Tells the engine something without waiting for its answer.

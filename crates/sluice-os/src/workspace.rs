@@ -6,6 +6,7 @@
 mod furnish;
 mod keep;
 mod leftovers;
+mod lend;
 mod listed;
 mod place;
 mod release;

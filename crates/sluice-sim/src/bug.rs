@@ -69,10 +69,14 @@ pub enum SimBug {
     BeginsOneMore,
     /// It does what it has said that it does not.
     DoesWhatWasGivenUp,
+    /// It gives a worktree to another task without asking the one that has it.
+    LendsWithoutAsking,
+    /// It takes a worktree up again that it has lent on, although another task has it.
+    TakesBackWhatIsLent,
 }
 
 impl SimBug {
-    pub const ALL: [SimBug; 35] = [
+    pub const ALL: [SimBug; 37] = [
         SimBug::AnswersBeforeDurable,
         SimBug::ForgetsEffects,
         SimBug::HandsOutTwice,
@@ -108,5 +112,7 @@ impl SimBug {
         SimBug::WaitsOnAThread,
         SimBug::BeginsOneMore,
         SimBug::DoesWhatWasGivenUp,
+        SimBug::LendsWithoutAsking,
+        SimBug::TakesBackWhatIsLent,
     ];
 }

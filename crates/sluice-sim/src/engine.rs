@@ -184,6 +184,10 @@ impl SimLife {
                 None
             }
             Some(SimRequest::Goes(kept)) => kept,
+            Some(SimRequest::Lends) => {
+                self.hands_on()?;
+                None
+            }
             Some(SimRequest::MayMerge(stream, unforced)) => {
                 if let (true, Some((run, work))) = (is_done, unforced) {
                     let newest = self.ground.checks.get(&stream);

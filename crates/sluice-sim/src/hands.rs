@@ -48,7 +48,14 @@ impl SimLife {
                 self.engine().kept.insert(name.clone());
                 (WorkspaceReservation::Reserved(name.clone()), Some(name))
             }
-            None => (WorkspaceReservation::Full, None),
+            None if self.has(SimBug::LendsWithoutAsking) => match self.takes_from_somebody() {
+                Some(name) => (WorkspaceReservation::Reserved(name), None),
+                None => (WorkspaceReservation::Full, None),
+            },
+            None => {
+                self.lends_one();
+                (WorkspaceReservation::Full, None)
+            }
         }
     }
 
@@ -76,6 +83,7 @@ impl SimLife {
             self.at(200, SimEvent::Acts { assignment });
             return Ok(());
         }
+        self.hands_on()?;
         let outcome = self.carries_out(&assignment)?;
         let wait = self.soon(300);
         self.at(wait, SimEvent::Answers { assignment, outcome });
@@ -204,6 +212,10 @@ impl SimLife {
 
     fn acquires(&mut self, stream: &StreamId, reserved: Option<&WorktreePath>) -> Result<TaskEffectOutcome, String> {
         let has = self.ground.bound_to(stream).cloned();
+        let former =
+            || self.watch.tasks.get(stream).and_then(|task| task.state.lent.clone()).map(|lent| lent.workspace);
+        let reserved = former().filter(|_| self.has(SimBug::TakesBackWhatIsLent)).or_else(|| reserved.cloned());
+        let reserved = reserved.as_ref();
         let Some(name) = has.or_else(|| reserved.cloned()).or_else(|| self.free_workspace()) else {
             return Ok(TaskEffectOutcome::Failed("the pool is full".into()));
         };

@@ -17,6 +17,7 @@ mod disorder;
 mod engine;
 mod ground;
 mod hands;
+mod lending;
 mod owning;
 mod people;
 mod peril;

@@ -127,6 +127,7 @@ impl SimLife {
             SimRequest::Counts(told) => Some(&told.assignment),
             SimRequest::Begins(..)
             | SimRequest::Goes(_)
+            | SimRequest::Lends
             | SimRequest::Hears(_)
             | SimRequest::MayMerge(..)
             | SimRequest::Moves { .. } => None,
@@ -186,6 +187,7 @@ impl SimLife {
             SimRequest::Counts(_)
             | SimRequest::Begins(..)
             | SimRequest::Goes(_)
+            | SimRequest::Lends
             | SimRequest::Hears(_)
             | SimRequest::MayMerge(..) => {}
         }

@@ -177,6 +177,8 @@ pub(crate) enum SimRequest {
     Begins(StreamId, Option<WorktreePath>),
     /// The same of a task that is there already.
     Goes(Option<WorktreePath>),
+    /// Whether a task leaves its worktree to another.
+    Lends,
     /// What becomes of words to a run.
     Hears(StreamId),
     /// Whether a task may be merged.

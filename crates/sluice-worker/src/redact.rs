@@ -69,8 +69,8 @@ impl HomeRedactor {
             TaskInput::Update { by, update: TaskUpdate::Summary(summary) } => {
                 TaskInput::Update { by, update: TaskUpdate::Summary(self.text(&summary)) }
             }
-            TaskInput::RequestChanges { by, message, evidence } => {
-                TaskInput::RequestChanges { by, message: self.text(&message), evidence }
+            TaskInput::RequestChanges { by, message, evidence, room } => {
+                TaskInput::RequestChanges { by, message: self.text(&message), evidence, room }
             }
             said @ (TaskInput::Spawn { .. }
             | TaskInput::Move { .. }
@@ -81,6 +81,8 @@ impl HomeRedactor {
             | TaskInput::Respawn { .. }
             | TaskInput::Update { update: TaskUpdate::Branch(_) | TaskUpdate::PullRequest(_), .. }
             | TaskInput::ClearAttention { .. }
+            | TaskInput::Lend { .. }
+            | TaskInput::TakeUp { .. }
             | TaskInput::SessionExited { .. }
             | TaskInput::SessionAdopted { .. }
             | TaskInput::RunReopened { .. }

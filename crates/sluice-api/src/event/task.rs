@@ -105,6 +105,15 @@ pub enum TaskEventData {
         /// The name of the workspace.
         workspace: String,
     },
+    /// The workspace was lent on to another task.
+    WorkspaceLent {
+        /// The name of the workspace.
+        workspace: String,
+        /// The branch that was checked out there.
+        branch: String,
+        /// The commit that was checked out there, with all of the work in it.
+        commit: String,
+    },
     /// A session was started or ended, or could not be.
     Session {
         /// The place of the session: `main`, or `beside` for a reviewer next to a living worker.

@@ -33,6 +33,7 @@ impl TaskState {
             numbers: BTreeMap::new(),
             texts: BTreeMap::new(),
             workspace: TaskWorkspace::Unbound,
+            lent: None,
             main: TaskSession::Absent,
             beside: TaskSession::Absent,
             turns: VecDeque::new(),
@@ -70,7 +71,7 @@ impl TaskState {
                 if lifecycle.state(self.status).run.is_some() {
                     jobs.extend(self.run_again());
                 }
-                self.push_turn(*turn, 0, jobs);
+                self.push_turn(lifecycle, *turn, 0, jobs);
             }
             TaskEvent::Respawning { turn, place, .. } => self.respawning(lifecycle, *turn, *place),
             TaskEvent::VerdictRefused { asked, .. } => self.visit.asked = Some(*asked),
@@ -79,7 +80,8 @@ impl TaskState {
             TaskEvent::Updated(TaskUpdate::Branch(name)) => self.about.branch.clone_from(name),
             TaskEvent::FieldSet { field, value } => self.set_field(field, value),
             TaskEvent::WorkspaceReserved(name) => self.workspace = TaskWorkspace::Reserved(name.clone()),
-            TaskEvent::WorkspaceBound(name) => self.workspace = TaskWorkspace::Bound(name.clone()),
+            TaskEvent::WorkspaceBound(name) => self.bind(name),
+            TaskEvent::WorkspaceLent { workspace, commit, .. } => self.lend(workspace, commit),
             TaskEvent::WorkspaceReleased => self.workspace = TaskWorkspace::Unbound,
             TaskEvent::Session { place, session, change, .. } => self.heard(*place, *session, change),
             TaskEvent::Updated(TaskUpdate::PullRequest(url)) | TaskEvent::PullRequestOpened(url) => {
@@ -131,7 +133,7 @@ impl TaskState {
             true => self.run_again(),
             false => VecDeque::from([TaskJob::Start(start)]),
         };
-        self.push_turn(turn, 0, jobs);
+        self.push_turn(lifecycle, turn, 0, jobs);
     }
 
     fn moved(&mut self, lifecycle: &Lifecycle, moved: &TaskMove) {
@@ -169,7 +171,7 @@ impl TaskState {
             jobs.push_back(TaskJob::StartRun(moved.to));
         }
         let crashes = self.crashes_here();
-        self.push_turn(moved.turn, crashes, jobs);
+        self.push_turn(lifecycle, moved.turn, crashes, jobs);
     }
 
     /// What is done about the run of the state that is left, before anything else: it may work in the workspace. One
@@ -192,7 +194,11 @@ impl TaskState {
         before.into_iter().chain([TaskJob::StartRun(self.status)]).collect()
     }
 
-    fn push_turn(&mut self, number: u32, crashes: u32, jobs: VecDeque<TaskJob>) {
+    /// A task whose worktree was lent on takes one up first, if what is to be done needs one.
+    fn push_turn(&mut self, lifecycle: &Lifecycle, number: u32, crashes: u32, mut jobs: VecDeque<TaskJob>) {
+        if self.must_take_up(lifecycle, jobs.iter()) && jobs.front() != Some(&TaskJob::Acquire) {
+            jobs.push_front(TaskJob::Acquire);
+        }
         self.turns_taken = self.turns_taken.max(number);
         self.turns.push_back(TaskTurn { number, crashes, step: 1, jobs, waiting: None });
     }

@@ -43,7 +43,7 @@ pub(super) fn spawn(
     if edge.is_none() && state.enter_prompt.is_none() && state.respawn_prompt.is_none() && state.run.is_none() {
         return nothing();
     }
-    if moves::make_room(ledger, room) {
+    if ledger.state.lent.is_some() || moves::make_room(ledger, room) {
         ledger.clear_attention();
         let turn = ledger.next_turn();
         ledger.record(TaskEvent::Began { turn, edge });
@@ -65,7 +65,7 @@ pub(super) fn respawn(ledger: &mut TaskPending<'_>, by: TaskAsker) -> TaskInputR
         let message = format!("Respawn not allowed: state `{name}` has no `respawn_prompt`");
         return refuse(RefusalCode::NotRespawnable, message);
     }
-    if ledger.state.workspace.bound().is_none() {
+    if ledger.state.workspace.bound().is_none() && ledger.state.lent.is_none() {
         return Err(Refusal::new(RefusalCode::NoWorkspace, "Respawn not allowed: the task has no workspace")
             .hint(format!("`sluice task spawn {ASKED}` gives it one")));
     }

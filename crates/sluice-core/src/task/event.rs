@@ -84,6 +84,15 @@ pub enum TaskEvent {
     WorkspaceBound(WorktreePath),
     /// It has none any more.
     WorkspaceReleased,
+    /// Its workspace was lent on, and it takes one up again when it moves.
+    WorkspaceLent {
+        /// The worktree that was lent on.
+        workspace: WorktreePath,
+        /// The branch that was checked out there.
+        branch: String,
+        /// The commit that was checked out there, with all of the work in it.
+        commit: CommitId,
+    },
     /// Something was heard of a session.
     Session {
         /// The place of the session: the task's own, or the one beside it.
@@ -228,6 +237,7 @@ impl TaskEvent {
             TaskEvent::WorkspaceReserved(_) => EventName::WorkspaceReserved,
             TaskEvent::WorkspaceBound(_) => EventName::WorkspaceBound,
             TaskEvent::WorkspaceReleased => EventName::WorkspaceReleased,
+            TaskEvent::WorkspaceLent { .. } => EventName::WorkspaceLent,
             TaskEvent::Session { change, again, .. } => match change {
                 SessionChange::Asked(_) => EventName::SessionAsked,
                 SessionChange::Started if *again => EventName::AgentRespawned,

@@ -5,6 +5,7 @@ use super::effect::{Instruction, Occasion, TaskAction};
 use super::event::{Settlement, TaskEvent};
 use super::input::TaskAsker;
 use super::keys::TaskKey;
+use super::lent;
 use super::pending::TaskPending;
 use super::runs;
 use super::session::{SessionChange, TaskSession, TaskSessionPlace};
@@ -23,6 +24,11 @@ pub(super) fn run(ledger: &mut TaskPending<'_>) {
         let number = turn.number;
         match (turn.waiting, turn.jobs.front().copied()) {
             (Some(_), _) => return,
+            (None, Some(_)) if ledger.state.waits_for_worktree() => {
+                if !lent::has_room(ledger) {
+                    return;
+                }
+            }
             (None, None) => ledger.record(TaskEvent::TurnSettled { turn: number }),
             (None, Some(job)) => perform(ledger, job),
         }
@@ -81,6 +87,9 @@ fn acquire(ledger: &mut TaskPending<'_>) {
     let reserved = match &ledger.state.workspace {
         TaskWorkspace::Bound(_) => return ledger.settle(Settlement::Idle),
         TaskWorkspace::Reserved(name) => Some(name.clone()),
+        TaskWorkspace::Unbound if ledger.state.lent.is_some() => {
+            return ledger.settle(Settlement::Skipped("the task has moved on".into()));
+        }
         TaskWorkspace::Unbound => None,
     };
     ledger.ask(TaskAction::AcquireWorkspace, Instruction::AcquireWorkspace { reserved });

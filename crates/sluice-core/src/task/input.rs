@@ -155,6 +155,8 @@ pub enum TaskInput {
         message: String,
         /// What the files say.
         evidence: Evidence,
+        /// Whether there is a workspace, for a task whose own was lent on.
+        room: WorkspaceReservation,
     },
     /// May it be merged? Accepted or refused, and nothing else: the merge is a command.
     Merge {
@@ -182,6 +184,8 @@ pub enum TaskInput {
     Respawn {
         /// Who asks for the restart.
         by: TaskAsker,
+        /// Whether there is a workspace, for a task whose own was lent on.
+        room: WorkspaceReservation,
     },
     /// Change what the task is about.
     Update {
@@ -194,6 +198,20 @@ pub enum TaskInput {
     ClearAttention {
         /// Who has looked at the task.
         by: TaskAsker,
+    },
+    /// Leave the worktree to another task, if this one can do without until it moves.
+    Lend {
+        /// The worktree that is lent on.
+        workspace: WorktreePath,
+        /// How many events the task had when the host looked at it.
+        events: u64,
+        /// What git says about the work in the worktree.
+        work: WorkEvidence,
+    },
+    /// There is a worktree for a task whose own was lent on.
+    TakeUp {
+        /// The worktree that is kept free for the task.
+        room: WorkspaceReservation,
     },
     /// A session's process ended by itself, as far as its watcher knows.
     SessionExited {
@@ -327,6 +345,8 @@ kinds! {
     Respawn = "respawn",
     Update = "update",
     ClearAttention = "clear attention",
+    Lend = "lend",
+    TakeUp = "take up",
     SessionExited = "session exited",
     SessionAdopted = "session adopted",
     RunReopened = "run reopened",
@@ -345,14 +365,39 @@ impl TaskInput {
             | TaskInput::RequestChanges { by, .. }
             | TaskInput::Merge { by, .. }
             | TaskInput::Merged { by, .. }
-            | TaskInput::Respawn { by }
+            | TaskInput::Respawn { by, .. }
             | TaskInput::Update { by, .. }
             | TaskInput::ClearAttention { by } => *by,
-            TaskInput::SessionExited { .. }
+            TaskInput::Lend { .. }
+            | TaskInput::TakeUp { .. }
+            | TaskInput::SessionExited { .. }
             | TaskInput::SessionAdopted { .. }
             | TaskInput::RunReopened { .. }
             | TaskInput::RunEnded { .. }
             | TaskInput::EffectDone { .. } => TaskAsker::Engine,
+        }
+    }
+
+    /// Whether there is a workspace, as far as the host has looked.
+    pub(super) fn room(&self) -> WorkspaceReservation {
+        match self {
+            TaskInput::Spawn { room, .. }
+            | TaskInput::Move { room, .. }
+            | TaskInput::RequestChanges { room, .. }
+            | TaskInput::Respawn { room, .. }
+            | TaskInput::TakeUp { room } => room.clone(),
+            TaskInput::Verdict { .. }
+            | TaskInput::Cancel { .. }
+            | TaskInput::Merge { .. }
+            | TaskInput::Merged { .. }
+            | TaskInput::Update { .. }
+            | TaskInput::ClearAttention { .. }
+            | TaskInput::Lend { .. }
+            | TaskInput::SessionExited { .. }
+            | TaskInput::SessionAdopted { .. }
+            | TaskInput::RunReopened { .. }
+            | TaskInput::RunEnded { .. }
+            | TaskInput::EffectDone { .. } => WorkspaceReservation::Unasked,
         }
     }
 }

@@ -25,6 +25,10 @@ pub enum TaskResponse {
     Update,
     /// Is no longer marked.
     Clear,
+    /// Leaves its worktree to another task, if nothing in it is in use or would be lost.
+    Lend,
+    /// Goes on in the worktree that it has waited for, after its own was lent on.
+    TakeUp,
     /// Notes what became of the session, and asks the exit rules if it was watched and ended by itself.
     Watch,
     /// Notes what became of the session.
@@ -57,6 +61,9 @@ pub fn answer(phase: TaskPhase, input: TaskInputKind) -> TaskResponse {
         (Waiting | Standing | Settling, I::Respawn) => TaskResponse::Respawn,
         (Waiting | Standing | Settling, I::Update) => TaskResponse::Update,
         (Waiting | Standing | Settling | Closing, I::ClearAttention) => TaskResponse::Clear,
+        (Standing, I::Lend) => TaskResponse::Lend,
+        (Waiting | Settling | Closing, I::Lend) => TaskResponse::Refuse(RefusalCode::NotReady),
+        (Waiting | Standing | Settling | Closing, I::TakeUp) => TaskResponse::TakeUp,
         (Waiting | Standing | Settling, I::SessionExited) => TaskResponse::Watch,
         (Closing, I::SessionExited) => TaskResponse::Note,
         (Waiting | Standing | Settling | Closing, I::SessionAdopted) => TaskResponse::Note,
@@ -65,7 +72,7 @@ pub fn answer(phase: TaskPhase, input: TaskInputKind) -> TaskResponse {
         (Closing | Finished, I::RunReopened | I::RunEnded | I::Verdict) => TaskResponse::Ignore,
         (Settling | Closing, I::EffectDone) => TaskResponse::Settle,
         (Waiting | Standing, I::EffectDone) => TaskResponse::Report,
-        (Finished, I::SessionExited | I::SessionAdopted | I::EffectDone) => TaskResponse::Ignore,
+        (Finished, I::TakeUp | I::SessionExited | I::SessionAdopted | I::EffectDone) => TaskResponse::Ignore,
         (
             Closing,
             I::Spawn | I::Move | I::Cancel | I::RequestChanges | I::Merge | I::Merged | I::Respawn | I::Update,
@@ -80,7 +87,8 @@ pub fn answer(phase: TaskPhase, input: TaskInputKind) -> TaskResponse {
             | I::Merged
             | I::Respawn
             | I::Update
-            | I::ClearAttention,
+            | I::ClearAttention
+            | I::Lend,
         ) => TaskResponse::Refuse(RefusalCode::Finished),
     }
 }
@@ -151,6 +159,8 @@ fn words(answer: TaskResponse) -> String {
         TaskResponse::Respawn => "respawns".into(),
         TaskResponse::Update => "updates".into(),
         TaskResponse::Clear => "clears".into(),
+        TaskResponse::Lend => "lends".into(),
+        TaskResponse::TakeUp => "takes up".into(),
         TaskResponse::Watch => "watches".into(),
         TaskResponse::Note => "notes".into(),
         TaskResponse::Await => "awaits".into(),
@@ -187,6 +197,9 @@ settled, *closing* while the hooks of its last move are under way, and then *fin
 - **keeps**: a reviewer asks for a transition that gives a verdict, and will be refused. From then on the engine takes no
   verdict of this stay from TASK.md, but for the one that the reviewer asked for where the file gave none or the same.
 - **checks** a merge, **closes** after one. **respawns**: prompt, workspace, dead session; not a transition.
+- **lends**: its worktree goes to another task, if no session lives, no run of a state is left, and all of the work is in a
+  commit of its branch. When something is to be done in a worktree again, the task moves at once, and its first job waits
+  until there is one. **takes up**: there is one, and the job goes on; a later move does not wait for it.
 - **watches**: notes that the session ended. If it is the one this status watches, ended by itself, and no queued hook
   was going to end it, the first exit rule that matches is applied. **notes**: the same without the rules.
 - **follows**: the run of its state has ended, and the task moves where the state says, as the engine's own move: guard

@@ -41,7 +41,7 @@ pub(super) fn go(
     let edge = select(ledger, by, to, evidence)?;
     let needs_room =
         edge_at(ledger.lifecycle, edge).is_some_and(|edge| edge.hooks.contains(&TransitionHook::AcquireWorkspace));
-    if needs_room && !make_room(ledger, room) {
+    if needs_room && ledger.state.lent.is_none() && !make_room(ledger, room) {
         return Ok(());
     }
     let is_settled = matches!(ledger.state.attention, Some(TaskAttention::PoolFull | TaskAttention::Disputed { .. }));

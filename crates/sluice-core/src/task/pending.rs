@@ -3,6 +3,7 @@
 
 use super::effect::{EffectKey, Instruction, TaskAction, TaskEffect};
 use super::event::{Settlement, TaskEvent};
+use super::input::WorkspaceReservation;
 use super::keys::frontmatter;
 use super::law::LawRow;
 use super::session::{SessionAgent, SessionChange, SessionNumber, SessionRole, SessionTransition, TaskSessionPlace};
@@ -20,6 +21,8 @@ pub(super) struct TaskPending<'a> {
     written: BTreeMap<String, FieldValue>,
     /// What is appended to TASK.md with this decision.
     pub(super) feedback: Option<String>,
+    /// Whether there is a workspace, as far as the host has looked.
+    pub(super) room: WorkspaceReservation,
     pub(super) rows: Vec<LawRow>,
     events: Vec<TaskEvent>,
     effects: Vec<TaskEffect>,
@@ -29,7 +32,8 @@ impl<'a> TaskPending<'a> {
     pub(super) fn new(lifecycle: &'a Lifecycle, state: TaskState, now: Moment) -> Self {
         let (rows, events, effects) = (Vec::new(), Vec::new(), Vec::new());
         let written = frontmatter(lifecycle, &state);
-        TaskPending { lifecycle, now, state, written, feedback: None, rows, events, effects }
+        let room = WorkspaceReservation::Unasked;
+        TaskPending { lifecycle, now, state, written, feedback: None, room, rows, events, effects }
     }
 
     pub(super) fn record(&mut self, event: TaskEvent) {

@@ -32,6 +32,14 @@ pub(super) fn start(ledger: &mut TaskPending<'_>, state: StateId) {
         let why = format!("run {} could not be cancelled", other.id);
         return ledger.settle(Settlement::Skipped(why));
     }
+    // It would judge or change the work elsewhere than where the task goes on with it.
+    if ledger.state.lent.is_some() {
+        ledger.settle(Settlement::Skipped("there is no workspace".into()));
+        if ledger.state.attention.is_none() {
+            ledger.mark(TaskAttention::NoWorkspace);
+        }
+        return;
+    }
     let inputs = wanted.inputs.iter().map(|(name, text)| (name.clone(), fill(ledger, text))).collect();
     let workspace = ledger.state.workspace.bound().cloned();
     ledger.ask(TaskAction::StartRun, Instruction::StartRun { recipe: wanted.recipe.clone(), inputs, workspace });

@@ -125,16 +125,16 @@ pub(super) fn prepare(ledger: &mut TaskPending<'_>, plan: &SpawnPlan<'_>) {
     if let Some(field) = plan.increment {
         increment(ledger, field);
     }
+    // The task has moved on, and the agent would be ended as soon as it had started.
+    if ends_soon(ledger, plan.place, true) {
+        return ledger.settle(Settlement::Idle);
+    }
     if ledger.state.workspace.bound().is_none() {
         ledger.settle(Settlement::Skipped("there is no workspace".into()));
         if ledger.state.attention.is_none() {
             ledger.mark(TaskAttention::NoWorkspace);
         }
         return;
-    }
-    // The task has moved on, and the agent would be ended as soon as it had started.
-    if ends_soon(ledger, plan.place, true) {
-        return ledger.settle(Settlement::Idle);
     }
     let session = ledger.state.session(plan.place);
     match session.agent().map(|agent| agent.id).filter(|_| session.is_living()) {

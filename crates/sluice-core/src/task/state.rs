@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::effect::TaskAction;
 use super::input::{RunEnd, TaskAsker, WorkEvidence};
+pub use super::lent::LentWork;
 use super::seen::SectionSnapshot;
 use super::session::{TaskSession, TaskSessionPlace};
 use crate::artifact::Verdict;
@@ -47,6 +48,8 @@ pub struct TaskState {
     pub texts: BTreeMap<FieldName, String>,
     /// Where it is worked on.
     pub workspace: TaskWorkspace,
+    /// Where its work stood when its worktree was lent on, until it has one again.
+    pub lent: Option<LentWork>,
     /// The task's own session.
     pub main: TaskSession,
     /// The reviewer beside it.
@@ -391,7 +394,7 @@ impl TaskState {
     /// What the task is in the middle of.
     pub fn phase(&self, lifecycle: &Lifecycle) -> TaskPhase {
         let living = self.has_living_agent() || self.has_open_run();
-        let idle = self.workspace.bound().is_none() && !living;
+        let idle = self.workspace.bound().is_none() && self.lent.is_none() && !living;
         match (lifecycle.state(self.status).terminal, self.turns.is_empty()) {
             (true, true) => TaskPhase::Finished,
             (true, false) => TaskPhase::Closing,
@@ -476,10 +479,12 @@ impl TaskState {
         fail(numbers.last().is_none_or(|last| *last <= self.turns_taken), "a turn that was not taken")?;
         fail(self.run.as_ref().is_none_or(|run| run.turn <= self.turns_taken), "a run that no turn started")?;
         for (index, turn) in self.turns.iter().enumerate() {
-            fail(turn.waiting.is_some() == (index == 0), "a job other than the first is under way, or none is")?;
+            let is_done = index == 0 && !self.waits_for_worktree();
+            fail(turn.waiting.is_some() == is_done, "a job other than the first is under way, or none is")?;
             fail(index > 0 || !turn.jobs.is_empty(), "an outcome is awaited, and no job is left")?;
             fail(index == 0 || turn.step == 1, "a turn began before its turn")?;
         }
+        fail(!self.uses_what_is_lent(), "a worktree was lent on, and something of the task goes on in one")?;
         let starts = [&self.main, &self.beside].into_iter().any(|session| matches!(session, TaskSession::Starting(_)));
         fail(!starts || !self.turns.is_empty(), "a session starts, and no hook asks for it")
     }

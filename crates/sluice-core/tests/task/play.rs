@@ -187,7 +187,11 @@ impl Player {
     }
 
     fn room(rest: &str, otherwise: WorkspaceReservation) -> WorkspaceReservation {
-        if rest.ends_with("full") { WorkspaceReservation::Full } else { otherwise }
+        match rest.rsplit(' ').next() {
+            Some("full") => WorkspaceReservation::Full,
+            Some(room @ ("coffee-1" | "coffee-2")) => WorkspaceReservation::Reserved(WorktreePath(room.to_owned())),
+            Some(_) | None => otherwise,
+        }
     }
 
     fn create(&mut self, who: &str, rest: &str) -> Vec<String> {
@@ -258,14 +262,24 @@ impl Player {
             }
             "verdict" => TaskInput::Verdict { by, to: StateName::new(rest), evidence },
             "cancel" => TaskInput::Cancel { by, evidence },
-            "changes" => TaskInput::RequestChanges { by, message: rest.to_owned(), evidence },
+            "changes" => {
+                let room = Self::room(rest, WorkspaceReservation::Unasked);
+                TaskInput::RequestChanges { by, message: rest.to_owned(), evidence, room }
+            }
             "merge" => TaskInput::Merge { by, force: rest == "--force", evidence },
             "merged" => {
                 let push_failed = (!rest.is_empty()).then(|| rest.to_owned());
                 let commit = evidence.work.standing().map(|standing| standing.commit.clone());
                 TaskInput::Merged { by, commit, forced: false, push_failed, evidence }
             }
-            "respawn" => TaskInput::Respawn { by },
+            "respawn" => TaskInput::Respawn { by, room: Self::room(rest, WorkspaceReservation::Unasked) },
+            "lend" => {
+                let state = self.state.as_ref().unwrap();
+                let events = if rest == "late" { state.events - 1 } else { state.events };
+                let workspace = WorktreePath("coffee-1".to_owned());
+                TaskInput::Lend { workspace, events, work: evidence.work }
+            }
+            "take-up" => TaskInput::TakeUp { room: Self::room(rest, reserved) },
             "long-summary" => {
                 TaskInput::Update { by, update: TaskUpdate::Summary("x".repeat(rest.parse::<usize>().unwrap())) }
             }

@@ -94,16 +94,21 @@ fn input(lifecycle: &Lifecycle, state: &TaskState, known: &[TaskEffect], throw: 
         4 if throw.which < 128 => TaskInput::Verdict { by, to: to(lifecycle, throw), evidence },
         1..5 => TaskInput::Move { by, to: to(lifecycle, throw), evidence, room: room(throw) },
         5 if throw.which < 32 => TaskInput::Cancel { by, evidence },
-        5 => TaskInput::RequestChanges { by, message: "more".to_owned(), evidence },
+        5 => TaskInput::RequestChanges { by, message: "more".to_owned(), evidence, room: room(throw) },
         6 => TaskInput::Merge { by, force: throw.flag, evidence },
         7 if throw.which < 64 => {
             let push_failed = throw.flag.then(|| "no".to_owned());
             TaskInput::Merged { by, commit: None, forced: throw.flag, push_failed, evidence }
         }
-        7 | 8 => TaskInput::Respawn { by },
+        7 | 8 => TaskInput::Respawn { by, room: room(throw) },
         9 if throw.flag => TaskInput::Update { by, update: TaskUpdate::Summary("x".to_owned()) },
         9 => TaskInput::ClearAttention { by },
         10 | 11 => TaskInput::SessionExited { session, exit: SessionExit::Code(1), evidence },
+        12 if throw.flag => {
+            let workspace = WorktreePath("w".to_owned());
+            TaskInput::Lend { workspace, events: state.events, work: evidence.work }
+        }
+        12 if throw.who < 4 => TaskInput::TakeUp { room: room(throw) },
         12 => TaskInput::SessionAdopted { session },
         13 | 14 => {
             let end = [RunEnd::Completed, RunEnd::Failed, RunEnd::Cancelled][usize::from(throw.body % 3)];

@@ -56,6 +56,7 @@ pub(crate) fn event(lifecycle: &Lifecycle, event: &TaskEvent) -> Option<String> 
         TaskEvent::Crashed { session, exit: how, count } => format!("{session}, {}: crash {count}", exit(*how)),
         TaskEvent::Updated(update) => format!("{update:?}"),
         TaskEvent::FieldSet { field, value: to } => format!("{field} = {}", value(to)),
+        TaskEvent::WorkspaceLent { workspace, branch, commit } => format!("{}, {branch} at {}", workspace.0, commit.0),
         TaskEvent::WorkspaceReserved(name) | TaskEvent::WorkspaceBound(name) => name.0.clone(),
         TaskEvent::Session { session, change, .. } => match change {
             SessionChange::Asked(_) | SessionChange::EndAsked => return None,
@@ -142,6 +143,7 @@ pub(crate) fn refusal(refusal: &Refusal) -> Vec<String> {
 
 pub(crate) fn state(state: &TaskState) -> String {
     let workspace = match &state.workspace {
+        TaskWorkspace::Unbound if state.lent.is_some() => "workspace lent on".to_owned(),
         TaskWorkspace::Unbound => "no workspace".to_owned(),
         TaskWorkspace::Reserved(name) => format!("{} reserved", name.0),
         TaskWorkspace::Bound(name) => name.0.clone(),

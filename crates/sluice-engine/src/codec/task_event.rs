@@ -70,6 +70,11 @@ enum StoredTaskEvent {
         workspace: String,
     },
     WorkspaceReleased,
+    WorkspaceLent {
+        workspace: String,
+        branch: String,
+        commit: String,
+    },
     Session {
         place: StoredPlace,
         session: u32,
@@ -205,6 +210,11 @@ pub fn write(event: &TaskEvent) -> Vec<u8> {
         TaskEvent::WorkspaceReserved(name) => StoredTaskEvent::WorkspaceReserved { workspace: name.0.clone() },
         TaskEvent::WorkspaceBound(name) => StoredTaskEvent::WorkspaceBound { workspace: name.0.clone() },
         TaskEvent::WorkspaceReleased => StoredTaskEvent::WorkspaceReleased,
+        TaskEvent::WorkspaceLent { workspace, branch, commit } => StoredTaskEvent::WorkspaceLent {
+            workspace: workspace.0.clone(),
+            branch: branch.clone(),
+            commit: commit.0.clone(),
+        },
         TaskEvent::Session { place, session, change, again } => StoredTaskEvent::Session {
             place: (*place).into(),
             session: session.0,
@@ -268,6 +278,9 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<TaskEvent, UnreadableData> {
         StoredTaskEvent::WorkspaceReserved { workspace } => TaskEvent::WorkspaceReserved(WorktreePath(workspace)),
         StoredTaskEvent::WorkspaceBound { workspace } => TaskEvent::WorkspaceBound(WorktreePath(workspace)),
         StoredTaskEvent::WorkspaceReleased => TaskEvent::WorkspaceReleased,
+        StoredTaskEvent::WorkspaceLent { workspace, branch, commit } => {
+            TaskEvent::WorkspaceLent { workspace: WorktreePath(workspace), branch, commit: CommitId(commit) }
+        }
         StoredTaskEvent::Session { place, session, change, again } => {
             TaskEvent::Session { place: place.into(), session: SessionNumber(session), change: change.into(), again }
         }

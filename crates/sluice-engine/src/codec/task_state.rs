@@ -12,7 +12,7 @@ use sluice_core::name::FieldName;
 use sluice_core::task::TaskState;
 use sluice_core::task::session::{SessionDeath, TaskSession};
 use sluice_core::task::state::{
-    AgentStart, CommitId, EdgeId, StatusVisit, TaskJob, TaskRun, TaskTurn, TaskWorkspace, WorktreePath,
+    AgentStart, CommitId, EdgeId, LentWork, StatusVisit, TaskJob, TaskRun, TaskTurn, TaskWorkspace, WorktreePath,
 };
 
 use super::remark::Remarks;
@@ -67,6 +67,8 @@ struct StoredTaskState {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     texts: BTreeMap<String, String>,
     workspace: StoredWorkspace,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lent: Option<StoredLentWork>,
     main: StoredSession,
     beside: StoredSession,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -86,6 +88,13 @@ struct StoredTaskState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<StoredTaskRun>,
     events: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredLentWork {
+    workspace: String,
+    commit: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -210,6 +219,7 @@ impl From<&TaskState> for StoredTaskState {
             numbers: it.numbers.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
             texts: it.texts.iter().map(|(name, value)| (name.to_string(), value.clone())).collect(),
             workspace: (&it.workspace).into(),
+            lent: it.lent.as_ref().map(Into::into),
             main: (&it.main).into(),
             beside: (&it.beside).into(),
             turns: it.turns.iter().map(Into::into).collect(),
@@ -239,6 +249,7 @@ impl TryFrom<StoredTaskState> for TaskState {
             numbers: it.numbers.into_iter().map(|(name, value)| (FieldName::new(name), value)).collect(),
             texts: it.texts.into_iter().map(|(name, value)| (FieldName::new(name), value)).collect(),
             workspace: it.workspace.into(),
+            lent: it.lent.map(Into::into),
             main: it.main.into(),
             beside: it.beside.into(),
             turns: it.turns.into_iter().map(TaskTurn::try_from).collect::<Result<_, _>>()?,
@@ -252,6 +263,18 @@ impl TryFrom<StoredTaskState> for TaskState {
             run: it.run.map(Into::into),
             events: it.events,
         })
+    }
+}
+
+impl From<&LentWork> for StoredLentWork {
+    fn from(it: &LentWork) -> Self {
+        StoredLentWork { workspace: it.workspace.0.clone(), commit: it.commit.0.clone() }
+    }
+}
+
+impl From<StoredLentWork> for LentWork {
+    fn from(it: StoredLentWork) -> Self {
+        LentWork { workspace: WorktreePath(it.workspace), commit: CommitId(it.commit) }
     }
 }
 

@@ -7,7 +7,7 @@ use sluice_core::name::FieldName;
 use sluice_core::task::event::TaskCreation;
 use sluice_core::task::session::{SessionDeath, SessionExit, TaskSession, TaskSessionPlace};
 use sluice_core::task::state::{
-    AgentStart, CommitId, EdgeId, StatePrompt, TaskJob, TaskRun, TaskSubject, TaskTurn, TaskWorkspace,
+    AgentStart, CommitId, EdgeId, LentWork, StatePrompt, TaskJob, TaskRun, TaskSubject, TaskTurn, TaskWorkspace,
 };
 use sluice_core::task::{TaskAction, TaskAsker, TaskState};
 use sluice_dialect::prompts::NoPrompts;
@@ -139,6 +139,14 @@ pub(super) fn states() -> StoredFamily {
     for (name, workspace) in named(WORKSPACES, workspace, workspaces) {
         add(format!("workspace.{name}"), &|state| state.workspace = workspace.clone());
     }
+    let lent = || Some(LentWork { workspace: workspace_name(), commit: CommitId("9f2c1d7".into()) });
+    add("workspace.lent".into(), &|state| state.lent = lent());
+    // The first job of its only turn waits until there is a worktree.
+    let waits = || TaskTurn { number: 5, crashes: 0, step: 1, jobs: VecDeque::from([TaskJob::Acquire]), waiting: None };
+    add("workspace.awaited".into(), &|state| {
+        state.lent = lent();
+        state.turns = VecDeque::from([waits()]);
+    });
     for (name, session) in sessions() {
         add(format!("main.{name}"), &|state| state.main = session.clone());
         add(format!("beside.{name}"), &|state| state.beside = session.clone());

@@ -18,7 +18,7 @@ use super::{KeyedId, Requester, Service};
 use crate::definitions::committed::DefinitionSite;
 use crate::effect;
 use crate::home::branches::BranchHold;
-use crate::home::engine::{ask, begin, refusal, refused_of, room, say_to};
+use crate::home::engine::{ask, ask_with_room, begin, refusal, refused_of, room, room_again, say_to};
 use crate::home::{judged, session_id};
 use crate::read::tasks::{TaskSnapshot, stream};
 use crate::settings::projects::{git, shown};
@@ -78,7 +78,10 @@ impl Service {
         let room = if seen.lifecycle.initial.first() == Some(&seen.state.status) {
             room(&self.home, seen)?
         } else {
-            WorkspaceReservation::Unasked
+            room_again(&self.home, &seen, |room| {
+                let evidence = evidence.clone();
+                TaskInput::Move { by: who.to(id), to: StateName::new(to), evidence, room }
+            })?
         };
         if let Requester::Session { .. } = who {
             // First, because a refusal leaves nothing behind.
@@ -157,7 +160,8 @@ impl Service {
     pub fn respawn(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
         let seen = self.home.tasks.find(id)?;
         self.until_end_is_heard(&seen.id)?;
-        let recorded = ask(&self.home, &seen.id, TaskInput::Respawn { by: who.to(&seen.id) })?;
+        let seen = self.home.tasks.find(&seen.id)?;
+        let recorded = ask_with_room(&self.home, &seen, |room| TaskInput::Respawn { by: who.to(&seen.id), room })?;
         self.settled(who, &seen.id, recorded)
     }
 
@@ -204,8 +208,10 @@ impl Service {
             return Err(Problem::bad_request("say what is to be changed").hint("`message=TEXT` says it"));
         }
         let evidence = self.home.evidence(&seen)?;
-        let input = TaskInput::RequestChanges { by: who.to(&seen.id), message, evidence };
-        let recorded = ask(&self.home, &seen.id, input)?;
+        let recorded = ask_with_room(&self.home, &seen, |room| {
+            let (message, evidence) = (message.clone(), evidence.clone());
+            TaskInput::RequestChanges { by: who.to(&seen.id), message, evidence, room }
+        })?;
         self.settled(who, &seen.id, recorded)
     }
 
@@ -218,7 +224,9 @@ impl Service {
         let has_agent = seen.lifecycle.state(seen.state.status).respawn_prompt.is_some();
         let hint = match may(&spawn) {
             true => format!("`sluice task spawn {id}` starts one"),
-            false if has_agent && may(&TaskInput::Respawn { by }) => format!("`sluice task respawn {id}` starts one"),
+            false if has_agent && may(&TaskInput::Respawn { by, room: WorkspaceReservation::Unasked }) => {
+                format!("`sluice task respawn {id}` starts one")
+            }
             false => {
                 format!("`sluice task show {id}` tells where it stands: no agent is started in `{}`", seen.status())
             }

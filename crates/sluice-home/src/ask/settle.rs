@@ -31,7 +31,9 @@ impl Service {
         let turns = seen.state.turns_taken;
         if who.is_person() {
             // What is tried again and again may last; unless others come behind it, for then it is given up.
-            let waits = |seen: &TaskSnapshot| seen.state.turns.len() == 1 && self.home.waits.of(id).is_some();
+            let waits = |seen: &TaskSnapshot| {
+                seen.state.waits_for_worktree() || (seen.state.turns.len() == 1 && self.home.waits.of(id).is_some())
+            };
             seen = self.until(SETTLE_WITHIN, seen, recorded, |seen| !is_under_way(seen, turns) || waits(seen))?;
         }
         let writings = open_writings(&seen);

@@ -3,16 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sluice_core::task::TaskKey;
 use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct};
 use sluice_core::task::state::WorktreePath;
 use sluice_os::forge::{Forge, PullRequestProposal};
 use sluice_os::git::{Git, GitError, RemoteBranchDeletion};
-use sluice_os::passing::PassingError;
 use sluice_os::taskfile;
 use sluice_os::workspace::{WorkspaceBinding, task_file};
 
 use super::EffectResult;
+use crate::home::lending::is_half_given_back;
 use crate::home::{Home, judged, pool_name, room};
 use crate::read::files;
 use crate::read::tasks::TaskSnapshot;
@@ -28,7 +27,13 @@ pub(super) fn acquire(home: &Arc<Home>, seen: &TaskSnapshot, reserved: Option<&W
     let number = pool_name(&name.0)?;
     let binding = WorkspaceBinding { branch: seen.state.about.branch.clone(), task: seen.id.clone() };
     room::must_be_there(home, &pool.folder(&number))?;
-    let acquired = pool.acquire(&number, &binding, None).map_err(|error| match error {
+    // Where it was lent on, the home has had the file since, and the branch stood at this commit.
+    let lent = seen.state.lent.as_ref();
+    let base = lent.map(|lent| lent.commit.0.as_str());
+    if lent.is_some() && is_half_given_back(&pool, &number, &seen.id)? {
+        pool.release(&number, &seen.id).map_err(PerformError::by)?;
+    }
+    let acquired = pool.acquire(&number, &binding, base).map_err(|error| match error {
         GitError::NoCommit { .. } => {
             PerformError::from(format!("{}; then `sluice task spawn {}` begins it", described(&error), seen.id))
         }
@@ -40,7 +45,10 @@ pub(super) fn acquire(home: &Arc<Home>, seen: &TaskSnapshot, reserved: Option<&W
     }
     let there = task_file(&acquired.folder);
     let file = files::home_file(&home.context.places, &seen.state.about.project, &seen.id);
-    if !there.exists() && file.exists() {
+    if let Some(old) = lent.map(|_| files::body_in(&acquired.folder)).transpose()?.flatten() {
+        home.keep_body(seen, &old);
+    }
+    if file.exists() && (lent.is_some() || !there.exists()) {
         let bytes = taskfile::read(&file).map_err(PerformError::by)?;
         taskfile::write(&there, &bytes).map_err(PerformError::by)?;
     }
@@ -51,18 +59,8 @@ pub(super) fn acquire(home: &Arc<Home>, seen: &TaskSnapshot, reserved: Option<&W
 pub(super) fn release(home: &Arc<Home>, seen: &TaskSnapshot, workspace: &str) -> EffectResult {
     let (_, pool) = home.pool_of(seen)?;
     let number = pool_name(workspace)?;
-    let there = task_file(Path::new(workspace));
-    match taskfile::read(&there) {
-        Ok(_) if !files::is_in_folder(&there) => {} // it is another's
-        Ok(bytes) => {
-            let file = files::home_file(&home.context.places, &seen.state.about.project, &seen.id);
-            let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
-            made.map_err(PerformError::at("cannot make the folder of", &file))?;
-            taskfile::write(&file, &bytes).map_err(PerformError::by)?;
-            home.keep_body(seen, taskfile::ParsedTaskFile::parse(&bytes, TaskKey::WORDS).body());
-        }
-        Err(error) if error.is_passing() => return Err(PerformError::by(error)),
-        Err(_) => {} // there is none, or none that could be read
+    if let Some(body) = files::bring_home(&home.context.places, seen, Path::new(workspace))? {
+        home.keep_body(seen, &body);
     }
     judged::keep(home, seen)?;
     pool.release(&number, &seen.id).map_err(PerformError::by)?;

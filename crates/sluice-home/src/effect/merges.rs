@@ -23,8 +23,8 @@ use sluice_os::merge::{
     CompletedMerge, MergePush, MergeRecorder, MergeRequest, MergeStrategy, PriorMerge, contains, look, make_good,
 };
 
-use crate::home::Home;
 use crate::home::engine::{ask, refusal};
+use crate::home::{Home, MERGING};
 use crate::read::tasks::TaskSnapshot;
 use crate::settings::projects::git;
 use crate::undone::described;
@@ -100,11 +100,11 @@ pub(crate) fn carry_out(
         pull_request: seen.state.pull_request.as_deref(),
         begun: begun.as_deref().map(|base| PriorMerge { base, made: made.as_deref() }),
     };
-    write(home, &seen.id, &intent).map_err(|error| trouble("write", &path(home, &seen.id), &error))?;
+    write(home, &seen.id, &intent).map_err(|error| trouble("write", &home.merge_note(&seen.id), &error))?;
     let made_now = RefCell::new(intent.made.clone());
     let keep = |made: &str| {
         *made_now.borrow_mut() = Some(made.to_owned());
-        let file = |source| GitError::File { what: "cannot write", path: path(home, &seen.id), source };
+        let file = |source| GitError::File { what: "cannot write", path: home.merge_note(&seen.id), source };
         write(home, &seen.id, &MergeIntent { made: Some(made.to_owned()), ..intent.clone() }).map_err(file)
     };
     let merged = merge(home, pool.repository(), &request, &keep);
@@ -230,7 +230,13 @@ fn said(error: &GitError, seen: &TaskSnapshot) -> Problem {
         }
         GitError::Conflict { into, .. } => {
             let merge = format!("`git -C {place} merge {into}`");
-            (RefusalCode::MergeConflict, format!("{merge} shows the conflict in the task's workspace"))
+            let lent = match seen.state.lent_on() {
+                Some(_) => {
+                    format!("; it was lent on, and `git worktree add {place} {}` makes one", seen.state.about.branch)
+                }
+                None => String::new(),
+            };
+            (RefusalCode::MergeConflict, format!("{merge} shows the conflict in the task's workspace{lent}"))
         }
         GitError::NotFastForward { into, .. } => {
             let rebase = format!("`git -C {place} rebase {into}` does it in the task's workspace");
@@ -261,11 +267,7 @@ fn said(error: &GitError, seen: &TaskSnapshot) -> Problem {
 }
 
 fn folder(home: &Home) -> PathBuf {
-    home.context.places.home().join("merging")
-}
-
-fn path(home: &Home, task: &str) -> PathBuf {
-    folder(home).join(format!("{task}.json"))
+    home.context.places.home().join(MERGING)
 }
 
 /// The tasks whose merge was begun and is not known to have ended.
@@ -276,7 +278,7 @@ fn open(home: &Home) -> Vec<String> {
 
 /// Whether the merge of a task was begun and is not known to have ended.
 pub(crate) fn is_open(home: &Home, task: &str) -> bool {
-    path(home, task).exists()
+    home.merge_note(task).exists()
 }
 
 fn trouble(what: &str, path: &std::path::Path, error: &std::io::Error) -> Problem {
@@ -290,11 +292,11 @@ fn trouble(what: &str, path: &std::path::Path, error: &std::io::Error) -> Proble
 /// Writes down what is to be merged, durably.
 fn write(home: &Home, task: &str, intent: &MergeIntent) -> io::Result<()> {
     fs::create_dir_all(folder(home))?;
-    write_atomically(&path(home, task), &serde_json::to_vec(intent)?, Durability::Synced)
+    write_atomically(&home.merge_note(task), &serde_json::to_vec(intent)?, Durability::Synced)
 }
 
 fn read(home: &Home, task: &str) -> Result<Option<MergeIntent>, Problem> {
-    let path = path(home, task);
+    let path = home.merge_note(task);
     match fs::read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| trouble("read", &path, &error.into())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -303,7 +305,7 @@ fn read(home: &Home, task: &str) -> Result<Option<MergeIntent>, Problem> {
 }
 
 fn forget(home: &Home, task: &str) -> Result<(), Problem> {
-    let path = path(home, task);
+    let path = home.merge_note(task);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(trouble("remove", &path, &error)),
         Ok(()) | Err(_) => Ok(()),

@@ -8,11 +8,11 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
-use sluice_core::task::TaskAsker;
 use sluice_core::task::input::WorkspaceReservation;
+use sluice_core::task::{TaskAsker, TaskInput};
 
 use crate::home::Home;
-use crate::home::engine::{begin, room};
+use crate::home::engine::{ask, begin, room};
 use crate::read::tasks::TaskSnapshot;
 
 /// How long it takes at most until room is seen that nothing tells of: a session that nobody knew has ended, say.
@@ -60,13 +60,20 @@ fn look(home: &Arc<Home>, said: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Begins a task if there is a worktree for it. Whether there was.
+/// Begins a task, or lets it go on, if there is a worktree for it. Whether there was.
 fn begin_if_room(home: &Home, seen: &TaskSnapshot) -> Result<bool, Problem> {
     let room = room(home, seen)?;
     if room == WorkspaceReservation::Full {
         return Ok(false);
     }
-    begin(home, seen, TaskAsker::Engine, room).map(|_| true)
+    if !seen.state.waits_for_worktree() {
+        return begin(home, seen, TaskAsker::Engine, room).map(|_| true);
+    }
+    // Its worktree was lent on, and it has moved since: it goes on with what it has to do.
+    let asked = ask(home, &seen.id, TaskInput::TakeUp { room: room.clone() });
+    home.tasks.refresh(&seen.id);
+    home.reservations.answered(&seen.id, &room, &asked);
+    asked.map(|_| true)
 }
 
 /// The hook `spawn_next`: begins the oldest task that nobody has begun, if there is room. Those that wait for room begin

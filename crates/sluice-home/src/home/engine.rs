@@ -1,5 +1,6 @@
 //! The way to the engine: something is said to a task or a run, and the answer is durable when it comes.
 
+use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
@@ -7,9 +8,9 @@ use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::machine::{ASKED, Refusal, RefusalCode};
 use sluice_core::run::RunInput;
 use sluice_core::task::input::WorkspaceReservation;
-use sluice_core::task::{TaskAsker, TaskInput};
+use sluice_core::task::{TaskAsker, TaskInput, decide};
 use sluice_engine::actor::{Actor, ActorChange, ActorInput};
-use sluice_engine::host::{EngineHandle, PendingAnswer};
+use sluice_engine::host::{EngineClock, EngineHandle, PendingAnswer};
 use sluice_engine::reactor::{EventRange, ReactorAnswer, ReactorMessage, ReactorToken};
 use sluice_store::{Digest, StreamId};
 
@@ -133,6 +134,40 @@ pub(crate) fn begin(
     home.tasks.caught_up(&seen.id, &asked);
     home.reservations.answered(&seen.id, &room, &asked);
     asked
+}
+
+/// Asks something of a task that may need a worktree again, because its own was lent on.
+pub(crate) fn ask_with_room(
+    home: &Home,
+    seen: &TaskSnapshot,
+    input: impl Fn(WorkspaceReservation) -> TaskInput,
+) -> Result<EventRange, Problem> {
+    let room = room_again(home, seen, &input)?;
+    let asked = ask(home, &seen.id, input(room.clone()));
+    home.tasks.refresh(&seen.id);
+    home.reservations.answered(&seen.id, &room, &asked);
+    asked
+}
+
+/// A worktree for a task whose own was lent on, if what is asked of it needs one. Tasks that wait already come first.
+pub(crate) fn room_again(
+    home: &Home,
+    seen: &TaskSnapshot,
+    input: impl Fn(WorkspaceReservation) -> TaskInput,
+) -> Result<WorkspaceReservation, Problem> {
+    if seen.state.lent_on().is_none() {
+        return Ok(WorkspaceReservation::Unasked);
+    }
+    let mut then = seen.state.clone();
+    let decided = decide(&seen.lifecycle, &seen.state, &input(WorkspaceReservation::Full), home.clock.now());
+    let events = decided.map(|decision| decision.events).unwrap_or_default();
+    events.iter().for_each(|event| then.apply(&seen.lifecycle, event));
+    let is_before = |it: &Arc<TaskSnapshot>| it.state.about.project == seen.state.about.project && it.id != seen.id;
+    match then.waits_for_worktree() {
+        false => Ok(WorkspaceReservation::Unasked),
+        true if home.tasks.waiting().iter().any(is_before) => Ok(WorkspaceReservation::Full),
+        true => room(home, seen),
+    }
 }
 
 /// A worktree for a task that may need one.

@@ -2,7 +2,7 @@
 //!
 //! What open tasks have is read from the tasks; only what has been promised and not been taken up yet is kept here. A
 //! worktree in which an agent lives is not free, whatever the tasks say: the store may be older than the agent. Nor is one
-//! that was lent to a task which cannot be read: it may be open.
+//! that was lent to a task which cannot be read: it may be open. Where none is free, one is lent on that its task can do without.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use sluice_os::session::SessionId;
 use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 
 use crate::background::locked;
-use crate::home::{Home, judged, pool_names, session_of};
+use crate::home::{Home, judged, lending, pool_names, session_of};
 use crate::read::tasks::had;
 
 /// For whom a worktree is promised, and to how many who ask for it.
@@ -70,10 +70,15 @@ impl Drop for ReservationHold<'_> {
 }
 
 impl Reservations {
-    /// Promises a free worktree of this pool to a task: its own, if it has left one, else the first.
+    /// Promises a worktree of this pool to a task: its own, if it has left one, else the first that is free, else one that
+    /// another task can do without.
     pub fn reserve(&self, home: &Home, pool: &WorkspacePool, size: usize, task: &str) -> WorkspaceReservation {
         let mut numbers = pool_names(size);
-        numbers.sort_by_cached_key(|number| !is_lent_to(pool, number, task));
+        let former = home.tasks.open().iter().find(|seen| seen.id == task).and_then(|seen| seen.state.lent.clone());
+        let is_former = |number: &WorkspaceName| {
+            former.as_ref().is_some_and(|lent| Path::new(&lent.workspace.0) == pool.folder(number))
+        };
+        numbers.sort_by_cached_key(|number| !is_lent_to(pool, number, task) && !is_former(number));
         for number in numbers {
             let promised = locked(&self.promised);
             let is_doubtful =
@@ -83,10 +88,19 @@ impl Reservations {
                 promise.askers += 1;
                 return WorkspaceReservation::Reserved(WorktreePath(name.clone()));
             }
-            let held = self.hold(home, &mut promised, &pool.folder(&number), Some(task));
+            let held = self.hold(home, &mut promised, &pool.folder(&number), Some(task), None);
             drop(promised);
             if let Some(held) = held
                 && is_given_back(home, pool, &number, task)
+            {
+                return held.promise();
+            }
+        }
+        for (number, lender) in lending::lenders(home, pool, size).into_iter().filter(|(_, seen)| seen.id != task) {
+            let folder = pool.folder(&number);
+            let held = self.hold(home, &mut locked(&self.promised), &folder, Some(task), Some(&lender.id));
+            if let Some(held) = held
+                && lending::lend(home, pool, &number, &lender.id)
             {
                 return held.promise();
             }
@@ -101,7 +115,7 @@ impl Reservations {
         pool: &WorkspacePool,
         number: &WorkspaceName,
     ) -> Option<ReservationHold<'_>> {
-        let held = self.hold(home, &mut locked(&self.promised), &pool.folder(number), None)?;
+        let held = self.hold(home, &mut locked(&self.promised), &pool.folder(number), None, None)?;
         let is_nobodys = match pool.lent_to(number) {
             Ok(binding) => binding.is_none_or(|binding| is_over(home, &binding.task)),
             Err(_) => false,
@@ -109,13 +123,15 @@ impl Reservations {
         is_nobodys.then_some(held)
     }
 
-    /// Keeps a worktree from everybody else, if no open task has it, nobody is promised it, and no other agent lives in it.
+    /// Keeps a worktree from everybody else, if no open task but the lender has it, nobody is promised it, and no other agent
+    /// lives in it.
     fn hold(
         &self,
         home: &Home,
         promised: &mut BTreeMap<String, Reservation>,
         folder: &Path,
         task: Option<&str>,
+        lender: Option<&str>,
     ) -> Option<ReservationHold<'_>> {
         let open = home.tasks.open();
         // What was on its way is there, or its task is over: then the worktree is the task's own, or free.
@@ -124,7 +140,7 @@ impl Reservations {
         };
         promised.retain(|_, promise| promise.askers > 0 || waits(promise));
         let name = folder.display().to_string();
-        let is_had = open.iter().any(|seen| had(&seen.state.workspace) == Some(&name));
+        let is_had = open.iter().any(|seen| had(&seen.state.workspace) == Some(&name) && lender != Some(&seen.id));
         if is_had || promised.contains_key(&name) || has_other_agents(&home.context.sessions.at_work(), folder, task) {
             return None;
         }
@@ -164,14 +180,15 @@ fn has_other_agents(living: &[(SessionId, PathBuf)], folder: &Path, task: Option
     living.iter().any(|(id, works_in)| works_in.starts_with(folder) && is_others(id))
 }
 
-/// Whether nobody has a worktree that no open task has. A task that ended while its worktree could not be given back
-/// still has it: then that is done now, and what is at risk is kept.
+/// Whether nobody has a worktree that no open task has. A task that ended, or lent it on, while its worktree could not be given
+/// back still has it: then that is done now, and what is at risk is kept.
 fn is_given_back(home: &Home, pool: &WorkspacePool, number: &WorkspaceName, task: &str) -> bool {
     match pool.lent_to(number) {
         Ok(None) => true,
         Ok(Some(binding)) if binding.task == task => true,
         Ok(Some(WorkspaceBinding { task, .. })) => {
-            is_over(home, &task) && is_kept(home, &task) && pool.release(number, &task).is_ok()
+            let is_ended = is_over(home, &task) && is_kept(home, &task) && pool.release(number, &task).is_ok();
+            is_ended || lending::is_left(home, pool, number, &task)
         }
         // What is wrong with it is said when it is lent.
         Err(_) => true,

@@ -94,6 +94,35 @@ pub fn read(places: &HomePaths, seen: &TaskSnapshot, truth: &FrontmatterTruth) -
     Ok(TaskFileContent { body: healed.body, forged })
 }
 
+/// What the file of a task says that stands in this worktree; nothing if there is none that could be read.
+pub(crate) fn body_in(workspace: &Path) -> Result<Option<Vec<u8>>, Problem> {
+    let body = |bytes: Vec<u8>| ParsedTaskFile::parse(&bytes, TaskKey::WORDS).body().to_vec();
+    Ok(bytes_in(workspace)?.map(body))
+}
+
+fn bytes_in(workspace: &Path) -> Result<Option<Vec<u8>>, Problem> {
+    let there = task_file(workspace);
+    // One behind a link is another's.
+    if is_in_folder(&there) { readable(&there) } else { Ok(None) }
+}
+
+/// Copies the file of a task from its worktree to the home, where it is the file from now on. What it says; nothing if there is
+/// none that could be read.
+pub(crate) fn bring_home(
+    places: &HomePaths,
+    seen: &TaskSnapshot,
+    workspace: &Path,
+) -> Result<Option<Vec<u8>>, Problem> {
+    let Some(bytes) = bytes_in(workspace)? else { return Ok(None) };
+    let home = home_file(places, &seen.state.about.project, &seen.id);
+    if let Some(folder) = home.parent() {
+        std::fs::create_dir_all(folder)
+            .map_err(|source| unread(&TaskFileError::Unwritable { path: folder.to_owned(), source }))?;
+    }
+    taskfile::write(&home, &bytes).map_err(|error| unread(&error))?;
+    Ok(Some(ParsedTaskFile::parse(&bytes, TaskKey::WORDS).body().to_vec()))
+}
+
 fn unread(error: &TaskFileError) -> Problem {
     match error.is_passing() {
         true => Problem::unavailable(described(error)),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use sluice_api::event::{EventShown, TaskEventData, TaskEventShown};
-use sluice_api::task::{CreatedTask, SessionPulse, Task};
+use sluice_api::task::{CreatedTask, LentWorkspace, SessionPulse, Task};
 use sluice_core::artifact::Verdict;
 use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::TaskEvent;
@@ -39,6 +39,10 @@ pub(crate) fn task(seen: &TaskSnapshot) -> Task {
             TaskWorkspace::Bound(name) => Some(name.0.clone()),
             TaskWorkspace::Unbound | TaskWorkspace::Reserved(_) => None,
         },
+        lent: state
+            .lent_on()
+            .filter(|_| seen.card.open)
+            .map(|lent| LentWorkspace { workspace: lent.workspace.0.clone(), commit: lent.commit.0.clone() }),
         tmux_session: None,
         session: match state.pulse() {
             TaskPulse::Active => SessionPulse::Active,
@@ -161,6 +165,11 @@ fn told(event: &TaskEvent, seen: &TaskSnapshot) -> TaskEventData {
         TaskEvent::WorkspaceReserved(name) | TaskEvent::WorkspaceBound(name) => {
             TaskEventData::Workspace { workspace: name.0.clone() }
         }
+        TaskEvent::WorkspaceLent { workspace, branch, commit } => TaskEventData::WorkspaceLent {
+            workspace: workspace.0.clone(),
+            branch: branch.clone(),
+            commit: commit.0.clone(),
+        },
         TaskEvent::Session { place, session, change, .. } => {
             TaskEventData::Session { place: word(*place), session: session.to_string(), how: how(change) }
         }

@@ -175,7 +175,7 @@ impl WorkspacePool {
 
     /// Puts it on this commit, without what only the branch ignored that is checked out now: it would be overwritten
     /// where the commit has a file of that name, and be in the next task's way elsewhere.
-    fn leave(
+    pub(super) fn leave(
         &self,
         site: &WorktreeSite,
         task: &str,
@@ -207,7 +207,11 @@ impl WorkspacePool {
     }
 
     /// Keeps, then removes what is kept from the workspace. What was at risk, and whether there was anything to do.
-    fn clear(&self, site: &WorktreeSite, task: &str) -> Result<(Option<KeepRef>, WorkspaceRisk, bool), GitError> {
+    pub(super) fn clear(
+        &self,
+        site: &WorktreeSite,
+        task: &str,
+    ) -> Result<(Option<KeepRef>, WorkspaceRisk, bool), GitError> {
         site.mend_link()?;
         BranchTurn::make_good(&site.repository, &site.folder, &site.admin)?;
         place::break_stale_locks(&site.admin);
@@ -313,7 +317,7 @@ fn unknown(site: &WorktreeSite) -> Result<Vec<Vec<u8>>, GitError> {
 }
 
 /// What lies where the commit has files and what is checked out has none. All changes have been kept, so git ignores it.
-fn overwritten(site: &WorktreeSite, risk: &WorkspaceRisk, commit: &str) -> Result<Vec<Vec<u8>>, GitError> {
+pub(super) fn overwritten(site: &WorktreeSite, risk: &WorkspaceRisk, commit: &str) -> Result<Vec<Vec<u8>>, GitError> {
     let Some(head) = &risk.head else { return Ok(Vec::new()) };
     let how = ["diff-tree", "-r", "-z", "--no-renames", "--diff-filter=A", "--name-only"];
     let bytes = site.call().args(how).args([head, commit]).bytes()?;
@@ -333,7 +337,7 @@ fn overwritten(site: &WorktreeSite, risk: &WorkspaceRisk, commit: &str) -> Resul
 }
 
 /// Whether what is checked out has other rules for what is ignored than this commit.
-fn ignores_otherwise(site: &WorktreeSite, risk: &WorkspaceRisk, commit: &str) -> Result<bool, GitError> {
+pub(super) fn ignores_otherwise(site: &WorktreeSite, risk: &WorkspaceRisk, commit: &str) -> Result<bool, GitError> {
     let Some(head) = &risk.head else { return Ok(true) };
     let call = site.call().args(["diff", "--quiet", "--no-ext-diff", head, commit, "--", ":(top,glob)**/.gitignore"]);
     Ok(!call.says_yes()?)

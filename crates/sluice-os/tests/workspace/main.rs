@@ -8,6 +8,7 @@ mod forge;
 mod ground;
 mod interrupted;
 mod leak;
+mod lend;
 mod merge;
 mod power;
 mod risk;

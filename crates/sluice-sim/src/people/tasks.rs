@@ -68,11 +68,23 @@ impl SimLife {
     fn asks_something(&mut self, stream: &StreamId) {
         let by = TaskAsker::Person;
         let evidence = self.ground.sheet(stream).evidence();
+        let waits = self.watch.tasks.get(stream).is_some_and(|task| task.state.waits_for_worktree());
+        if waits && self.chance.percent(60) {
+            return self.lets_go_on(stream);
+        }
         let mut asked = None;
         let input = match self.chance.below(20) {
             0 => TaskInput::Cancel { by, evidence },
-            1..=3 => TaskInput::Respawn { by },
-            4..=5 => TaskInput::RequestChanges { by, message: "more".into(), evidence },
+            1..=3 => {
+                let (room, kept) = self.room();
+                asked = Some(SimRequest::Goes(kept));
+                TaskInput::Respawn { by, room }
+            }
+            4..=5 => {
+                let (room, kept) = self.room();
+                asked = Some(SimRequest::Goes(kept));
+                TaskInput::RequestChanges { by, message: "more".into(), evidence, room }
+            }
             6..=8 => {
                 let force = self.chance.percent(50);
                 let judge = self.ground.checks.get(stream).filter(|_| !force).cloned();

@@ -42,7 +42,8 @@ impl TaskWatch {
         if ground.clinging.contains(stream) {
             return Ok(());
         }
-        if let Some(name) = ground.bound_to(stream) {
+        // What was lent on when an engine was killed is given back when the next task wants it.
+        if let Some(name) = ground.bound_to(stream).filter(|name| self.left_behind().as_ref() != Some(name)) {
             return Err(format!("it is over, and {} is still its", name.0));
         }
         match &self.state.workspace {
@@ -79,6 +80,7 @@ impl TaskWatch {
         match (&self.state.workspace, ground.bound_to(stream)) {
             (TaskWorkspace::Bound(name), Some(bound)) if name == bound => Ok(()),
             (TaskWorkspace::Unbound, None) => Ok(()),
+            (TaskWorkspace::Unbound, Some(bound)) if self.left_behind().as_ref() == Some(bound) => Ok(()),
             (known, bound) => Err(format!("it has {known:?}, and the disk says {bound:?}")),
         }
     }

@@ -215,7 +215,7 @@ impl TaskWatch {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.line.is_empty() && self.state.turns.is_empty()
+        self.line.is_empty() && (self.state.turns.is_empty() || self.state.waits_for_worktree())
     }
 
     pub(crate) fn left(&self) -> Vec<&str> {
@@ -249,6 +249,11 @@ impl TaskWatch {
                     return Err(format!("{session} was to be ended, and its end counts as a crash"));
                 }
                 self.crashes += 1;
+            }
+            TaskEvent::WorkspaceLent { workspace, .. }
+                if self.state.has_living_agent() || self.state.run.is_some() || !self.is_idle() =>
+            {
+                return Err(format!("{} is lent on, and something of the task goes on in it", workspace.0));
             }
             TaskEvent::AttentionCleared => self.is_looked_at = true,
             TaskEvent::AttentionSet(_) => self.is_looked_at = false,

@@ -153,7 +153,7 @@ impl Person {
             }
             ("working" | "agent-review", TaskSession::Alive(_) | TaskSession::Starting(_)) => None,
             ("working" | "agent-review", TaskSession::Dead(..) | TaskSession::Absent) if has_workspace => {
-                Some(TaskInput::Respawn { by })
+                Some(TaskInput::Respawn { by, room: WorkspaceReservation::Unasked })
             }
             _ => Some(TaskInput::Cancel { by, evidence }),
         }

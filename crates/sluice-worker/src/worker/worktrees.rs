@@ -36,7 +36,7 @@ pub(super) struct RemoteWorktrees<'a> {
 
 /// Where a step works on this machine.
 pub(super) enum RemoteLent {
-    Tree(RemoteWorktree),
+    Tree(Box<RemoteWorktree>),
     Scratch(PathBuf),
     /// A scratch folder in which nothing may differ afterwards.
     Watched(WatchedFolder),
@@ -180,7 +180,7 @@ impl StepWorktrees for RemoteWorktrees<'_> {
 
     fn open(&self, access: WorktreeAccess) -> Result<RemoteLent, PerformError> {
         match self.job.workspace {
-            StepWorkspace::Run | StepWorkspace::Own => self.worktree(access).map(RemoteLent::Tree),
+            StepWorkspace::Run | StepWorkspace::Own => self.worktree(access).map(|tree| RemoteLent::Tree(Box::new(tree))),
             StepWorkspace::Scratch => self.scratch(access),
             StepWorkspace::Here => {
                 Err("it works in the checkout that its run was started in; a worker has none".into())

@@ -360,7 +360,15 @@ fn sheet(task: &Task) -> String {
         !value.is_null() && !["statuses", "needs_person", "last_lines"].contains(&key.as_str())
     };
     let lines = facts.iter().filter(is_told).map(|(key, value)| {
-        let text = value.as_str().map_or_else(|| value.to_string(), |text| table::line(text, 2000));
+        let text = match (key.as_str(), &task.lent) {
+            ("lent", Some(lent)) => {
+                format!(
+                    "{} to another task; the task takes one up again when it moves, at {}",
+                    lent.workspace, lent.commit
+                )
+            }
+            _ => value.as_str().map_or_else(|| value.to_string(), |text| table::line(text, 2000)),
+        };
         format!("{:<15} {text}\n", key.replace('_', " "))
     });
     let said = task.last_lines.iter().map(|line| format!("  | {}\n", table::line(line, 2000)));

@@ -64,7 +64,8 @@ fn a_task_has_these_keys_wherever_it_is_shown() {
 fn a_full_pool_leaves_a_task_pending_and_next_in_line() {
     let home = Home::new();
     home.json(&["project", "update", "coffee", "--pool-size", "1"]);
-    let first = home.create("first", "worker: work\nreviewer: review pass", &[]);
+    // Its worker lives until the merge, so that its worktree is not lent on.
+    let first = home.create("first", "worker: work\nreviewer: review pass", &["--workflow", "persistent"]);
     let second = home.create("second", "worker: hang", &[]);
     let third = home.create("third", "worker: hang", &[]);
     for id in [&second, &third] {
