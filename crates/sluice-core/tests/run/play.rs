@@ -82,7 +82,7 @@ impl Play {
             inputs: inputs.to_vec(),
             prompt: "Fix issue 6".into(),
             workspace: "/tree".into(),
-            scratch: has_scratch.then(|| "/scratch".to_owned()).unwrap_or_default(),
+            scratch: if has_scratch { "/scratch".to_owned() } else { String::new() },
             work_order: "wo-7".into(),
             origin: RunOrigin::default(),
         };

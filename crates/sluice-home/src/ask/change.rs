@@ -78,7 +78,7 @@ impl Service {
         let room = if seen.lifecycle.initial.first() == Some(&seen.state.status) {
             room(&self.home, seen)?
         } else {
-            room_again(&self.home, &seen, |room| {
+            room_again(&self.home, seen, |room| {
                 let evidence = evidence.clone();
                 TaskInput::Move { by: who.to(id), to: StateName::new(to), evidence, room }
             })?

@@ -92,7 +92,7 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
         (RunMode::Engine, None, None) => plan_worktree(home, root, &id, started.base.or(found.commit))?,
     };
     let has_scratch = mode == RunMode::Engine && recipe.working(|it| it == StepWorkspace::Scratch).is_some();
-    let scratch = has_scratch.then(|| scratch_folder(home, &id, elsewhere.is_some())).unwrap_or_default();
+    let scratch = if has_scratch { scratch_folder(home, &id, elsewhere.is_some()) } else { String::new() };
     let root = root.display().to_string();
     let given = RunParameters {
         id: id.clone(),

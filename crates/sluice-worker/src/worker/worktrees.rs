@@ -180,7 +180,9 @@ impl StepWorktrees for RemoteWorktrees<'_> {
 
     fn open(&self, access: WorktreeAccess) -> Result<RemoteLent, PerformError> {
         match self.job.workspace {
-            StepWorkspace::Run | StepWorkspace::Own => self.worktree(access).map(|tree| RemoteLent::Tree(Box::new(tree))),
+            StepWorkspace::Run | StepWorkspace::Own => {
+                self.worktree(access).map(|tree| RemoteLent::Tree(Box::new(tree)))
+            }
             StepWorkspace::Scratch => self.scratch(access),
             StepWorkspace::Here => {
                 Err("it works in the checkout that its run was started in; a worker has none".into())
@@ -199,7 +201,7 @@ impl StepWorktrees for RemoteWorktrees<'_> {
     fn merge(&self, lent: RemoteLent) -> Result<Option<String>, PerformError> {
         let RemoteLent::Tree(tree) = lent else { return Ok(None) };
         match self.commit(&tree).map_err(|error| self.failed(&error))? {
-            Some(commit) => self.bring_in(tree, commit),
+            Some(commit) => self.bring_in(*tree, commit),
             None => Ok(None),
         }
     }
