@@ -17,6 +17,7 @@ use sluice_core::machine::Moment;
 use sluice_core::recipe::StepWorkspace;
 use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunJob, StepStatusKind};
 use sluice_engine::host::EngineClock;
+use sluice_os::git::checked_out_commit;
 use sluice_worker::value::plain;
 
 use crate::background::locked;
@@ -244,7 +245,7 @@ pub(crate) fn conclude(home: &Home, seen: &RunSnapshot) {
     if is_written() {
         return;
     }
-    // It asks git, and every step of every run writes here: so it is made before the lock is taken.
+    // It may ask git, and every step of every run writes here: so it is made before the lock is taken.
     let verdict = verdict(home, seen);
     let _one = locked(&WRITING);
     // Several may look at a run that has just ended.
@@ -285,8 +286,8 @@ fn commit(seen: &RunSnapshot) -> Option<String> {
     if !root.join(".git").exists() || seen.plan.recipe.working(|it| it != StepWorkspace::Scratch).is_none() {
         return None;
     }
-    let repository = open(root, None).ok()?;
-    repository.standing(Path::new(seen.folder())).ok().map(|(commit, _)| commit)
+    let folder = Path::new(seen.folder());
+    checked_out_commit(folder).or_else(|| open(root, None).ok()?.head(folder).ok())
 }
 
 /// Removes the evidence of a run that is forgotten, and what its scripts printed.

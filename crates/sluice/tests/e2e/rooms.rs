@@ -16,7 +16,7 @@ fn full() -> (Home, String) {
 /// Tasks that wait, one for each status in which they can be created with an agent.
 fn waiting(home: &Home) -> Vec<(String, &'static str)> {
     let tasks = ["pending", "clarification", "agent-review"].map(|status| {
-        let id = home.create(status, "hang", &["--status", status]);
+        let id = home.create(status, "worker: hang\nreviewer: hang", &["--status", status]);
         let task = home.task(&id);
         assert_eq!((&task["status"], &task["attention"]), (&status.into(), &"pool full".into()));
         (id, if status == "pending" { "working" } else { status })
