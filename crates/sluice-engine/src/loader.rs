@@ -75,7 +75,7 @@ impl DefinitionCache {
 /// So many definitions are kept; then they are made again when a stream needs them.
 const MOST_DEFINITIONS: usize = 1000;
 
-/// Reads streams.
+/// Reads streams, with a connection of its own.
 pub struct Loader {
     reader: Box<dyn Reader>,
     known: Arc<DefinitionCache>,

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -36,8 +37,34 @@ const MOST_ITEMS: u32 = 1000;
 const LAST: u64 = 1 << 20;
 const ENDING: &str = ".jsonl";
 
-/// One line at a time.
-static WRITING: Mutex<()> = Mutex::new(());
+/// One line at a time. The file of the last stays open: the next line is most often of the same run.
+static WRITING: Mutex<Option<OpenEvidence>> = Mutex::new(None);
+
+struct OpenEvidence {
+    path: PathBuf,
+    file: File,
+}
+
+impl OpenEvidence {
+    /// Opens the file of a run. What an engine that died left of a line stays a line by itself.
+    fn open(path: PathBuf) -> std::io::Result<OpenEvidence> {
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        let mut file = OpenOptions::new().create(true).read(true).append(true).open(&path)?;
+        let mut last = [b'\n'];
+        if file.seek(SeekFrom::End(-1)).is_ok() {
+            file.read_exact(&mut last)?;
+        }
+        if last != [b'\n'] {
+            file.write_all(b"\n")?;
+        }
+        Ok(OpenEvidence { path, file })
+    }
+
+    /// Whether the file was not removed.
+    fn is_there(&self) -> bool {
+        self.file.metadata().is_ok_and(|about| about.nlink() > 0)
+    }
+}
 
 /// The performances under way whose beginning is written.
 static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
@@ -197,21 +224,22 @@ impl EvidenceRecord {
 }
 
 fn append(home: &Home, run: &str, line: &impl Serialize) -> std::io::Result<()> {
-    let _one = locked(&WRITING);
-    write(home, run, line)
+    let line = written_line(home, line)?;
+    write(&mut locked(&WRITING), file(home, run), &line)
 }
 
-/// Adds a line, for whoever writes. What an engine that died left of one stays a line by itself.
-fn write(home: &Home, run: &str, line: &impl Serialize) -> std::io::Result<()> {
-    std::fs::create_dir_all(home.context.places.evidence())?;
-    let mut file = OpenOptions::new().create(true).read(true).append(true).open(file(home, run))?;
-    let mut last = [b'\n'];
-    if file.seek(SeekFrom::End(-1)).is_ok() {
-        file.read_exact(&mut last)?;
-    }
-    let broken = if last == [b'\n'] { "" } else { "\n" };
-    let line = home.context.clean().value(&serde_json::to_value(line)?);
-    file.write_all(format!("{broken}{line}\n").as_bytes())
+fn written_line(home: &Home, line: &impl Serialize) -> std::io::Result<String> {
+    Ok(format!("{}\n", home.context.clean().value(&serde_json::to_value(line)?)))
+}
+
+/// Adds a line, for whoever writes.
+fn write(last: &mut Option<OpenEvidence>, path: PathBuf, line: &str) -> std::io::Result<()> {
+    let open = match last.take().filter(|open| open.path == path && open.is_there()) {
+        Some(open) => open,
+        None => OpenEvidence::open(path)?,
+    };
+    // Where it fails, the next line begins anew.
+    last.insert(open).file.write_all(line.as_bytes()).inspect_err(|_| *last = None)
 }
 
 fn last_line(path: &Path) -> Option<LastLine> {
@@ -246,15 +274,16 @@ pub(crate) fn conclude(home: &Home, seen: &RunSnapshot) {
         return;
     }
     // It may ask git, and every step of every run writes here: so it is made before the lock is taken.
-    let verdict = verdict(home, seen);
-    let _one = locked(&WRITING);
+    let verdict = written_line(home, &verdict(home, seen));
+    let mut last = locked(&WRITING);
     // Several may look at a run that has just ended.
     if is_written() {
         return;
     }
-    if let Err(error) = write(home, &seen.id, &verdict) {
+    if let Err(error) = verdict.and_then(|line| write(&mut last, file(home, &seen.id), &line)) {
         tracing::warn!(run = seen.id, "it has no verdict record: {error}");
     }
+    *last = None;
 }
 
 fn verdict<'a>(home: &Home, seen: &'a RunSnapshot) -> VerdictLine<'a> {

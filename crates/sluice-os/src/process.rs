@@ -172,10 +172,12 @@ pub fn run(script: &ProcessScript, cancel: &ScriptCancel) -> Result<ProcessOutco
             return Err(failure);
         }
     };
-    if let Some(leader) = ProcessIdentity::of(child.id().cast_signed()) {
-        running.started(&leader);
-    }
-    let followed = follow(script, cancel, &mut child, &note, &assignment, started);
+    let leader = leader_of(&child);
+    leader.iter().for_each(|leader| running.started(leader));
+    let followed = leader.and_then(|leader| {
+        note.update(&ScriptRecord { mark: assignment.clone(), leader: Some(leader.clone()) })?;
+        follow(script, cancel, &mut child, leader, &assignment, started)
+    });
     let are_all_ended = match &followed {
         Ok((_, are_all_ended)) => *are_all_ended,
         // Without pipes to read there is no point in letting it go on. Its leader is not reaped, so the group is this one.
@@ -269,19 +271,22 @@ fn spawn(script: &ProcessScript, mark: &str) -> Result<Child, ProcessFailure> {
     command.spawn().map_err(|source| ProcessFailure::Start { program, folder: script.folder.clone(), source })
 }
 
+/// The first process of a script, which may have ended already and is not reaped.
+fn leader_of(child: &Child) -> Result<ProcessIdentity, ProcessFailure> {
+    let unseen = |source: io::Error| system("looking at a process just started", source);
+    let found = look_up(child.id().cast_signed()).map_err(unseen)?;
+    Ok(found.ok_or_else(|| unseen(io::ErrorKind::NotFound.into()))?.identity())
+}
+
 /// Reads and feeds a started script until it has ended. Says too whether all is ended that is to end with it.
 fn follow(
     script: &ProcessScript,
     cancel: &ScriptCancel,
     child: &mut Child,
-    note: &ScriptNote,
+    leader: ProcessIdentity,
     mark: &str,
     started: Instant,
 ) -> Result<(ProcessOutcome, bool), ProcessFailure> {
-    let unseen = |source: io::Error| system("looking at a process just started", source);
-    let leader = look_up(child.id().cast_signed()).map_err(unseen)?.map(|stat| stat.identity());
-    let leader = leader.ok_or_else(|| unseen(io::ErrorKind::NotFound.into()))?;
-    note.update(&ScriptRecord { mark: mark.to_owned(), leader: Some(leader.clone()) })?;
     let group = Pid::from_raw(leader.pid).ok_or_else(|| system("a process without number", io::ErrorKind::NotFound))?;
     let mut pipes = ScriptPipes::new(child, script)?;
     let mut ended_because: Option<ProcessEnding> = None;

@@ -212,10 +212,7 @@ impl PerformContext {
     pub fn record(&self, of: &str, effect: &str) -> PathBuf {
         let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
         let name: String = effect.chars().map(plain).collect();
-        let folder = self.commands();
-        // Without the folder the command says what is wrong.
-        let _ = std::fs::create_dir_all(&folder);
-        folder.join(format!("{of}-{name}.json"))
+        self.commands().join(format!("{of}-{name}.json"))
     }
 
     fn performing(&self) -> MutexGuard<'_, ActivePerformances> {

@@ -31,6 +31,9 @@ use crate::watch::{attempts, retention, state_runs};
 const PAGE: usize = 500;
 /// How long to wait for new events before saving the cursor.
 const PAUSE: Duration = Duration::from_secs(1);
+/// What happens at almost the same time is read together: a busy home stores something every millisecond, and what follows
+/// from it here does not wait for that.
+const PACE: Duration = Duration::from_millis(5);
 /// How often evidence of forgotten runs is looked for.
 const SWEEP: Duration = Duration::from_secs(3600);
 /// So many runs are remembered by their kind.
@@ -104,7 +107,11 @@ impl Follower {
             let after = self.after;
             let news = || home.tasks.log(after, PAGE).ok().filter(|page| !page.is_empty());
             match home.tasks.wait(PAUSE, news) {
-                Some(page) => self.read(&home, &page),
+                Some(page) => {
+                    self.read(&home, &page);
+                    drop(home);
+                    std::thread::park_timeout(if page.len() < PAGE { PACE } else { Duration::ZERO });
+                }
                 None => self.save(&home),
             }
         }

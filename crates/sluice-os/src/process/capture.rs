@@ -86,7 +86,8 @@ impl OutputCapture {
     /// Writes on in the file; begins it when what was kept so far becomes too much.
     fn put_beside(&mut self, bytes: &[u8], to_tail: &[u8]) {
         if let (CaptureFile::Unneeded(path), true) = (&self.beside, self.tail.len() + to_tail.len() > self.half) {
-            self.beside = match File::create(path) {
+            let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+            self.beside = match made.and_then(|()| File::create(path)) {
                 Ok(file) => CaptureFile::Open(file, LONGEST_FILE),
                 Err(_) => CaptureFile::Closed,
             };
@@ -134,7 +135,7 @@ mod tests {
     #[test]
     fn what_is_too_long_is_whole_in_a_file() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("output");
+        let path = folder.path().join("printed").join("output");
         let printed = |pieces: &[&str]| {
             let mut capture = OutputCapture::new(8, Some(path.clone()));
             pieces.iter().for_each(|piece| capture.push(piece.as_bytes()));

@@ -2,7 +2,8 @@
 //!
 //! Everything is read from `/proc`. A process that has ended and only waits to be reaped counts as gone.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -122,9 +123,18 @@ pub(crate) fn stat(pid: i32) -> Option<ProcessStat> {
     look_up(pid).ok().flatten()
 }
 
+/// Bytes of the line that the kernel gives about a process: it is whole when that many are asked for at once.
+const LONGEST_STAT: usize = 4096;
+
 /// The same, with "there is none" told from "it cannot be found out".
 pub(super) fn look_up(pid: i32) -> io::Result<Option<ProcessStat>> {
-    seen(pid, std::fs::read(format!("/proc/{pid}/stat")))
+    let read = || {
+        let mut line = vec![0; LONGEST_STAT];
+        let length = File::open(format!("/proc/{pid}/stat"))?.read(&mut line)?;
+        line.truncate(length);
+        Ok(line)
+    };
+    seen(pid, read())
 }
 
 /// Whom we may not look at is another's, and for us as good as none.

@@ -90,6 +90,7 @@ fn spare(folder: &Path) -> io::Result<SpareNoteFile> {
     }
     let count = MADE.fetch_add(1, Ordering::Relaxed);
     let path = folder.join(format!("{ASIDE}{}-{count}", std::process::id()));
+    std::fs::create_dir_all(folder)?;
     let file = File::create(&path)?;
     Ok(SpareNoteFile { path, file })
 }

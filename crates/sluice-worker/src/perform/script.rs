@@ -87,7 +87,7 @@ fn here(
         timeout: None, // the run has its own, and ends it
         grace: GRACE,
         output_limit: KEPT,
-        output_file: printed(bench, name),
+        output_file: Some(printed(bench, name)),
         record,
         speaks_for: Some(name.clone()),
         ward: None,
@@ -155,9 +155,7 @@ fn said(bench: &PerformContext, id: &SessionId, stream: SessionStream) -> Result
 }
 
 /// Where the output of a script goes that is longer than a run keeps.
-fn printed(bench: &PerformContext, name: &str) -> Option<PathBuf> {
-    let folder = bench.places.printed();
-    std::fs::create_dir_all(&folder).ok()?;
+fn printed(bench: &PerformContext, name: &str) -> PathBuf {
     // Its last part is put in place of an ending, so the name gets one.
-    Some(folder.join(format!("{name}.script")))
+    bench.places.printed().join(format!("{name}.script"))
 }
