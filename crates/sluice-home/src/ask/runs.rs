@@ -188,8 +188,8 @@ impl Service {
         }
         if let (true, Some(outcome)) = (text.is_empty(), state.left.as_ref().or(state.latest.as_ref())) {
             // What an agent elsewhere printed is on its machine; here is what it had to say.
-            let said = if let Data::Text(output) = &outcome.output { output } else { &outcome.summary };
-            if !said.is_empty() {
+            let said = if let Data::Text(output) = &outcome.output { Some(output) } else { None };
+            if let Some(said) = said.or_else(|| Some(&outcome.summary).filter(|summary| !summary.is_empty())) {
                 text.push_str(said);
                 text.push('\n');
             }

@@ -14,7 +14,7 @@ use sluice_core::run::{RunParameters, StepOutcome};
 use sluice_os::process::{
     ProcessEnding, ProcessFailure, ProcessOutcome, ProcessScript, ScriptCancel, ScriptProgram, kill_leftover,
 };
-use sluice_os::session::{SessionFailure, SessionId};
+use sluice_os::session::SessionId;
 use sluice_os::workspace::{INCLUDE_FILE, SetupNote, SetupSite, WorktreeFurniture};
 
 use crate::background::locked;
@@ -72,8 +72,7 @@ pub(crate) fn of_task(home: &Home, seen: &TaskSnapshot, folder: &Path) -> Result
 
 /// Whether an agent was started under this name by an earlier engine, and is at work or over: nothing is set up beneath it.
 pub(crate) fn has_begun(home: &Home, session: Result<SessionId, String>) -> bool {
-    let is_known = |id: SessionId| !matches!(home.context.sessions.adopt(&id), Err(SessionFailure::Unknown(_)));
-    session.is_ok_and(is_known)
+    session.is_ok_and(|id| home.context.sessions.has_begun(&id))
 }
 
 /// Makes a worktree of a run ready for what is performed there under this name: its own, one of its parts, or that of a task.

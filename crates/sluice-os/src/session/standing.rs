@@ -54,6 +54,15 @@ impl From<StartRecord> for LivingSession {
 }
 
 impl Sessions {
+    /// Whether a shim has come for this session, whatever became of it. It only looks: one for which none has come can still be
+    /// started.
+    pub fn has_begun(&self, id: &SessionId) -> bool {
+        match self.known(id).ok().and_then(|folder| look(&folder).ok()) {
+            Some(SessionLook::Starting(_) | SessionLook::Living(_) | SessionLook::Over) => true,
+            Some(SessionLook::Unclaimed) | None => false,
+        }
+    }
+
     /// How a session stands. One that was never started is given up, so that it cannot start later; what a dead shim
     /// left is ended first. A shim that is just starting is waited for.
     pub fn adopt(&self, id: &SessionId) -> Result<SessionStanding, SessionFailure> {
