@@ -104,7 +104,7 @@ impl WorkspacePool {
         Ok(Some(SpareWorktree { site, commit: base.to_owned() }))
     }
 
-    /// Removes a spare.
+    /// Removes a spare from git and from the disk.
     pub fn discard(&self, spare: SpareWorktree) -> Result<(), GitError> {
         self.remove_spare(&spare.site)
     }
