@@ -170,7 +170,7 @@ fn a_task_whose_agent_crashed_is_respawned_where_its_work_was() {
     home.json(&["project", "update", "coffee", "--pool-size", "2"]);
     home.json(&["task", "respawn", &third]);
     // The scripted agent counts its starts in the worktree, so in this one it crashes as in the first.
-    home.until_event(&third, "agent.respawned", 1);
+    home.until_event(&third, "session.exited", 2);
     let task = home.task(&third);
     let elsewhere = task["workspace"].as_str().is_some_and(|path| path != workspace.to_str().unwrap());
     assert!(elsewhere, "{task:#}");
