@@ -137,7 +137,7 @@ impl WorkerQueue {
         self.held.get(id).into_iter().flatten().cloned().collect()
     }
 
-    /// Who gets what of that which waits, oldest first. Whoever gets something holds it from now on ([`WorkerQueue::hold`]).
+    /// Who gets what of that which waits, oldest first. The caller notes that each worker holds it now ([`WorkerQueue::hold`]).
     pub(crate) fn hand_out(&mut self) -> Vec<(WorkerId, QueuedEffect)> {
         let mut handed = BTreeMap::new();
         for group in std::mem::take(&mut self.stirred) {

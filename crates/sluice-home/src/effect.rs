@@ -221,7 +221,7 @@ fn started(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSession) -> Resu
         }
     }
     let started = start::session(home, seen, wanted);
-    // Whoever moved the task meanwhile does not wait for an agent that cannot be started now.
+    // A move that comes behind this one does not wait for an agent that cannot be started now.
     let started = if seen.state.turns.len() > 1 { started.map_err(PerformError::given_up) } else { started };
     started.map(TaskEffectOutcome::Ok)
 }

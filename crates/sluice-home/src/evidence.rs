@@ -232,7 +232,7 @@ fn written_line(home: &Home, line: &impl Serialize) -> std::io::Result<String> {
     Ok(format!("{}\n", home.context.clean().value(&serde_json::to_value(line)?)))
 }
 
-/// Adds a line, for whoever writes.
+/// Adds a line to the file of a run.
 fn write(last: &mut Option<OpenEvidence>, path: PathBuf, line: &str) -> std::io::Result<()> {
     let open = match last.take().filter(|open| open.path == path && open.is_there()) {
         Some(open) => open,

@@ -36,6 +36,8 @@ struct RepositoryShelf {
     spares: Vec<(Instant, SpareWorktree)>,
     /// The last two runs that were lent a worktree, the newer one last.
     lent: VecDeque<(Instant, String)>,
+    /// An errand looks after the spares, until none is left.
+    is_tended: bool,
 }
 
 impl RepositoryShelf {
@@ -86,13 +88,20 @@ impl SpareShelf {
         None
     }
 
-    /// Takes away the spares that no run has wanted for a while; whether others are left.
+    /// Whether the caller is to look after the spares: no errand does so yet.
+    fn tends(&self, common: &Path) -> bool {
+        let mut shelves = locked(&self.shelves);
+        shelves.get_mut(common).is_some_and(|shelf| !std::mem::replace(&mut shelf.is_tended, true))
+    }
+
+    /// Takes away the spares that no run has wanted for a while; whether others are left to look after.
     fn take_idle(&self, common: &Path) -> (Vec<SpareWorktree>, bool) {
         let mut shelves = locked(&self.shelves);
         let Some(shelf) = shelves.get_mut(common) else { return (Vec::new(), false) };
         let kept = shelf.spares.iter().position(|(since, _)| since.elapsed() < LINGER).unwrap_or(shelf.spares.len());
         let idle = shelf.spares.drain(..kept).map(|(_, spare)| spare).collect();
         let has_more = !shelf.spares.is_empty();
+        shelf.is_tended = has_more;
         if !has_more && shelf.lent.iter().all(|(at, _)| at.elapsed() >= LINGER) {
             shelves.remove(common);
         }
@@ -100,8 +109,11 @@ impl SpareShelf {
     }
 }
 
-/// Removes the spares of a repository, each when no run has wanted it for a while.
+/// Removes the spares of a repository, each when no run has wanted it for a while. One errand does it for all.
 pub(super) fn remove_when_idle(home: &Arc<Home>, pool: WorkspacePool) {
+    if !home.worktrees.shelf.tends(pool.repository().common()) {
+        return;
+    }
     let name = format!("spare worktrees of {}", pool.repository().folder().display());
     let soon = |home: &Home| {
         let wait = i64::try_from(LINGER.as_millis()).unwrap_or(i64::MAX);

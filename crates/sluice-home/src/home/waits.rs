@@ -1,4 +1,4 @@
-//! What a task or run waits for that is asked for again and again: told to whoever looks, because nothing of it is recorded.
+//! What a task or run waits for that is asked for again and again: told when a person looks, because nothing of it is recorded.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
