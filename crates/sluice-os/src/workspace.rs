@@ -38,7 +38,7 @@ pub use setup::{SetupNote, SetupSite};
 use site::WorktreeSite;
 pub(crate) use site::link_target;
 pub use site::{WorkspaceBinding, task_file};
-pub use spare::{SPARE, SpareWorktree, is_own_spare};
+pub use spare::{LendFailure, SPARE, SpareWorktree, is_own_spare};
 pub use state::{BranchDistance, WorkspaceHead, WorkspaceState, WorkspaceTree};
 
 /// The file of a task at the root of its workspace. It is the engine's, and no part of the work.

@@ -210,7 +210,7 @@ fn in_task(home: &Home, setting: &RunFacts, performed: PerformResult) -> Perform
 }
 
 /// Makes the worktree that a performance needs. A task has one of its own.
-fn prepared(home: &Home, setting: &RunFacts, wanted: &Perform) -> Result<(), PerformError> {
+fn prepared(home: &Arc<Home>, setting: &RunFacts, wanted: &Perform) -> Result<(), PerformError> {
     match wanted.job {
         RunJob::Task { .. } => Ok(()),
         RunJob::Script(_) | RunJob::Gate(_) | RunJob::Agent { .. } | RunJob::Arbiter { .. } => {
@@ -321,7 +321,7 @@ fn never_begun(home: &Home, seen: &RunSnapshot, effect: String) -> Result<(), Pe
     say_to(home, stream(&seen.id), &seen.id, said).map(drop).map_err(PerformError::from)
 }
 
-fn command(home: &Home, seen: &RunSnapshot, effect: &str, script: &RunScript) -> Result<(), PerformError> {
+fn command(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, script: &RunScript) -> Result<(), PerformError> {
     let workspace = seen.plan.recipe.workspace;
     if workspace.is_worktree() {
         worktrees::ready(home, &seen.state.given)?;

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_core::task::input::WorkspaceReservation;
@@ -16,7 +17,10 @@ use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 
 use crate::background::locked;
 use crate::home::{Home, judged, lending, pool_names, session_of};
-use crate::read::tasks::had;
+use crate::read::tasks::{TaskSnapshot, had};
+
+/// The shortest time between two looks whether a task that has not changed can do without its worktree.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// For whom a worktree is promised, and to how many who ask for it.
 #[derive(Debug)]
@@ -41,6 +45,8 @@ impl Reservation {
 pub struct Reservations {
     promised: Mutex<BTreeMap<String, Reservation>>,
     decided: Condvar,
+    /// Tasks that could not do without their worktree: when they were looked at, and after how many events.
+    looked: Mutex<BTreeMap<String, (Instant, u64)>>,
 }
 
 /// A worktree that no other task is promised until this is dropped.
@@ -100,12 +106,29 @@ impl Reservations {
             let folder = pool.folder(&number);
             let held = self.hold(home, &mut locked(&self.promised), &folder, Some(task), Some(&lender.id));
             if let Some(held) = held
-                && lending::lend(home, pool, &number, &lender.id)
+                && self.lends(home, pool, &number, &lender)
             {
                 return held.promise();
             }
         }
         WorkspaceReservation::Full
+    }
+
+    /// Whether a task leaves its worktree. To look costs processes of git, so that a task which has just been looked at, and has
+    /// not changed since, is left alone for a moment.
+    fn lends(&self, home: &Home, pool: &WorkspacePool, number: &WorkspaceName, lender: &TaskSnapshot) -> bool {
+        let events = lender.state.events;
+        let is_known = |(at, seen): &(Instant, u64)| *seen == events && at.elapsed() < LOOK_AGAIN;
+        if locked(&self.looked).get(&lender.id).is_some_and(is_known) {
+            return false;
+        }
+        let lent = lending::lend(home, pool, number, &lender.id);
+        let mut looked = locked(&self.looked);
+        looked.retain(|_, (at, _)| at.elapsed() < LOOK_AGAIN);
+        if !lent {
+            looked.insert(lender.id.clone(), (Instant::now(), events));
+        }
+        lent
     }
 
     /// Keeps a worktree from everybody so that it can be removed, if nobody has it, is about to have it, or lives in it.

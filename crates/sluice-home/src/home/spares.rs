@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sluice_os::git::Repository;
-use sluice_os::workspace::{SPARE, SpareWorktree, WorkspacePool, is_own_spare};
+use sluice_os::workspace::{LendFailure, SPARE, SpareWorktree, WorkspacePool, is_own_spare};
 
 use crate::background::locked;
 use crate::home::Home;
@@ -17,6 +17,8 @@ use crate::undone::{PerformError, described};
 
 /// How long a spare waits for the next run. A run that begins within that time after another makes both worth a spare.
 const LINGER: Duration = Duration::from_secs(1);
+/// The longest time until a spare that cannot be removed is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 /// So many spares one repository has at most.
 const MOST_SPARES: usize = 8;
 /// How long a repository is taken to be what it was: its default branch may change.
@@ -36,6 +38,8 @@ struct RepositoryShelf {
     spares: Vec<(Instant, SpareWorktree)>,
     /// The last two runs that were lent a worktree, the newer one last.
     lent: VecDeque<(Instant, String)>,
+    /// Those that could not be removed.
+    stuck: Vec<SpareWorktree>,
     /// An errand looks after the spares, until none is left.
     is_tended: bool,
 }
@@ -94,43 +98,67 @@ impl SpareShelf {
         shelves.get_mut(common).is_some_and(|shelf| !std::mem::replace(&mut shelf.is_tended, true))
     }
 
-    /// Takes away the spares that no run has wanted for a while; whether others are left to look after.
-    fn take_idle(&self, common: &Path) -> (Vec<SpareWorktree>, bool) {
+    /// Takes in what could not be removed, to be tried again.
+    fn put_stuck(&self, common: &Path, spare: SpareWorktree) {
+        locked(&self.shelves).entry(common.to_owned()).or_default().stuck.push(spare);
+    }
+
+    /// Takes away the spares that no run has wanted for a while, and those that could not be removed before.
+    fn take_idle(&self, common: &Path) -> Vec<SpareWorktree> {
         let mut shelves = locked(&self.shelves);
-        let Some(shelf) = shelves.get_mut(common) else { return (Vec::new(), false) };
+        let Some(shelf) = shelves.get_mut(common) else { return Vec::new() };
         let kept = shelf.spares.iter().position(|(since, _)| since.elapsed() < LINGER).unwrap_or(shelf.spares.len());
-        let idle = shelf.spares.drain(..kept).map(|(_, spare)| spare).collect();
-        let has_more = !shelf.spares.is_empty();
+        shelf.spares.drain(..kept).map(|(_, spare)| spare).chain(shelf.stuck.drain(..)).collect()
+    }
+
+    /// Whether spares are left to look after; if not, the caller does so no longer.
+    fn has_more(&self, common: &Path) -> bool {
+        let mut shelves = locked(&self.shelves);
+        let Some(shelf) = shelves.get_mut(common) else { return false };
+        let has_more = !shelf.spares.is_empty() || !shelf.stuck.is_empty();
         shelf.is_tended = has_more;
         if !has_more && shelf.lent.iter().all(|(at, _)| at.elapsed() >= LINGER) {
             shelves.remove(common);
         }
-        (idle, has_more)
+        has_more
     }
 }
 
-/// Removes the spares of a repository, each when no run has wanted it for a while. One errand does it for all.
+/// What a lending or removal that failed leaves: a spare that stays is tried again.
+pub(super) fn failed(home: &Arc<Home>, pool: &WorkspacePool, failure: LendFailure) -> PerformError {
+    if let Some(left) = failure.left {
+        home.worktrees.shelf.put_stuck(pool.repository().common(), left);
+        remove_when_idle(home, pool.clone());
+    }
+    PerformError::by(failure.error)
+}
+
+/// Removes the spares of a repository, each when no run has wanted it for a while. One errand does it for all; what cannot be
+/// removed is tried again, less and less often.
 pub(super) fn remove_when_idle(home: &Arc<Home>, pool: WorkspacePool) {
-    if !home.worktrees.shelf.tends(pool.repository().common()) {
+    let common = pool.repository().common().to_owned();
+    if !home.worktrees.shelf.tends(&common) {
         return;
     }
     let name = format!("spare worktrees of {}", pool.repository().folder().display());
-    let soon = |home: &Home| {
-        let wait = i64::try_from(LINGER.as_millis()).unwrap_or(i64::MAX);
+    let after = |home: &Home, wait: Duration| {
+        let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
         ErrandPending::At(sluice_engine::host::EngineClock::now(&*home.clock).0.saturating_add(wait))
     };
-    let mut is_first = true;
+    let (mut is_first, mut pause) = (true, LINGER);
     Errand::run(home, name, move |home, _: &ErrandPlace| {
         if std::mem::take(&mut is_first) {
-            return Err(soon(home));
+            return Err(after(home, LINGER));
         }
-        let (idle, has_more) = home.worktrees.shelf.take_idle(pool.repository().common());
-        for spare in idle {
-            if let Err(error) = pool.discard(spare) {
-                tracing::warn!("a spare worktree stays: {}", described(&error));
-            }
+        let shelf = &home.worktrees.shelf;
+        let stuck = shelf.take_idle(&common).into_iter().filter_map(|spare| pool.discard(spare).err());
+        let stuck: Vec<LendFailure> = stuck.collect();
+        pause = if stuck.is_empty() { LINGER } else { (pause * 2).min(LONGEST_PAUSE) };
+        for LendFailure { error, left } in stuck {
+            tracing::warn!("a spare worktree stays for now: {}", described(&error));
+            left.into_iter().for_each(|spare| shelf.put_stuck(&common, spare));
         }
-        if has_more { Err(soon(home)) } else { Ok(()) }
+        if shelf.has_more(&common) { Err(after(home, pause)) } else { Ok(()) }
     });
 }
 

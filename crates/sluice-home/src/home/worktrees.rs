@@ -28,6 +28,8 @@ use crate::undone::PerformError;
 pub(crate) const NO_WORKSPACE: &str = "no_workspace";
 /// A checkout without a run that is younger than this may be that of a run which is being started.
 pub(crate) const YOUNG: Duration = Duration::from_secs(600);
+/// So many failed runs keep their checkout; of those before them the branch and what was not committed are kept.
+const MOST_FAILED: usize = 100;
 /// So many are remembered; then they are looked at again.
 const MOST_REMEMBERED: usize = 10_000;
 
@@ -87,7 +89,7 @@ pub(crate) fn is_ready(home: &Home, given: &RunParameters) -> bool {
 }
 
 /// Makes the worktree of a run, unless that has been done or it has none of its own.
-pub(crate) fn ready(home: &Home, given: &RunParameters) -> Result<(), PerformError> {
+pub(crate) fn ready(home: &Arc<Home>, given: &RunParameters) -> Result<(), PerformError> {
     if is_ready(home, given) {
         return Ok(());
     }
@@ -95,7 +97,7 @@ pub(crate) fn ready(home: &Home, given: &RunParameters) -> Result<(), PerformErr
     let name = WorkspaceName::new(&given.id).map_err(PerformError::by)?;
     room::must_be_there(home, &pool.folder(&name))?;
     home.repositories.remember([given.origin.root.as_str()]);
-    lend(home, &pool, &name, given).map_err(PerformError::by)?;
+    lend(home, &pool, &name, given)?;
     let mut known = locked(&home.worktrees.ready);
     if known.len() >= MOST_REMEMBERED {
         known.clear();
@@ -104,21 +106,17 @@ pub(crate) fn ready(home: &Home, given: &RunParameters) -> Result<(), PerformErr
     Ok(())
 }
 
-/// Lends a run its worktree: a spare one, if nothing is in the place. What an earlier try has left there, or a branch that is
-/// there already, is looked at.
-fn lend(home: &Home, pool: &WorkspacePool, name: &WorkspaceName, given: &RunParameters) -> Result<(), GitError> {
-    let (binding, base) = (binding(given), &given.origin.base);
-    if std::fs::symlink_metadata(pool.folder(name)).is_err() {
-        let spare = match home.worktrees.shelf.take(pool, &given.id) {
-            Some(spare) => spare,
-            None => pool.make_spare(base)?,
-        };
-        match pool.take_up(spare, name, &binding, base)? {
-            None => return Ok(()),
-            Some(spare) => pool.discard(spare)?,
-        }
-    }
-    pool.acquire(name, &binding, Some(base)).map(drop)
+/// Lends a run its worktree: a spare one, if nothing is in the place.
+fn lend(
+    home: &Arc<Home>,
+    pool: &WorkspacePool,
+    name: &WorkspaceName,
+    given: &RunParameters,
+) -> Result<(), PerformError> {
+    let is_free = std::fs::symlink_metadata(pool.folder(name)).is_err();
+    let spare = if is_free { home.worktrees.shelf.take(pool, &given.id) } else { None };
+    let lent = pool.lend(spare, name, &binding(given), &given.origin.base);
+    lent.map_err(|failure| spares::failed(home, pool, failure))
 }
 
 fn binding(given: &RunParameters) -> WorkspaceBinding {
@@ -142,10 +140,13 @@ pub(crate) fn give_back(home: &Arc<Home>, given: &RunParameters) -> Result<Workt
     }
     let pool = pool_of(home, given)?;
     let name = WorkspaceName::new(&given.id).map_err(PerformError::by)?;
-    if let Some(spare) = pool.park(&name, &binding(given), &given.origin.base).map_err(PerformError::by)? {
+    // The engine of another home removes what it finds in its own folder, and knows nothing of our spares.
+    let is_ours = folder(home).canonicalize().is_ok_and(|own| own == pool.root());
+    let parked = if is_ours { pool.park(&name, &binding(given), &given.origin.base) } else { Ok(None) };
+    if let Some(spare) = parked.map_err(PerformError::by)? {
         locked(&home.worktrees.ready).remove(&given.id);
         match home.worktrees.shelf.put(&pool, &given.id, spare) {
-            Some(unwanted) => pool.discard(unwanted).map_err(PerformError::by)?,
+            Some(unwanted) => pool.discard(unwanted).map_err(|failure| spares::failed(home, &pool, failure))?,
             None => spares::remove_when_idle(home, pool),
         }
         return Ok(WorktreeReturn::Over);
@@ -161,7 +162,7 @@ pub(crate) fn give_back(home: &Arc<Home>, given: &RunParameters) -> Result<Workt
         return Ok(WorktreeReturn::TearDown);
     }
     remove(home, &pool, &name, &given.id)?;
-    pool.delete_branch(&branch, &given.id).map_err(PerformError::by)?;
+    pool.drop_branch(&branch, &given.origin.base).map_err(PerformError::by)?;
     Ok(WorktreeReturn::Over)
 }
 
@@ -179,21 +180,49 @@ pub(crate) fn sweep_spares(home: &Home) {
 
 /// Removes the checkouts of runs that ended long enough ago, and as old ones whose run the store does not know: the engine
 /// was killed before the run began, or the store is an older one. What would be lost with a checkout is kept. What failed
-/// stays, as it may be tried again, and so does a checkout in which an agent lives.
+/// stays, as it may be tried again, unless many others have failed since; so does a checkout in which an agent lives.
 pub(crate) fn sweep(home: &Home) {
     let Ok(folders) = std::fs::read_dir(folder(home)) else { return };
     let stays = home.context.config().workspaces.keep;
     let names = folders.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut names: Vec<WorkspaceName> = names.filter_map(|name| WorkspaceName::new(&name).ok()).collect();
     names.sort();
+    let too_many = failed_beyond(home, &names, MOST_FAILED);
     for name in names {
-        if let Err(undone) = sweep_one(home, &name, stays) {
+        let rule = SweepRule { stays, failed: too_many.contains(&name) };
+        if let Err(undone) = sweep_one(home, &name, rule) {
             tracing::warn!(run = name.as_str(), "its checkout stays: {undone}");
         }
     }
 }
 
-fn sweep_one(home: &Home, name: &WorkspaceName, stays: Duration) -> Result<(), PerformError> {
+/// Which checkout of a run may go.
+#[derive(Clone, Copy)]
+struct SweepRule {
+    /// How long it stays after the end of the run.
+    stays: Duration,
+    /// Whether it goes although its run failed.
+    failed: bool,
+}
+
+/// The checkouts of failed runs, but for so many of those that failed last.
+fn failed_beyond(home: &Home, names: &[WorkspaceName], most: usize) -> BTreeSet<WorkspaceName> {
+    let failed_at = |name: &WorkspaceName| {
+        let seen = home.tasks.load_run(name.as_str()).ok().flatten()?;
+        matches!(seen.state.end, Some(RunConclusion::Failed { .. })).then_some(seen.card.updated)
+    };
+    let mut failed: Vec<(i64, &WorkspaceName)> =
+        names.iter().filter_map(|name| Some((failed_at(name)?, name))).collect();
+    failed.sort();
+    failed.iter().rev().skip(most).map(|(_, name)| (*name).clone()).collect()
+}
+
+fn sweep_one(home: &Home, name: &WorkspaceName, rule: SweepRule) -> Result<(), PerformError> {
+    let is_over = |home: &Home, seen: &RunSnapshot, stays| {
+        let has_failed = matches!(seen.state.end, Some(RunConclusion::Failed { .. }));
+        (rule.failed && has_failed) || is_over(home, seen, stays)
+    };
+    let stays = rule.stays;
     if home.tasks.load_run(name.as_str())?.is_some_and(|seen| !is_over(home, &seen, stays)) {
         return Ok(());
     }

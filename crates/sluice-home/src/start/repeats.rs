@@ -18,6 +18,7 @@ use crate::home::setup;
 use crate::home::worktrees::pool_of as workspace_pool;
 use crate::read::runs::{RunSnapshot, id_of, stream};
 use crate::read::tasks::unread;
+use crate::undone::described;
 
 /// So many runs of one patrol are looked through at once.
 const MOST_TURNS: usize = 10_000;
@@ -105,7 +106,9 @@ fn remove_worktree(home: &Home, seen: &RunSnapshot) {
         if let Err(undone) = setup::tear_down(home, pool.repository().folder(), &pool.folder(&name)) {
             return tracing::warn!(run = seen.id, "its checkout stays: {undone}");
         }
-        let _ = pool.destroy(&name, &seen.id);
-        let _ = pool.delete_branch(&run_branch(&seen.id), &seen.id);
+        let removed = pool.destroy(&name, &seen.id).and_then(|_| pool.delete_branch(&run_branch(&seen.id), &seen.id));
+        if let Err(error) = removed {
+            tracing::warn!(run = seen.id, "its checkout or branch stays: {}", described(&error));
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! over; what the store cannot be asked for now is waited for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,16 @@ pub(crate) struct Follower {
     kinds: BTreeMap<String, RunKind>,
     triggers: Triggers,
     swept: Option<Instant>,
+    is_sweeping: Arc<AtomicBool>,
+}
+
+/// A sweep of old checkouts that is under way.
+struct SweepMark(Arc<AtomicBool>);
+
+impl Drop for SweepMark {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 /// Follows the log until the home is closed.
@@ -65,8 +76,14 @@ impl Follower {
         // A home of an earlier version has it in a file.
         let file = || std::fs::read_to_string(home.context.places.followed()).ok()?.trim().parse().ok().map(Cursor);
         let after = kept.or_else(file).unwrap_or(end).min(end);
-        let mut follower =
-            Follower { after, saved: after, kinds: BTreeMap::new(), triggers: Triggers::default(), swept: None };
+        let mut follower = Follower {
+            after,
+            saved: after,
+            kinds: BTreeMap::new(),
+            triggers: Triggers::default(),
+            swept: None,
+            is_sweeping: Arc::default(),
+        };
         if kept != Some(after) {
             follower.write_down(home);
             let _ = std::fs::remove_file(home.context.places.followed());
@@ -89,16 +106,10 @@ impl Follower {
             if self.swept.is_none_or(|at| at.elapsed() > SWEEP) {
                 evidence::sweep(&home);
                 attempts::sweep(&home);
-                // Beside the follower: git takes its time, and what events lead to does not wait for it.
-                Errand::run(&home, "old checkouts".into(), |home, _| {
-                    worktrees::sweep(home);
-                    scratch::sweep(home);
-                    retention::sweep(home);
-                    Ok(())
-                });
+                self.sweep_checkouts(&home);
                 attempts::sweep_tasks(&home);
                 if let Err(problem) = home.registry.tidy(&home) {
-                    tracing::warn!("the house's ledger stays as it is: {}", problem.message);
+                    tracing::warn!("the registry of projects, tokens and workers is not tidied: {}", problem.message);
                 }
                 crate::ask::keys::sweep(&home);
                 self.swept = Some(Instant::now());
@@ -115,6 +126,22 @@ impl Follower {
                 None => self.save(&home),
             }
         }
+    }
+
+    /// Removes old checkouts, beside the follower: git takes its time, and what events lead to does not wait for it. While one
+    /// sweep is under way no other begins.
+    fn sweep_checkouts(&self, home: &Arc<Home>) {
+        if self.is_sweeping.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let mut mark = Some(SweepMark(self.is_sweeping.clone()));
+        Errand::run(home, "old checkouts".into(), move |home, _| {
+            let _mark = mark.take();
+            worktrees::sweep(home);
+            scratch::sweep(home);
+            retention::sweep(home);
+            Ok(())
+        });
     }
 
     /// Acts on a page. What cannot be done now because the engine cannot store it is done when the page is read again.

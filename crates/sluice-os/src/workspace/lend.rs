@@ -36,9 +36,10 @@ impl WorkspacePool {
         if !has_it || at_work {
             return Ok(None);
         }
-        let risk = WorkspaceRisk::of(&site)?;
+        // A look costs the same however large the files are that somebody has left there.
+        let (risk, is_staged) = WorkspaceRisk::glance(&site)?;
         let on_branch = risk.changes.branch.as_ref() == Some(&binding.branch);
-        if !on_branch || !risk.is_empty() || !risk.is_untouched(&site) {
+        if !on_branch || is_staged || !risk.is_empty() || !risk.is_untouched(&site) {
             return Ok(None);
         }
         let commit = self.repository().default_commit()?;

@@ -73,7 +73,7 @@ impl WorkspacePool {
             false => kept,
         };
         // Renamed first: what is removed half-way can then never be taken for a workspace with deleted files.
-        let _lock = self.lock_all()?;
+        let lock = self.lock_all()?;
         let doomed = place::free_name(&self.root().join(format!("{}{name}", place::REMOVED)));
         fs::rename(&site.folder, &doomed).map_err(GitError::file("cannot move", &site.folder))?;
         // The repositories of submodules lie in what git keeps for the worktree, perhaps with commits of their own.
@@ -83,6 +83,8 @@ impl WorkspacePool {
             move_to(&modules, &self.repository().common().join("sluice").join(format!("{MODULES}{project}-{name}")))?;
         }
         place::unregister(&site)?;
+        drop(lock);
+        // Others need not wait for this: it is known to be removed by its name.
         fs::remove_dir_all(&doomed).map_err(GitError::file("cannot remove", &doomed))?;
         Ok(kept)
     }
@@ -114,6 +116,17 @@ impl WorkspacePool {
         Ok(WorkspaceRisk::of(&site)?.is_empty())
     }
 
+    /// Deletes a local branch that is at this commit, which something else reaches, and no other. It costs the same however
+    /// many worktrees and branches there are: the caller knows that the branch is checked out nowhere.
+    pub fn drop_branch(&self, branch: &str, commit: &str) -> Result<(), GitError> {
+        let (repository, reference) = (self.repository(), format!("refs/heads/{branch}"));
+        let ended = repository.call().args(["update-ref", "--no-deref", "-d", &reference, commit]).answer()?;
+        match ended.code != Some(0) && repository.commit(&reference)?.is_some() {
+            true => Err(GitError::Moved { branch: branch.to_owned() }),
+            false => Ok(()),
+        }
+    }
+
     /// Deletes a local branch. Commits that nothing else reaches are kept for this task first.
     pub fn delete_branch(&self, branch: &str, task: &str) -> Result<BranchDeletion, GitError> {
         let repository = self.repository();
@@ -127,10 +140,7 @@ impl WorkspacePool {
         let reference = format!("refs/heads/{branch}");
         let kept = keep_tip(repository, &reference, branch, &tip, task)?;
         // Only if it is still where it was when its commits were found to be safe. A branch that is another's name goes alone.
-        let ended = repository.call().args(["update-ref", "--no-deref", "-d", &reference, &tip]).answer()?;
-        if ended.code != Some(0) && repository.commit(&reference)?.is_some() {
-            return Err(GitError::Moved { branch: branch.to_owned() });
-        }
+        self.drop_branch(branch, &tip)?;
         // What the settings say about a branch that is gone; most branches have none.
         repository.call().args(["config", "--remove-section", &format!("branch.{branch}")]).answer()?;
         Ok(kept.map_or(BranchDeletion::Deleted, BranchDeletion::Kept))

@@ -107,16 +107,21 @@ impl WorktreeSite {
         fs::symlink_metadata(&self.folder).is_ok_and(|it| it.is_dir())
     }
 
-    /// A call for this worktree; it works for a folder that is gone too, as far as no files are asked for.
+    /// A call for this worktree; it works for a folder that is gone too, as far as no files are asked for. A call that does ask
+    /// for files fails then: without a folder of its own, git would take the one that it is called in, a person's checkout, and
+    /// write there.
     pub(crate) fn call(&self) -> GitCall {
-        let mut git_dir = std::ffi::OsString::from("--git-dir=");
-        git_dir.push(&self.admin);
+        let option = |name: &str, path: &Path| {
+            let mut option = std::ffi::OsString::from(name);
+            option.push(path);
+            option
+        };
+        let git_dir = option("--git-dir=", &self.admin);
         if !self.is_present() {
-            return self.repository.call().option(git_dir);
+            let nowhere = option("--work-tree=", &self.admin.join("no-such-folder"));
+            return self.repository.call().option(git_dir).option(nowhere);
         }
-        let mut work_tree = std::ffi::OsString::from("--work-tree=");
-        work_tree.push(&self.folder);
-        self.repository.git().at(&self.folder).option(git_dir).option(work_tree)
+        self.repository.git().at(&self.folder).option(git_dir).option(option("--work-tree=", &self.folder))
     }
 
     /// Notes that its files are still to be written: no task has had it yet, so nothing in it can be work.

@@ -21,8 +21,8 @@ use crate::git::{CheckoutChanges, GitError, remove_file};
 /// What the name of a spare begins with.
 pub const SPARE: &str = ".spare-";
 
-/// The note that a spare is being removed, so that files which are missing are no work.
-const DOOMED: &str = "sluice-doomed";
+/// The note that the files of a spare are being written or removed, so that what is missing or different is no work.
+const IN_FLUX: &str = "sluice-in-flux";
 
 /// What git keeps for a worktree that is as it was made. Anything else tells of something that was done there: a bisect, a
 /// submodule, a setting.
@@ -48,31 +48,70 @@ impl WorkspacePool {
         Ok(SpareWorktree { site, commit: commit.to_owned() })
     }
 
-    /// Lends a spare: it gets a new branch at this commit, then this name, which no folder may have. If there is such a branch
-    /// the spare is given back: then [`WorkspacePool::acquire`] has to look at what is there.
-    ///
-    /// Killed in between it is a spare that is on the branch, and [`WorkspacePool::discard_left`] leaves the branch.
-    pub fn take_up(
+    /// Lends a worktree at this commit, on a new branch: the spare that is given, or a new one. What an earlier try has left in
+    /// the place, or a branch that is there already, is looked at by [`WorkspacePool::acquire`].
+    pub fn lend(
         &self,
-        spare: SpareWorktree,
+        spare: Option<SpareWorktree>,
         name: &WorkspaceName,
         binding: &WorkspaceBinding,
         base: &str,
-    ) -> Result<Option<SpareWorktree>, GitError> {
+    ) -> Result<(), LendFailure> {
+        if fs::symlink_metadata(self.folder(name)).is_err() {
+            // One whose folder is gone is of no use; git forgets it.
+            let spare = match spare {
+                Some(spare) if spare.site.is_present() => spare,
+                Some(gone) => {
+                    self.discard(gone)?;
+                    self.make_spare(base)?
+                }
+                None => self.make_spare(base)?,
+            };
+            match self.take_up(&spare, name, binding, base) {
+                Ok(true) => return Ok(()),
+                Ok(false) => self.discard(spare)?,
+                // It has its place already, where the next try finds it.
+                Err(error) if fs::symlink_metadata(self.folder(name)).is_ok() => return Err(error.into()),
+                Err(error) => {
+                    let left = self.discard(spare).err().and_then(|failure| failure.left);
+                    return Err(LendFailure { error, left });
+                }
+            }
+        } else if let Some(spare) = spare {
+            self.discard(spare)?;
+        }
+        self.acquire(name, binding, Some(base)).map(drop).map_err(LendFailure::from)
+    }
+
+    /// Gives a spare a new branch at this commit, then this name, which no folder may have. False, and it is a spare still, if
+    /// there is such a branch. Killed in between it is a spare that is on the branch, and [`WorkspacePool::discard_left`] leaves
+    /// the branch.
+    fn take_up(
+        &self,
+        spare: &SpareWorktree,
+        name: &WorkspaceName,
+        binding: &WorkspaceBinding,
+        base: &str,
+    ) -> Result<bool, GitError> {
         let _lock = self.lock(name)?;
         let site = &spare.site;
+        let switches = spare.commit != base;
+        if switches {
+            site.note_flux()?;
+        }
         let call =
             site.call().args(["checkout", "--quiet", "--no-guess", "--no-track", "-b", &binding.branch, base, "--"]);
         let ended = call.answer()?;
         if ended.code != Some(0) {
             let is_there = self.repository().branch_commit(&binding.branch)?.is_some();
-            return if is_there { Ok(Some(spare)) } else { Err(call.failed(&ended)) };
+            return if is_there { Ok(false) } else { Err(call.failed(&ended)) };
         }
-        if spare.commit != base {
+        if switches {
             site.choose_task_file()?;
+            remove_file(&site.admin.join(IN_FLUX))?;
         }
         site.bind(binding)?;
-        spare.site.renamed(self.folder(name)).map(|_| None)
+        spare.site.clone().renamed(self.folder(name)).map(|_| true)
     }
 
     /// Takes back a worktree whose branch is still where it began, and makes a spare of it; the branch goes. Nothing, and nothing
@@ -90,10 +129,10 @@ impl WorkspacePool {
             return Ok(None);
         }
         site.call().args(["update-ref", "--no-deref", "HEAD", base]).run()?;
-        let reference = format!("refs/heads/{}", binding.branch);
-        let ended = self.repository().call().args(["update-ref", "--no-deref", "-d", &reference, base]).answer()?;
-        if ended.code != Some(0) && self.repository().commit(&reference)?.is_some() {
-            return Ok(None); // it was moved at this moment
+        match self.drop_branch(&binding.branch, base) {
+            Ok(()) => {}
+            Err(GitError::Moved { .. }) => return Ok(None), // at this moment
+            Err(error) => return Err(error),
         }
         site.unbind()?;
         // What it says of other branches would be looked through by the next who gives it back.
@@ -105,8 +144,8 @@ impl WorkspacePool {
     }
 
     /// Removes a spare from git and from the disk.
-    pub fn discard(&self, spare: SpareWorktree) -> Result<(), GitError> {
-        self.remove_spare(&spare.site)
+    pub fn discard(&self, spare: SpareWorktree) -> Result<(), LendFailure> {
+        self.remove_spare(&spare.site).map_err(|error| LendFailure { error, left: Some(spare) })
     }
 
     /// Removes a spare that an earlier process has left. It was killed in the middle of something, so that what could be work is
@@ -122,7 +161,7 @@ impl WorkspacePool {
         place::break_stale_locks(&site.admin);
         // One whose files were not all written when it was made has no index. It was lent to no one; nor was one that was being
         // removed.
-        if site.admin.join("index").exists() && !site.admin.join(DOOMED).exists() {
+        if site.admin.join("index").exists() && !site.admin.join(IN_FLUX).exists() {
             keep::keep(&site, &site.binding()?.map_or_else(|| "spare".to_owned(), |bound| bound.task))?;
         }
         self.remove_spare(&site)
@@ -130,9 +169,38 @@ impl WorkspacePool {
 
     /// Killed in the middle of it, [`WorkspacePool::discard_left`] goes on.
     fn remove_spare(&self, site: &WorktreeSite) -> Result<(), GitError> {
-        let doomed = site.admin.join(DOOMED);
-        fs::write(&doomed, "").map_err(GitError::file("cannot write", &doomed))?;
+        if !site.admin.exists() {
+            let removed = if site.is_present() { fs::remove_dir_all(&site.folder) } else { Ok(()) };
+            return gone(removed).map_err(GitError::file("cannot remove", &site.folder));
+        }
+        if !site.is_present() {
+            // Of a link that stands in its place only the link goes.
+            remove_file(&site.folder)?;
+        }
+        // A full disk has no room for the note, and the removal makes room.
+        drop(site.note_flux());
         place::unregister(site)
+    }
+}
+
+impl WorktreeSite {
+    fn note_flux(&self) -> Result<(), GitError> {
+        let path = self.admin.join(IN_FLUX);
+        fs::write(&path, "").map_err(GitError::file("cannot write", &path))
+    }
+}
+
+/// Why a worktree was not lent or a spare not removed.
+#[derive(Debug)]
+pub struct LendFailure {
+    pub error: GitError,
+    /// A spare that could not be removed, to be tried again.
+    pub left: Option<SpareWorktree>,
+}
+
+impl From<GitError> for LendFailure {
+    fn from(error: GitError) -> LendFailure {
+        LendFailure { error, left: None }
     }
 }
 

@@ -8,19 +8,11 @@ use sluice_os::git::GitError;
 use sluice_os::workspace::{SPARE, SpareWorktree, WorkspacePool};
 
 use crate::ground::{Ground, binding, name};
-use crate::interrupted::dying_pool;
+use crate::interrupted::{allow, dying_pool};
 
-/// Lends as a home does: a spare, unless something is in the place or the branch is there.
 fn lend(pool: &WorkspacePool, run: &str, base: &str, spare: Option<SpareWorktree>) -> Result<PathBuf, GitError> {
-    let binding = binding(run, &format!("run-{run}"));
-    if !pool.folder(&name(run)).exists() {
-        let spare = spare.map_or_else(|| pool.make_spare(base), Ok)?;
-        match pool.take_up(spare, &name(run), &binding, base)? {
-            None => return Ok(pool.folder(&name(run))),
-            Some(spare) => pool.discard(spare)?,
-        }
-    }
-    pool.acquire(&name(run), &binding, Some(base)).map(|lent| lent.folder)
+    pool.lend(spare, &name(run), &binding(run, &format!("run-{run}")), base).map_err(|failure| failure.error)?;
+    Ok(pool.folder(&name(run)))
 }
 
 fn park(pool: &WorkspacePool, run: &str, base: &str) -> Result<Option<SpareWorktree>, GitError> {
@@ -100,21 +92,21 @@ fn one_with_anything_new_in_it_is_not_lent_again_and_stays_as_it_is() {
 fn a_life_that_is_broken_off_at_any_call_goes_on_and_leaves_nothing() {
     for calls in 0.. {
         let ground = Ground::new();
-        let base = ground.sh(&ground.repository_folder(), "git rev-parse main");
+        let (base, next) = two_commits(&ground);
         let life = |pool: &WorkspacePool| {
             let spare = pool.make_spare(&base)?;
             lend(pool, "a", &base, Some(spare))?;
             let spare = park(pool, "a", &base)?;
-            lend(pool, "b", &base, spare)?;
-            park(pool, "b", &base)?.map_or(Ok(()), |spare| pool.discard(spare))
+            lend(pool, "b", &next, spare)?;
+            park(pool, "b", &next)?.map_or(Ok(()), |spare| pool.discard(spare).map_err(|failure| failure.error))
         };
         let done = life(&dying_pool(&ground, calls));
         // The next process: what was spare goes, and each run is lent its worktree, as if it had none, and gives it back.
         let pool = ground.pool();
         spares(&pool).iter().for_each(|folder| pool.discard_left(folder).unwrap());
-        for run in ["a", "b"] {
-            lend(&pool, run, &base, None).unwrap_or_else(|error| panic!("after {calls} calls: {error}"));
-            let spare = park(&pool, run, &base).unwrap().unwrap_or_else(|| panic!("after {calls} calls"));
+        for (run, base) in [("a", &base), ("b", &next)] {
+            lend(&pool, run, base, None).unwrap_or_else(|error| panic!("after {calls} calls: {error}"));
+            let spare = park(&pool, run, base).unwrap().unwrap_or_else(|| panic!("after {calls} calls"));
             pool.discard(spare).unwrap();
         }
         assert_eq!(left(&ground, &pool), "", "after {calls} calls");
@@ -124,6 +116,76 @@ fn a_life_that_is_broken_off_at_any_call_goes_on_and_leaves_nothing() {
             return;
         }
     }
+}
+
+/// git fails for a while and works again, and the same process asks once more.
+#[test]
+fn a_lending_that_fails_at_any_call_succeeds_when_it_is_tried_again_and_leaves_no_spare() {
+    for calls in 0.. {
+        let ground = Ground::new();
+        let (base, next) = two_commits(&ground);
+        let pool = dying_pool(&ground, 1000);
+        let spare = pool.make_spare(&base).unwrap();
+        allow(&ground, calls);
+        let binding = binding("a", "run-a");
+        let failed = pool.lend(Some(spare), &name("a"), &binding, &next);
+        allow(&ground, 1000);
+        if let Err(failure) = &failed {
+            assert!(failure.left.is_some() || spares(&pool).is_empty(), "after {calls} calls: {:?}", failure.error);
+        }
+        let done = failed.is_ok();
+        failed.err().and_then(|failure| failure.left).into_iter().for_each(|left| pool.discard(left).unwrap());
+        let folder = lend(&pool, "a", &next, None).unwrap_or_else(|error| panic!("after {calls} calls: {error}"));
+        assert_eq!(ground.sh(&folder, "git branch --show-current; git rev-parse HEAD"), format!("run-a\n{next}"));
+        let spare = park(&pool, "a", &next).unwrap().unwrap_or_else(|| panic!("after {calls} calls"));
+        pool.discard(spare).unwrap();
+        assert_eq!(left(&ground, &pool), "", "after {calls} calls");
+        assert_eq!(pool.kept().unwrap(), [], "after {calls} calls");
+        if done {
+            assert!(calls >= 2, "{calls}");
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_lending_that_fails_after_git_has_done_its_part_leaves_no_spare() {
+    let ground = Ground::new();
+    let base = ground.sh(&ground.repository_folder(), "git rev-parse main");
+    let pool = ground.pool();
+    let spare = pool.make_spare(&base).unwrap();
+    // The note of what it is lent for cannot be written.
+    ground.sh(&spares(&pool)[0], "mkdir -p $(git rev-parse --git-dir)/sluice-binding/in-the-way");
+    let failure = pool.lend(Some(spare), &name("a"), &binding("a", "run-a"), &base).unwrap_err();
+    assert!(failure.left.is_none() && spares(&pool).is_empty(), "{:?}", failure.error);
+    let folder = lend(&pool, "a", &base, None).unwrap();
+    assert_eq!(ground.sh(&folder, "git branch --show-current"), "run-a");
+}
+
+/// git that is given no folder of its own takes the one that it is called in.
+#[test]
+fn a_spare_whose_folder_is_gone_is_not_lent_and_nothing_is_written_into_the_main_checkout() {
+    for vanishes in ["rm -rf \"$1\"", "rm -rf \"$1\"; ln -s \"$PWD\" \"$1\""] {
+        let ground = Ground::new();
+        let (base, next) = two_commits(&ground);
+        let pool = ground.pool();
+        let spare = pool.make_spare(&base).unwrap();
+        let main = ground.repository_folder();
+        let before = ground.picture(&main);
+        ground.sh(&main, &format!("set -- '{}'; {vanishes}", spares(&pool)[0].display()));
+        let folder = lend(&pool, "a", &base, Some(spare)).unwrap();
+        assert_eq!(ground.picture(&main), before);
+        assert_eq!(ground.sh(&folder, "git branch --show-current; git rev-parse HEAD"), format!("run-a\n{base}"));
+        assert_eq!(ground.sh(&main, "git status --porcelain; git rev-parse HEAD"), next);
+    }
+}
+
+/// The commit before the newest one, and the newest one, in which a file is different.
+fn two_commits(ground: &Ground) -> (String, String) {
+    let commit = |ground: &Ground| ground.sh(&ground.repository_folder(), "git rev-parse main");
+    let base = commit(ground);
+    ground.sh(&ground.repository_folder(), "echo new > a.txt; git rm -q dir/b.txt; git commit -qam new");
+    (base, commit(ground))
 }
 
 #[test]

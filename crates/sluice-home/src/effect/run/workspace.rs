@@ -182,8 +182,11 @@ impl LocalWorktrees<'_> {
         if let Err(undone) = setup::tear_down(self.home, own.pool.repository().folder(), &own.folder) {
             return tracing::warn!(run = self.seen.id, "the checkout {} stays: {undone}", own.folder.display());
         }
-        let _ = own.pool.destroy(&own.name, &self.seen.id);
-        let _ = own.pool.delete_branch(&own.branch, &self.seen.id);
+        let removed =
+            own.pool.destroy(&own.name, &self.seen.id).and_then(|_| own.pool.delete_branch(&own.branch, &self.seen.id));
+        if let Err(error) = removed {
+            tracing::warn!(run = self.seen.id, "{} stays: {}", own.folder.display(), described(&error));
+        }
     }
 
     /// Waits until every item before this one has ended; false if the run ended first.
