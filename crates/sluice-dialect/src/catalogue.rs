@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, OnceLock};
 
 use sluice_core::problem::{Code, Diagnosis};
 use sluice_core::recipe::RecipeDialect;
@@ -46,8 +47,8 @@ pub struct CatalogueEntry {
     pub origin: DefinitionOrigin,
     /// Its file; of a built-in one only the name, and of one in a commit the path from the repository's root.
     pub path: PathBuf,
-    /// The name it gives itself, if that could be read.
-    pub own_name: Option<String>,
+    /// The name it gives itself, if that could be read; looked for when it is first asked for.
+    own_name: OnceLock<Option<String>>,
     /// What is in it, if no file is read for that.
     held: Option<Cow<'static, [u8]>>,
 }
@@ -55,7 +56,13 @@ pub struct CatalogueEntry {
 impl CatalogueEntry {
     /// The name it goes by: its own, else its file's.
     pub fn name(&self) -> &str {
-        self.own_name.as_deref().unwrap_or_else(|| self.stem())
+        self.own_name().unwrap_or_else(|| self.stem())
+    }
+
+    /// The name it gives itself, if that can be read.
+    fn own_name(&self) -> Option<&str> {
+        let read = || self.bytes().ok().and_then(|bytes| own_name(&self.path, &bytes));
+        self.own_name.get_or_init(read).as_deref()
     }
 
     /// What is in its file, byte for byte; of a huge file only as much as shows that it is too large.
@@ -100,8 +107,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Gathers what there is at `places`. Of each file only the name is looked for: whoever wants one definition does
-    /// not wait until all the others have been checked.
+    /// Gathers what there is at `places`. No file is read yet: one definition is had without reading those that are farther.
     pub fn gather(places: &CataloguePlaces) -> Self {
         let mut catalogue = Catalogue::default();
         if let Some(repository) = &places.repository {
@@ -143,15 +149,19 @@ impl Catalogue {
     }
 
     fn add_built_in(&mut self) {
-        for file in builtin::ALL {
-            self.add(DefinitionOrigin::BuiltIn, file.file.into(), Some(Cow::Borrowed(file.text.as_bytes())));
+        /// What they call themselves never changes while the program runs.
+        static NAMES: LazyLock<Vec<Option<String>>> = LazyLock::new(|| {
+            builtin::ALL.iter().map(|file| own_name(Path::new(file.file), file.text.as_bytes())).collect()
+        });
+        for (file, name) in builtin::ALL.iter().zip(NAMES.iter()) {
+            let (path, held) = (file.file.into(), Some(Cow::Borrowed(file.text.as_bytes())));
+            let own_name = OnceLock::from(name.clone());
+            self.entries.push(CatalogueEntry { origin: DefinitionOrigin::BuiltIn, path, own_name, held });
         }
     }
 
     fn add(&mut self, origin: DefinitionOrigin, path: PathBuf, held: Option<Cow<'static, [u8]>>) {
-        let entry = CatalogueEntry { origin, path, own_name: None, held };
-        let own_name = entry.bytes().ok().and_then(|bytes| own_name(&entry.path, &bytes));
-        self.entries.push(CatalogueEntry { own_name, ..entry });
+        self.entries.push(CatalogueEntry { origin, path, own_name: OnceLock::new(), held });
     }
 
     /// The definition called `name`: the nearest that calls itself so, else the nearest whose file is called so.
@@ -160,7 +170,7 @@ impl Catalogue {
             |origin| {
                 let near = || self.entries.iter().filter(move |entry| entry.origin == origin);
                 near()
-                    .find(|entry| entry.own_name.as_deref() == Some(name))
+                    .find(|entry| entry.own_name() == Some(name))
                     .or_else(|| near().find(|entry| entry.stem() == name))
             },
         )

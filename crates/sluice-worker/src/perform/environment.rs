@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sluice_os::git::is_local;
 use sluice_os::process::{ProcessIdentity, environment_of, has_terminal};
@@ -61,6 +61,8 @@ struct InheritedVariables {
     /// The secrets of what is passed on, now and before, whatever a person's shell has by now: those that have them still
     /// run.
     secrets: VecDeque<(String, String)>,
+    /// What is passed on with these settings, until a person's shell has something else.
+    passed: Option<(EnvConfig, Arc<EnvironmentVariables>)>,
 }
 
 type EnvironmentVariables = BTreeMap<String, String>;
@@ -79,6 +81,7 @@ impl InheritedEnvironment {
     pub fn stay(&self, set: &EnvConfig) {
         self.with(|inheritance| {
             inheritance.stays = own_variables();
+            inheritance.passed = None;
             inheritance.note(set);
         });
     }
@@ -92,11 +95,12 @@ impl InheritedEnvironment {
                 true => variables,
                 false => added(std::mem::take(&mut inheritance.last), variables),
             };
+            inheritance.passed = None;
             inheritance.note(set);
         });
     }
 
-    fn given(&self, set: &EnvConfig) -> EnvironmentVariables {
+    fn given(&self, set: &EnvConfig) -> Arc<EnvironmentVariables> {
         self.with(|inheritance| inheritance.note(set))
     }
 
@@ -111,9 +115,14 @@ impl InheritedEnvironment {
 }
 
 impl InheritedVariables {
-    /// What is passed on, with its secrets written down.
-    fn note(&mut self, set: &EnvConfig) -> EnvironmentVariables {
-        let InheritedVariables { stays, last, secrets } = self;
+    /// What is passed on, with its secrets written down. Each script asks for it, and it seldom changes.
+    fn note(&mut self, set: &EnvConfig) -> Arc<EnvironmentVariables> {
+        if let Some((known, passed)) = &self.passed
+            && known == set
+        {
+            return passed.clone();
+        }
+        let InheritedVariables { stays, last, secrets, .. } = self;
         let both = stays.iter().chain(last.iter()).filter(|(name, _)| passes(set, name));
         let passed: EnvironmentVariables = both.map(|(name, value)| (name.clone(), value.clone())).collect();
         for (name, value) in passed.iter().filter(|(name, value)| is_secret(name, value)) {
@@ -122,6 +131,8 @@ impl InheritedVariables {
         }
         let too_many = secrets.len().saturating_sub(MOST_SECRETS);
         secrets.drain(..too_many);
+        let passed = Arc::new(passed);
+        self.passed = Some((set.clone(), passed.clone()));
         passed
     }
 }
@@ -155,7 +166,7 @@ impl PerformContext {
 /// the tools of programmers are set up with, and what a person allows besides; never what is Sluice's own.
 pub fn inherited(bench: &PerformContext) -> BTreeMap<String, String> {
     let config = bench.config();
-    let mut environment = bench.surroundings.given(&config.env);
+    let mut environment = EnvironmentVariables::clone(&bench.surroundings.given(&config.env));
     let programs = bench.places.programs().display().to_string();
     let path = environment.get("PATH").map(|path| format!("{programs}:{path}")).unwrap_or(programs);
     environment.insert("PATH".into(), path);
@@ -283,6 +294,7 @@ mod tests {
             let (token, other) = (("GH_TOKEN".into(), value.into()), ("OTHER_TOKEN".into(), "not-passed-on".into()));
             surroundings.with(|inheritance| {
                 inheritance.last = EnvironmentVariables::from([token, other]);
+                inheritance.passed = None;
                 inheritance.note(&none);
             });
         };
