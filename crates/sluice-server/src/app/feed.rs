@@ -11,9 +11,9 @@ use sluice_api::event::EventShown;
 use sluice_home::ask::Service;
 use sluice_store::Cursor;
 
-const MOST_READY: usize = 10_000;
+const MOST_READY: usize = 4_000;
 /// The most bytes of events that are kept ready.
-const MOST_READY_BYTES: usize = 8 << 20;
+const MOST_READY_BYTES: usize = 2 << 20;
 /// Events that are read at once. The store reads fewer where they are large.
 pub(crate) const PAGE: usize = 500;
 
