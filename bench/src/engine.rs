@@ -111,7 +111,7 @@ fn definition(file: &str) -> Definition {
 /// A run that starts now.
 pub fn given(id: &str) -> RunParameters {
     RunParameters {
-        id: id.to_owned(),
+        id: id.parse().expect("an id"),
         mode: RunMode::Engine,
         inputs: Vec::new(),
         prompt: String::new(),

@@ -14,6 +14,7 @@ pub mod check;
 pub mod event_name;
 pub mod expr;
 pub mod findings;
+pub mod id;
 pub mod lifecycle;
 pub mod machine;
 pub mod name;

@@ -26,6 +26,7 @@ pub mod task_state;
 use std::fmt;
 
 use serde::Deserialize;
+use sluice_core::id::MalformedId;
 
 /// The form of a home that this program writes. It is written into the home, and an engine that knows only lower numbers
 /// says so and opens nothing. It grows with every key or word that a stored form gets; `tests/golden/format-N.json` has samples of
@@ -48,6 +49,12 @@ impl fmt::Display for UnreadableData {
 }
 
 impl std::error::Error for UnreadableData {}
+
+impl From<MalformedId> for UnreadableData {
+    fn from(error: MalformedId) -> Self {
+        UnreadableData(error.to_string())
+    }
+}
 
 impl From<serde_json::Error> for UnreadableData {
     fn from(error: serde_json::Error) -> Self {

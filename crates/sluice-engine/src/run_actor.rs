@@ -133,7 +133,7 @@ impl RunActor {
             version: run_event::VERSION,
             time: now.0,
             actor: by.into(),
-            correlation: self.state.given.id.clone(),
+            correlation: self.state.given.id.to_string(),
             caused_by: None,
             data,
         }

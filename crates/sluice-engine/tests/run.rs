@@ -29,7 +29,7 @@ fn plan() -> Arc<RunPlan> {
 
 fn create() -> (RunActor, ActorChange) {
     let given = RunParameters {
-        id: "run-1".into(),
+        id: "run-1".parse().unwrap(),
         mode: RunMode::Engine,
         inputs: Vec::new(),
         prompt: String::new(),

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sluice_core::id::{MalformedId, TaskId};
 use sluice_core::task::effect::{Instruction, PlainEffect, StartSession};
 use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct};
 use sluice_core::task::session::SessionNumber;
@@ -108,9 +109,9 @@ type EffectResult = Result<TaskEffectProduct, PerformError>;
 fn outcome_of(home: &Arc<Home>, assignment: &Assignment, place: &ErrandPlace) -> Result<EffectOutcome, ErrandPending> {
     let Assignment { stream, effect, .. } = assignment;
     caught(&format!("{} of {stream}", effect.id), || match (id_of(stream), runs::id_of(stream)) {
-        (Some(task), _) => carried_out(home, task, effect, place),
+        (Some(task), _) => carried_out(home, &task, effect, place),
         (None, Some(run)) => {
-            caused_by(spans::root_of(stream), || run::carry_out(home, run, &effect.id, &effect.data, place))
+            caused_by(spans::root_of(stream), || run::carry_out(home, &run, &effect.id, &effect.data, place))
         }
         (None, None) => Ok(EffectOutcome::Failed(format!("{stream} is neither a task nor a run"))),
     })
@@ -130,7 +131,7 @@ fn caught(
 
 fn carried_out(
     home: &Arc<Home>,
-    id: &str,
+    id: &TaskId,
     effect: &Effect,
     place: &ErrandPlace,
 ) -> Result<EffectOutcome, ErrandPending> {
@@ -151,7 +152,7 @@ fn carried_out(
 }
 
 /// The task of an effect, and what it is told.
-fn wanted(home: &Home, id: &str, effect: &Effect) -> Result<(TaskSnapshot, Instruction), PerformError> {
+fn wanted(home: &Home, id: &TaskId, effect: &Effect) -> Result<(TaskSnapshot, Instruction), PerformError> {
     let wanted = task_effect::read(&effect.id, &effect.data).map_err(|error| error.to_string())?;
     Ok((home.tasks.load(id)?.ok_or("the task is gone")?, wanted.instruction))
 }
@@ -172,7 +173,7 @@ fn place_of(home: &Home, seen: &TaskSnapshot, instruction: &Instruction) -> Erra
     };
     match home.projects.get(&seen.state.about.project) {
         Ok(project) if is_for_git => {
-            ErrandPlace::Git { repository: project.path, asker: seen.id.clone(), turn: LaneTurn::InLine }
+            ErrandPlace::Git { repository: project.path, asker: seen.id.to_string(), turn: LaneTurn::InLine }
         }
         Ok(_) | Err(_) => ErrandPlace::Pool,
     }
@@ -200,7 +201,9 @@ fn carry_out(
         Instruction::StartRun { recipe, inputs, workspace } => {
             state_run::start(home, seen, effect, recipe, inputs, workspace.as_ref())
         }
-        Instruction::CancelRun { run } => state_run::cancel(home, run),
+        Instruction::CancelRun { run } => {
+            state_run::cancel(home, &run.parse().map_err(|error: MalformedId| error.to_string())?)
+        }
         Instruction::WriteArtifact { feedback, .. } => {
             // What is true now, not what was true when it was asked for: a later writing has been asked for then.
             let truth = files::truth(seen, home.tmux_session(seen).as_deref());
@@ -243,7 +246,7 @@ fn carry_out_plain(
         PlainEffect::CreatePr {} => Ok(TaskEffectProduct::PullRequest(git::create_pr(home, seen)?)),
         PlainEffect::Notify { message } => {
             let notes = home.context.places.task(&seen.state.about.project, &seen.id);
-            notify(home, &seen.id, effect, &notes, message)
+            notify(home, seen.id.as_str(), effect, &notes, message)
         }
     };
     done.map(TaskEffectOutcome::Ok)
@@ -265,7 +268,7 @@ fn end(home: &Home, seen: &TaskSnapshot, sessions: &[SessionNumber], whole: bool
     if let (true, Some(tmux)) = (whole, home.context.sessions.tmux()) {
         // Windows that a person opened beside them go too: the session is the task's.
         // A server that hangs keeps nobody: the agents have ended, and their windows go when it goes on.
-        match tmux.kill_key(&seen.id) {
+        match tmux.kill_key(seen.id.as_str()) {
             Err(hangs @ sluice_os::tmux::TmuxFailure::Hangs { .. }) => tracing::warn!("{}", described(&hangs)),
             ended => ended.map_err(PerformError::by)?,
         }
@@ -320,7 +323,7 @@ fn command(
     text: &str,
     values: &[(String, String)],
 ) -> EffectResult {
-    let mut hook = hook(home, &seen.id, effect, ScriptProgram::Shell(text.to_owned()), Path::new(workspace))?;
+    let mut hook = hook(home, seen.id.as_str(), effect, ScriptProgram::Shell(text.to_owned()), Path::new(workspace))?;
     hook.environment.extend(start::about(home, seen));
     hook.environment.extend(values.iter().cloned());
     run_to_end(home, &hook)?;

@@ -14,6 +14,7 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sluice_api::shown::{RunStatus, StepUsage};
+use sluice_core::id::RunId;
 use sluice_core::machine::Moment;
 use sluice_core::recipe::StepWorkspace;
 use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunJob, StepStatusKind};
@@ -69,7 +70,7 @@ impl OpenEvidence {
 /// The performances under way whose beginning is written.
 static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-fn file(home: &Home, run: &str) -> PathBuf {
+fn file(home: &Home, run: &RunId) -> PathBuf {
     home.context.places.evidence().join(format!("{run}{ENDING}"))
 }
 
@@ -167,7 +168,7 @@ pub(crate) fn begin(home: &Home, setting: &RunFacts, wanted: &Perform) -> Eviden
     match append(home, &setting.id, &told) {
         Ok(()) => record,
         Err(error) => {
-            tracing::warn!(run = setting.id, "no evidence is kept: {error}");
+            tracing::warn!(run = setting.id.as_str(), "no evidence is kept: {error}");
             EvidenceRecord { is_kept: false, ..record }
         }
     }
@@ -182,7 +183,7 @@ fn about<'a>(kind: &'static str, setting: &'a RunFacts, wanted: &Perform) -> Evi
     let step = setting.plan.recipe.step(wanted.step);
     EvidenceSubject {
         kind,
-        run: &setting.id,
+        run: setting.id.as_str(),
         step: step.name.as_str(),
         work: step.work.kind(),
         role: wanted.role.to_string(),
@@ -218,12 +219,12 @@ impl EvidenceRecord {
             finished_at: written(home.clock.now().0),
         };
         if let Err(error) = append(home, &setting.id, &gave) {
-            tracing::warn!(run = setting.id, "the evidence is not complete: {error}");
+            tracing::warn!(run = setting.id.as_str(), "the evidence is not complete: {error}");
         }
     }
 }
 
-fn append(home: &Home, run: &str, line: &impl Serialize) -> std::io::Result<()> {
+fn append(home: &Home, run: &RunId, line: &impl Serialize) -> std::io::Result<()> {
     let line = written_line(home, line)?;
     write(&mut locked(&WRITING), file(home, run), &line)
 }
@@ -281,7 +282,7 @@ pub(crate) fn conclude(home: &Home, seen: &RunSnapshot) {
         return;
     }
     if let Err(error) = verdict.and_then(|line| write(&mut last, file(home, &seen.id), &line)) {
-        tracing::warn!(run = seen.id, "it has no verdict record: {error}");
+        tracing::warn!(run = seen.id.as_str(), "it has no verdict record: {error}");
     }
     *last = None;
 }
@@ -294,7 +295,7 @@ fn verdict<'a>(home: &Home, seen: &'a RunSnapshot) -> VerdictLine<'a> {
     });
     VerdictLine {
         kind: VERDICT,
-        run: &seen.id,
+        run: seen.id.as_str(),
         version: seen.version,
         recipe: seen.plan.recipe.name.as_str(),
         work_order: Some(seen.state.given.work_order.as_str()).filter(|order| !order.is_empty()),
@@ -320,8 +321,13 @@ fn commit(seen: &RunSnapshot) -> Option<String> {
 }
 
 /// Removes the evidence of a run that is forgotten, and what its scripts printed.
-pub(crate) fn forget(home: &Home, run: &str) {
-    let _ = std::fs::remove_file(file(home, run));
+pub(crate) fn forget(home: &Home, run: &RunId) {
+    remove(home, run.as_str());
+}
+
+/// Removes what is called like the evidence of this run.
+fn remove(home: &Home, run: &str) {
+    let _ = std::fs::remove_file(home.context.places.evidence().join(format!("{run}{ENDING}")));
     // As earlier versions wrote it.
     let _ = std::fs::remove_dir_all(home.context.places.evidence().join(run));
     let printed = home.context.places.printed();
@@ -336,8 +342,8 @@ pub(crate) fn sweep(home: &Home) {
         names(&home.context.places.printed()).filter_map(|name| run_of(&name).map(str::to_owned)).collect();
     let kept = names(&home.context.places.evidence()).map(|name| name.strip_suffix(ENDING).unwrap_or(&name).to_owned());
     for run in kept.collect::<BTreeSet<String>>().union(&printed) {
-        if matches!(home.tasks.load_run(run), Ok(None)) {
-            forget(home, run);
+        if matches!(home.tasks.run_named(run), Ok(None)) {
+            remove(home, run);
         }
     }
 }

@@ -32,6 +32,7 @@ use std::time::{Duration, Instant};
 use sluice_api::Problem;
 use sluice_api::project::Project;
 use sluice_api::task::{SessionPulse, Task};
+use sluice_core::id::TaskId;
 use sluice_core::task::session::{SessionNumber, TaskSession};
 use sluice_core::task::state::TaskAttention;
 use sluice_core::task::{Evidence, TaskEvent, TaskInput};
@@ -92,7 +93,7 @@ pub struct Home {
     /// Worktrees that are made ready, one thread in each.
     pub(crate) setups: KeyedTurns,
     /// Tasks whose agent went down with what was around it, and when.
-    uprooted: Mutex<BTreeMap<String, Instant>>,
+    uprooted: Mutex<BTreeMap<TaskId, Instant>>,
     /// The files of processes.
     pub(crate) mirrors: Mirrors,
     pub(crate) later: HomeTimer,
@@ -106,14 +107,14 @@ pub struct Home {
 }
 
 /// The name of a session: its task, and its number there.
-pub fn session_id(task: &str, number: SessionNumber) -> Result<SessionId, String> {
+pub fn session_id(task: &TaskId, number: SessionNumber) -> Result<SessionId, String> {
     SessionId::new(format!("{task}.{}", number.0))
 }
 
 /// The task of a session, and its number there.
-pub fn session_of(id: &SessionId) -> Option<(String, SessionNumber)> {
+pub fn session_of(id: &SessionId) -> Option<(TaskId, SessionNumber)> {
     let (task, number) = id.as_str().split_once('.')?;
-    Some((task.to_owned(), SessionNumber(number.parse().ok()?)))
+    Some((task.parse().ok()?, SessionNumber(number.parse().ok()?)))
 }
 
 impl Home {
@@ -170,12 +171,12 @@ impl Home {
     }
 
     /// The note that the merge of a task was begun and is not known to have ended.
-    pub(crate) fn merge_note(&self, task: &str) -> PathBuf {
+    pub(crate) fn merge_note(&self, task: &TaskId) -> PathBuf {
         self.context.places.home().join(MERGING).join(format!("{task}.json"))
     }
 
     /// Tells the engine something without waiting for its answer.
-    pub fn tell(&self, task: &str, said: ActorInput) {
+    pub fn tell(&self, task: &TaskId, said: ActorInput) {
         self.engine.send(ReactorMessage::Say { token: None, stream: stream(task), said });
     }
 
@@ -253,7 +254,7 @@ impl Home {
     /// by its key, so that one which keeps its old name is still found.
     pub fn rename_session(&self, seen: &TaskSnapshot) {
         if let Some(tmux) = self.context.sessions.tmux() {
-            let _ = tmux.rename_key(&seen.id, &tmux_name(seen));
+            let _ = tmux.rename_key(seen.id.as_str(), &tmux_name(seen));
         }
     }
 
@@ -264,7 +265,7 @@ impl Home {
         if shown.session == SessionPulse::Active && self.is_gone(seen) {
             shown.session = SessionPulse::Crashed;
         }
-        shown.attention = shown.attention.or_else(|| self.waits.of(&seen.id));
+        shown.attention = shown.attention.or_else(|| self.waits.of(&stream(&seen.id)));
         if let Some(TaskAttention::NotPushed(why)) = &seen.state.attention
             && self.pool_of(seen).is_ok_and(|(_, pool)| pool.repository().is_pushed().unwrap_or(false))
         {
@@ -308,7 +309,7 @@ impl Home {
 
     /// A session that the task takes for living is looked at; when it is over, the task hears of it. Asked for again
     /// and again it does no harm.
-    pub(crate) fn watch(self: &Arc<Self>, task: &str, number: SessionNumber) {
+    pub(crate) fn watch(self: &Arc<Self>, task: &TaskId, number: SessionNumber) {
         let Ok(id) = session_id(task, number) else { return };
         if !self.takes(&id) {
             return;
@@ -329,11 +330,11 @@ impl Home {
         }
     }
 
-    pub(crate) fn uproot(&self, task: &str) {
+    pub(crate) fn uproot(&self, task: &TaskId) {
         locked(&self.uprooted).insert(task.to_owned(), Instant::now());
     }
 
-    pub(crate) fn take_uprooted(&self, task: &str) -> Option<Instant> {
+    pub(crate) fn take_uprooted(&self, task: &TaskId) -> Option<Instant> {
         locked(&self.uprooted).remove(task)
     }
 
@@ -347,7 +348,7 @@ impl Home {
     }
 
     /// Says something to the task machine without waiting for its answer.
-    pub(crate) fn input(&self, task: &str, input: TaskInput) {
+    pub(crate) fn input(&self, task: &TaskId, input: TaskInput) {
         self.tell(task, ActorInput::Task(input));
     }
 }

@@ -18,6 +18,7 @@
 //! - [`open`]: a home from its files to its threads
 //! - [`doctor`]: what is wrong with a home, for a person
 
+pub use sluice_core::id;
 pub use sluice_dialect::duration;
 pub(crate) use sluice_worker::{perform, undone};
 

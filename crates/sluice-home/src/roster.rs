@@ -21,6 +21,7 @@ use serde_json::Value;
 use sluice_api::Problem;
 use sluice_api::control::{Crab, CrabState};
 use sluice_api::work::{Envelope, PROTOCOL, ToWorker};
+use sluice_core::id::RunId;
 use sluice_core::recipe::StepId;
 use sluice_core::run::AttemptPart;
 use sluice_engine::host::EngineClock;
@@ -42,14 +43,14 @@ impl Roster {
         locked(&self.inner)
     }
 
-    pub fn holder(&self, mission: &str, step: StepId) -> Option<StepHolder> {
+    pub fn holder(&self, mission: &RunId, step: StepId) -> Option<StepHolder> {
         let inner = self.inner();
-        let job = inner.jobs.values().find(|job| job.mission == mission && job.wanted.step == step)?;
+        let job = inner.jobs.values().find(|job| job.mission == *mission && job.wanted.step == step)?;
         Some(StepHolder { worker: job.worker.clone(), has_begun: job.attempt.is_some() })
     }
 
     /// The worker that did a step last, as long as that is remembered.
-    pub fn did(&self, mission: &str, step: StepId) -> Option<String> {
+    pub fn did(&self, mission: &RunId, step: StepId) -> Option<String> {
         self.inner().did.get(&(mission.to_owned(), step)).cloned()
     }
 
@@ -80,7 +81,7 @@ impl Roster {
             ToWorker::Assigned(order) => Some(order.task_id.clone()),
             ToWorker::Stop(_) | ToWorker::Revoked(_) | ToWorker::Held(_) => None,
         };
-        as_json(&self.enveloped(home, [Some(about.mission.clone()), task, Some(run)], kind))
+        as_json(&self.enveloped(home, [Some(about.mission.to_string()), task, Some(run)], kind))
     }
 
     /// The same for a message about this mission, task and run, or about none.
@@ -147,12 +148,12 @@ impl RosterState {
 }
 
 /// What an attempt is called unless its worker calls it something else.
-fn usual_name(mission: &str, dispatch: u64) -> String {
+fn usual_name(mission: &RunId, dispatch: u64) -> String {
     format!("{mission}-{dispatch}")
 }
 
 /// The name of a step's task; of a part of one, with that part.
-pub(crate) fn task_id(mission: &str, step: &str, part: AttemptPart) -> String {
+pub(crate) fn task_id(mission: &RunId, step: &str, part: AttemptPart) -> String {
     match part {
         AttemptPart::Whole => format!("{mission}.{step}"),
         AttemptPart::Item(_) | AttemptPart::Turn(_) | AttemptPart::Arbiter(_) => format!("{mission}.{step}.{part}"),

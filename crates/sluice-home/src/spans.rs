@@ -4,6 +4,7 @@
 //! name, here and at a worker elsewhere. Its root is told when the task or run has ended.
 
 use sluice_core::event_name::EventName;
+use sluice_core::id::{RunId, TaskId};
 use sluice_core::run::RunConclusion;
 use sluice_core::task::TaskEvent;
 use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct};
@@ -17,10 +18,10 @@ use crate::read::runs::maker;
 use crate::read::tasks;
 
 /// Something is done for a task. `effect` is its name there, which also says for which turn it is asked.
-pub(crate) fn task(task: &str, effect: &str, kind: &str) -> TraceSpan {
+pub(crate) fn task(task: &TaskId, effect: &str, kind: &str) -> TraceSpan {
     span("task.effect")
         .within(tasks::stream(task).as_str())
-        .with("sluice.task.id", task)
+        .with("sluice.task.id", task.as_str())
         .with("sluice.effect.id", effect)
         .with("sluice.kind", kind)
 }
@@ -29,8 +30,10 @@ pub(crate) fn task(task: &str, effect: &str, kind: &str) -> TraceSpan {
 pub(crate) fn task_ended(mut span: TraceSpan, outcome: &TaskEffectOutcome) {
     match outcome {
         TaskEffectOutcome::Ok(product) => {
-            if let TaskEffectProduct::Run { id, .. } = product {
-                span.link(runs::stream(id).as_str());
+            if let TaskEffectProduct::Run { id, .. } = product
+                && let Ok(id) = id.parse()
+            {
+                span.link(runs::stream(&id).as_str());
             }
             span.outcome("completed", false);
         }
@@ -40,13 +43,13 @@ pub(crate) fn task_ended(mut span: TraceSpan, outcome: &TaskEffectOutcome) {
 }
 
 /// A run is started: the first part of its trace, linked to what leads to it.
-pub(crate) fn run_starts(run: &str) -> TraceSpan {
-    span("run.start").within(runs::stream(run).as_str()).with("sluice.run.id", run).with_cause()
+pub(crate) fn run_starts(run: &RunId) -> TraceSpan {
+    span("run.start").within(runs::stream(run).as_str()).with("sluice.run.id", run.as_str()).with_cause()
 }
 
 /// A task is created: the first part of its trace, linked to what leads to it.
-pub(crate) fn task_starts(task: &str) -> TraceSpan {
-    span("task.create").within(tasks::stream(task).as_str()).with("sluice.task.id", task).with_cause()
+pub(crate) fn task_starts(task: &TaskId) -> TraceSpan {
+    span("task.create").within(tasks::stream(task).as_str()).with("sluice.task.id", task.as_str()).with_cause()
 }
 
 /// The root of what is done for a stream, for what it or one of its events leads to.
@@ -76,7 +79,7 @@ fn root(name: &'static str, logged: &LoggedEvent, card: &Card) -> TraceSpan {
 /// Tells the root of a task that has reached its end with this event; what its last hooks do may take longer.
 fn task_root(home: &Home, logged: &LoggedEvent) -> Option<()> {
     let Ok(TaskEvent::Moved(moved)) = task_event::read(logged.event.version, &logged.event.data) else { return None };
-    let seen = home.tasks.load(tasks::id_of(&logged.stream)?).ok()??;
+    let seen = home.tasks.load(&tasks::id_of(&logged.stream)?).ok()??;
     let state = seen.lifecycle.state(moved.to);
     if !state.terminal {
         return None;
@@ -85,14 +88,14 @@ fn task_root(home: &Home, logged: &LoggedEvent) -> Option<()> {
         .with("sluice.task.id", seen.id.as_str())
         .with("sluice.workflow", seen.lifecycle.name.as_str());
     if let Some(run) = maker(&seen.id) {
-        span.link(runs::stream(run).as_str());
+        span.link(runs::stream(&run).as_str());
     }
     span.outcome(state.name.as_str(), false);
     Some(())
 }
 
 fn run_root(home: &Home, logged: &LoggedEvent) -> Option<()> {
-    let seen = home.tasks.load_run(runs::id_of(&logged.stream)?).ok()??;
+    let seen = home.tasks.load_run(&runs::id_of(&logged.stream)?).ok()??;
     let (outcome, failed) = match (&seen.state.end, EventName::read(&logged.event.kind)) {
         (Some(RunConclusion::Completed { .. }), Some(EventName::RunCompleted)) => ("completed", false),
         (Some(RunConclusion::Failed { .. }), Some(EventName::RunFailed)) => ("failed", true),
@@ -102,8 +105,7 @@ fn run_root(home: &Home, logged: &LoggedEvent) -> Option<()> {
     let mut span = root("run", logged, &seen.card)
         .with("sluice.run.id", seen.id.as_str())
         .with("sluice.recipe", seen.plan.recipe.name.as_str());
-    let task = &seen.state.given.origin.task;
-    if !task.is_empty() {
+    if let Some(task) = &seen.state.given.origin.task {
         span.link(tasks::stream(task).as_str());
     }
     span.outcome(outcome, failed);

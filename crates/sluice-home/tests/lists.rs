@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use sluice_api::run::StartRun;
 use sluice_home::ask::{KeyedId, PageQuery, Requester, Service};
+use sluice_home::id::RunId;
 use sluice_home::read::runs::RunSnapshot;
 use sluice_home::settings::places::HomePaths;
 
@@ -39,7 +40,7 @@ fn a_question_behind_a_thousand_newer_runs_is_still_asked() {
     let many: Vec<RunSnapshot> = (0..MANY).map(|_| start("by-hand.yml", true)).collect();
     let inbox = service.inbox().unwrap();
     assert_eq!(inbox.len(), 1);
-    assert_eq!(inbox[0].run, asks);
+    assert_eq!(inbox[0].run, asks.as_str());
     let all = PageQuery::default();
     assert_eq!(service.list_runs(None, false, &all).unwrap().items.len(), MANY + 1);
     assert_eq!(service.list_runs(Some("held"), false, &all).unwrap().items.len(), 1);
@@ -61,7 +62,7 @@ fn a_question_behind_a_thousand_newer_runs_is_still_asked() {
     }
     let first = service.list_runs(None, true, &all).unwrap();
     assert_eq!((first.items.len(), first.items[0].id.as_str()), (1_001, asks.as_str()));
-    let mut found: BTreeSet<String> = first.items.iter().map(|seen| seen.id.clone()).collect();
+    let mut found: BTreeSet<RunId> = first.items.iter().map(|seen| seen.id.clone()).collect();
     let second = service.list_runs(None, true, &PageQuery { limit: Some(40), after: first.next }).unwrap();
     assert_eq!(second.items.len(), 40);
     found.extend(second.items.iter().map(|seen| seen.id.clone()));

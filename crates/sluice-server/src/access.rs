@@ -147,8 +147,10 @@ fn hindrance(app: &App, bearer: &Bearer, method: &Method, path: &str) -> Option<
     let may = match who {
         Requester::Person { .. } => true,
         // What a session may do is decided by the task or run that it asks; it sees no other.
-        Requester::Session { task, .. } => !looks || is_in(path, &SEEN_BY_SESSIONS) || is_of(path, &TASKS, task),
-        Requester::Step { run, .. } => !looks || is_in(path, &SEEN_BY_SESSIONS) || is_of(path, &RUNS, run),
+        Requester::Session { task, .. } => {
+            !looks || is_in(path, &SEEN_BY_SESSIONS) || is_of(path, &TASKS, task.as_str())
+        }
+        Requester::Step { run, .. } => !looks || is_in(path, &SEEN_BY_SESSIONS) || is_of(path, &RUNS, run.as_str()),
         Requester::Worker { .. } => is_in(path, if looks { &SEEN_BY_WORKERS } else { &FOR_WORKERS }),
         Requester::Reader { .. } | Requester::Nobody => looks,
     };

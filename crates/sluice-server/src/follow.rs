@@ -12,6 +12,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
 use sluice_api::Problem;
+use sluice_home::id::RunId;
 use sluice_store::Cursor;
 use tokio::sync::watch;
 
@@ -52,7 +53,7 @@ pub(crate) enum FollowSource {
         wanted: Arc<EventFilter>,
     },
     Run {
-        id: String,
+        id: RunId,
         /// The number of the last event that was read.
         after: u64,
         /// Up to here everything of the run has been read.
@@ -144,7 +145,7 @@ impl FollowReader {
                 Ok((page.events, page.last.is_none()))
             }
             FollowSource::Run { id, after, known } => {
-                if let Some(end) = known.and_then(|known| self.app.feed.quiet_until(id, known)) {
+                if let Some(end) = known.and_then(|known| self.app.feed.quiet_until(id.as_str(), known)) {
                     *known = Some(end);
                     return Ok((Vec::new(), true));
                 }
@@ -214,7 +215,7 @@ async fn everything(
     tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(ending()))
 }
 
-async fn of_run(app: &Arc<App>, id: String, after: u64) -> Result<Vec<Arc<RenderedEvent>>, Problem> {
+async fn of_run(app: &Arc<App>, id: RunId, after: u64) -> Result<Vec<Arc<RenderedEvent>>, Problem> {
     let _turn = app.reading.acquire().await.map_err(|_| ending())?;
     let asked = app.clone();
     let read = move || {

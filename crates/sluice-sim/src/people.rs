@@ -3,6 +3,7 @@
 
 mod tasks;
 
+use sluice_core::id::RunId;
 use sluice_core::run::{RunInput, RunParameters};
 use sluice_engine::actor::ActorInput;
 use sluice_engine::reactor::{ReactorMessage, ReactorToken};
@@ -52,14 +53,14 @@ impl SimLife {
 
     fn start_run(&mut self) {
         self.number += 1;
-        let id = format!("run-{:05}", self.number);
+        let id: RunId = format!("run-{:05}", self.number).parse().expect("an id");
         let known = self.chance.pick(definitions::recipes());
-        let given = RunParameters { id: id.clone(), prompt: "do it".into(), ..RunParameters::default() };
+        let given = RunParameters { prompt: "do it".into(), ..RunParameters::of(id.clone()) };
         self.note(&format!("{id}: starts {}", known.plan.recipe.name));
         let now = self.moment();
         let group = *self.chance.pick(&[OWN, ELSEWHERE]);
         let (actor, change) = RunActor::create(known.plan.clone(), known.digest.to_string(), group.into(), given, now);
-        let (token, stream) = (ReactorToken(self.number), StreamId::new(id));
+        let (token, stream) = (ReactorToken(self.number), StreamId::new(id.as_str()));
         self.waits_for(token, SimRequest::Begins(stream.clone(), None));
         let blobs = vec![(known.digest, b"pinned".to_vec())];
         let actor = self.run(actor);

@@ -7,8 +7,7 @@ mod timers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sluice_core::machine::Moment;
-use sluice_core::run::{RunEvent, RunParameters, RunState};
+use sluice_core::run::{RunEvent, RunState};
 use sluice_engine::codec::{run_event, run_state};
 use sluice_engine::task_actor::TaskActor;
 use sluice_store::{Append, Reader, StoredStream, StreamId};
@@ -222,6 +221,5 @@ fn run_adds_up(stored: &StoredStream, log: impl Iterator<Item = sluice_store::Ev
             state.apply(plan, &event);
         }
     }
-    let folded = folded.unwrap_or_else(|| RunState::new(plan, RunParameters::default(), Moment(0)));
-    Ok(folded == run_of(stored)?)
+    Ok(folded == Some(run_of(stored)?))
 }

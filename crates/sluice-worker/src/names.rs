@@ -1,24 +1,26 @@
 //! The names that an engine and its workers agree on (streams, branches, folders), new ids and secrets, and moments in words.
 
+use sluice_core::id::RunId;
+
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 /// The stream of a run, by which traces know it too.
-pub fn run_stream(run: &str) -> String {
+pub fn run_stream(run: &RunId) -> String {
     format!("run/{run}")
 }
 
-pub fn run_branch(run: &str) -> String {
+pub fn run_branch(run: &RunId) -> String {
     format!("sluice/run-{run}")
 }
 
 /// The name of the worktree of a run that is done elsewhere, on whichever machine its workers have it.
-pub fn remote_folder(run: &str) -> String {
+pub fn remote_folder(run: &RunId) -> String {
     format!("burrows/mission-{run}/")
 }
 
 /// The name of the scratch folder of a run that is done elsewhere.
-pub fn remote_scratch(run: &str) -> String {
+pub fn remote_scratch(run: &RunId) -> String {
     format!("scratch/{run}/")
 }
 

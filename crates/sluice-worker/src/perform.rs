@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sluice_api::Problem;
+use sluice_core::id::RunId;
 use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::run::effect::RunScript;
 use sluice_core::run::{AttemptReport, StepOutcome};
@@ -64,7 +65,7 @@ pub struct PerformContext {
 pub struct LocalOrder {
     /// Its name, the same however often it is asked for: of its session and its notes.
     pub name: String,
-    pub run: String,
+    pub run: RunId,
     pub step: String,
     pub attempt: u32,
     pub role: String,
@@ -249,7 +250,7 @@ impl PerformContext {
 
 /// Ends every process of a run that has ended, in its groups or not, also what steps left behind that are long over. Says
 /// how many would not go.
-pub fn sweep(run: &str) -> Result<usize, process::ProcessFailure> {
+pub fn sweep(run: &RunId) -> Result<usize, process::ProcessFailure> {
     end_marked(&format!("SLUICE_RUN={run}"), HURRY)
 }
 

@@ -1,15 +1,16 @@
 //! What traces tell of a step: whose it was, which step, and how it went. Never what was said or printed.
 
+use sluice_core::id::RunId;
 use sluice_core::recipe::FailureKind;
 use sluice_core::run::{AttemptReport, RunJob};
 use sluice_telemetry::{TraceSpan, span};
 
 use crate::names::run_stream;
 
-pub fn step(run: &str, step: &str, attempt: u32, kind: &'static str) -> TraceSpan {
+pub fn step(run: &RunId, step: &str, attempt: u32, kind: &'static str) -> TraceSpan {
     span("step")
         .within(&run_stream(run))
-        .with("sluice.run.id", run)
+        .with("sluice.run.id", run.as_str())
         .with("sluice.step", step)
         .with("sluice.attempt", attempt)
         .with("sluice.kind", kind)

@@ -319,7 +319,10 @@ impl WorkerRuntime {
         // given its step.
         let away_ms = order.lease_ms.unwrap_or(AWAY).min(order.away_ms.unwrap_or(AWAY)) / 2;
         let keeper = SessionKeeper { file: self.bench.places.home().join(KEEPER), away_ms, until_ms: 0 };
-        let job = Arc::new(WorkerAssignment::of(order, &self.hiring.url, keeper));
+        let job = match WorkerAssignment::of(order, &self.hiring.url, keeper) {
+            Ok(job) => Arc::new(job),
+            Err(why) => return tracing::warn!("a step of the engine cannot be understood: {why}"),
+        };
         {
             let mut inner = self.inner();
             if self.stage.load(Ordering::Relaxed) != WORKING || inner.jobs.contains_key(&dispatch) {

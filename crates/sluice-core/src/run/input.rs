@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::effect::{AttemptPart, TimerKey};
 use super::event::StepOutcome;
+use crate::id::{RunId, TaskId};
 use crate::recipe::{Data, FailureKind, StepId, StepWorkspace};
 use crate::task::state::WorkSnapshot;
 use crate::words::words;
@@ -19,10 +20,10 @@ pub enum RunMode {
 }
 
 /// What a run is given when it starts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunParameters {
     /// The run's id, which texts use as `${run.id}`.
-    pub id: String,
+    pub id: RunId,
     /// Who carries out the steps.
     pub mode: RunMode,
     /// `${input.NAME}`; defaults are filled in.
@@ -40,6 +41,20 @@ pub struct RunParameters {
 }
 
 impl RunParameters {
+    /// A run of this id that is given nothing else.
+    pub fn of(id: RunId) -> RunParameters {
+        RunParameters {
+            id,
+            mode: RunMode::default(),
+            inputs: Vec::new(),
+            prompt: String::new(),
+            workspace: String::new(),
+            scratch: String::new(),
+            work_order: String::new(),
+            origin: RunOrigin::default(),
+        }
+    }
+
     /// The path of the folder that such a step works in: `${run.workspace}`, or `{{worktree_path}}` in a manifest.
     pub fn folder(&self, workspace: StepWorkspace) -> &str {
         match workspace {
@@ -63,8 +78,8 @@ pub struct RunOrigin {
     pub harness: String,
     /// The recipes whose runs led to this one, the first of them first; empty: a person started it.
     pub cause: Vec<String>,
-    /// The task whose state started it; empty: none did. It works in that task's worktree, if it has one.
-    pub task: String,
+    /// The task whose state started it; `None`: none did. It works in that task's worktree, if it has one.
+    pub task: Option<TaskId>,
     /// Where its definition was read, for people, if the engine started it by itself from a repository.
     pub definition: String,
     /// The work of that task when the run was started, as far as it could be read. Older engines did not say.

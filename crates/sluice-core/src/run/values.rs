@@ -120,7 +120,7 @@ impl RunPending<'_> {
     fn about_the_run(&self, field: &str, reader: StepId, locals: &Locals) -> Option<Data> {
         let given = &self.base.given;
         match field {
-            "id" => Some(Data::Text(given.id.clone())),
+            "id" => Some(Data::Text(given.id.to_string())),
             "prompt" => Some(Data::Text(given.prompt.clone())),
             "workspace" => Some(Data::Text(self.folder(reader, locals).to_owned())),
             "work_order" => Some(Data::Text(given.work_order.clone())),

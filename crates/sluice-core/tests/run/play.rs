@@ -77,7 +77,7 @@ impl Play {
     fn begin(&mut self, inputs: &[(String, Data)]) {
         let has_scratch = self.plan.recipe.working(|it| it == StepWorkspace::Scratch).is_some();
         let given = RunParameters {
-            id: "run-1".into(),
+            id: "run-1".parse().unwrap(),
             mode: self.mode,
             inputs: inputs.to_vec(),
             prompt: "Fix issue 6".into(),

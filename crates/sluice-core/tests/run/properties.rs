@@ -82,7 +82,7 @@ proptest! {
     ) {
         let plan = plan(RECIPES[recipe]);
         let given = RunParameters {
-            id: "r".into(), mode: RunMode::Engine, inputs: Vec::new(), prompt: String::new(),
+            id: "r".parse().unwrap(), mode: RunMode::Engine, inputs: Vec::new(), prompt: String::new(),
             workspace: String::new(), scratch: String::new(), work_order: String::new(), origin: RunOrigin::default(),
         };
         let mut state = RunState::new(&plan, given.clone(), Moment(0));
@@ -214,7 +214,7 @@ proptest! {
         let text = drawn(&steps, max_parallel);
         let Ok(plan) = usable_plan(&text) else { return Ok(()) };
         let given = RunParameters {
-            id: "r".into(), mode: RunMode::Engine, inputs: Vec::new(), prompt: String::new(),
+            id: "r".parse().unwrap(), mode: RunMode::Engine, inputs: Vec::new(), prompt: String::new(),
             workspace: String::new(), scratch: String::new(), work_order: String::new(), origin: RunOrigin::default(),
         };
         let mut state = RunState::new(&plan, given.clone(), Moment(0));

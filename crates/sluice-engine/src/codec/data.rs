@@ -297,7 +297,7 @@ pub(super) struct StoredRunStart {
 impl From<&RunParameters> for StoredRunStart {
     fn from(it: &RunParameters) -> Self {
         StoredRunStart {
-            id: it.id.clone(),
+            id: it.id.to_string(),
             by_hand: it.mode == RunMode::ByHand,
             inputs: it.inputs.iter().map(|(key, value)| (key.clone(), to_json(value))).collect(),
             prompt: it.prompt.clone(),
@@ -309,17 +309,20 @@ impl From<&RunParameters> for StoredRunStart {
             base: it.origin.base.clone(),
             harness: it.origin.harness.clone(),
             cause: it.origin.cause.clone(),
-            task: it.origin.task.clone(),
+            task: it.origin.task.as_ref().map(ToString::to_string).unwrap_or_default(),
             definition: it.origin.definition.clone(),
             began: it.origin.began.as_ref().map(Into::into),
         }
     }
 }
 
-impl From<StoredRunStart> for RunParameters {
-    fn from(it: StoredRunStart) -> Self {
-        RunParameters {
-            id: it.id,
+impl TryFrom<StoredRunStart> for RunParameters {
+    type Error = UnreadableData;
+
+    fn try_from(it: StoredRunStart) -> Result<Self, UnreadableData> {
+        let task = Some(it.task).filter(|task| !task.is_empty());
+        Ok(RunParameters {
+            id: it.id.parse()?,
             mode: if it.by_hand { RunMode::ByHand } else { RunMode::Engine },
             inputs: it.inputs.into_iter().map(|(key, value)| (key, from_json(value))).collect(),
             prompt: it.prompt,
@@ -332,11 +335,11 @@ impl From<StoredRunStart> for RunParameters {
                 base: it.base,
                 harness: it.harness,
                 cause: it.cause,
-                task: it.task,
+                task: task.map(|task| task.parse()).transpose()?,
                 definition: it.definition,
                 began: it.began.map(Into::into),
             },
-        }
+        })
     }
 }
 

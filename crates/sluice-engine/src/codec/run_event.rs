@@ -225,7 +225,9 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<RunEvent, UnreadableData> {
         return Err(UnreadableData(format!("an event of version {version}; this program knows up to {VERSION}")));
     }
     Ok(match serde_json::from_slice(bytes)? {
-        StoredRunEvent::Started { given, at } => RunEvent::Started { given: Box::new(given.into()), at: Moment(at) },
+        StoredRunEvent::Started { given, at } => {
+            RunEvent::Started { given: Box::new(given.try_into()?), at: Moment(at) }
+        }
         StoredRunEvent::StepReady { step } => RunEvent::StepReady(StepId(step)),
         StoredRunEvent::StepStarted { step, attempt, at, items } => RunEvent::StepStarted {
             step: StepId(step),

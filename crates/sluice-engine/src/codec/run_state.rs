@@ -75,7 +75,7 @@ pub fn read(plan: &RunPlan, header: &[u8], rows: &[(RowKey, Vec<u8>)]) -> Result
     let mut items = BTreeMap::new();
     for (RowKey(major, minor), row) in rows {
         match (major.checked_sub(1), minor.checked_sub(1)) {
-            (None, _) => given = Some(serde_json::from_slice::<StoredRunStart>(row)?.into()),
+            (None, _) => given = Some(serde_json::from_slice::<StoredRunStart>(row)?.try_into()?),
             (Some(step), None) => {
                 let state = serde_json::from_slice::<StoredStep>(row)?.try_into()?;
                 let place =

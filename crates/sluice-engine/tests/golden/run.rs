@@ -220,7 +220,7 @@ fn outcome() -> StepOutcome {
 
 fn given(mode: RunMode) -> RunParameters {
     RunParameters {
-        id: "run-1".into(),
+        id: "run-1".parse().unwrap(),
         mode,
         inputs: vec![("size".into(), Data::Number("3".into())), ("name".into(), Data::Text("x".into()))],
         prompt: "Do it".into(),
@@ -279,7 +279,7 @@ pub(super) fn events() -> StoredFamily {
     for (name, mode) in named(MODES, mode, vec![RunMode::Engine, RunMode::ByHand]) {
         add(format!("started.{name}"), RunEvent::Started { given: Box::new(given(mode)), at: AT });
     }
-    let origin = RunOrigin { task: "task-1".into(), cause: vec!["release".into()], ..RunOrigin::default() };
+    let origin = RunOrigin { task: "task-1".parse().ok(), cause: vec!["release".into()], ..RunOrigin::default() };
     let of_task = RunParameters { origin, ..given(RunMode::Engine) };
     add("started.by_a_state".into(), RunEvent::Started { given: Box::new(of_task), at: AT });
     let began = Some(WorkSnapshot {
@@ -288,7 +288,7 @@ pub(super) fn events() -> StoredFamily {
         dirty: true,
     });
     let judging = RunParameters {
-        origin: RunOrigin { task: "task-1".into(), began, ..RunOrigin::default() },
+        origin: RunOrigin { task: "task-1".parse().ok(), began, ..RunOrigin::default() },
         ..given(RunMode::Engine)
     };
     add("started.by_a_state_that_judges".into(), RunEvent::Started { given: Box::new(judging), at: AT });

@@ -156,7 +156,7 @@ pub(crate) fn create_task(host: &Host, kept: Vec<u8>) -> PendingAnswer {
 /// Asks for a run of [`RECIPE`].
 pub(crate) fn create_run(host: &Host, id: &str) -> PendingAnswer {
     let given = RunParameters {
-        id: id.into(),
+        id: id.parse().unwrap(),
         mode: RunMode::Engine,
         inputs: Vec::new(),
         prompt: String::new(),

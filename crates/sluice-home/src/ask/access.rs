@@ -108,7 +108,7 @@ impl Service {
             Problem::new(ProblemStatus::Forbidden, "no_session", message).hint(hint)
         };
         let again = || format!("`sluice task respawn {task}` starts its agent again");
-        let seen = self.home.tasks.load(task)?.ok_or_else(|| no("is gone", again()))?;
+        let seen = self.home.tasks.named(task)?.ok_or_else(|| no("is gone", again()))?;
         let agent = Some(&seen.state.main).filter(|main| main.is_living()).and_then(|main| main.agent());
         let agent = agent.ok_or_else(|| no("has no living session", again()))?;
         match agent.role {
@@ -141,7 +141,7 @@ impl Service {
         }
         let expires = wanted.expires.as_deref().map(period).transpose()?;
         let task = match (wanted.scope, wanted.task) {
-            (Scope::Agent, Some(task)) => Some(self.home.tasks.find(&task)?.id),
+            (Scope::Agent, Some(task)) => Some(self.home.tasks.find(&task)?.id.into()),
             (Scope::Agent | Scope::Person | Scope::Worker | Scope::Read, None) => None,
             (Scope::Person | Scope::Worker | Scope::Read, Some(_)) => {
                 let message = "only an agent's token belongs to a task";

@@ -30,7 +30,7 @@ impl Service {
     pub fn create(&self, who: &Requester, chosen: &KeyedId, wanted: &CreateTask) -> Result<TaskAnswer, Problem> {
         who.must_be_person("creating a task")?;
         if let Some(there) = chosen.there()
-            && self.home.tasks.load(there)?.is_some()
+            && self.home.tasks.named(there)?.is_some()
         {
             return self.show(there);
         }
@@ -115,7 +115,7 @@ impl Service {
         must_hold_no_secret(&self.home, &name)?;
         let input = TaskInput::Update { by: who.to(&seen.id), update: TaskUpdate::Branch(name.clone()) };
         decide(&seen.lifecycle, &seen.state, &input, self.home.clock.now())
-            .map_err(|refusal| refused_of(&seen.id, &refusal))?;
+            .map_err(|refusal| refused_of(seen.id.as_str(), &refusal))?;
         let (_, pool) = self.home.pool_of(seen)?;
         let repository = pool.repository();
         repository.check_branch(&name).map_err(|error| git(&error))?;
@@ -160,7 +160,7 @@ impl Service {
     pub fn respawn(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
         let seen = self.home.tasks.find(id)?;
         self.until_end_is_heard(&seen.id)?;
-        let seen = self.home.tasks.find(&seen.id)?;
+        let seen = self.home.tasks.find(seen.id.as_str())?;
         let recorded = ask_with_room(&self.home, &seen, |room| TaskInput::Respawn { by: who.to(&seen.id), room })?;
         self.settled(who, &seen.id, recorded)
     }
@@ -183,22 +183,22 @@ impl Service {
         let seen = self.home.tasks.find(id)?;
         let id = seen.id.clone();
         if seen.card.open {
-            let cancelled = self.cancel(who, &id)?;
+            let cancelled = self.cancel(who, id.as_str())?;
             if cancelled.still_running {
                 let message = format!("task {id} is cancelled, and has not settled yet");
                 return Err(refusal(RefusalCode::NotReady, message).hint("delete it again in a moment"));
             }
         }
-        let seen = self.home.tasks.find(&id)?;
+        let seen = self.home.tasks.find(id.as_str())?;
         let mut notes = Vec::new();
         if let Ok((_, pool)) = self.home.pool_of(&seen) {
             judged::keep(&self.home, &seen)?;
-            let deleted = pool.delete_branch(&seen.state.about.branch, &id);
+            let deleted = pool.delete_branch(&seen.state.about.branch, id.as_str());
             notes.extend(deleted.err().map(|error| format!("its branch stays: {}", described(&error))));
         }
         notes.extend(self.put_away(&seen));
         let task = self.home.shown(&seen);
-        say_to(&self.home, stream(&id), &id, ActorInput::Remark(Remark::Deleted))?;
+        say_to(&self.home, stream(&id), id.as_str(), ActorInput::Remark(Remark::Deleted))?;
         Ok(TaskAnswer { task, transition: None, notes, still_running: false })
     }
 

@@ -88,9 +88,9 @@ pub(super) fn told(size: FolderSize) -> (Option<u64>, Option<u64>) {
 
 fn of_run(home: &Home, checkout: &FoundCheckout, seen: &RunSnapshot) -> RunWorktree {
     let state = checkout.pool.as_ref().and_then(|pool| pool.status(&checkout.name).ok().flatten());
-    let is_part = checkout.name.as_str() != seen.id;
+    let is_part = checkout.name.as_str() != seen.id.as_str();
     RunWorktree {
-        run: seen.id.clone(),
+        run: seen.id.to_string(),
         part: is_part.then(|| checkout.name.to_string()),
         status: view_run::status(seen.state.phase()),
         repository: checkout.pool.as_ref().map_or_else(String::new, |pool| shown_path(pool.repository().folder())),

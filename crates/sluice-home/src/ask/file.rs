@@ -3,6 +3,7 @@
 use serde_json::Value;
 use sluice_api::problem::Problem;
 use sluice_api::task::{FileVersion, TaskFile};
+use sluice_core::id::TaskId;
 use sluice_engine::loader::{pin, written_digest};
 
 use super::Service;
@@ -41,7 +42,7 @@ impl Service {
     }
 
     /// The bodies that were kept, each as often as it was new.
-    fn versions(&self, id: &str) -> Result<Vec<FileVersion>, Problem> {
+    fn versions(&self, id: &TaskId) -> Result<Vec<FileVersion>, Problem> {
         let history = self.home.tasks.task_history(id)?;
         let read = history.iter().filter(|(_, event)| event.kind == READ);
         let versions = read.zip(1..).map(|((_, event), version)| {

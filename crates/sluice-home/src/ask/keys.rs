@@ -4,6 +4,8 @@
 //! Before something is made it is stored under the key what it will be called, and afterwards what was answered. An engine
 //! that dies between both leaves the name, and whoever asks again gets the thing of that name, made now if it was not.
 
+use std::fmt::Display;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -21,6 +23,7 @@ use crate::home::engine::create;
 use crate::home::registry::fact;
 use crate::read::tasks::unread;
 use crate::settings::clock::{id_from, new_id};
+use crate::settings::ids::fresh;
 
 const KIND: &str = "key";
 const KEYS_KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
@@ -41,8 +44,9 @@ pub struct KeyedId {
 }
 
 impl KeyedId {
-    pub(crate) fn id(&self) -> Result<String, Problem> {
-        self.id.clone().map_or_else(|| new_id().map_err(Problem::fault), Ok)
+    pub(crate) fn id<T: FromStr<Err: Display>>(&self) -> Result<T, Problem> {
+        let unusable = |error: T::Err| Problem::fault(error.to_string());
+        self.id.as_ref().map_or_else(fresh, |id| id.parse().map_err(unusable))
     }
 
     /// The id of what may be there already.

@@ -7,6 +7,7 @@ use sluice_api::event::EventShown;
 use sluice_api::problem::Problem;
 use sluice_api::task::{Attach, History, Task, TaskAnswer, TaskList};
 use sluice_core::event_name::EventName;
+use sluice_core::id::RunId;
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::RefusalCode;
 use sluice_core::task::session::TaskSession;
@@ -77,7 +78,7 @@ impl Service {
                 }
                 // One that cannot be read does not hide the others.
                 let Some(id) = id_of(&summary.stream) else { return Ok(None) };
-                let read = self.home.tasks.load(id);
+                let read = self.home.tasks.load(&id);
                 Ok(self.home.tasks.unless_damaged(&summary.stream, read)?.filter(&fits))
             })?;
             tasks.extend(ended.items);
@@ -166,7 +167,7 @@ impl Service {
     pub fn here(&self, cwd: &str) -> Result<TaskAnswer, Problem> {
         let folder = Path::new(cwd).canonicalize().unwrap_or_else(|_| cwd.into());
         match self.home.tasks.open().iter().find(|seen| holds(seen, &folder)) {
-            Some(seen) => self.show(&seen.id),
+            Some(seen) => self.show(seen.id.as_str()),
             None => Err(Problem::not_found(format!("{cwd} is in no task's worktree"))
                 .hint("give the id of the task; `sluice task list` shows the ids")),
         }
@@ -209,7 +210,7 @@ impl Service {
         for entry in &logged {
             if let Some(id) = id_of(&entry.stream) {
                 if task.as_ref().is_none_or(|seen| seen.id != id) {
-                    task = self.home.tasks.load(id).ok().flatten();
+                    task = self.home.tasks.load(&id).ok().flatten();
                 }
                 let subject = task.as_ref().map_or(EventSubject::Unknown, EventSubject::Task);
                 shown.push((entry.cursor, view::event(entry, subject)));
@@ -222,16 +223,17 @@ impl Service {
 
     /// An event of a run. Where all its steps stand is read for its end only: whoever follows a long run asks often.
     fn run_event(&self, entry: &LoggedEvent) -> EventShown {
-        let id = runs::id_of(&entry.stream).unwrap_or_default();
-        let Ok(Some(setting)) = self.home.tasks.setting(id) else { return view::event(entry, EventSubject::Unknown) };
+        let unknown = || view::event(entry, EventSubject::Unknown);
+        let Some(id) = runs::id_of(&entry.stream) else { return unknown() };
+        let Ok(Some(setting)) = self.home.tasks.setting(&id) else { return unknown() };
         let is_end = EventName::read(&entry.event.kind) == Some(EventName::RunCompleted);
-        let ended = if is_end { self.home.tasks.load_run(id).ok().flatten() } else { None };
+        let ended = if is_end { self.home.tasks.load_run(&id).ok().flatten() } else { None };
         view::event(entry, EventSubject::Run(&setting, ended.as_ref()))
     }
 
     /// Events of one run with a number above `after`, as they are shown: at most `limit`, fewer where they are large, and
     /// none only when there are no more.
-    pub fn run_events(&self, id: &str, after: u64, limit: usize) -> Result<Vec<(u64, EventShown)>, Problem> {
+    pub fn run_events(&self, id: &RunId, after: u64, limit: usize) -> Result<Vec<(u64, EventShown)>, Problem> {
         let stream = runs::stream(id);
         let (mut shown, mut bytes, mut last) = (Vec::new(), 0, after);
         while shown.len() < limit && bytes < LARGEST_PAGE {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use sluice_api::problem::Problem;
 use sluice_api::task::{MergeTask, TaskAnswer};
+use sluice_core::id::TaskId;
 use sluice_core::machine::RefusalCode;
 use sluice_core::task::input::TaskUpdate;
 use sluice_core::task::state::CommitId;
@@ -29,19 +30,19 @@ impl Service {
         let seen = self.home.tasks.find(id)?;
         merges::strategy(wanted.strategy.as_deref())?;
         let was_begun = merges::is_open(&self.home, &seen.id);
-        let turn = self.home.merges.of(&seen.id);
+        let turn = self.home.merges.of(seen.id.as_str());
         let _turn = locked(&turn);
         if was_begun {
             let finished = merges::finish(&self.home, &seen.id)?;
             if let Some((merged, recorded)) = finished {
                 return self.told(who, &seen.id, merged, recorded);
             }
-            let now = self.home.tasks.find(&seen.id)?;
+            let now = self.home.tasks.find(seen.id.as_str())?;
             if now.state.merged.is_some() {
                 return self.settled(who, &seen.id, nothing(&now));
             }
         }
-        let seen = self.home.tasks.find(&seen.id)?;
+        let seen = self.home.tasks.find(seen.id.as_str())?;
         let by = who.to(&seen.id);
         let mut evidence = self.home.evidence(&seen)?;
         let before = evidence.work.standing().map(|standing| standing.commit.clone());
@@ -100,7 +101,7 @@ impl Service {
     fn told(
         &self,
         who: &Requester,
-        id: &str,
+        id: &TaskId,
         merged: CompletedMerge,
         recorded: EventRange,
     ) -> Result<TaskAnswer, Problem> {
@@ -125,8 +126,8 @@ impl Service {
     }
 
     /// What is on the branch of a task and was not merged. A repository that cannot be asked says nothing of it.
-    fn left(&self, id: &str, work: Option<&str>) -> Option<String> {
-        let seen = self.home.tasks.find(id).ok()?;
+    fn left(&self, id: &TaskId, work: Option<&str>) -> Option<String> {
+        let seen = self.home.tasks.find(id.as_str()).ok()?;
         let (_, pool) = self.home.pool_of(&seen).ok()?;
         left(pool.repository(), &seen.state.about.branch, work?).ok()?
     }

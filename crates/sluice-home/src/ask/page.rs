@@ -125,7 +125,7 @@ mod tests {
         let one = |kind: RunKind| {
             let started = EngineStart { kind: Some(kind), ..EngineStart::default() };
             let seen = start_as(service.home(), &wanted, started).expect("started");
-            service.cancel_run(&Requester::person("somebody"), &seen.id, String::new()).expect("ended");
+            service.cancel_run(&Requester::person("somebody"), seen.id.as_str(), String::new()).expect("ended");
         };
         (0..60).for_each(|_| one(RunKind::Run));
         (0..3).for_each(|_| one(RunKind::Workflow));

@@ -7,6 +7,7 @@ use std::time::Duration;
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::{AnswerQuestion, StartRun, StepHeard, StepSays};
 use sluice_api::shown::{Question, Run, RunStatus};
+use sluice_core::id::RunId;
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::{
@@ -43,13 +44,13 @@ impl Service {
         who.must_be_person("starting a run")?;
         match self.started_before(chosen)? {
             Some(seen) => Ok(seen),
-            None => start_as(&self.home, wanted, EngineStart { id: chosen.id.clone(), ..EngineStart::default() }),
+            None => start_as(&self.home, wanted, EngineStart { id: Some(chosen.id()?), ..EngineStart::default() }),
         }
     }
 
     /// The run that was started before, if this asks for it again.
     pub(crate) fn started_before(&self, chosen: &KeyedId) -> Result<Option<RunSnapshot>, Problem> {
-        chosen.there().map_or(Ok(None), |id| self.home.tasks.load_run(id))
+        chosen.there().map_or(Ok(None), |id| self.home.tasks.run_named(id))
     }
 
     /// The run that is meant. A caller who sees its end also finds the files about it.
@@ -64,7 +65,7 @@ impl Service {
     /// A run as people see it, with what it waits for.
     pub fn shown_run(&self, id: &str) -> Result<Run, Problem> {
         let seen = self.run(id)?;
-        Ok(Run { attention: self.home.waits.of(&seen.id), ..view_run::run(&seen) })
+        Ok(Run { attention: self.home.waits.of(&stream(&seen.id)), ..view_run::run(&seen) })
     }
 
     pub fn list_runs(
@@ -100,7 +101,7 @@ impl Service {
             }
             Ok(self.summed_up(summary)?.filter(|seen| seen.state.given.origin.kind == kind && is_so(seen)))
         };
-        let when = |seen: &RunSnapshot| (seen.card.created, seen.id.clone());
+        let when = |seen: &RunSnapshot| (seen.card.created, seen.id.to_string());
         let mut runs = PageQuery::default().gather(&self.home.tasks, &of_runs(false), look)?.items;
         if let Some(EndedRunsFilter(status)) = ended {
             let groups = crate::roster::groups::ids(&self.home).into_iter();
@@ -117,7 +118,7 @@ impl Service {
     /// The run that a card is about. One that cannot be read does not hide the others.
     fn summed_up(&self, summary: &StreamSummary) -> Result<Option<RunSnapshot>, Problem> {
         let Some(id) = id_of(&summary.stream) else { return Ok(None) };
-        self.home.tasks.unless_damaged(&summary.stream, self.home.tasks.run_of(id, summary))
+        self.home.tasks.unless_damaged(&summary.stream, self.home.tasks.run_of(&id, summary))
     }
 
     /// The processes that are active, oldest first; with `all` also those that were completed. What was cancelled is gone
@@ -242,7 +243,7 @@ impl Service {
 
     /// Asks a person, and waits for the answer as long as the command may wait; asked again in the same words it waits
     /// for the same answer.
-    fn asks(&self, run: &str, by: Speaker, ask: QuestionRequest) -> Result<StepHeard, Problem> {
+    fn asks(&self, run: &RunId, by: Speaker, ask: QuestionRequest) -> Result<StepHeard, Problem> {
         // As it is stored: by its words it is found again.
         let ask = self.home.context.clean().ask(ask);
         say(&self.home, run, RunInput::Ask { by, ask: ask.clone() })?;
@@ -257,7 +258,7 @@ impl Service {
         })
     }
 
-    fn tell_run(&self, who: &Requester, run: &str, input: RunInput) -> Result<RunSnapshot, Problem> {
+    fn tell_run(&self, who: &Requester, run: &RunId, input: RunInput) -> Result<RunSnapshot, Problem> {
         say(&self.home, run, RunInput::By { asker: who.to_run(run), input: Box::new(input) })?;
         let seen = self.home.tasks.load_run(run)?;
         let seen = seen.ok_or_else(|| Problem::fault(format!("run {run} is gone")))?;
@@ -306,11 +307,10 @@ impl Service {
         let seen = self.run(id)?;
         let step = step.map(|name| seen.step(name)).transpose()?;
         let seen = self.tell_run(who, &seen.id, RunInput::Retry { step, guidance })?;
-        let task = &seen.state.given.origin.task;
-        if !task.is_empty() {
+        if let Some(task) = &seen.state.given.origin.task {
             // So that it does not look for a person any more when this is answered. A task that cannot be told now
             // hears of it with the next look at its run.
-            let told = ask(&self.home, task, TaskInput::RunReopened { run: seen.id.clone() });
+            let told = ask(&self.home, task, TaskInput::RunReopened { run: seen.id.to_string() });
             self.home.tasks.caught_up(task, &told);
         }
         Ok(seen)
@@ -354,7 +354,7 @@ impl Service {
         self.tell_run(who, &seen.id, RunInput::ByHand { step, what })
     }
 
-    pub fn close_run(&self, who: &Requester, id: &str, summary: String) -> Result<RunSnapshot, Problem> {
+    pub fn close_run(&self, who: &Requester, id: &RunId, summary: String) -> Result<RunSnapshot, Problem> {
         self.tell_run(who, id, RunInput::Close { summary })
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sluice_api::problem::Problem;
 use sluice_api::task::{EffectReport, EffectStatus, TaskAnswer, Transition};
+use sluice_core::id::TaskId;
 use sluice_core::task::EffectKey;
 use sluice_core::task::event::{Settlement, TaskEvent};
 use sluice_engine::codec::task_event;
@@ -26,13 +27,14 @@ const WRITE_WITHIN: Duration = Duration::from_secs(2);
 impl Service {
     /// The answer to a command that changed a task: for a person when everything has settled, for a session at once,
     /// because it may be what the change ends. Either finds the change in TASK.md, and may write there again.
-    pub(super) fn settled(&self, who: &Requester, id: &str, recorded: EventRange) -> Result<TaskAnswer, Problem> {
+    pub(super) fn settled(&self, who: &Requester, id: &TaskId, recorded: EventRange) -> Result<TaskAnswer, Problem> {
         let mut seen = self.since(id, recorded)?;
         let turns = seen.state.turns_taken;
         if who.is_person() {
             // What is tried again and again may last; unless others come behind it, for then it is given up.
             let waits = |seen: &TaskSnapshot| {
-                seen.state.waits_for_worktree() || (seen.state.turns.len() == 1 && self.home.waits.of(id).is_some())
+                seen.state.waits_for_worktree()
+                    || (seen.state.turns.len() == 1 && self.home.waits.of(&stream(id)).is_some())
             };
             seen = self.until(SETTLE_WITHIN, seen, recorded, |seen| !is_under_way(seen, turns) || waits(seen))?;
         }
@@ -70,18 +72,18 @@ impl Service {
             let which = format!("{id} --number {}", keep.number);
             format!("kept: {}; `sluice workspace restore {which} --into FOLDER` brings it back", what(&keep.what))
         };
-        kept.into_iter().filter(|keep| keep.task == *id).map(line).collect()
+        kept.into_iter().filter(|keep| keep.task == id.as_str()).map(line).collect()
     }
 
     /// A task is shown as crashed as soon as its agent is gone. Waits until the task itself has heard of that.
-    pub(super) fn until_end_is_heard(&self, id: &str) -> Result<(), Problem> {
+    pub(super) fn until_end_is_heard(&self, id: &TaskId) -> Result<(), Problem> {
         let is_gone = || Ok(self.home.tasks.load(id)?.is_some_and(|seen| self.home.is_gone(&seen)));
         let is_heard = || is_gone().map(|is_gone| (!is_gone).then_some(())).transpose();
         self.home.tasks.wait_for(&stream(id), HEARD_WITHIN, is_heard).unwrap_or(Ok(()))
     }
 
     /// The task as it stands with what was recorded.
-    pub(super) fn since(&self, id: &str, recorded: EventRange) -> Result<Arc<TaskSnapshot>, Problem> {
+    pub(super) fn since(&self, id: &TaskId, recorded: EventRange) -> Result<Arc<TaskSnapshot>, Problem> {
         let gone = || Problem::not_found(format!("there is no task `{id}`"));
         self.home.tasks.since(id, recorded.last)?.ok_or_else(gone)
     }

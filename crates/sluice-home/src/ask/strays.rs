@@ -8,6 +8,7 @@ use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::project::Project;
 use sluice_api::task::CreateTask;
 use sluice_api::workspace::{AdoptStray, Stray};
+use sluice_core::id::TaskId;
 use sluice_core::machine::RefusalCode;
 use sluice_core::task::TaskKey;
 use sluice_engine::reactor::EventRange;
@@ -42,11 +43,12 @@ fn is_known(home: &Home, id: &SessionId) -> Result<bool, Problem> {
         return Ok(agents.into_iter().flatten().any(|agent| agent.id == number));
     }
     let run = id.as_str().split_once('.').map_or(id.as_str(), |(run, _)| run);
-    Ok(home.tasks.load_run(run)?.is_some_and(|seen| seen.state.end.is_none()))
+    let Ok(run) = run.parse() else { return Ok(false) };
+    Ok(home.tasks.load_run(&run)?.is_some_and(|seen| seen.state.end.is_none()))
 }
 
 /// Why it is not known whose a worktree is. `task` is the open task that has it.
-pub(crate) fn doubt(home: &Home, state: &WorkspaceState, task: Option<&str>) -> Option<String> {
+pub(crate) fn doubt(home: &Home, state: &WorkspaceState, task: Option<&TaskId>) -> Option<String> {
     match (&state.binding, task) {
         (Some(binding), None) if !is_over(home, &binding.task) => Some(format!(
             "it was lent to task {}, which cannot be read, and is lent to no other task; see `sluice doctor`",
@@ -57,7 +59,7 @@ pub(crate) fn doubt(home: &Home, state: &WorkspaceState, task: Option<&str>) -> 
              or removed by `sluice workspace gc`",
             binding.task
         )),
-        (Some(binding), Some(task)) if binding.task != task => {
+        (Some(binding), Some(task)) if binding.task != task.as_str() => {
             Some(format!("task {task} has it, and it was lent to task {}", binding.task))
         }
         (Some(_), Some(_)) | (None, _) => None,
@@ -66,7 +68,7 @@ pub(crate) fn doubt(home: &Home, state: &WorkspaceState, task: Option<&str>) -> 
 
 /// Makes a task for one of them: the one that it was, as its TASK.md and its worktree say. What judges its work is a
 /// person's to say, and the project's and the home's: the file is the agent's to change. Gives its id.
-pub(crate) fn adopt(home: &Home, asked: &AdoptStray) -> Result<(String, EventRange), Problem> {
+pub(crate) fn adopt(home: &Home, asked: &AdoptStray) -> Result<(TaskId, EventRange), Problem> {
     let session = asked.session.as_str();
     let id = living(home, session)?;
     let refused = |why: String| {

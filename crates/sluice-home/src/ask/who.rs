@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_core::id::{RunId, TaskId};
 use sluice_core::machine::RefusalCode;
 use sluice_core::run::{RunAsker, Speaker};
 use sluice_core::task::TaskAsker;
@@ -34,12 +35,12 @@ pub enum Requester {
         name: String,
     },
     Session {
-        task: String,
+        task: TaskId,
         number: SessionNumber,
     },
     /// The agent or script of a step.
     Step {
-        run: String,
+        run: RunId,
         speaker: Speaker,
     },
     /// A worker on another machine.
@@ -68,7 +69,7 @@ impl Requester {
         matches!(self, Requester::Person { .. })
     }
 
-    pub(super) fn to(&self, task: &str) -> TaskAsker {
+    pub(super) fn to(&self, task: &TaskId) -> TaskAsker {
         if let Requester::Session { task: own, number } = self
             && own == task
         {
@@ -77,7 +78,7 @@ impl Requester {
         if self.is_person() { TaskAsker::Person } else { TaskAsker::Stranger }
     }
 
-    pub(super) fn to_run(&self, run: &str) -> RunAsker {
+    pub(super) fn to_run(&self, run: &RunId) -> RunAsker {
         if let Requester::Step { run: own, speaker } = self
             && own == run
         {
@@ -118,7 +119,7 @@ impl Requester {
     }
 
     /// Only a person may do this, or a session of the task. Asked before anything is done.
-    pub(super) fn must_be_of(&self, task: &str) -> Result<(), Problem> {
+    pub(super) fn must_be_of(&self, task: &TaskId) -> Result<(), Problem> {
         match self.to(task) {
             TaskAsker::Person | TaskAsker::Engine | TaskAsker::Session(_) => Ok(()),
             TaskAsker::Stranger => {
@@ -198,7 +199,7 @@ pub(super) fn whose(id: &SessionId) -> Option<Requester> {
     }
     let (run, rest) = id.as_str().split_once('.')?;
     let (step, attempt, part) = performed(rest)?;
-    Some(Requester::Step { run: run.to_owned(), speaker: Speaker { step, attempt, part } })
+    Some(Requester::Step { run: run.parse().ok()?, speaker: Speaker { step, attempt, part } })
 }
 
 /// What the system calls a user; the number where it has no name for it.

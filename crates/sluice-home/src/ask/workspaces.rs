@@ -70,7 +70,7 @@ impl Service {
             let task = open.iter().find(|seen| had(&seen.state.workspace) == Some(&path)).map(|seen| seen.id.clone());
             let branch = state.as_ref().and_then(checkouts::branch);
             let doubt = unseen.or_else(|| match &state {
-                Some(state) => strays::doubt(&self.home, state, task.as_deref()),
+                Some(state) => strays::doubt(&self.home, state, task.as_ref()),
                 None => missing(&path, task.is_some()),
             });
             list.workspaces.push(Workspace {
@@ -81,7 +81,7 @@ impl Service {
                 dirty: state.as_ref().is_some_and(|state| state.dirty),
                 doubt,
                 exists: state.is_some(),
-                task,
+                task: task.map(String::from),
                 size_bytes: None,
                 size_over_bytes: None,
             });

@@ -25,13 +25,13 @@ pub(super) fn acquire(home: &Arc<Home>, seen: &TaskSnapshot, reserved: Option<&W
         return Err("all worktrees of the project are in use".into());
     };
     let number = pool_name(&name.0)?;
-    let binding = WorkspaceBinding { branch: seen.state.about.branch.clone(), task: seen.id.clone() };
+    let binding = WorkspaceBinding { branch: seen.state.about.branch.clone(), task: seen.id.to_string() };
     room::must_be_there(home, &pool.folder(&number))?;
     // Where it was lent on, the home has had the file since, and the branch stood at this commit.
     let lent = seen.state.lent.as_ref();
     let base = lent.map(|lent| lent.commit.0.as_str());
     if lent.is_some() && is_half_given_back(&pool, &number, &seen.id)? {
-        pool.release(&number, &seen.id).map_err(PerformError::by)?;
+        pool.release(&number, seen.id.as_str()).map_err(PerformError::by)?;
     }
     let acquired = pool.acquire(&number, &binding, base).map_err(|error| match error {
         GitError::NoCommit { .. } => {
@@ -41,7 +41,7 @@ pub(super) fn acquire(home: &Arc<Home>, seen: &TaskSnapshot, reserved: Option<&W
     })?;
     if let Some(aside) = &acquired.set_aside {
         let was = acquired.folder.display();
-        tracing::warn!(task = seen.id, "what stood at {was} and git did not know is in {}", aside.display());
+        tracing::warn!(task = seen.id.as_str(), "what stood at {was} and git did not know is in {}", aside.display());
     }
     let there = task_file(&acquired.folder);
     let file = files::home_file(&home.context.places, &seen.state.about.project, &seen.id);
@@ -63,7 +63,7 @@ pub(super) fn release(home: &Arc<Home>, seen: &TaskSnapshot, workspace: &str) ->
         home.keep_body(seen, &body);
     }
     judged::keep(home, seen)?;
-    pool.release(&number, &seen.id).map_err(PerformError::by)?;
+    pool.release(&number, seen.id.as_str()).map_err(PerformError::by)?;
     Ok(TaskEffectProduct::Nothing)
 }
 
@@ -78,7 +78,7 @@ pub(super) fn delete_remote_branch(home: &Home, seen: &TaskSnapshot) -> Result<T
     let (_, pool) = home.pool_of(seen)?;
     let (branch, into) = (&seen.state.about.branch, pool.repository().default_branch());
     let merged = seen.state.merged.as_ref().map(|commit| commit.0.as_str());
-    let deleted = pool.repository().delete_remote_branch(branch, &seen.id, merged).map_err(PerformError::by)?;
+    let deleted = pool.repository().delete_remote_branch(branch, seen.id.as_str(), merged).map_err(PerformError::by)?;
     Ok(match deleted {
         RemoteBranchDeletion::NotThere | RemoteBranchDeletion::Deleted => {
             TaskEffectOutcome::Ok(TaskEffectProduct::Nothing)

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sluice_api::problem::Problem;
+use sluice_core::id::TaskId;
 use sluice_core::machine::RefusalCode;
 use sluice_core::task::state::CommitId;
 use sluice_core::task::{TaskAsker, TaskInput};
@@ -178,11 +179,11 @@ pub(crate) fn keep_finishing(home: &Weak<Home>) {
 }
 
 /// Finishes what it can, once. Whether nothing is left.
-fn finish_all(home: &Home, told: &mut BTreeMap<String, String>) -> bool {
+fn finish_all(home: &Home, told: &mut BTreeMap<TaskId, String>) -> bool {
     let open = open(home);
     told.retain(|task, _| open.contains(task));
     for task in open {
-        let turn = home.merges.of(&task);
+        let turn = home.merges.of(task.as_str());
         let _turn = match turn.try_lock() {
             Ok(turn) => turn,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -192,7 +193,7 @@ fn finish_all(home: &Home, told: &mut BTreeMap<String, String>) -> bool {
         match finish(home, &task) {
             Ok(_) => drop(told.remove(&task)),
             Err(Problem { message: why, .. }) if told.get(&task) != Some(&why) => {
-                tracing::warn!(task, "the merge was interrupted, and is not finished: {why}");
+                tracing::warn!(task = task.as_str(), "the merge was interrupted, and is not finished: {why}");
                 told.insert(task, why);
             }
             Err(_) => {}
@@ -203,7 +204,7 @@ fn finish_all(home: &Home, told: &mut BTreeMap<String, String>) -> bool {
 
 /// Finishes the merge of a task that was begun; the caller has its turn. Nothing if none was, or if nothing of it is
 /// merged and somebody has moved the task since: what they decided counts.
-pub(crate) fn finish(home: &Home, task: &str) -> Result<Option<(CompletedMerge, EventRange)>, Problem> {
+pub(crate) fn finish(home: &Home, task: &TaskId) -> Result<Option<(CompletedMerge, EventRange)>, Problem> {
     let Some(intent) = read(home, task)? else { return Ok(None) };
     let Some(seen) = home.tasks.load(task)?.filter(|seen| seen.card.open) else {
         return forget(home, task).map(|()| None);
@@ -271,13 +272,13 @@ fn folder(home: &Home) -> PathBuf {
 }
 
 /// The tasks whose merge was begun and is not known to have ended.
-fn open(home: &Home) -> Vec<String> {
+fn open(home: &Home) -> Vec<TaskId> {
     let entries = fs::read_dir(folder(home)).into_iter().flatten().flatten();
-    entries.filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".json")?.to_owned())).collect()
+    entries.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".json")?.parse().ok()).collect()
 }
 
 /// Whether the merge of a task was begun and is not known to have ended.
-pub(crate) fn is_open(home: &Home, task: &str) -> bool {
+pub(crate) fn is_open(home: &Home, task: &TaskId) -> bool {
     home.merge_note(task).exists()
 }
 
@@ -290,12 +291,12 @@ fn trouble(what: &str, path: &std::path::Path, error: &std::io::Error) -> Proble
 }
 
 /// Writes down what is to be merged, durably.
-fn write(home: &Home, task: &str, intent: &MergeIntent) -> io::Result<()> {
+fn write(home: &Home, task: &TaskId, intent: &MergeIntent) -> io::Result<()> {
     fs::create_dir_all(folder(home))?;
     write_atomically(&home.merge_note(task), &serde_json::to_vec(intent)?, Durability::Synced)
 }
 
-fn read(home: &Home, task: &str) -> Result<Option<MergeIntent>, Problem> {
+fn read(home: &Home, task: &TaskId) -> Result<Option<MergeIntent>, Problem> {
     let path = home.merge_note(task);
     match fs::read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| trouble("read", &path, &error.into())),
@@ -304,7 +305,7 @@ fn read(home: &Home, task: &str) -> Result<Option<MergeIntent>, Problem> {
     }
 }
 
-fn forget(home: &Home, task: &str) -> Result<(), Problem> {
+fn forget(home: &Home, task: &TaskId) -> Result<(), Problem> {
     let path = home.merge_note(task);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(trouble("remove", &path, &error)),

@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
+use sluice_core::id::TaskId;
 use sluice_core::task::input::WorkspaceReservation;
 use sluice_core::task::{TaskAsker, TaskInput};
 
@@ -36,7 +37,7 @@ pub(crate) fn keep_going(home: Weak<Home>) {
 }
 
 /// Begins each waiting task that can begin, once.
-fn look(home: &Arc<Home>, said: &mut BTreeMap<String, String>) {
+fn look(home: &Arc<Home>, said: &mut BTreeMap<TaskId, String>) {
     let mut full: BTreeSet<String> = BTreeSet::new();
     let waiting = home.tasks.waiting();
     said.retain(|task, _| waiting.iter().any(|seen| seen.id == *task));
@@ -52,7 +53,7 @@ fn look(home: &Arc<Home>, said: &mut BTreeMap<String, String>) {
             Err(problem) => {
                 if said.get(&seen.id) != Some(&problem.message) {
                     let why = &problem.message;
-                    tracing::warn!(task = seen.id, "waits for a worktree and cannot begin: {why}");
+                    tracing::warn!(task = seen.id.as_str(), "waits for a worktree and cannot begin: {why}");
                     said.insert(seen.id.clone(), problem.message);
                 }
             }
@@ -87,14 +88,14 @@ pub(crate) fn begin_next(home: &Arc<Home>, seen: &TaskSnapshot, effect: &str) ->
     let pending = |it: &Arc<TaskSnapshot>| of_project(it) && it.lifecycle.initial.first() == Some(&it.state.status);
     let mut pending = home.tasks.open().into_iter().filter(pending);
     if let Ok(chosen) = std::fs::read_to_string(&note) {
-        return pending.find(|it| it.id == chosen).map_or(Ok(()), |next| begin_if_room(home, &next).map(drop));
+        return pending.find(|it| it.id.as_str() == chosen).map_or(Ok(()), |next| begin_if_room(home, &next).map(drop));
     }
     if home.tasks.waiting().iter().any(of_project) {
         return Ok(());
     }
     note.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(unwritable)?;
     for next in pending {
-        std::fs::write(&note, &next.id).map_err(unwritable)?;
+        std::fs::write(&note, next.id.as_str()).map_err(unwritable)?;
         match begin_if_room(home, &next) {
             // It began, or there is no room, and so none for the next either.
             Ok(_) => return Ok(()),

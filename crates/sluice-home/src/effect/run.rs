@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_core::id::RunId;
 use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::recipe::StepWork;
 use sluice_core::run::effect::{RunScript, key};
@@ -45,7 +46,7 @@ use workspace::LocalWorktrees;
 /// Carries an effect of a run out. Called on a thread that may wait.
 pub(super) fn carry_out(
     home: &Arc<Home>,
-    run: &str,
+    run: &RunId,
     effect: &str,
     data: &[u8],
     place: &ErrandPlace,
@@ -76,13 +77,13 @@ fn present<T>(read: Result<Option<T>, Problem>) -> Result<T, PerformError> {
 
 /// The next turn of a patrol begins when its moment has come, and when it can: what keeps it from being started passes, or
 /// a person ends the patrol. Of the turns before it, only as many stay as it keeps.
-fn next_turn(home: &Arc<Home>, run: &str, at: i64) -> Result<EffectOutcome, ErrandPending> {
+fn next_turn(home: &Arc<Home>, run: &RunId, at: i64) -> Result<EffectOutcome, ErrandPending> {
     let seen = match settled(present(home.tasks.load_run(run)))? {
         Ok(seen) => seen,
         Err(failed) => return Ok(EffectOutcome::Failed(failed.error)),
     };
     if let Err(problem) = crate::start::repeats::tidy(home, &seen) {
-        tracing::warn!(run, "the old turns of its patrol are not removed: {}", problem.message);
+        tracing::warn!(run = run.as_str(), "the old turns of its patrol are not removed: {}", problem.message);
     }
     let now = home.clock.now();
     // One that lies further ahead than a turn was set under a clock that was ahead.
@@ -112,7 +113,7 @@ fn give_back(
     let given = &seen.state.given;
     let failed = |failed: PerformFailure| Ok(EffectOutcome::Failed(home.context.clean().text(&failed.error)));
     let (repository, asker) = (given.origin.root.clone(), seen.id.clone());
-    let git = ErrandPlace::Git { repository, asker, turn: LaneTurn::Next };
+    let git = ErrandPlace::Git { repository, asker: String::from(asker), turn: LaneTurn::Next };
     if *place != git && !given.origin.base.is_empty() {
         // A command that ends what was set up takes its time, and git waits for it nowhere.
         return match settled(setup::leave(home, given))? {
@@ -148,7 +149,7 @@ fn place_of(home: &Home, setting: &RunFacts, wanted: &Perform) -> ErrandPlace {
     match is_for_git {
         true => {
             let (repository, asker) = (setting.given.origin.root.clone(), setting.id.clone());
-            ErrandPlace::Git { repository, asker, turn: LaneTurn::InLine }
+            ErrandPlace::Git { repository, asker: String::from(asker), turn: LaneTurn::InLine }
         }
         false => ErrandPlace::Pool,
     }
@@ -195,7 +196,7 @@ fn recorded(
 /// its end asks which of its steps has moved that. Where it cannot be read, nothing is said.
 fn in_task(home: &Home, setting: &RunFacts, performed: PerformResult) -> PerformResult {
     let RunParameters { workspace, origin, .. } = &setting.given;
-    if origin.task.is_empty() || workspace.is_empty() || !origin.base.is_empty() {
+    if origin.task.is_none() || workspace.is_empty() || !origin.base.is_empty() {
         return performed;
     }
     let head = || worktrees::pool_of(home, &setting.given).ok()?.repository().head(Path::new(workspace)).ok();
@@ -301,8 +302,8 @@ fn beside(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, wanted: &RunEffect
             stopped
         }
         RunEffect::Notify(message) => {
-            let notes = home.context.places.evidence().join(&seen.id);
-            super::notify(home, &seen.id, effect, &notes, message).map(drop)
+            let notes = home.context.places.evidence().join(seen.id.as_str());
+            super::notify(home, seen.id.as_str(), effect, &notes, message).map(drop)
         }
         RunEffect::RunCommand(script) => command(home, seen, effect, script),
         RunEffect::Start { recipe } => start_next(home, seen, effect, recipe),
@@ -318,7 +319,7 @@ fn beside(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, wanted: &RunEffect
 /// worker at this moment is taken back from it.
 fn never_begun(home: &Home, seen: &RunSnapshot, effect: String) -> Result<(), PerformError> {
     let said = ActorInput::Outcome { effect, outcome: EffectOutcome::Failed("no worker had begun it".into()) };
-    say_to(home, stream(&seen.id), &seen.id, said).map(drop).map_err(PerformError::from)
+    say_to(home, stream(&seen.id), seen.id.as_str(), said).map(drop).map_err(PerformError::from)
 }
 
 fn command(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, script: &RunScript) -> Result<(), PerformError> {
@@ -328,8 +329,8 @@ fn command(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, script: &RunScrip
         setup::of_run(home, &seen.state.given, Path::new(seen.folder()), &format!("{}-command", seen.id))?;
     }
     let shell = ScriptProgram::Shell(script.script.clone());
-    let mut hook = hook(home, &seen.id, effect, shell, &scratch::folder(&seen.setting(), workspace)?)?;
-    hook.environment.insert("SLUICE_RUN".into(), seen.id.clone());
+    let mut hook = hook(home, seen.id.as_str(), effect, shell, &scratch::folder(&seen.setting(), workspace)?)?;
+    hook.environment.insert("SLUICE_RUN".into(), seen.id.to_string());
     hook.environment.extend(script.environment.iter().cloned());
     run_to_end(home, &hook)
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use sluice_core::id::TaskId;
 use sluice_core::lifecycle::{AgentPermissions, HarnessChoice};
 use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::TaskEffectProduct;
@@ -67,7 +68,7 @@ pub(super) fn session(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSessi
     }
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     environment.extend(invocation.env_set.iter().map(|(name, value)| (name.clone(), text(value))));
-    let window = SessionWindow { key: seen.id.clone(), session: tmux_name(seen), name: wanted.window.clone() };
+    let window = SessionWindow { key: seen.id.to_string(), session: tmux_name(seen), name: wanted.window.clone() };
     let spec = SessionSpec {
         id: id.clone(),
         arguments: invocation.argv.iter().map(text).collect(),
@@ -126,7 +127,7 @@ fn must_be_its_worktree(home: &Home, seen: &TaskSnapshot, workspace: &Path) -> R
 }
 
 /// A program that is not there is no agent that crashed: nothing is started, and whoever looks is told what to do.
-fn must_be_startable(spec: &SessionSpec, task: &str) -> Result<(), String> {
+fn must_be_startable(spec: &SessionSpec, task: &TaskId) -> Result<(), String> {
     let path = spec.environment.get("PATH").map(String::as_str).unwrap_or_default();
     match programs::find(spec.arguments.first().map_or("", String::as_str), path.as_ref(), &spec.folder) {
         Some(_) => Ok(()),
@@ -134,7 +135,7 @@ fn must_be_startable(spec: &SessionSpec, task: &str) -> Result<(), String> {
     }
 }
 
-fn cannot_start(spec: &SessionSpec, task: &str, why: &str) -> String {
+fn cannot_start(spec: &SessionSpec, task: &TaskId, why: &str) -> String {
     let program = spec.arguments.first().map_or("", String::as_str);
     format!(
         "`{program}` cannot be started: {why}. Install it, or mend its harness in config.toml (`sluice doctor` looks); \
@@ -145,7 +146,7 @@ fn cannot_start(spec: &SessionSpec, task: &str, why: &str) -> String {
 pub(super) fn about(home: &Home, seen: &TaskSnapshot) -> BTreeMap<String, String> {
     let project = home.projects.get(&seen.state.about.project);
     let told = [
-        ("SLUICE_TASK", seen.id.clone()),
+        ("SLUICE_TASK", seen.id.to_string()),
         ("SLUICE_PROJECT_PATH", project.map(|it| it.path).unwrap_or_default()),
         ("SLUICE_BIN", home.context.program.display().to_string()),
     ];

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sluice_api::run::StartRun;
+use sluice_core::id::RunId;
 use sluice_core::machine::RefusalCode;
 use sluice_core::run::RunInput;
 use sluice_core::task::input::TaskEffectProduct;
@@ -20,7 +21,7 @@ use crate::read::runs::stream;
 use crate::read::tasks::TaskSnapshot;
 use crate::read::view::commit;
 use crate::read::view_run::unless_empty;
-use crate::settings::clock::id_from;
+use crate::settings::ids::run_from;
 use crate::start::{EngineStart, chain_to, start_as};
 use crate::undone::PerformError;
 
@@ -37,9 +38,9 @@ pub(super) fn start(
     inputs: &[(String, String)],
     workspace: Option<&WorktreePath>,
 ) -> EffectResult {
-    let id = id_from(&["state", &seen.id, effect]);
+    let id = run_from(&["state", seen.id.as_str(), effect]);
     if let Some(known) = home.tasks.load_run(&id)? {
-        return Ok(TaskEffectProduct::Run { id, began: known.state.given.origin.began.clone() });
+        return Ok(TaskEffectProduct::Run { id: String::from(id), began: known.state.given.origin.began.clone() });
     }
     let about = &seen.state.about;
     let project = home.projects.get(&about.project)?;
@@ -52,7 +53,7 @@ pub(super) fn start(
         cwd: project.path,
         inputs: inputs.iter().map(|(name, value)| (name.clone(), Value::String(value.clone()))).collect(),
         prompt: Some(about.summary.clone()),
-        work_order: Some(seen.id.clone()),
+        work_order: Some(seen.id.to_string()),
         harness: unless_empty(&about.harness),
         ..StartRun::default()
     };
@@ -64,7 +65,7 @@ pub(super) fn start(
     let started = EngineStart {
         id: Some(id.clone()),
         cause,
-        task: seen.id.clone(),
+        task: Some(seen.id.clone()),
         workspace: workspace.map(|name| name.0.clone()),
         reading: DefinitionSite::Commit,
         base,
@@ -72,11 +73,11 @@ pub(super) fn start(
         ..EngineStart::default()
     };
     start_as(home, &wanted, started)?;
-    Ok(TaskEffectProduct::Run { id, began })
+    Ok(TaskEffectProduct::Run { id: String::from(id), began })
 }
 
 /// Cancels the run, if it has not ended. When this answers, nothing of it works any more.
-pub(super) fn cancel(home: &Arc<Home>, run: &str) -> EffectResult {
+pub(super) fn cancel(home: &Arc<Home>, run: &RunId) -> EffectResult {
     let seen = home.tasks.load_run(run)?;
     let Some(seen) = seen else { return Ok(TaskEffectProduct::Nothing) };
     if seen.state.end.is_none() {

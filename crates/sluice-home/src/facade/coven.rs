@@ -65,7 +65,7 @@ impl Service {
         let inputs = wanted.input.into_iter().collect();
         let run = StartRun { recipe: wanted.grimoire, cwd, inputs, ..StartRun::default() };
         let as_workflow =
-            EngineStart { id: chosen.id.clone(), kind: Some(RunKind::Workflow), ..EngineStart::default() };
+            EngineStart { id: Some(chosen.id()?), kind: Some(RunKind::Workflow), ..EngineStart::default() };
         start_as(&self.home, &run, as_workflow).map(|seen| started(&seen))
     }
 
@@ -82,7 +82,7 @@ impl Service {
     /// Ends a workflow with everything it has started.
     pub fn cancel_workflow(&self, who: &Requester, id: &str) -> Result<Workflow, Problem> {
         let seen = self.workflow_run(id)?;
-        self.cancel_run(who, &seen.id, String::new()).map(|seen| workflow(&seen))
+        self.cancel_run(who, seen.id.as_str(), String::new()).map(|seen| workflow(&seen))
     }
 
     /// Decides about a workflow that is blocked.
@@ -95,7 +95,7 @@ impl Service {
             return Err(refusal(code, message).hint(hint));
         }
         let Intervention { option, message } = wanted;
-        self.answer(who, &seen.id, AnswerQuestion { option, message }).map(|seen| workflow(&seen))
+        self.answer(who, seen.id.as_str(), AnswerQuestion { option, message }).map(|seen| workflow(&seen))
     }
 
     fn workflow_run(&self, id: &str) -> Result<RunSnapshot, Problem> {
@@ -170,7 +170,7 @@ fn workflow(seen: &RunSnapshot) -> Workflow {
         available_actions.push("cancel".to_owned());
     }
     Workflow {
-        workflow_id: seen.id.clone(),
+        workflow_id: seen.id.to_string(),
         grimoire: seen.plan.recipe.name.to_string(),
         status: status(seen.state.phase()),
         current_step: view_run::current_step(seen),
@@ -186,7 +186,7 @@ fn workflow(seen: &RunSnapshot) -> Workflow {
 
 fn started(seen: &RunSnapshot) -> WorkflowStarted {
     WorkflowStarted {
-        workflow_id: seen.id.clone(),
+        workflow_id: seen.id.to_string(),
         grimoire: seen.plan.recipe.name.to_string(),
         status: status(seen.state.phase()),
     }

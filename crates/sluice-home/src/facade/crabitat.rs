@@ -36,7 +36,7 @@ impl ControlView {
 impl Service {
     pub fn found_group(&self, who: &Requester, chosen: &KeyedId, wanted: &NewColony) -> Result<Colony, Problem> {
         who.must_be_person("founding a colony")?;
-        groups::found(&self.home, wanted, &chosen.id()?)
+        groups::found(&self.home, wanted, &chosen.id::<String>()?)
     }
 
     /// What of the groups a caller sees: a worker its own, and of one that has none yet, which there are.

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use sluice_core::id::TaskId;
+
 use crate::background::locked;
 use crate::home::Home;
 use crate::read::tasks::TaskSnapshot;
@@ -20,7 +22,7 @@ pub(crate) struct BranchClaims {
 
 #[derive(Debug)]
 struct BranchClaim {
-    task: String,
+    task: TaskId,
     /// How many ask for it, all for this task.
     askers: usize,
     /// It is on its way to the store, and nobody waits for it any more.
@@ -54,9 +56,9 @@ impl BranchHold<'_> {
     }
 }
 
-fn forget_older(claims: &mut BTreeMap<ProjectBranch, BranchClaim>, task: &str, number: u64) {
+fn forget_older(claims: &mut BTreeMap<ProjectBranch, BranchClaim>, task: &TaskId, number: u64) {
     let is_older =
-        |claim: &BranchClaim| claim.is_queued && !claim.is_new && claim.task == task && claim.number < number;
+        |claim: &BranchClaim| claim.is_queued && !claim.is_new && claim.task == *task && claim.number < number;
     claims.values_mut().filter(|claim| is_older(claim)).for_each(|claim| claim.is_queued = false);
     claims.retain(|_, claim| claim.askers > 0 || claim.is_queued);
 }
@@ -74,17 +76,23 @@ impl Drop for BranchHold<'_> {
 
 impl BranchClaims {
     /// Speaks for a branch. Otherwise, the other task that has it.
-    pub(crate) fn claim(&self, home: &Home, project: &str, branch: &str, task: &str) -> Result<BranchHold<'_>, String> {
+    pub(crate) fn claim(
+        &self,
+        home: &Home,
+        project: &str,
+        branch: &str,
+        task: &TaskId,
+    ) -> Result<BranchHold<'_>, TaskId> {
         self.look(home);
         let claims = locked(&self.claims);
         let open = home.tasks.open();
         let has = |other: &TaskSnapshot| {
-            other.state.about.project == project && other.state.about.branch == branch && other.id != task
+            other.state.about.project == project && other.state.about.branch == branch && other.id != *task
         };
         if let Some(other) = open.iter().find(|other| has(other)) {
             return Err(other.id.clone());
         }
-        let is_new = !open.iter().any(|seen| seen.id == task);
+        let is_new = !open.iter().any(|seen| seen.id == *task);
         self.speak(claims, (project.to_owned(), branch.to_owned()), task, is_new)
     }
 
@@ -92,13 +100,13 @@ impl BranchClaims {
         &self,
         mut claims: MutexGuard<'_, BTreeMap<ProjectBranch, BranchClaim>>,
         branch: ProjectBranch,
-        task: &str,
+        task: &TaskId,
         is_new: bool,
-    ) -> Result<BranchHold<'_>, String> {
+    ) -> Result<BranchHold<'_>, TaskId> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let claim = || BranchClaim { task: task.to_owned(), askers: 0, is_queued: false, is_new, number };
         let claim = claims.entry(branch.clone()).or_insert_with(claim);
-        if claim.task != task {
+        if claim.task != *task {
             return Err(claim.task.clone());
         }
         claim.askers += 1;
@@ -111,7 +119,7 @@ impl BranchClaims {
         let queued = |(branch, claim): (&ProjectBranch, &BranchClaim)| {
             claim.is_queued.then(|| (branch.clone(), claim.task.clone(), claim.is_new))
         };
-        let queued: Vec<(ProjectBranch, String, bool)> = locked(&self.claims).iter().filter_map(queued).collect();
+        let queued: Vec<(ProjectBranch, TaskId, bool)> = locked(&self.claims).iter().filter_map(queued).collect();
         for (branch, task, is_new) in queued {
             let Ok(Some(seen)) = home.tasks.load(&task) else { continue };
             if seen.card.open && seen.state.about.branch != branch.1 {
@@ -145,31 +153,33 @@ mod tests {
     #[test]
     fn a_branch_that_a_task_was_promised_is_free_once_it_has_a_newer_one() {
         let branches = BranchClaims::default();
-        let speak = |name: &str, task: &str| branches.speak(locked(&branches.claims), branch(name), task, false);
-        let taken = |name: &str| branches.speak(locked(&branches.claims), branch(name), "other", false).err();
+        let task = |id: &str| -> TaskId { id.parse().expect("an id") };
+        let of = |name: &str, id: &str| branches.speak(locked(&branches.claims), branch(name), &task(id), false);
+        let speak = |name: &str, id: &str| of(name, id).unwrap();
+        let taken = |name: &str| of(name, "other").err().map(String::from);
         // Both are on their way; the newer one is seen.
-        speak("x", "task").unwrap().queue();
-        speak("y", "task").unwrap().queue();
+        speak("x", "task").queue();
+        speak("y", "task").queue();
         assert_eq!((taken("x"), taken("y")), (Some("task".into()), Some("task".into())));
         branches.stored(&branch("y"));
         assert_eq!((taken("x"), taken("y")), (None, None));
         // The newer one is answered at once, or refused.
-        speak("x", "task").unwrap().queue();
-        drop(speak("y", "task").unwrap());
+        speak("x", "task").queue();
+        drop(speak("y", "task"));
         assert_eq!(taken("x"), Some("task".into()));
-        speak("y", "task").unwrap().settle();
+        speak("y", "task").settle();
         assert_eq!(taken("x"), None);
         // The older one is seen first, and what is asked for again is the newest.
-        speak("x", "task").unwrap().queue();
-        speak("y", "task").unwrap().queue();
+        speak("x", "task").queue();
+        speak("y", "task").queue();
         branches.stored(&branch("x"));
         assert_eq!((taken("x"), taken("y")), (None, Some("task".into())));
-        speak("z", "task").unwrap().queue();
-        speak("y", "task").unwrap().queue();
+        speak("z", "task").queue();
+        speak("y", "task").queue();
         branches.stored(&branch("z"));
         assert_eq!((taken("z"), taken("y")), (None, Some("task".into())));
         // Another task's are its own.
-        speak("x", "another").unwrap().queue();
+        speak("x", "another").queue();
         branches.stored(&branch("y"));
         assert_eq!(taken("x"), Some("another".into()));
     }

@@ -5,6 +5,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_core::id::{RunId, TaskId};
 use sluice_core::machine::{ASKED, Refusal, RefusalCode};
 use sluice_core::run::RunInput;
 use sluice_core::task::input::WorkspaceReservation;
@@ -23,13 +24,13 @@ const GIVE_UP: Duration = Duration::from_secs(30);
 /// How long it may take before it is asked whether something is in the store's way.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-pub(crate) fn ask(home: &Home, task: &str, input: TaskInput) -> Result<EventRange, Problem> {
-    say_to(home, stream(task), task, ActorInput::Task(home.context.clean().task_input(input)))
+pub(crate) fn ask(home: &Home, task: &TaskId, input: TaskInput) -> Result<EventRange, Problem> {
+    say_to(home, stream(task), task.as_str(), ActorInput::Task(home.context.clean().task_input(input)))
 }
 
 /// Says something to a run and waits until it is durable. No secret in it is stored.
-pub(crate) fn say(home: &Home, run: &str, input: RunInput) -> Result<EventRange, Problem> {
-    say_to(home, runs::stream(run), run, ActorInput::Run(home.context.clean().input(input)))
+pub(crate) fn say(home: &Home, run: &RunId, input: RunInput) -> Result<EventRange, Problem> {
+    say_to(home, runs::stream(run), run.as_str(), ActorInput::Run(home.context.clean().input(input)))
 }
 
 /// Says something to what is in a stream and is called `id`, and waits until it is durable.

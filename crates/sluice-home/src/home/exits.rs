@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use sluice_core::id::TaskId;
 use sluice_core::task::session::{SessionExit, SessionNumber, TaskSession};
 use sluice_core::task::{Evidence, TaskInput};
 use sluice_os::process::StrayProcesses;
@@ -18,7 +19,7 @@ const SOONEST: Duration = Duration::from_secs(1);
 const LATEST: Duration = Duration::from_secs(30);
 
 /// A session is over: the task hears of it, with what its files say now.
-pub(crate) fn over(home: &Arc<Home>, task: &str, number: SessionNumber, id: &SessionId, gone: &EndedSession) {
+pub(crate) fn over(home: &Arc<Home>, task: &TaskId, number: SessionNumber, id: &SessionId, gone: &EndedSession) {
     let is_given_up = was_given_up(gone);
     if gone.asked.is_some() && !is_given_up {
         return; // we ended it, and whoever asked for that says so
@@ -38,14 +39,14 @@ pub(crate) fn over(home: &Arc<Home>, task: &str, number: SessionNumber, id: &Ses
 
 /// Nothing is known here of a session that the task takes for living: the engine of another home started it, perhaps on a
 /// machine that is lost. That is no crash of the agent's.
-pub(crate) fn elsewhere(home: &Arc<Home>, task: &str, number: SessionNumber) {
+pub(crate) fn elsewhere(home: &Arc<Home>, task: &TaskId, number: SessionNumber) {
     if let Ok(id) = crate::home::session_id(task, number) {
         report(home, task, number, &id, SessionExit::Uprooted);
     }
 }
 
 /// Tells the task. It ended all the same if its file cannot be read now, and is judged when that can be.
-fn report(home: &Arc<Home>, task: &str, number: SessionNumber, id: &SessionId, exit: SessionExit) {
+fn report(home: &Arc<Home>, task: &TaskId, number: SessionNumber, id: &SessionId, exit: SessionExit) {
     if exit == SessionExit::Uprooted {
         home.uproot(task);
     }
@@ -60,7 +61,7 @@ fn report(home: &Arc<Home>, task: &str, number: SessionNumber, id: &SessionId, e
 
 fn tell(
     home: &Home,
-    task: &str,
+    task: &TaskId,
     number: SessionNumber,
     id: &SessionId,
     exit: SessionExit,

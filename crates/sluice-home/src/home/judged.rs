@@ -24,7 +24,7 @@ pub(crate) fn keep(home: &Home, seen: &TaskSnapshot) -> Result<(), Problem> {
     }
     let (_, pool) = home.pool_of(seen)?;
     let merged = seen.state.merged.as_ref().map(|commit| commit.0.as_str());
-    pool.keep_commits(&commits, merged, &seen.state.about.branch, &seen.id).map_err(|error| git(&error))
+    pool.keep_commits(&commits, merged, &seen.state.about.branch, seen.id.as_str()).map_err(|error| git(&error))
 }
 
 /// A verdict against a commit that was then made anew is not worth a keep; the newest one is what the task stands with.

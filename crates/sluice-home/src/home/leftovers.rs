@@ -100,7 +100,7 @@ fn checkout(home: &Home, root: &Path, name: WorkspaceName, opened: &mut OpenedRe
     let pool = opened.of(&place).and_then(|repository| WorkspacePool::at(repository, root).ok());
     let lent = pool.as_ref().and_then(|pool| pool.lent_to(&name).ok().flatten());
     let owner = lent.map_or_else(|| name.to_string(), |binding| binding.task);
-    let run = match home.tasks.load_run(&owner) {
+    let run = match home.tasks.run_named(&owner) {
         Ok(Some(seen)) => CheckoutRun::Known(Box::new(seen)),
         Ok(None) => CheckoutRun::Unknown,
         Err(problem) => CheckoutRun::Unread(problem.message),

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_core::id::TaskId;
 use sluice_core::task::TaskInput;
 use sluice_core::task::input::WorkspaceReservation;
 use sluice_core::task::state::{TaskPhase, WorktreePath};
@@ -41,18 +42,18 @@ fn can_do_without(seen: &TaskSnapshot) -> bool {
 }
 
 /// Lends the worktree of a task on; the caller holds it. Whether it is free now. What cannot be known is a no.
-pub(super) fn lend(home: &Home, pool: &WorkspacePool, number: &WorkspaceName, task: &str) -> bool {
+pub(super) fn lend(home: &Home, pool: &WorkspacePool, number: &WorkspaceName, task: &TaskId) -> bool {
     let lent = try_lend(home, pool, number, task);
     home.tasks.refresh(task);
     lent.unwrap_or_else(|problem| {
-        tracing::warn!(task, "its worktree is not lent on: {}", problem.message);
+        tracing::warn!(task = task.as_str(), "its worktree is not lent on: {}", problem.message);
         false
     })
 }
 
-fn try_lend(home: &Home, pool: &WorkspacePool, number: &WorkspaceName, task: &str) -> Result<bool, Problem> {
+fn try_lend(home: &Home, pool: &WorkspacePool, number: &WorkspaceName, task: &TaskId) -> Result<bool, Problem> {
     // A merge that was begun is finished with the worktree that it began with.
-    let turn = home.merges.of(task);
+    let turn = home.merges.of(task.as_str());
     let Ok(_turn) = turn.try_lock() else { return Ok(false) };
     let seen = home.tasks.load(task)?.filter(can_do_without);
     let Some(seen) = seen.filter(|seen| !home.merge_note(&seen.id).exists() && !has_window(home, seen)) else {
@@ -78,15 +79,15 @@ fn try_lend(home: &Home, pool: &WorkspacePool, number: &WorkspaceName, task: &st
 /// Whether a person has a window beside the agents of a task: nothing says what is done there.
 fn has_window(home: &Home, seen: &TaskSnapshot) -> bool {
     let Some(tmux) = home.context.sessions.tmux() else { return false };
-    tmux.list().map_or(true, |panes| panes.iter().any(|pane| pane.key == seen.id))
+    tmux.list().map_or(true, |panes| panes.iter().any(|pane| pane.key == seen.id.as_str()))
 }
 
 fn binding(seen: &TaskSnapshot) -> WorkspaceBinding {
-    WorkspaceBinding { task: seen.id.clone(), branch: seen.state.about.branch.clone() }
+    WorkspaceBinding { task: seen.id.to_string(), branch: seen.state.about.branch.clone() }
 }
 
 /// Whether a worktree that still has the name of an open task on it is free, because the task has left it.
-pub(super) fn is_left(home: &Home, pool: &WorkspacePool, number: &WorkspaceName, task: &str) -> bool {
+pub(super) fn is_left(home: &Home, pool: &WorkspacePool, number: &WorkspaceName, task: &TaskId) -> bool {
     let folder = pool.folder(number).display().to_string();
     let has_left = |seen: &TaskSnapshot| match had(&seen.state.workspace) {
         Some(other) => *other != folder,
@@ -98,9 +99,9 @@ pub(super) fn is_left(home: &Home, pool: &WorkspacePool, number: &WorkspaceName,
 
 /// Whether an engine was killed while it gave a worktree back: the file of the task goes first. What is in the worktree is not
 /// what the task left there, so it is given back whatever it holds, and kept.
-pub(crate) fn is_half_given_back(pool: &WorkspacePool, number: &WorkspaceName, task: &str) -> Result<bool, Problem> {
+pub(crate) fn is_half_given_back(pool: &WorkspacePool, number: &WorkspaceName, task: &TaskId) -> Result<bool, Problem> {
     let bound = pool.lent_to(number).map_err(|error| git(&error))?;
-    Ok(bound.is_some_and(|bound| bound.task == task) && !task_file(&pool.folder(number)).exists())
+    Ok(bound.is_some_and(|bound| bound.task == task.as_str()) && !task_file(&pool.folder(number)).exists())
 }
 
 /// Gives a worktree back that its task has lent on. One that is not as the task left it stays the task's.
@@ -108,7 +109,7 @@ fn hand_on(home: &Home, pool: &WorkspacePool, number: &WorkspaceName, seen: &Tas
     let folder = pool.folder(number);
     judged::keep(home, seen)?;
     if is_half_given_back(pool, number, &seen.id)? {
-        pool.release(number, &seen.id).map_err(|error| git(&error))?;
+        pool.release(number, seen.id.as_str()).map_err(|error| git(&error))?;
         return Ok(true);
     }
     if let Some(body) = files::body_in(&folder)? {

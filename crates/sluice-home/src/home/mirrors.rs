@@ -9,6 +9,7 @@ use std::sync::Mutex;
 
 use serde::Serialize;
 use sluice_api::shown::Process;
+use sluice_core::id::RunId;
 use sluice_core::run::RunConclusion;
 use sluice_os::file::{Durability, write_atomically};
 
@@ -31,13 +32,13 @@ pub(crate) struct Mirrors(Mutex<MirrorState>);
 
 #[derive(Default)]
 struct MirrorState {
-    versions: BTreeMap<String, u64>,
+    versions: BTreeMap<RunId, u64>,
     /// Repositories in which the files are known to be left out.
     left_out: BTreeSet<PathBuf>,
 }
 
 impl Mirrors {
-    pub(crate) fn write(&self, home: &Home, id: &str) {
+    pub(crate) fn write(&self, home: &Home, id: &RunId) {
         if let Ok(Some(seen)) = home.tasks.load_run(id) {
             self.write_as(&seen);
         }
@@ -53,7 +54,7 @@ impl Mirrors {
             return;
         }
         if let Err(why) = put(seen, &mut done.left_out) {
-            tracing::warn!(run = seen.id, "the process has no file of its own: {why}");
+            tracing::warn!(run = seen.id.as_str(), "the process has no file of its own: {why}");
         }
         if done.versions.len() >= MOST_REMEMBERED {
             done.versions.clear();
@@ -61,7 +62,7 @@ impl Mirrors {
         done.versions.insert(seen.id.clone(), seen.version);
     }
 
-    pub(crate) fn has(&self, id: &str, number: u64) -> bool {
+    pub(crate) fn has(&self, id: &RunId, number: u64) -> bool {
         let done = locked(&self.0);
         done.versions.get(id).is_some_and(|written| *written >= number)
     }

@@ -68,7 +68,7 @@ pub(crate) fn learn(home: &Home) -> Result<(), Problem> {
     let query = Query { kind: Some("run".into()), limit: CARDS_AT_A_TIME, ..Query::default() };
     home.tasks.walk(query, |summary| {
         // A run that cannot be read is told of elsewhere.
-        let seen = runs::id_of(&summary.stream).and_then(|id| home.tasks.load_run(id).ok().flatten());
+        let seen = runs::id_of(&summary.stream).and_then(|id| home.tasks.load_run(&id).ok().flatten());
         let origin = seen.map(|seen| seen.state.given.origin.clone()).filter(|origin| !origin.base.is_empty());
         roots.extend(origin.map(|origin| origin.root));
         Ok(true)

@@ -10,6 +10,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_core::id::TaskId;
 use sluice_core::task::input::WorkspaceReservation;
 use sluice_core::task::state::WorktreePath;
 use sluice_os::session::SessionId;
@@ -26,7 +27,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 struct Reservation {
     /// The task; none: it is being removed.
-    task: Option<String>,
+    task: Option<TaskId>,
     askers: usize,
     /// The task that asked first is still looking whether it can be had.
     is_doubtful: bool,
@@ -35,8 +36,8 @@ struct Reservation {
 }
 
 impl Reservation {
-    fn is_for(&self, task: &str) -> bool {
-        self.task.as_deref() == Some(task)
+    fn is_for(&self, task: &TaskId) -> bool {
+        self.task.as_ref() == Some(task)
     }
 }
 
@@ -46,7 +47,7 @@ pub struct Reservations {
     promised: Mutex<BTreeMap<String, Reservation>>,
     decided: Condvar,
     /// Tasks that could not do without their worktree: when they were looked at, and after how many events.
-    looked: Mutex<BTreeMap<String, (Instant, u64)>>,
+    looked: Mutex<BTreeMap<TaskId, (Instant, u64)>>,
 }
 
 /// A worktree that no other task is promised until this is dropped.
@@ -78,9 +79,9 @@ impl Drop for ReservationHold<'_> {
 impl Reservations {
     /// Promises a worktree of this pool to a task: its own, if it has left one, else the first that is free, else one that
     /// another task can do without.
-    pub fn reserve(&self, home: &Home, pool: &WorkspacePool, size: usize, task: &str) -> WorkspaceReservation {
+    pub fn reserve(&self, home: &Home, pool: &WorkspacePool, size: usize, task: &TaskId) -> WorkspaceReservation {
         let mut numbers = pool_names(size);
-        let former = home.tasks.open().iter().find(|seen| seen.id == task).and_then(|seen| seen.state.lent.clone());
+        let former = home.tasks.open().iter().find(|seen| seen.id == *task).and_then(|seen| seen.state.lent.clone());
         let is_former = |number: &WorkspaceName| {
             former.as_ref().is_some_and(|lent| Path::new(&lent.workspace.0) == pool.folder(number))
         };
@@ -102,7 +103,7 @@ impl Reservations {
                 return held.promise();
             }
         }
-        for (number, lender) in lending::lenders(home, pool, size).into_iter().filter(|(_, seen)| seen.id != task) {
+        for (number, lender) in lending::lenders(home, pool, size).into_iter().filter(|(_, seen)| seen.id != *task) {
             let folder = pool.folder(&number);
             let held = self.hold(home, &mut locked(&self.promised), &folder, Some(task), Some(&lender.id));
             if let Some(held) = held
@@ -153,8 +154,8 @@ impl Reservations {
         home: &Home,
         promised: &mut BTreeMap<String, Reservation>,
         folder: &Path,
-        task: Option<&str>,
-        lender: Option<&str>,
+        task: Option<&TaskId>,
+        lender: Option<&TaskId>,
     ) -> Option<ReservationHold<'_>> {
         let open = home.tasks.open();
         // What was on its way is there, or its task is over: then the worktree is the task's own, or free.
@@ -167,13 +168,13 @@ impl Reservations {
         if is_had || promised.contains_key(&name) || has_other_agents(&home.context.sessions.at_work(), folder, task) {
             return None;
         }
-        let task = task.map(str::to_owned);
+        let task = task.cloned();
         promised.insert(name.clone(), Reservation { task, askers: 1, is_doubtful: true, is_queued: false });
         Some(ReservationHold { all: self, name })
     }
 
     /// Somebody who asked for a task's worktree has taken it up, or never will.
-    pub fn settle(&self, task: &str) {
+    pub fn settle(&self, task: &TaskId) {
         locked(&self.promised).retain(|_, promise| {
             let is_its = promise.is_for(task);
             promise.askers = promise.askers.saturating_sub(usize::from(is_its));
@@ -182,7 +183,7 @@ impl Reservations {
     }
 
     /// The same, after what was asked for with it was answered. What is still on its way keeps its worktree.
-    pub(crate) fn answered<T>(&self, task: &str, room: &WorkspaceReservation, answer: &Result<T, Problem>) {
+    pub(crate) fn answered<T>(&self, task: &TaskId, room: &WorkspaceReservation, answer: &Result<T, Problem>) {
         if !matches!(room, WorkspaceReservation::Reserved(_)) {
             return; // it was promised nothing
         }
@@ -193,25 +194,25 @@ impl Reservations {
     }
 }
 
-fn is_lent_to(pool: &WorkspacePool, number: &WorkspaceName, task: &str) -> bool {
-    pool.lent_to(number).is_ok_and(|binding| binding.is_some_and(|binding| binding.task == task))
+fn is_lent_to(pool: &WorkspacePool, number: &WorkspaceName, task: &TaskId) -> bool {
+    pool.lent_to(number).is_ok_and(|binding| binding.is_some_and(|binding| binding.task == task.as_str()))
 }
 
 /// Whether an agent lives in a folder that is not this task's.
-fn has_other_agents(living: &[(SessionId, PathBuf)], folder: &Path, task: Option<&str>) -> bool {
+fn has_other_agents(living: &[(SessionId, PathBuf)], folder: &Path, task: Option<&TaskId>) -> bool {
     let is_others = |id: &SessionId| session_of(id).is_none_or(|(owner, _)| task != Some(&owner));
     living.iter().any(|(id, works_in)| works_in.starts_with(folder) && is_others(id))
 }
 
 /// Whether nobody has a worktree that no open task has. A task that ended, or lent it on, while its worktree could not be given
 /// back still has it: then that is done now, and what is at risk is kept.
-fn is_given_back(home: &Home, pool: &WorkspacePool, number: &WorkspaceName, task: &str) -> bool {
+fn is_given_back(home: &Home, pool: &WorkspacePool, number: &WorkspaceName, task: &TaskId) -> bool {
     match pool.lent_to(number) {
         Ok(None) => true,
-        Ok(Some(binding)) if binding.task == task => true,
+        Ok(Some(binding)) if binding.task == task.as_str() => true,
         Ok(Some(WorkspaceBinding { task, .. })) => {
             let is_ended = is_over(home, &task) && is_kept(home, &task) && pool.release(number, &task).is_ok();
-            is_ended || lending::is_left(home, pool, number, &task)
+            is_ended || task.parse().is_ok_and(|task| lending::is_left(home, pool, number, &task))
         }
         // What is wrong with it is said when it is lent.
         Err(_) => true,
@@ -220,10 +221,10 @@ fn is_given_back(home: &Home, pool: &WorkspacePool, number: &WorkspaceName, task
 
 /// Whether nothing of a task that was judged is lost with its worktree.
 fn is_kept(home: &Home, task: &str) -> bool {
-    home.tasks.load(task).and_then(|seen| seen.map_or(Ok(()), |seen| judged::keep(home, &seen))).is_ok()
+    home.tasks.named(task).and_then(|seen| seen.map_or(Ok(()), |seen| judged::keep(home, &seen))).is_ok()
 }
 
 /// Whether a task to which a worktree was lent is known not to be open. One that cannot be read may be.
 pub(crate) fn is_over(home: &Home, task: &str) -> bool {
-    home.tasks.load(task).is_ok_and(|seen| seen.is_none_or(|seen| !seen.card.open))
+    home.tasks.named(task).is_ok_and(|seen| seen.is_none_or(|seen| !seen.card.open))
 }

@@ -53,7 +53,7 @@ pub(crate) fn sweep(home: &Home) {
 fn sweep_one(home: &Home, folder: &Path) -> Result<(), PerformError> {
     let Some(run) = folder.file_name().and_then(|name| name.to_str()) else { return Ok(()) };
     let stays = home.context.config().workspaces.keep;
-    let goes = match home.tasks.load_run(run)? {
+    let goes = match home.tasks.run_named(run)? {
         Some(seen) => is_over(home, &seen, stays),
         None => is_older(folder, stays.max(YOUNG)),
     };

@@ -66,7 +66,8 @@ pub(crate) fn of_task(home: &Home, seen: &TaskSnapshot, folder: &Path) -> Result
         let now = open.iter().find(|now| now.id == seen.id);
         now.is_none_or(|now| now.lifecycle.state(now.state.status).terminal)
     };
-    let reason = SetupReason { variable: ("SLUICE_TASK", &seen.id), again: format!("sluice task respawn {}", seen.id) };
+    let reason =
+        SetupReason { variable: ("SLUICE_TASK", seen.id.as_str()), again: format!("sluice task respawn {}", seen.id) };
     place.ready(home, &reason, &|script, cancel| run_until(home, script, cancel, &is_over))
 }
 
@@ -85,7 +86,8 @@ pub(crate) fn of_run(home: &Home, given: &RunParameters, folder: &Path, name: &s
         Some(_) => place,
         None => SetupPlace { project: home.projects.at(&place.main.display().to_string()), ..place },
     };
-    let reason = SetupReason { variable: ("SLUICE_RUN", &given.id), again: format!("sluice run retry {}", given.id) };
+    let reason =
+        SetupReason { variable: ("SLUICE_RUN", given.id.as_str()), again: format!("sluice run retry {}", given.id) };
     let ended = place.ready(home, &reason, &|script, cancel| {
         let _running = home.context.performs(name, cancel.clone());
         home.context.run_script(script, cancel)

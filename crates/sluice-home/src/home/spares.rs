@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use sluice_core::id::RunId;
 use sluice_os::git::Repository;
 use sluice_os::workspace::{LendFailure, SPARE, SpareWorktree, WorkspacePool, is_own_spare};
 
@@ -37,7 +38,7 @@ pub(crate) struct SpareShelf {
 struct RepositoryShelf {
     spares: Vec<(Instant, SpareWorktree)>,
     /// The last two runs that were lent a worktree, the newer one last.
-    lent: VecDeque<(Instant, String)>,
+    lent: VecDeque<(Instant, RunId)>,
     /// Those that could not be removed.
     stuck: Vec<SpareWorktree>,
     /// An errand looks after the spares, until none is left.
@@ -45,13 +46,13 @@ struct RepositoryShelf {
 }
 
 impl RepositoryShelf {
-    fn lends(&mut self, run: &str) {
+    fn lends(&mut self, run: &RunId) {
         self.lent.push_back((Instant::now(), run.to_owned()));
         self.lent.drain(..self.lent.len().saturating_sub(2));
     }
 
     /// Whether another run than this one began a moment ago, so that a further one is likely to.
-    fn is_busy(&self, run: &str) -> bool {
+    fn is_busy(&self, run: &RunId) -> bool {
         self.lent.iter().any(|(at, lent)| lent != run && at.elapsed() < LINGER)
     }
 }
@@ -74,7 +75,7 @@ impl SpareShelf {
     }
 
     /// A spare for this run, if there is one.
-    pub(super) fn take(&self, pool: &WorkspacePool, run: &str) -> Option<SpareWorktree> {
+    pub(super) fn take(&self, pool: &WorkspacePool, run: &RunId) -> Option<SpareWorktree> {
         let mut shelves = locked(&self.shelves);
         let shelf = shelves.entry(pool.repository().common().to_owned()).or_default();
         shelf.lends(run);
@@ -82,7 +83,7 @@ impl SpareShelf {
     }
 
     /// Takes in what a run has given back. What no run is likely to want is given back to the caller, who removes it.
-    pub(super) fn put(&self, pool: &WorkspacePool, run: &str, spare: SpareWorktree) -> Option<SpareWorktree> {
+    pub(super) fn put(&self, pool: &WorkspacePool, run: &RunId, spare: SpareWorktree) -> Option<SpareWorktree> {
         let mut shelves = locked(&self.shelves);
         let shelf = shelves.entry(pool.repository().common().to_owned()).or_default();
         if !shelf.is_busy(run) || shelf.spares.len() >= MOST_SPARES {

@@ -5,11 +5,11 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use sluice_engine::reactor::Assignment;
+use sluice_store::StreamId;
 
 use super::errand::ErrandPending;
 use crate::background::locked;
-use crate::read::runs;
-use crate::read::tasks::{ReadModel, id_of};
+use crate::read::tasks::ReadModel;
 use crate::undone::UnavailableReason;
 
 /// What takes less is not worth a word.
@@ -17,7 +17,7 @@ const WORTH_A_WORD: Duration = Duration::from_secs(5);
 
 /// Why effects are not done yet, by the task or run and the effect.
 #[derive(Debug, Default)]
-pub(crate) struct EffectWaits(Mutex<BTreeMap<(String, String), String>>);
+pub(crate) struct EffectWaits(Mutex<BTreeMap<(StreamId, String), String>>);
 
 impl EffectWaits {
     /// An effect was tried once more, and this came of it.
@@ -28,8 +28,7 @@ impl EffectWaits {
         began: Instant,
         not_yet: Option<&ErrandPending>,
     ) {
-        let Some(of) = id_of(&assignment.stream).or_else(|| runs::id_of(&assignment.stream)) else { return };
-        let key = (of.to_owned(), assignment.effect.id.clone());
+        let key = (assignment.stream.clone(), assignment.effect.id.clone());
         match not_yet {
             Some(ErrandPending::Unavailable(UnavailableReason(why))) if began.elapsed() >= WORTH_A_WORD => {
                 if locked(&self.0).insert(key, why.clone()).is_none() {
@@ -42,9 +41,9 @@ impl EffectWaits {
     }
 
     /// What a task or run waits for, if that takes long.
-    pub(crate) fn of(&self, task: &str) -> Option<String> {
+    pub(crate) fn of(&self, stream: &StreamId) -> Option<String> {
         let known = locked(&self.0);
-        let why = known.range((task.to_owned(), String::new())..).next();
-        why.filter(|((of, _), _)| of == task).map(|(_, why)| format!("it waits, and is tried again: {why}"))
+        let why = known.range((stream.clone(), String::new())..).next();
+        why.filter(|((of, _), _)| of == stream).map(|(_, why)| format!("it waits, and is tried again: {why}"))
     }
 }

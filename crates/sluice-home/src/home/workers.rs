@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use serde_json::Value;
 use sluice_api::control::AttemptStatus;
+use sluice_core::id::RunId;
 use sluice_core::recipe::StepId;
 use sluice_core::run::Perform;
 use sluice_store::StreamId;
@@ -31,7 +32,7 @@ pub(crate) struct RosterState {
     /// Attempts that are over, the latest last.
     pub(crate) over: VecDeque<EndedAttempt>,
     /// Who did a step last, until the engine ends.
-    pub(crate) did: BTreeMap<(String, StepId), String>,
+    pub(crate) did: BTreeMap<(RunId, StepId), String>,
     /// Handed out since a caller last read this count.
     pub(crate) assigned: usize,
 }
@@ -68,7 +69,7 @@ pub(crate) struct RemoteWorker {
 
 pub(crate) struct LeasedStep {
     pub(crate) worker: String,
-    pub(crate) mission: String,
+    pub(crate) mission: RunId,
     pub(crate) stream: StreamId,
     pub(crate) effect: String,
     pub(crate) wanted: Perform,

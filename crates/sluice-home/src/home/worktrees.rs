@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sluice_api::problem::Problem;
+use sluice_core::id::RunId;
 use sluice_core::machine::Moment;
 use sluice_core::run::{RunConclusion, RunParameters};
 use sluice_engine::host::EngineClock;
@@ -36,7 +37,7 @@ const MOST_REMEMBERED: usize = 10_000;
 #[derive(Default)]
 pub(crate) struct RunWorktrees {
     /// The runs whose worktree is known to be there.
-    ready: Mutex<BTreeSet<String>>,
+    ready: Mutex<BTreeSet<RunId>>,
     pub(super) shelf: SpareShelf,
 }
 
@@ -51,13 +52,13 @@ pub(crate) struct PlannedWorktree {
 /// The worktree of a run that is started in a git repository; elsewhere it works where it was started. What the engine
 /// starts by itself begins at the commit `of` the default branch in which it looked for the definition: what somebody has
 /// checked out is theirs. What a person starts begins where they stand.
-pub(crate) fn plan(home: &Home, root: &Path, id: &str, of: Option<String>) -> Result<PlannedWorktree, Problem> {
+pub(crate) fn plan(home: &Home, root: &Path, id: &RunId, of: Option<String>) -> Result<PlannedWorktree, Problem> {
     let none = PlannedWorktree { folder: String::new(), base: String::new() };
     if !root.join(".git").exists() {
         return Ok(none);
     }
     let by_git = |error: GitError| PerformError::by(error).refusal(NO_WORKSPACE);
-    let name = WorkspaceName::new(id).map_err(by_git)?;
+    let name = WorkspaceName::new(id.as_str()).map_err(by_git)?;
     let base = match of.or_else(|| checked_out_commit(root)) {
         Some(base) => base,
         None => match base_by_git(home, root).map_err(|undone| undone.refusal(NO_WORKSPACE))? {
@@ -94,7 +95,7 @@ pub(crate) fn ready(home: &Arc<Home>, given: &RunParameters) -> Result<(), Perfo
         return Ok(());
     }
     let pool = pool_of(home, given)?;
-    let name = WorkspaceName::new(&given.id).map_err(PerformError::by)?;
+    let name = WorkspaceName::new(given.id.as_str()).map_err(PerformError::by)?;
     room::must_be_there(home, &pool.folder(&name))?;
     home.repositories.remember([given.origin.root.as_str()]);
     lend(home, &pool, &name, given)?;
@@ -120,7 +121,7 @@ fn lend(
 }
 
 fn binding(given: &RunParameters) -> WorkspaceBinding {
-    WorkspaceBinding { task: given.id.clone(), branch: run_branch(&given.id) }
+    WorkspaceBinding { task: given.id.to_string(), branch: run_branch(&given.id) }
 }
 
 /// How giving back a worktree went.
@@ -139,7 +140,7 @@ pub(crate) fn give_back(home: &Arc<Home>, given: &RunParameters) -> Result<Workt
         return Ok(WorktreeReturn::Over); // it has none of its own, or not on this machine
     }
     let pool = pool_of(home, given)?;
-    let name = WorkspaceName::new(&given.id).map_err(PerformError::by)?;
+    let name = WorkspaceName::new(given.id.as_str()).map_err(PerformError::by)?;
     // The engine of another home removes what it finds in its own folder, and knows nothing of our spares.
     let is_ours = folder(home).canonicalize().is_ok_and(|own| own == pool.root());
     let parked = if is_ours { pool.park(&name, &binding(given), &given.origin.base) } else { Ok(None) };
@@ -154,14 +155,14 @@ pub(crate) fn give_back(home: &Arc<Home>, given: &RunParameters) -> Result<Workt
     let branch = run_branch(&given.id);
     let tip = pool.repository().branch_commit(&branch).map_err(PerformError::by)?;
     let is_new = tip.as_ref().is_some_and(|tip| *tip != given.origin.base);
-    let kept = pool.keep(&name, &given.id).map_err(PerformError::by)?;
+    let kept = pool.keep(&name, given.id.as_str()).map_err(PerformError::by)?;
     if is_new || kept.is_some() {
         return Ok(WorktreeReturn::Over);
     }
     if setup::must_leave(home, pool.repository().folder(), &pool.folder(&name))? {
         return Ok(WorktreeReturn::TearDown);
     }
-    remove(home, &pool, &name, &given.id)?;
+    remove(home, &pool, &name, given.id.as_str())?;
     pool.drop_branch(&branch, &given.origin.base).map_err(PerformError::by)?;
     Ok(WorktreeReturn::Over)
 }
@@ -208,7 +209,7 @@ struct SweepRule {
 /// The checkouts of failed runs, but for so many of those that failed last.
 fn failed_beyond(home: &Home, names: &[WorkspaceName], most: usize) -> BTreeSet<WorkspaceName> {
     let failed_at = |name: &WorkspaceName| {
-        let seen = home.tasks.load_run(name.as_str()).ok().flatten()?;
+        let seen = home.tasks.run_named(name.as_str()).ok().flatten()?;
         matches!(seen.state.end, Some(RunConclusion::Failed { .. })).then_some(seen.card.updated)
     };
     let mut failed: Vec<(i64, &WorkspaceName)> =
@@ -223,14 +224,14 @@ fn sweep_one(home: &Home, name: &WorkspaceName, rule: SweepRule) -> Result<(), P
         (rule.failed && has_failed) || is_over(home, seen, stays)
     };
     let stays = rule.stays;
-    if home.tasks.load_run(name.as_str())?.is_some_and(|seen| !is_over(home, &seen, stays)) {
+    if home.tasks.run_named(name.as_str())?.is_some_and(|seen| !is_over(home, &seen, stays)) {
         return Ok(());
     }
     let place = folder(home).join(name.as_str());
     let pool = WorkspacePool::at(open(&place, None)?, &folder(home)).map_err(PerformError::by)?;
     // The worktree of a part is lent to its run.
     let lent = pool.lent_to(name).map_err(PerformError::by)?.map_or_else(|| name.to_string(), |bound| bound.task);
-    let goes = match home.tasks.load_run(&lent)? {
+    let goes = match home.tasks.run_named(&lent)? {
         Some(seen) => is_over(home, &seen, stays),
         None => is_older(&place, stays.max(YOUNG)),
     };

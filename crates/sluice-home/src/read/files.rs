@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use sluice_api::problem::{Problem, ProblemStatus};
+use sluice_core::id::TaskId;
 use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::{TaskKey, frontmatter};
 use sluice_os::passing::PassingError;
@@ -35,7 +36,7 @@ impl TaskFileContent {
     }
 }
 
-pub fn home_file(places: &HomePaths, project: &str, id: &str) -> PathBuf {
+pub fn home_file(places: &HomePaths, project: &str, id: &TaskId) -> PathBuf {
     places.task(project, id).join(TASK_FILE)
 }
 
@@ -206,7 +207,7 @@ pub fn truth(seen: &TaskSnapshot, tmux_session: Option<&str>) -> FrontmatterTrut
     let own = frontmatter(&seen.lifecycle, &seen.state).into_iter().map(|(key, value)| (key, scalar(value)));
     let mut values: FrontmatterValues = own.collect();
     let beside = [
-        ("id", seen.id.clone()),
+        ("id", seen.id.to_string()),
         ("tmux_session", tmux_session.unwrap_or_default().to_owned()),
         ("created_at", written(seen.card.created)),
         ("updated_at", written(seen.card.updated)),

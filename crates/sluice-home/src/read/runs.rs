@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use sluice_api::Problem;
+use sluice_core::id::{RunId, TaskId};
 use sluice_core::machine::Moment;
 use sluice_core::recipe::{StepId, StepWorkspace};
 use sluice_core::run::{AttemptPart, RunKind, RunParameters, RunPlan, RunState};
@@ -24,17 +25,17 @@ const MOST_STEPS: usize = 20_000;
 /// So many of them may have ended: hardly anybody looks at one twice, and the memory of a day's work would stay.
 const MOST_ENDED: usize = 100;
 
-pub fn stream(id: &str) -> StreamId {
+pub fn stream(id: &RunId) -> StreamId {
     StreamId::new(format!("{KIND}{id}"))
 }
 
-pub fn id_of(stream: &StreamId) -> Option<&str> {
-    stream.as_str().strip_prefix(KIND)
+pub fn id_of(stream: &StreamId) -> Option<RunId> {
+    stream.as_str().strip_prefix(KIND)?.parse().ok()
 }
 
 #[derive(Clone)]
 pub struct RunSnapshot {
-    pub id: String,
+    pub id: RunId,
     /// How many events it has.
     pub version: u64,
     pub card: Card,
@@ -45,10 +46,10 @@ pub struct RunSnapshot {
 }
 
 impl RunSnapshot {
-    fn of(id: &str, read: StreamSnapshot<RunActor>) -> RunSnapshot {
+    fn of(id: &RunId, read: StreamSnapshot<RunActor>) -> RunSnapshot {
         let StreamSnapshot { version, card, actor } = read;
         let (plan, next_turn) = (actor.plan().clone(), actor.next_turn());
-        RunSnapshot { id: id.into(), version, card, state: Arc::new(actor.into_state()), plan, next_turn }
+        RunSnapshot { id: id.clone(), version, card, state: Arc::new(actor.into_state()), plan, next_turn }
     }
 
     pub fn step(&self, name: &str) -> Result<StepId, Problem> {
@@ -93,7 +94,7 @@ impl RunSnapshot {
 /// What never changes of a run. A caller that needs no more is spared reading where all of its steps stand.
 #[derive(Clone)]
 pub struct RunFacts {
-    pub id: String,
+    pub id: RunId,
     pub plan: Arc<RunPlan>,
     pub given: RunParameters,
 }
@@ -114,7 +115,7 @@ fn folder(given: &RunParameters, workspace: StepWorkspace) -> &str {
 }
 
 #[derive(Default)]
-pub(crate) struct RunFactsCache(Mutex<BTreeMap<String, Arc<RunFacts>>>);
+pub(crate) struct RunFactsCache(Mutex<BTreeMap<RunId, Arc<RunFacts>>>);
 
 /// Runs as they were last seen. They are read again when they have changed: many look at one run between two events.
 #[derive(Default)]
@@ -122,24 +123,24 @@ pub(crate) struct RunSnapshotCache(Mutex<RememberedRuns>);
 
 #[derive(Default)]
 struct RememberedRuns {
-    runs: BTreeMap<String, RunSnapshot>,
+    runs: BTreeMap<RunId, RunSnapshot>,
     steps: usize,
     ended: usize,
 }
 
 impl RunSnapshotCache {
     /// The run that a summary is about, if it has not changed since it was seen.
-    fn again(&self, id: &str, now: &StreamSummary) -> Option<RunSnapshot> {
+    fn again(&self, id: &RunId, now: &StreamSummary) -> Option<RunSnapshot> {
         locked(&self.0).runs.get(id).filter(|seen| (seen.version, &seen.card) == (now.version, &now.card)).cloned()
     }
 
     /// Whether anything is remembered of a run.
-    fn knows(&self, id: &str) -> bool {
+    fn knows(&self, id: &RunId) -> bool {
         locked(&self.0).runs.contains_key(id)
     }
 
     /// A run has changed: what is remembered of it is of no use any more.
-    pub(crate) fn forget(&self, id: &str) {
+    pub(crate) fn forget(&self, id: &RunId) {
         let mut known = locked(&self.0);
         if let Some(before) = known.runs.remove(id) {
             known.steps -= before.state.steps.len();
@@ -173,13 +174,13 @@ impl RunSnapshotCache {
 }
 
 /// The name of what carries out a part of a step, for sessions and records.
-pub fn performance(run: &str, step: StepId, attempt: u32, part: AttemptPart) -> String {
+pub fn performance(run: &RunId, step: StepId, attempt: u32, part: AttemptPart) -> String {
     format!("{run}.{}", sluice_core::run::effect::key(step, attempt, part))
 }
 
 impl ReadModel {
     /// The run with this id, as the store has it now.
-    pub fn load_run(&self, id: &str) -> Result<Option<RunSnapshot>, Problem> {
+    pub fn load_run(&self, id: &RunId) -> Result<Option<RunSnapshot>, Problem> {
         if !self.looks.knows(id) {
             return self.read_run(id);
         }
@@ -188,14 +189,14 @@ impl ReadModel {
     }
 
     /// The run with this id, of which this was just read. It is read whole only if it has changed since it was seen.
-    pub(crate) fn run_of(&self, id: &str, now: &StreamSummary) -> Result<Option<RunSnapshot>, Problem> {
+    pub(crate) fn run_of(&self, id: &RunId, now: &StreamSummary) -> Result<Option<RunSnapshot>, Problem> {
         if let Some(seen) = self.looks.again(id, now) {
             return Ok(Some(seen));
         }
         self.read_run(id)
     }
 
-    fn read_run(&self, id: &str) -> Result<Option<RunSnapshot>, Problem> {
+    fn read_run(&self, id: &RunId) -> Result<Option<RunSnapshot>, Problem> {
         let read = self.loader().run(&stream(id)).map_err(unread)?;
         let seen = read.map(|read| RunSnapshot::of(id, read));
         seen.iter().for_each(|seen| self.looks.remember(seen));
@@ -203,7 +204,7 @@ impl ReadModel {
     }
 
     /// What never changes of the run with this id. It is read once.
-    pub fn setting(&self, id: &str) -> Result<Option<Arc<RunFacts>>, Problem> {
+    pub fn setting(&self, id: &RunId) -> Result<Option<Arc<RunFacts>>, Problem> {
         let known = || locked(&self.settings.0);
         if let Some(setting) = known().get(id) {
             return Ok(Some(setting.clone()));
@@ -213,7 +214,7 @@ impl ReadModel {
         if known.len() >= MOST_REMEMBERED {
             known.clear();
         }
-        known.insert(id.to_owned(), setting.clone());
+        known.insert(id.clone(), setting.clone());
         Ok(Some(setting))
     }
 
@@ -228,17 +229,22 @@ impl ReadModel {
     }
 
     /// The digest of the definition that was pinned for a run.
-    pub fn definition(&self, id: &str) -> Result<String, Problem> {
+    pub fn definition(&self, id: &RunId) -> Result<String, Problem> {
         let gone = || Problem::fault(format!("run {id} is gone"));
         let stored = self.loader().reader().load(&stream(id)).map_err(unread)?;
         run_state::definition_of(&stored.ok_or_else(gone)?.header.data)
             .map_err(|error| Problem::fault(error.to_string()))
     }
 
-    pub fn pinned(&self, id: &str) -> Result<Vec<u8>, Problem> {
+    pub fn pinned(&self, id: &RunId) -> Result<Vec<u8>, Problem> {
         let gone = || Problem::fault(format!("the definition of run {id} is gone"));
         let digest = sluice_engine::codec::digest(&self.definition(id)?).ok_or_else(gone)?;
         self.blob(&Digest(digest))?.ok_or_else(gone)
+    }
+
+    /// The run whose id is this text: the name of a file, or what stands on a worktree. What is no id is no run's.
+    pub(crate) fn run_named(&self, name: &str) -> Result<Option<RunSnapshot>, Problem> {
+        name.parse().map_or(Ok(None), |id| self.load_run(&id))
     }
 
     /// The run whose id begins like this; the error says why there is not exactly one.
@@ -247,20 +253,20 @@ impl ReadModel {
             Problem::not_found(format!("there is no run `{begins}`")).hint("`sluice run list --all` shows all of them")
         };
         // Most say the whole of it.
-        if let Some(seen) = self.load_run(begins)? {
+        if let Some(seen) = self.run_named(begins)? {
             return Ok(seen);
         }
-        let id = self.only(KIND, begins)?.ok_or_else(none)?;
+        let id = self.only(KIND, begins)?.and_then(|id| id.parse().ok()).ok_or_else(none)?;
         self.load_run(&id)?.ok_or_else(none)
     }
 }
 
 /// The run whose step a task is: its id says so.
-pub(crate) fn maker(task: &str) -> Option<&str> {
-    let mut parts = task.rsplitn(4, '-');
+pub(crate) fn maker(task: &TaskId) -> Option<RunId> {
+    let mut parts = task.as_str().rsplitn(4, '-');
     let (part, attempt, step) = (parts.next()?, parts.next()?, parts.next()?);
     let numbers = [attempt, step].iter().all(|text| text.parse::<u32>().is_ok());
-    parts.next().filter(|_| part == "whole" && numbers)
+    parts.next().filter(|_| part == "whole" && numbers)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -269,8 +275,9 @@ mod tests {
 
     #[test]
     fn a_task_of_a_step_says_whose_it_is() {
-        assert_eq!(maker("k3f9abcdef-2-1-whole"), Some("k3f9abcdef"));
-        assert_eq!(maker("k3f9abcdef-r7-2-1-whole"), Some("k3f9abcdef-r7"));
-        assert_eq!(maker("k3f9abcdef"), None);
+        let made_by = |task: &str| maker(&task.parse().expect("an id")).map(String::from);
+        assert_eq!(made_by("k3f9abcdef-2-1-whole").as_deref(), Some("k3f9abcdef"));
+        assert_eq!(made_by("k3f9abcdef-r7-2-1-whole").as_deref(), Some("k3f9abcdef-r7"));
+        assert_eq!(made_by("k3f9abcdef"), None);
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
+use sluice_core::id::TaskId;
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::task::TaskState;
 use sluice_core::task::session::SessionAgent;
@@ -33,17 +34,17 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// What damage is called that is in no stream.
 pub(crate) const STORE: &str = "the store";
 
-pub fn stream(id: &str) -> StreamId {
+pub fn stream(id: &TaskId) -> StreamId {
     StreamId::new(format!("{KIND}{id}"))
 }
 
-pub fn id_of(stream: &StreamId) -> Option<&str> {
-    stream.as_str().strip_prefix(KIND)
+pub fn id_of(stream: &StreamId) -> Option<TaskId> {
+    stream.as_str().strip_prefix(KIND)?.parse().ok()
 }
 
 #[derive(Clone)]
 pub struct TaskSnapshot {
-    pub id: String,
+    pub id: TaskId,
     /// How many events it has.
     pub version: u64,
     pub card: Card,
@@ -54,10 +55,10 @@ pub struct TaskSnapshot {
 }
 
 impl TaskSnapshot {
-    fn of(read: StreamSnapshot<TaskActor>) -> TaskSnapshot {
+    fn of(id: &TaskId, read: StreamSnapshot<TaskActor>) -> TaskSnapshot {
         let StreamSnapshot { version, card, actor } = read;
         TaskSnapshot {
-            id: actor.id().into(),
+            id: id.clone(),
             version,
             card,
             state: actor.state().clone(),
@@ -82,13 +83,13 @@ pub struct ReadModel {
     readers: ReaderPool,
     pub(crate) settings: RunFactsCache,
     pub(crate) looks: RunSnapshotCache,
-    open: Mutex<BTreeMap<String, Arc<TaskSnapshot>>>,
+    open: Mutex<BTreeMap<TaskId, Arc<TaskSnapshot>>>,
     /// Whose turn it is to read a task again.
     turns: KeyedTurns,
     /// What is known to be damaged: a stream, or the store, and what was found.
     damage: Mutex<BTreeMap<String, String>>,
     /// Those of them that wait for a worktree.
-    waiting: Mutex<BTreeSet<String>>,
+    waiting: Mutex<BTreeSet<TaskId>>,
     changes: ChangeSignals,
 }
 
@@ -161,7 +162,7 @@ impl ReadModel {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             unread.extend(hints.try_iter().flatten());
-            unread.iter().filter_map(crate::read::runs::id_of).for_each(|run| self.looks.forget(run));
+            unread.iter().filter_map(crate::read::runs::id_of).for_each(|run| self.looks.forget(&run));
             let changed = unread.clone();
             unread.retain(|stream| id_of(stream).is_some() && self.is_reread(stream).is_err());
             self.changes.changed(&changed);
@@ -169,18 +170,18 @@ impl ReadModel {
     }
 
     /// Reads a task again, now, if the store answers.
-    pub fn refresh(&self, id: &str) {
+    pub fn refresh(&self, id: &TaskId) {
         let _ = self.reread(&stream(id));
     }
 
     /// The task with this id, with everything up to this version of it. A list that is asked for afterwards has that too.
-    pub(crate) fn since(&self, id: &str, version: u64) -> Result<Option<Arc<TaskSnapshot>>, Problem> {
+    pub(crate) fn since(&self, id: &TaskId, version: u64) -> Result<Option<Arc<TaskSnapshot>>, Problem> {
         let known = locked(&self.open).get(id).filter(|seen| seen.version >= version).cloned();
         known.map_or_else(|| self.reread(&stream(id)).map_err(unread), |seen| Ok(Some(seen)))
     }
 
     /// The engine has answered what was asked of a task: the lists have what it recorded, if the store answers.
-    pub(crate) fn caught_up(&self, id: &str, answer: &Result<EventRange, Problem>) {
+    pub(crate) fn caught_up(&self, id: &TaskId, answer: &Result<EventRange, Problem>) {
         match answer {
             Ok(recorded) => drop(self.since(id, recorded.last)),
             Err(_) => self.refresh(id),
@@ -192,7 +193,8 @@ impl ReadModel {
     fn reread(&self, stream: &StreamId) -> Result<Option<Arc<TaskSnapshot>>, StreamLoadError> {
         let turn = self.turns.of(stream.as_str());
         let _turn = locked(&turn);
-        let read = self.loader().task(stream).map(|found| found.map(TaskSnapshot::of).map(Arc::new));
+        let Some(id) = id_of(stream) else { return Ok(None) };
+        let read = self.loader().task(stream).map(|found| found.map(|read| Arc::new(TaskSnapshot::of(&id, read))));
         let found = match &read {
             Ok(found) => found.as_ref().filter(|seen| seen.card.open),
             Err(StreamLoadError::Store(_)) => return read,
@@ -201,18 +203,17 @@ impl ReadModel {
                 None
             }
         };
-        let Some(id) = id_of(stream) else { return read };
         match found {
             Some(seen) => {
                 match seen.state.attention == Some(TaskAttention::PoolFull) || seen.state.waits_for_worktree() {
-                    true => locked(&self.waiting).insert(id.to_owned()),
-                    false => locked(&self.waiting).remove(id),
+                    true => locked(&self.waiting).insert(id.clone()),
+                    false => locked(&self.waiting).remove(&id),
                 };
-                drop(locked(&self.open).insert(id.to_owned(), seen.clone()));
+                drop(locked(&self.open).insert(id, seen.clone()));
             }
             None => {
-                locked(&self.waiting).remove(id);
-                drop(locked(&self.open).remove(id));
+                locked(&self.waiting).remove(&id);
+                drop(locked(&self.open).remove(&id));
             }
         }
         read
@@ -278,8 +279,13 @@ impl ReadModel {
     }
 
     /// The task with this id, as the store has it now.
-    pub fn load(&self, id: &str) -> Result<Option<TaskSnapshot>, Problem> {
-        self.loader().task(&stream(id)).map(|read| read.map(TaskSnapshot::of)).map_err(unread)
+    pub fn load(&self, id: &TaskId) -> Result<Option<TaskSnapshot>, Problem> {
+        self.loader().task(&stream(id)).map(|read| read.map(|read| TaskSnapshot::of(id, read))).map_err(unread)
+    }
+
+    /// The task whose id is this text: the name of a file, or what stands on a worktree. What is no id is no task's.
+    pub(crate) fn named(&self, name: &str) -> Result<Option<TaskSnapshot>, Problem> {
+        name.parse().map_or(Ok(None), |id| self.load(&id))
     }
 
     /// The task whose id begins like this; the error says why there is not exactly one.
@@ -289,10 +295,10 @@ impl ReadModel {
                 .hint("`sluice task list --all` shows all of them")
         };
         // Most say the whole of it.
-        if let Some(seen) = self.load(begins)? {
+        if let Some(seen) = self.named(begins)? {
             return Ok(seen);
         }
-        let id = self.only(KIND, begins)?.ok_or_else(none)?;
+        let id = self.only(KIND, begins)?.and_then(|id| id.parse().ok()).ok_or_else(none)?;
         self.load(&id)?.ok_or_else(none)
     }
 
@@ -352,7 +358,7 @@ impl ReadModel {
         self.loader().reader().history(stream, after, limit).map_err(unread)
     }
 
-    pub fn task_history(&self, id: &str) -> Result<Vec<(u64, Event)>, Problem> {
+    pub fn task_history(&self, id: &TaskId) -> Result<Vec<(u64, Event)>, Problem> {
         self.history(&stream(id), 0, usize::MAX >> 1)
     }
 

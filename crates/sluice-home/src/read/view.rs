@@ -25,7 +25,7 @@ pub(crate) fn task(seen: &TaskSnapshot) -> Task {
     // Taken apart whole: what a task is about is shown, and a new field does not compile before it is.
     let TaskSubject { summary, project, branch, harness, review_harness } = state.about.clone();
     Task {
-        id: seen.id.clone(),
+        id: seen.id.to_string(),
         project,
         branch,
         workflow: seen.lifecycle.name.to_string(),
@@ -115,11 +115,11 @@ fn of_task(logged: &LoggedEvent, seen: &TaskSnapshot) -> Value {
     let (task_id, project) = (seen.id.clone(), seen.state.about.project.clone());
     let read = task_event::read(event.version, &event.data).ok();
     if let Some(read) = read.filter(|read| read.type_name() == event.kind) {
-        return as_json(&TaskEventShown { data: told(&read, seen), task_id, project });
+        return as_json(&TaskEventShown { data: told(&read, seen), task_id: String::from(task_id), project });
     }
     let mut data = as_stored(logged);
     if let Value::Object(facts) = &mut data {
-        facts.insert("task_id".into(), Value::String(task_id));
+        facts.insert("task_id".into(), Value::String(String::from(task_id)));
         facts.insert("project".into(), Value::String(project));
     }
     data

@@ -18,7 +18,7 @@ pub fn process(seen: &RunSnapshot) -> Process {
         Some(RunConclusion::Cancelled { .. }) => (ProcessStatus::Cancelled, None),
     };
     Process {
-        id: seen.id.clone(),
+        id: seen.id.to_string(),
         template: seen.plan.recipe.name.to_string(),
         wo_id: unless_empty(&seen.state.given.work_order),
         status,

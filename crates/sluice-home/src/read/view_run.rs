@@ -23,7 +23,7 @@ pub fn run(seen: &RunSnapshot) -> Run {
     let state = &seen.state;
     let given = &state.given;
     Run {
-        id: seen.id.clone(),
+        id: seen.id.to_string(),
         version: seen.version,
         recipe: seen.plan.recipe.name.to_string(),
         kind: form(given.origin.kind),
@@ -32,7 +32,7 @@ pub fn run(seen: &RunSnapshot) -> Run {
         workspace: unless_empty(seen.shown_folder(seen.plan.recipe.workspace)),
         prompt: given.prompt.clone(),
         work_order: unless_empty(&given.work_order),
-        task: unless_empty(&given.origin.task),
+        task: given.origin.task.as_ref().map(ToString::to_string),
         cause: Some(given.origin.cause.clone()).filter(|cause| !cause.is_empty()),
         definition: unless_empty(&given.origin.definition),
         variables: variables(seen),
@@ -196,7 +196,7 @@ pub fn question(seen: &RunSnapshot, step: StepId, question: &RunQuestion) -> Que
     Question {
         id: format!("{}/{}", seen.id, question.id),
         kind: cause(question.kind),
-        run: seen.id.clone(),
+        run: seen.id.to_string(),
         recipe: seen.plan.recipe.name.to_string(),
         step: seen.plan.recipe.step(step).name.to_string(),
         reason: question.reason.clone(),

@@ -7,6 +7,7 @@ use sluice_api::event::{
 use sluice_api::grimoire::WorkflowStatus;
 use sluice_api::shown::{ProcessStepStatus, RunStatus, RunStepStatus};
 use sluice_core::event_name::{self, PROCESS_STEP_BLOCKED};
+use sluice_core::id::RunId;
 use sluice_core::recipe::StepId;
 use sluice_core::run::{RunConclusion, RunEvent, RunKind, StepFailure};
 use sluice_engine::codec::run_event;
@@ -46,12 +47,12 @@ pub fn event(logged: &LoggedEvent, setting: &RunFacts, ended: Option<&RunSnapsho
     Some((name, as_json(&shown)))
 }
 
-fn subject(kind: RunKind, id: &str) -> RunSubject {
+fn subject(kind: RunKind, id: &RunId) -> RunSubject {
     match kind {
-        RunKind::Run => RunSubject::Run(id.to_owned()),
-        RunKind::Mission => RunSubject::Mission(id.to_owned()),
-        RunKind::Workflow => RunSubject::Workflow(id.to_owned()),
-        RunKind::Process => RunSubject::Process(id.to_owned()),
+        RunKind::Run => RunSubject::Run(id.to_string()),
+        RunKind::Mission => RunSubject::Mission(id.to_string()),
+        RunKind::Workflow => RunSubject::Workflow(id.to_string()),
+        RunKind::Process => RunSubject::Process(id.to_string()),
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use sluice_api::control::AttemptStatus;
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{AskMergeTurn, MERGES, MergeTurn, NO_MERGE_TURN, StepReport};
+use sluice_core::id::RunId;
 use sluice_core::recipe::FailureKind;
 use sluice_core::run::{AttemptPart, AttemptReport, StepOutcome};
 
@@ -31,7 +32,7 @@ impl Roster {
             (job.mission.clone(), job.wanted.step, job.wanted.part)
         };
         let waits = match part {
-            AttemptPart::Item(item) => missions::leased(home, &mission)?.state.has_open_before(step, item),
+            AttemptPart::Item(item) => missions::leased(home, mission.as_str())?.state.has_open_before(step, item),
             AttemptPart::Whole | AttemptPart::Turn(_) | AttemptPart::Arbiter(_) => false,
         };
         let is_taken = {
@@ -47,7 +48,7 @@ impl Roster {
             return Ok(not_yet);
         }
         // Read when the turn is taken: what was reported before is stored.
-        let seen = missions::leased(home, &mission)?;
+        let seen = missions::leased(home, mission.as_str())?;
         Ok(MergeTurn { ready: true, commit: tip(&seen).map(str::to_owned), ..not_yet })
     }
 
@@ -66,7 +67,7 @@ impl Roster {
             Some(mission).filter(|_| !is_taken)
         };
         if let Some(mission) = mission
-            && tip(&missions::leased(home, &mission)?) == report.onto.as_deref()
+            && tip(&missions::leased(home, mission.as_str())?) == report.onto.as_deref()
         {
             return Ok(());
         }
@@ -95,8 +96,8 @@ pub(super) fn overtaken() -> AttemptReport {
 
 impl RosterState {
     /// The handing-out that has the turn of a mission.
-    fn has_turn(&self, mission: &str) -> Option<u64> {
-        let mut held = self.jobs.iter().filter(|(_, job)| job.mission == mission);
+    fn has_turn(&self, mission: &RunId) -> Option<u64> {
+        let mut held = self.jobs.iter().filter(|(_, job)| job.mission == *mission);
         held.find(|(_, job)| job.has_turn).map(|(dispatch, _)| *dispatch)
     }
 }

@@ -8,6 +8,7 @@ use sluice_api::control::{Mission, MissionShown, MissionStatus, MissionTask, Mis
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::StartRun;
 use sluice_core::event_name::EventName;
+use sluice_core::id::RunId;
 use sluice_core::recipe::{RecipeDialect, Step, StepId, StepWorkspace};
 use sluice_core::run::{AttemptPart, RunConclusion, RunKind, StepState, StepStatusKind};
 use sluice_dialect::catalogue::{Catalogue, CataloguePlaces};
@@ -41,7 +42,7 @@ impl RegistryEntry for IdeaEntry {
     const PREFIX: &'static str = "mission/";
 }
 
-pub(crate) fn create(home: &Arc<Home>, wanted: &NewMission, id: String) -> Result<Mission, Problem> {
+pub(crate) fn create(home: &Arc<Home>, wanted: &NewMission, id: RunId) -> Result<Mission, Problem> {
     let group = groups::find(home, &wanted.colony_id)?;
     let wanted = &NewMission { colony_id: group.colony_id, ..wanted.clone() };
     if wanted.prompt.trim().is_empty() {
@@ -70,19 +71,19 @@ pub(crate) fn create(home: &Arc<Home>, wanted: &NewMission, id: String) -> Resul
 }
 
 /// A mission that no worker works on: it has no workflow.
-fn write_down(home: &Home, wanted: &NewMission, id: &str) -> Result<Mission, Problem> {
+fn write_down(home: &Home, wanted: &NewMission, id: &RunId) -> Result<Mission, Problem> {
     if home.registry.ids::<IdeaEntry>().len() >= MOST_IDEAS {
         let message = format!("there are {MOST_IDEAS} missions without a workflow, and that is enough");
         return Err(Problem::new(ProblemStatus::Refused, "too_many", message));
     }
-    if let Some(there) = home.registry.get::<IdeaEntry>(id) {
-        return Ok(idea(id, there));
+    if let Some(there) = home.registry.get::<IdeaEntry>(id.as_str()) {
+        return Ok(idea(id.as_str(), there));
     }
     let prompt = home.context.clean().text(&wanted.prompt);
     let entry = IdeaEntry { colony_id: wanted.colony_id.clone(), prompt, created_at_ms: home.clock.now().0 };
-    let shown = idea(id, entry.clone());
-    let happened = RegistryChange::new(EventName::MissionCreated, "person", &shown).put(id, &entry);
-    home.registry.record(home, happened).map_err(|problem| called(problem, id))?;
+    let shown = idea(id.as_str(), entry.clone());
+    let happened = RegistryChange::new(EventName::MissionCreated, "person", &shown).put(id.as_str(), &entry);
+    home.registry.record(home, happened).map_err(|problem| called(problem, id.as_str()))?;
     Ok(shown)
 }
 
@@ -94,7 +95,7 @@ fn idea(id: &str, entry: IdeaEntry) -> Mission {
         prompt,
         workflow_name: None,
         status: MissionStatus::Pending,
-        worktree_path: remote_folder(id),
+        worktree_path: id.parse().map_or_else(|_| String::new(), |id| remote_folder(&id)),
         error: None,
         created_at_ms,
         updated_at_ms: created_at_ms,
@@ -156,7 +157,7 @@ fn is_mission(seen: &RunSnapshot) -> bool {
 /// The run of this id, or the only one whose id begins like this, if it is of this kind.
 fn find(home: &Home, id: &str, fits: fn(&RunSnapshot) -> bool) -> Result<RunSnapshot, Problem> {
     // Almost everybody says the whole id, and that is quicker.
-    match home.tasks.load_run(id)?.map_or_else(|| home.tasks.find_run(id), Ok) {
+    match home.tasks.run_named(id)?.map_or_else(|| home.tasks.find_run(id), Ok) {
         Ok(seen) if fits(&seen) => Ok(seen),
         Err(problem) if problem.status != ProblemStatus::NotFound => Err(problem),
         Ok(_) | Err(_) => Err(none(id)),
@@ -166,7 +167,7 @@ fn find(home: &Home, id: &str, fits: fn(&RunSnapshot) -> bool) -> Result<RunSnap
 /// The mission of exactly this id, if it is this group's and has a workflow. A caller that sees one group only says the
 /// whole id: it is not told what else begins like it.
 pub(crate) fn of_group(home: &Home, id: &str, group: &str) -> Result<RunSnapshot, Problem> {
-    match home.tasks.load_run(id)? {
+    match home.tasks.run_named(id)? {
         Some(seen) if is_leased(&seen) && seen.group() == group => Ok(seen),
         Some(_) | None => Err(none(id)),
     }
@@ -212,7 +213,7 @@ pub(crate) fn mission(seen: &RunSnapshot) -> Mission {
         Some(RunConclusion::Cancelled { reason }) => (MissionStatus::Cancelled, unless_empty(reason)),
     };
     Mission {
-        mission_id: seen.id.clone(),
+        mission_id: seen.id.to_string(),
         colony_id: seen.group().to_owned(),
         prompt: seen.state.given.prompt.clone(),
         workflow_name: Some(seen.plan.recipe.name.to_string()),
@@ -241,7 +242,7 @@ fn task(home: &Home, seen: &RunSnapshot, id: StepId, step: &Step) -> MissionTask
     let updated = state.ended.or(state.began).map_or(seen.card.created, |at| at.0);
     MissionTask {
         task_id: name(&id),
-        mission_id: seen.id.clone(),
+        mission_id: seen.id.to_string(),
         title: title(step),
         step_id: step.name.to_string(),
         role: step.role.to_string(),

@@ -38,7 +38,7 @@ pub(super) fn order(seen: &RunSnapshot, wanted: &Perform, hand_out: StepHandOut)
         protocol: Some(PROTOCOL),
         dispatch,
         task_id: task_id(&seen.id, step.name.as_str(), *part),
-        mission_id: seen.id.clone(),
+        mission_id: seen.id.to_string(),
         step_id: step.name.as_str().to_owned(),
         role: role.to_string(),
         title: crate::roster::missions::title(step),

@@ -9,6 +9,8 @@ use sluice_api::control::AttemptAnswer;
 use sluice_api::problem::Problem;
 use sluice_api::work::{ReplyEnvelope, StepStart, WorkerReply};
 
+use sluice_core::id::RunId;
+
 use super::usual_name;
 use crate::home::Home;
 use crate::home::workers::Roster;
@@ -30,7 +32,7 @@ impl Roster {
         worker: &str,
         about: MessageSubject<'_>,
     ) -> Result<String, Problem> {
-        let held: Vec<(u64, String, Option<String>)> = {
+        let held: Vec<(u64, RunId, Option<String>)> = {
             let inner = self.inner();
             let own = inner.jobs.iter().filter(|(_, job)| job.worker == worker);
             own.map(|(dispatch, job)| (*dispatch, job.mission.clone(), job.attempt.clone())).collect()
@@ -49,7 +51,7 @@ impl Roster {
                     let run_id = about.run.map_or(name, str::to_owned);
                     let start = StepStart {
                         run_id: Some(run_id.clone()),
-                        mission_id: mission,
+                        mission_id: mission.into(),
                         task_id: task,
                         crab_id: worker.to_owned(),
                         burrow_path: None,

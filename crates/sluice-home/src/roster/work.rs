@@ -9,6 +9,7 @@ use sluice_api::work::{
     HeartbeatAnswer, HeldSteps, LONGEST_PROGRESS, StepDispatch, StepProgress, StepReport, StepStart, ToWorker,
 };
 use sluice_core::event_name::EventName;
+use sluice_core::id::RunId;
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::StepId;
 use sluice_core::run::{AttemptReport, RunEffect, StepStatus};
@@ -185,12 +186,12 @@ impl Roster {
             (None, None) => usual_name(&seen.id, dispatch),
         };
         if begun.as_ref() != Some(&run_id) {
-            self.begin(home, wanted, &run_id, dispatch, effect)?;
+            self.begin(home, wanted, &seen.id, &run_id, dispatch, effect)?;
         }
         Ok(AttemptStarted {
             run_id,
             task_id: wanted.task_id.clone(),
-            mission_id: seen.id,
+            mission_id: String::from(seen.id),
             crab_id: wanted.crab_id.clone(),
             status: AttemptStatus::Running,
         })
@@ -211,6 +212,7 @@ impl Roster {
         &self,
         home: &Home,
         wanted: &StepStart,
+        mission: &RunId,
         run_id: &str,
         dispatch: u64,
         effect: String,
@@ -228,7 +230,7 @@ impl Roster {
             let problem = Problem::new(ProblemStatus::Conflict, "conflict", message);
             return Err(problem.hint("leave it out, or choose another"));
         }
-        let (stream, name) = (runs::stream(&wanted.mission_id), run_id.to_owned());
+        let (stream, name) = (runs::stream(mission), run_id.to_owned());
         let begun = |token| ReactorMessage::Begun { token: Some(token), stream, effect, dispatch, name };
         asked(home, &wanted.task_id, begun)?;
         if let Some(job) = self.inner().jobs.get_mut(&dispatch) {
@@ -287,14 +289,14 @@ impl Roster {
                 wanted.progress_message.as_deref().map(|text| cut(&home.context.clean().text(text), LONGEST_PROGRESS));
             let progressed = AttemptProgressed {
                 run_id: wanted.run_id.clone(),
-                mission_id: mission.clone(),
+                mission_id: mission.to_string(),
                 task_id: task.clone(),
                 progress_message: message,
                 token_usage: wanted.token_usage,
             };
             if self.progresses(home, dispatch) {
                 let id = progress_of(dispatch);
-                replace(home, &id, EventName::AttemptProgress, &attempt.worker, &mission, &progressed);
+                replace(home, &id, EventName::AttemptProgress, &attempt.worker, mission.as_str(), &progressed);
             }
         }
         Ok(AttemptUpdated { run_id: wanted.run_id.clone(), task_id: task, status: AttemptStatus::Running })
@@ -312,7 +314,7 @@ impl Roster {
         is_due
     }
 
-    fn remember_who_did(&self, mission: &str, step: StepId, worker: &str) {
+    fn remember_who_did(&self, mission: &RunId, step: StepId, worker: &str) {
         let mut inner = self.inner();
         inner.did.insert((mission.to_owned(), step), worker.to_owned());
         while inner.did.len() > MOST_OVER {
@@ -324,10 +326,10 @@ impl Roster {
         self.inner().over.iter().any(|over| over.name == run_id)
     }
 
-    pub(super) fn about(&self, home: &Home, dispatch: u64) -> Result<(String, String), Problem> {
+    pub(super) fn about(&self, home: &Home, dispatch: u64) -> Result<(RunId, String), Problem> {
         let found = self.inner().jobs.get(&dispatch).map(|job| (job.mission.clone(), job.wanted.clone()));
         let (mission, wanted) = found.ok_or_else(late)?;
-        let seen = missions::leased(home, &mission)?;
+        let seen = missions::leased(home, mission.as_str())?;
         let task = task_id(&mission, seen.plan.recipe.step(wanted.step).name.as_str(), wanted.part);
         Ok((mission, task))
     }
@@ -389,13 +391,13 @@ impl Roster {
         self.remember_who_did(&mission, performed.step, &attempt.worker);
         let finished = AttemptFinished {
             run_id: wanted.run_id.clone(),
-            mission_id: mission.clone(),
+            mission_id: mission.to_string(),
             task_id: task.clone(),
             status,
             token_usage: wanted.token_usage,
             commit: wanted.commit.clone(),
         };
-        note(home, EventName::AttemptEnded, &attempt.worker, &mission, &finished);
+        note(home, EventName::AttemptEnded, &attempt.worker, mission.as_str(), &finished);
         Ok(AttemptEnded { run_id: wanted.run_id.clone(), task_id: Some(task), status, ok: true })
     }
 }

@@ -1,7 +1,12 @@
 //! Ids that are shortened: as long as only one thing has an id that begins like this, that one is meant. Those of tasks and
 //! runs are looked up in the store; this is for lists in memory.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use sluice_api::problem::Problem;
+use sluice_core::id::RunId;
+use sluice_worker::names::{id_from, new_id};
 
 /// The group of runs that the local executor performs.
 pub(crate) const LOCAL: &str = "local";
@@ -9,6 +14,16 @@ pub(crate) const LOCAL: &str = "local";
 pub(crate) const OWN: &str = "own";
 /// So many are named when several could be meant.
 const MOST_NAMED: usize = 9;
+
+/// A new id that nothing else has.
+pub(crate) fn fresh<T: FromStr<Err: Display>>() -> Result<T, Problem> {
+    new_id().map_err(Problem::fault)?.parse().map_err(|error: T::Err| Problem::fault(error.to_string()))
+}
+
+/// The id of the run that these words lead to: always the same, and of others another.
+pub(crate) fn run_from(words: &[&str]) -> RunId {
+    id_from(words).parse().expect("ten letters and digits are an id")
+}
 
 /// The place of the id that is exactly this, or else of the only one that begins like this.
 pub(crate) fn only<'a>(ids: impl Iterator<Item = &'a str>, begins: &str) -> Result<Option<usize>, Problem> {

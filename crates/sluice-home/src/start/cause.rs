@@ -2,6 +2,8 @@
 
 use sluice_api::problem::Problem;
 
+use sluice_core::id::TaskId;
+
 use crate::home::Home;
 use crate::read::runs::{RunSnapshot, maker};
 
@@ -12,7 +14,7 @@ pub(crate) fn chain(seen: &RunSnapshot) -> Vec<String> {
 }
 
 /// The recipes that led to a task.
-pub(crate) fn chain_to(home: &Home, task: &str) -> Result<Vec<String>, Problem> {
-    let maker = maker(task).map(|run| home.tasks.load_run(run)).transpose()?.flatten();
+pub(crate) fn chain_to(home: &Home, task: &TaskId) -> Result<Vec<String>, Problem> {
+    let maker = maker(task).map(|run| home.tasks.load_run(&run)).transpose()?.flatten();
     Ok(maker.map(|run| chain(&run)).unwrap_or_default())
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::StartRun;
+use sluice_core::id::{RunId, TaskId};
 use sluice_core::lifecycle::StateRun;
 use sluice_core::recipe::{Data, Recipe, RecipeDialect, RecipeInputKind, StepWorkspace};
 use sluice_core::run::{RunKind, RunMode, RunOrigin, RunParameters, RunPlan};
@@ -25,8 +26,8 @@ use crate::home::{Home, engine, project_workers};
 use crate::perform::lists;
 use crate::read::runs::{RunSnapshot, stream};
 use crate::read::view_run::unless_empty;
-use crate::settings::clock::{id_from, new_id};
 use crate::settings::ids::LOCAL;
+use crate::settings::ids::{fresh, run_from};
 use crate::spans;
 use crate::start::{chain, repeats};
 
@@ -34,14 +35,14 @@ use crate::start::{chain, repeats};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EngineStart {
     /// Its id: always the same, so that it is started once. A new one unless given.
-    pub(crate) id: Option<String>,
+    pub(crate) id: Option<RunId>,
     pub(crate) cause: Vec<String>,
     /// The group whose workers do it; the local executor unless given.
     pub(crate) group: Option<String>,
     /// What it is called; as its file says unless given.
     pub(crate) kind: Option<RunKind>,
     /// The task whose state starts it.
-    pub(crate) task: String,
+    pub(crate) task: Option<TaskId>,
     /// The worktree that it is lent, and does not own; one of its own unless given.
     pub(crate) workspace: Option<String>,
     pub(crate) reading: DefinitionSite,
@@ -57,7 +58,7 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
     let found = find(home, &wanted.recipe, root, cwd, started.reading)?;
     let recipe = &found.plan.recipe;
     let inputs = inputs(recipe, &wanted.inputs)?;
-    let id = started.id.map_or_else(|| new_id().map_err(Problem::fault), Ok)?;
+    let id = started.id.map_or_else(fresh, Ok)?;
     let kind = match (started.kind, wanted.by_hand) {
         (Some(kind), _) => kind,
         // Whoever does the steps by hand follows a process, whatever the file was written as.
@@ -117,7 +118,7 @@ pub(crate) fn start_as(home: &Arc<Home>, wanted: &StartRun, started: EngineStart
 }
 
 /// Where the scratch folder of a run will be.
-fn scratch_folder(home: &Home, id: &str, is_elsewhere: bool) -> String {
+fn scratch_folder(home: &Home, id: &RunId, is_elsewhere: bool) -> String {
     match is_elsewhere {
         true => remote_scratch(id),
         false => home.context.places.scratch(id).display().to_string(),
@@ -175,7 +176,7 @@ fn begin(
     let mut span = spans::run_starts(&id);
     let digest = pin(&pinned);
     let created = RunActor::create(plan.clone(), digest.to_string(), group.into(), given, home.clock.now());
-    let created = engine::create(home, stream(&id), &id, created, vec![(digest, pinned)]);
+    let created = engine::create(home, stream(&id), id.as_str(), created, vec![(digest, pinned)]);
     created.inspect_err(|problem| span.fail(&problem.code))?;
     home.mirrors.write(home, &id);
     home.tasks.load_run(&id)?.ok_or_else(|| Problem::fault(format!("run {id} is gone as soon as it began")))
@@ -300,7 +301,7 @@ fn typed(name: &str, kind: RecipeInputKind, value: &Value) -> Result<Data, Probl
 
 /// Starts another recipe at the end of a run. Asked for again after a crash, it finds the one that was started.
 pub(crate) fn start_again(home: &Arc<Home>, seen: &RunSnapshot, effect: &str, recipe: &str) -> Result<(), Problem> {
-    let id = id_from(&["start", &seen.id, effect]);
+    let id = run_from(&["start", seen.id.as_str(), effect]);
     if home.tasks.load_run(&id)?.is_some() {
         return Ok(());
     }
@@ -324,7 +325,7 @@ pub(crate) fn repeat(home: &Arc<Home>, seen: &RunSnapshot) -> Result<(), Problem
     if repeats::wish(home, &seen.id)?.is_none() {
         return Ok(());
     }
-    let id = repeats::next(&seen.id);
+    let id = repeats::next(&seen.id)?;
     if home.tasks.load_run(&id)?.is_none() {
         let pinned = home.tasks.pinned(&seen.id)?;
         let mut given = seen.state.given.clone();

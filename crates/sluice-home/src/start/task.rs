@@ -5,6 +5,7 @@ use std::path::Path;
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::project::Project;
 use sluice_api::task::CreateTask;
+use sluice_core::id::TaskId;
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::name::StateName;
 use sluice_core::task::input::WorkspaceReservation;
@@ -37,7 +38,7 @@ const OWN_BRANCH: &str = "orange-tasks/";
 /// lives, that becomes the task's own in place of a new one.
 pub(crate) fn create_task(
     home: &Home,
-    id: &str,
+    id: &TaskId,
     wanted: &CreateTask,
     reading: DefinitionSite,
     living: Option<u32>,
@@ -67,7 +68,7 @@ pub(crate) fn create_task(
 /// Reserves a worktree for a task, and records it.
 fn recorded(
     home: &Home,
-    id: &str,
+    id: &TaskId,
     chosen: ChosenLifecycle,
     about: TaskSubject,
     project: &Project,
@@ -101,12 +102,18 @@ fn recorded(
 }
 
 /// Writes the body, then records the task. The body is there before anybody can want it.
-fn record(home: &Home, id: &str, chosen: ChosenLifecycle, create: &NewTask, body: &str) -> Result<EventRange, Problem> {
+fn record(
+    home: &Home,
+    id: &TaskId,
+    chosen: ChosenLifecycle,
+    create: &NewTask,
+    body: &str,
+) -> Result<EventRange, Problem> {
     let ChosenLifecycle { lifecycle, pinned } = chosen;
     let file = home_file(&home.context.places, &create.about.project, id);
     let digest = pin(&pinned);
     let now = home.clock.next();
-    let created = TaskActor::create(lifecycle, digest.to_string(), id.to_owned(), create, now);
+    let created = TaskActor::create(lifecycle, digest.to_string(), id.to_string(), create, now);
     let created = created.map_err(|refusal| engine::refused(&refusal))?;
     let unwritable = |why: String| {
         Problem::unavailable(format!("{} cannot be written: {why}", file.display()))
@@ -114,7 +121,7 @@ fn record(home: &Home, id: &str, chosen: ChosenLifecycle, create: &NewTask, body
     };
     file.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| unwritable(error.to_string()))?;
     taskfile::write(&file, body.as_bytes()).map_err(|error| unwritable(error.to_string()))?;
-    engine::create(home, stream(id), id, created, vec![(digest, pinned)])
+    engine::create(home, stream(id), id.as_str(), created, vec![(digest, pinned)])
 }
 
 pub(crate) fn project(home: &Home, name: Option<&str>, cwd: Option<&str>) -> Result<Project, Problem> {
@@ -136,7 +143,7 @@ pub(crate) fn usual_reviewer(home: &Home) -> String {
 }
 
 /// What a new task is about, and who works on it.
-fn about(home: &Home, project: &Project, wanted: &CreateTask, id: &str) -> Result<TaskSubject, Problem> {
+fn about(home: &Home, project: &Project, wanted: &CreateTask, id: &TaskId) -> Result<TaskSubject, Problem> {
     let (config, harnesses) = (home.context.config(), home.context.harnesses());
     let defaults = &config.defaults;
     let harness = wanted.harness.as_ref().or(defaults.harness.as_ref());
@@ -207,7 +214,7 @@ fn runs_must_be_startable(home: &Home, project: &Project, lifecycle: &Lifecycle)
 }
 
 /// Two tasks cannot have one branch.
-fn claim<'a>(home: &'a Home, about: &TaskSubject, id: &str) -> Result<BranchHold<'a>, Problem> {
+fn claim<'a>(home: &'a Home, about: &TaskSubject, id: &TaskId) -> Result<BranchHold<'a>, Problem> {
     home.branches.claim(home, &about.project, &about.branch, id).map_err(|other| {
         let message = format!("the branch `{}` is task {other}'s", shown(&about.branch));
         Problem::new(ProblemStatus::Refused, "branch_taken", message).hint("choose another branch")

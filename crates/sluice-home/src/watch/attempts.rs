@@ -58,8 +58,8 @@ fn is_older(folder: &Path, keep: Duration) -> bool {
 /// Whether nothing that is known has made this attempt. Without an answer of the store it may be somebody's.
 fn is_nobodys(home: &Home, attempt: &str) -> bool {
     let owner = attempt.split('.').next().unwrap_or_default();
-    let task = home.tasks.load(owner).map(|task| task.is_none_or(|task| task.card.status == TaskActor::DELETED));
-    let run = home.tasks.load_run(owner).map(|run| run.is_none());
+    let task = home.tasks.named(owner).map(|task| task.is_none_or(|task| task.card.status == TaskActor::DELETED));
+    let run = home.tasks.run_named(owner).map(|run| run.is_none());
     matches!((task, run), (Ok(true), Ok(true)))
 }
 
@@ -81,7 +81,7 @@ mod tests {
         let service = Service::open(places.clone(), Some("memory:".into()), program).expect("a home");
         let long_ago = SystemTime::now() - Duration::from_secs(91 * 86_400);
         let make = |id: &str, is_old: bool| {
-            let folder = places.task("coffee", id);
+            let folder = places.task("coffee", &id.parse().expect("an id"));
             create_dir_all(&folder).expect("a folder");
             let file = File::create(folder.join("TASK.md")).expect("a file");
             if is_old {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
 use sluice_core::event_name::EventName;
+use sluice_core::id::RunId;
 use sluice_core::run::{RunEvent, RunKind};
 use sluice_engine::codec::run_event;
 use sluice_store::{Cursor, LoggedEvent};
@@ -22,7 +23,6 @@ use crate::effect::run::task;
 use crate::evidence;
 use crate::home::errand::Errand;
 use crate::home::{Home, scratch, worktrees};
-use crate::read::view_run::unless_empty;
 use crate::read::{runs, tasks};
 use crate::spans;
 use crate::undone::{PerformError, UnavailableReason, settled};
@@ -44,7 +44,7 @@ const MOST_REMEMBERED: usize = 10_000;
 pub(crate) struct Follower {
     after: Cursor,
     saved: Cursor,
-    kinds: BTreeMap<String, RunKind>,
+    kinds: BTreeMap<RunId, RunKind>,
     triggers: Triggers,
     swept: Option<Instant>,
     is_sweeping: Arc<AtomicBool>,
@@ -94,7 +94,7 @@ impl Follower {
     /// Brings the files of all open processes up to date: an engine that died may have left them behind.
     fn mirror_open(&mut self, home: &Home) -> Result<(), Problem> {
         let mirrored = home.tasks.each_open(runs::KIND, |stream| {
-            runs::id_of(stream).into_iter().for_each(|id| self.mirror(home, id));
+            runs::id_of(stream).into_iter().for_each(|id| self.mirror(home, &id));
             Ok(true)
         });
         mirrored.map(drop).map_err(tasks::unread)
@@ -158,11 +158,11 @@ impl Follower {
         let (mut turned, mut waiting, mut moved) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for logged in page {
             let task = tasks::id_of(&logged.stream);
-            waiting.extend(task.filter(|_| logged.event.kind == EventName::TaskRunStarted.word()).map(str::to_owned));
+            waiting.extend(task.clone().filter(|_| logged.event.kind == EventName::TaskRunStarted.word()));
             moved.extend(task);
             let Some(id) = runs::id_of(&logged.stream) else { continue };
-            self.learn(id, logged);
-            touched.insert(id, logged.number);
+            self.learn(&id, logged);
+            touched.insert(id.clone(), logged.number);
             match EventName::read(&logged.event.kind) {
                 Some(EventName::RunCompleted | EventName::RunFailed | EventName::RunCancelled)
                 | Some(EventName::RunReopened) => drop(turned.insert(id)),
@@ -172,21 +172,21 @@ impl Follower {
         touched.retain(|id, number| !home.mirrors.has(id, *number));
         touched.keys().for_each(|id| self.mirror(home, id));
         for id in turned {
-            if let Some(seen) = noted(id, home.tasks.load_run(id))?.flatten() {
+            if let Some(seen) = noted(id.as_str(), home.tasks.load_run(&id))?.flatten() {
                 evidence::conclude(home, &seen);
-                waiting.extend(unless_empty(&seen.state.given.origin.task));
+                waiting.extend(seen.state.given.origin.task.clone());
             }
         }
         for task in &waiting {
-            noted(task, state_runs::look(home, task))?;
+            noted(task.as_str(), state_runs::look(home, task))?;
         }
         for moved in &moved {
-            noted(moved, task::look(home, moved))?;
+            noted(moved.as_str(), task::look(home, moved))?;
         }
         self.triggers.shelves.refresh(home);
         for logged in page {
             let kind = match runs::id_of(&logged.stream) {
-                Some(id) => self.kind(home, id)?,
+                Some(id) => self.kind(home, &id)?,
                 None => None,
             };
             let started = caused_by(spans::root_of(&logged.stream), || self.triggers.consider(home, logged, kind));
@@ -200,7 +200,7 @@ impl Follower {
     }
 
     /// What a run was started as, as its first event says.
-    fn learn(&mut self, id: &str, logged: &LoggedEvent) {
+    fn learn(&mut self, id: &RunId, logged: &LoggedEvent) {
         if EventName::read(&logged.event.kind) != Some(EventName::RunStarted) {
             return;
         }
@@ -212,17 +212,17 @@ impl Follower {
         }
     }
 
-    fn kind(&mut self, home: &Home, id: &str) -> Result<Option<RunKind>, UnavailableReason> {
+    fn kind(&mut self, home: &Home, id: &RunId) -> Result<Option<RunKind>, UnavailableReason> {
         if let Some(kind) = self.kinds.get(id) {
             return Ok(Some(*kind));
         }
-        let Some(seen) = noted(id, home.tasks.load_run(id))?.flatten() else { return Ok(None) };
+        let Some(seen) = noted(id.as_str(), home.tasks.load_run(id))?.flatten() else { return Ok(None) };
         let kind = seen.state.given.origin.kind;
         self.kinds.insert(id.to_owned(), kind);
         Ok(Some(kind))
     }
 
-    fn mirror(&mut self, home: &Home, id: &str) {
+    fn mirror(&mut self, home: &Home, id: &RunId) {
         if let Ok(Some(RunKind::Process)) = self.kind(home, id) {
             home.mirrors.write(home, id);
         }

@@ -80,7 +80,7 @@ fn sweep_branches(home: &Home, known: &KnownRepository, term: Duration) {
             let is_old = known.repository.branch_since(&branch).is_ok_and(|since| {
                 since.is_none_or(|since| home.clock.now() > Moment(since.saturating_mul(1000)).after(term))
             });
-            if !is_old || !matches!(home.tasks.load_run(id), Ok(None)) {
+            if !is_old || !matches!(home.tasks.run_named(id), Ok(None)) {
                 continue; // it may be looked at, or retried
             }
             match pool.delete_branch(&branch, id) {

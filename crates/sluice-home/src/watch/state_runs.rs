@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use sluice_api::Problem;
+use sluice_core::id::TaskId;
 use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::recipe::{Data, Step, StepWork};
 use sluice_core::run::{RunConclusion, StepStatus};
@@ -74,10 +75,10 @@ fn is_own(run: &RunSnapshot, from: &str, to: &str) -> bool {
 }
 
 /// If the run of a task's state has ended, or goes on after it failed, and the task has not heard of it, it does.
-pub(crate) fn look(home: &Arc<Home>, task: &str) -> Result<(), Problem> {
+pub(crate) fn look(home: &Arc<Home>, task: &TaskId) -> Result<(), Problem> {
     let Some(seen) = home.tasks.load(task)? else { return Ok(()) };
     let Some(mine) = seen.state.run_here() else { return Ok(()) };
-    let run = home.tasks.load_run(&mine.id)?;
+    let run = home.tasks.run_named(&mine.id)?;
     let (end, why) = match run.as_ref().map(|run| run.state.end.clone()) {
         Some(None) => {
             if mine.end.is_some() {

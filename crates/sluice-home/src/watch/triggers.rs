@@ -26,7 +26,7 @@ use crate::home::Home;
 use crate::read::view::{self, EventSubject};
 use crate::read::view_run::unless_empty;
 use crate::read::{runs, tasks};
-use crate::settings::clock::id_from;
+use crate::settings::ids::run_from;
 use crate::start::{EngineStart, chain, chain_to, start_as};
 
 /// So often events start one recipe within [`WINDOW`]; further ones are noted and start nothing.
@@ -119,7 +119,7 @@ fn start(
     source: &TriggerSource,
 ) -> Result<bool, Problem> {
     let ShelvedRecipe { recipe, path, found, .. } = shelved;
-    let id = id_from(&["trigger", event_id, recipe.name.as_str(), &path.display().to_string()]);
+    let id = run_from(&["trigger", event_id, recipe.name.as_str(), &path.display().to_string()]);
     if home.tasks.load_run(&id)?.is_some() {
         return Ok(false);
     }
@@ -155,17 +155,18 @@ fn awaited(shelved: &ShelvedRecipe) -> Option<(&str, Option<&Expr>)> {
 /// An event as it is shown, and where it comes from; `None` if what it is about is gone.
 fn told(home: &Home, logged: &LoggedEvent) -> Result<Option<(EventShown, TriggerSource)>, Problem> {
     if let Some(id) = tasks::id_of(&logged.stream) {
-        let Some(seen) = home.tasks.load(id)? else { return Ok(None) };
+        let Some(seen) = home.tasks.load(&id)? else { return Ok(None) };
         let project = home.projects.get(&seen.state.about.project);
         let root = project.map_or_else(|_| home.context.places.home().to_owned(), |project| project.path.into());
-        let source = TriggerSource { root, subject: id.to_owned(), chain: chain_to(home, id)?, harness: String::new() };
+        let source =
+            TriggerSource { root, subject: id.to_string(), chain: chain_to(home, &id)?, harness: String::new() };
         return Ok(Some((view::event(logged, EventSubject::Task(&seen)), source)));
     }
     let Some(id) = runs::id_of(&logged.stream) else { return Ok(None) };
-    let Some(seen) = home.tasks.load_run(id)? else { return Ok(None) };
+    let Some(seen) = home.tasks.load_run(&id)? else { return Ok(None) };
     let origin = &seen.state.given.origin;
     let root = if origin.root.is_empty() { home.context.places.home().to_owned() } else { PathBuf::from(&origin.root) };
-    let source = TriggerSource { root, subject: id.to_owned(), chain: chain(&seen), harness: origin.harness.clone() };
+    let source = TriggerSource { root, subject: id.to_string(), chain: chain(&seen), harness: origin.harness.clone() };
     Ok(Some((view::event(logged, EventSubject::Run(&seen.setting(), Some(&seen))), source)))
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn table() -> RouteTable {
             |service, who, (Path(id), said): (Path<String>, Said<Cancelled>)| {
                 let Cancelled { reason } = said.read()?;
                 let seen = service.process(&id)?;
-                service.cancel_run(who, &seen.id, reason.unwrap_or_default()).map(process)
+                service.cancel_run(who, seen.id.as_str(), reason.unwrap_or_default()).map(process)
             },
         )
         .ask(

@@ -30,7 +30,7 @@ fn tasks_table() -> RouteTable {
         .ask(
             get("/v1/lifecycle/tasks/here", "Find the task that works in a folder"),
             |service, who, Query(filters): Query<FolderQuery>| match who {
-                Requester::Session { task, .. } => service.show(task),
+                Requester::Session { task, .. } => service.show(task.as_str()),
                 Requester::Person { .. }
                 | Requester::Step { .. }
                 | Requester::Worker { .. }

@@ -94,7 +94,7 @@ pub(crate) fn live(address: &str) {
 fn start_run(host: &Host, plan: &Arc<RunPlan>, number: usize) {
     let id = format!("run-{}-{number}", std::process::id());
     let given = RunParameters {
-        id: id.clone(),
+        id: id.parse().expect("an id"),
         mode: RunMode::Engine,
         inputs: Vec::new(),
         prompt: String::new(),

@@ -4,6 +4,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::{env, io};
 
+use sluice_core::id::{RunId, TaskId};
 use sluice_os::git::slug;
 
 /// Longer paths cannot be bound as a socket: the kernel keeps 108 bytes, the last of them NUL.
@@ -97,8 +98,8 @@ impl HomePaths {
     }
 
     /// The scratch folder of a run: its steps with `workspace: none` work there, outside git.
-    pub fn scratch(&self, run: &str) -> PathBuf {
-        self.scratches().join(run)
+    pub fn scratch(&self, run: &RunId) -> PathBuf {
+        self.scratches().join(run.as_str())
     }
 
     /// The scratch folders of all runs.
@@ -112,12 +113,12 @@ impl HomePaths {
 
     /// The folder of a task, below one with its project's own name. Only what cannot be a folder's name is written in
     /// another way.
-    pub fn task(&self, project: &str, id: &str) -> PathBuf {
+    pub fn task(&self, project: &str, id: &TaskId) -> PathBuf {
         let is_plain = |it: char| it != '/' && !it.is_control();
         let fits = (1..=LONGEST_FOLDER).contains(&project.len()) && project.chars().all(is_plain);
         // `.` and `..` are other folders.
         let folder = if fits && !project.starts_with('.') { project.to_owned() } else { slug(project) };
-        self.home.join("tasks").join(folder).join(id)
+        self.home.join("tasks").join(folder).join(id.as_str())
     }
 
     /// Which ports each worktree has, a link for each.
@@ -221,7 +222,8 @@ mod tests {
 
     #[test]
     fn a_task_is_below_its_projects_own_name() {
-        let folder = |project: &str| HomePaths::new("/h").task(project, "k3f9").display().to_string();
+        let folder =
+            |project: &str| HomePaths::new("/h").task(project, &"k3f9".parse().expect("an id")).display().to_string();
         for plain in ["coffee", "My.App", "my repo", "café", "tmp.Xq1"] {
             assert_eq!(folder(plain), format!("/h/tasks/{plain}/k3f9"));
         }

@@ -200,7 +200,7 @@ fn passes(set: &EnvConfig, name: &str) -> bool {
 
 pub(super) fn about(bench: &PerformContext, order: &LocalOrder) -> BTreeMap<String, String> {
     let mut told = BTreeMap::from([
-        ("SLUICE_RUN".to_owned(), order.run.clone()),
+        ("SLUICE_RUN".to_owned(), order.run.to_string()),
         ("SLUICE_STEP".to_owned(), order.step.clone()),
         ("SLUICE_ATTEMPT".to_owned(), order.attempt.to_string()),
         ("SLUICE_ROLE".to_owned(), order.role.clone()),

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_api::Problem;
 use sluice_api::work::{NO_MERGE_TURN, OrderWorkspace, StepOrder, StepPermissions, StepReport, StepStart};
+use sluice_core::id::{MalformedId, RunId};
 use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::recipe::{FailureKind, StepWorkspace};
 use sluice_core::run::effect::RunScript;
@@ -30,7 +31,7 @@ use crate::undone::{PerformError, PerformFailure, UnavailableReason};
 
 pub(super) struct WorkerAssignment {
     pub(super) order: LocalOrder,
-    pub(super) mission: String,
+    pub(super) mission: RunId,
     pub(super) task: String,
     pub(super) title: String,
     dispatch: u64,
@@ -54,7 +55,7 @@ pub(super) struct WorkerAssignment {
 
 impl WorkerAssignment {
     /// The step of an order. Each field is named, so that one that is added is not forgotten here.
-    pub(super) fn of(order: StepOrder, url: &str, keeper: SessionKeeper) -> WorkerAssignment {
+    pub(super) fn of(order: StepOrder, url: &str, keeper: SessionKeeper) -> Result<WorkerAssignment, MalformedId> {
         let StepOrder {
             protocol: _, // an engine that speaks another version was refused when this worker registered
             dispatch,
@@ -95,7 +96,7 @@ impl WorkerAssignment {
         };
         let order = LocalOrder {
             name: performance,
-            run: mission_id.clone(),
+            run: mission_id.parse()?,
             step: step_id,
             attempt,
             role,
@@ -106,9 +107,9 @@ impl WorkerAssignment {
             keeper: None,
             work,
         };
-        WorkerAssignment {
+        Ok(WorkerAssignment {
+            mission: order.run.clone(),
             order,
-            mission: mission_id,
             task: task_id,
             title,
             dispatch,
@@ -122,7 +123,7 @@ impl WorkerAssignment {
             is_given_back: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
             told: Mutex::default(),
-        }
+        })
     }
 
     /// What the attempt is called: the same however often it is told.
@@ -188,7 +189,7 @@ impl WorkerRuntime {
         let run_id = job.run_id(&self.id);
         let begin = StepStart {
             run_id: Some(run_id.clone()),
-            mission_id: job.mission.clone(),
+            mission_id: job.mission.to_string(),
             task_id: job.task.clone(),
             crab_id: self.id.clone(),
             burrow_path: Some(match job.workspace {

@@ -14,7 +14,6 @@ use sluice_core::recipe::{FailureKind, StepWorkspace};
 use sluice_os::git::{Git, GitError};
 use sluice_os::remote_worktree::{RemoteWorktree, RemoteWorktreeRequest};
 use sluice_os::session::{SessionFailure, SessionId};
-use sluice_os::workspace::WorkspaceName;
 
 use super::job::{WorkerAssignment, not_ours};
 use super::{FIRST_PAUSE, WorkerRuntime};
@@ -230,9 +229,8 @@ impl StepWorktrees for RemoteWorktrees<'_> {
 impl RemoteWorktrees<'_> {
     /// The scratch folder of the run. That a step has come keeps it from being swept for a while.
     fn scratch(&self, access: WorktreeAccess) -> Result<RemoteLent, PerformError> {
-        let name = WorkspaceName::new(&self.job.mission).map_err(PerformError::by)?;
         let places = &self.worker.bench.places;
-        let folder = places.scratch(name.as_str());
+        let folder = places.scratch(&self.job.mission);
         outside::make(&folder)?;
         let touched = std::fs::File::open(&folder).and_then(|it| it.set_modified(SystemTime::now()));
         touched.map_err(PerformError::at("cannot use", &folder))?;
@@ -249,7 +247,7 @@ impl RemoteWorktrees<'_> {
         let (branch, own) = (run_branch(&job.mission), own_name(&job.order.name));
         let wanted = RemoteWorktreeRequest {
             root: worker.bench.places.home(),
-            run: &job.mission,
+            run: job.mission.as_str(),
             branch: &branch,
             own: &own,
             is_own: access != WorktreeAccess::Shared && job.repository.is_some(),

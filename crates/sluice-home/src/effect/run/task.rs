@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use sluice_api::Problem;
 use sluice_api::task::CreateTask;
+use sluice_core::id::{MalformedId, RunId, TaskId};
 use sluice_core::machine::Moment;
 use sluice_core::recipe::Data;
 use sluice_core::run::{AttemptReport, Perform, RunEffect, RunJob, StepOutcome};
@@ -38,7 +39,7 @@ fn open(home: &Arc<Home>, seen: &RunSnapshot, wanted: &Perform, name: &str) -> R
         return Err("that is no task".into());
     };
     // Its id is the step's: asked for again, the same task is found.
-    let id = name.replace('.', "-");
+    let id: TaskId = name.replace('.', "-").parse().map_err(|error: MalformedId| error.to_string())?;
     if let Some(task) = home.tasks.load(&id)? {
         return Ok(task);
     }
@@ -62,7 +63,7 @@ fn result(task: &TaskSnapshot) -> Result<StepOutcome, PerformFailure> {
         summary: format!("task {}: {}", task.id, task.state.about.summary),
         result: Some(status.clone()),
         output: Data::Table(vec![
-            ("id".into(), Data::Text(task.id.clone())),
+            ("id".into(), Data::Text(task.id.to_string())),
             ("status".into(), Data::Text(status.clone())),
             ("branch".into(), Data::Text(task.state.about.branch.clone())),
         ]),
@@ -84,26 +85,26 @@ fn reported(result: Result<StepOutcome, PerformFailure>) -> AttemptReport {
 }
 
 /// Something has happened to a task: if it is a step of a run and has ended, the run is told, unless it knows.
-pub(crate) fn look(home: &Home, task: &str) -> Result<(), Problem> {
+pub(crate) fn look(home: &Home, task: &TaskId) -> Result<(), Problem> {
     let Some(run) = maker(task) else { return Ok(()) };
     match home.tasks.load(task)? {
-        Some(seen) if !seen.card.open => tell(home, run, &effect_of(run, task), &reported(result(&seen))),
+        Some(seen) if !seen.card.open => tell(home, &run, &effect_of(&run, task), &reported(result(&seen))),
         Some(_) | None => Ok(()),
     }
 }
 
 /// A step that is a task is ended before its task is. The task goes on: it is somebody's work.
-pub(super) fn stop(home: &Home, run: &str, effect: &str) -> Result<(), Problem> {
+pub(super) fn stop(home: &Home, run: &RunId, effect: &str) -> Result<(), Problem> {
     tell(home, run, effect, &reported(Err(PerformFailure::because("it was ended; its task goes on"))))
 }
 
 /// The effect of a run that a task is made for; its id says so.
-fn effect_of(run: &str, task: &str) -> String {
-    task.strip_prefix(run).unwrap_or_default().trim_start_matches('-').replace('-', ".")
+fn effect_of(run: &RunId, task: &TaskId) -> String {
+    task.as_str().strip_prefix(run.as_str()).unwrap_or_default().trim_start_matches('-').replace('-', ".")
 }
 
 /// Tells a run how the task of a step went, if it still waits for that, and keeps the evidence.
-fn tell(home: &Home, run: &str, effect: &str, report: &AttemptReport) -> Result<(), Problem> {
+fn tell(home: &Home, run: &RunId, effect: &str, report: &AttemptReport) -> Result<(), Problem> {
     let read = home.tasks.loader().reader().load(&stream(run));
     let stored = read.map_err(unread)?;
     let open = stored.into_iter().flat_map(|stored| stored.effects).find(|open| open.effect.id == effect);

@@ -119,7 +119,7 @@ impl LocalWorktrees<'_> {
     /// Commits what was done in the run's worktree, after an agent. In a task's worktree nothing is committed for its
     /// agents: what belongs on the branch is for those to say who work there.
     fn save(&self) -> Result<(), PerformError> {
-        if self.seen.state.given.origin.task.is_empty() { self.commit() } else { Ok(()) }
+        if self.seen.state.given.origin.task.is_none() { self.commit() } else { Ok(()) }
     }
 
     /// Commits what lies in the run's worktree, before others start from there. What cannot be committed stays there; what
@@ -146,7 +146,7 @@ impl LocalWorktrees<'_> {
         let name = own_name(self.name);
         let branch = own_branch(&name);
         let name = WorkspaceName::new(&name).map_err(PerformError::by)?;
-        let binding = WorkspaceBinding { task: self.seen.id.clone(), branch: branch.clone() };
+        let binding = WorkspaceBinding { task: self.seen.id.to_string(), branch: branch.clone() };
         room::must_be_there(self.home, &pool.folder(&name))?;
         let lent = pool.acquire(&name, &binding, Some(&head)).map_err(PerformError::by)?;
         setup::of_run(self.home, &self.seen.state.given, &lent.folder, self.name)?;
@@ -171,7 +171,7 @@ impl LocalWorktrees<'_> {
         let folder = Path::new(self.seen.folder());
         let told = repository.merge_into(folder, &own.branch, &self.message()).map_err(unmerged)?;
         if let Some(told) = told {
-            tracing::warn!(run = self.seen.id, step = label(self.seen, self.wanted), "{told}");
+            tracing::warn!(run = self.seen.id.as_str(), step = label(self.seen, self.wanted), "{told}");
         }
         self.give_back(own);
         Ok(())
@@ -180,12 +180,16 @@ impl LocalWorktrees<'_> {
     /// Removes the worktree; what is at risk is kept.
     fn give_back(&self, own: OwnWorktree) {
         if let Err(undone) = setup::tear_down(self.home, own.pool.repository().folder(), &own.folder) {
-            return tracing::warn!(run = self.seen.id, "the checkout {} stays: {undone}", own.folder.display());
+            return tracing::warn!(
+                run = self.seen.id.as_str(),
+                "the checkout {} stays: {undone}",
+                own.folder.display()
+            );
         }
-        let removed =
-            own.pool.destroy(&own.name, &self.seen.id).and_then(|_| own.pool.delete_branch(&own.branch, &self.seen.id));
+        let run = self.seen.id.as_str();
+        let removed = own.pool.destroy(&own.name, run).and_then(|_| own.pool.delete_branch(&own.branch, run));
         if let Err(error) = removed {
-            tracing::warn!(run = self.seen.id, "{} stays: {}", own.folder.display(), described(&error));
+            tracing::warn!(run, "{} stays: {}", own.folder.display(), described(&error));
         }
     }
 
