@@ -115,7 +115,9 @@ impl InheritedVariables {
     fn note(&mut self, set: &EnvConfig) -> EnvironmentVariables {
         let InheritedVariables { stays, last, secrets } = self;
         let both = stays.iter().chain(last.iter()).filter(|(name, _)| passes(set, name));
-        let passed: EnvironmentVariables = both.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let set_here = set.set.iter().filter(|(name, _)| !is_sluices(name));
+        let passed: EnvironmentVariables =
+            both.chain(set_here).map(|(name, value)| (name.clone(), value.clone())).collect();
         for (name, value) in passed.iter().filter(|(name, value)| is_secret(name, value)) {
             secrets.retain(|(_, known)| known != value);
             secrets.push_back((name.clone(), value.clone()));
@@ -176,14 +178,20 @@ const PLAIN_GIT: [(&str, &str); 5] = [
     ("GIT_CONFIG_VALUE_0", "false"),
 ];
 
-/// Whether a variable is passed on. What ties a git to the repository in which a person called is of no use in a worktree.
+/// Whether a variable is nothing that a person can give to a session. What ties a git to the repository in which a person
+/// called is of no use in a worktree.
+fn is_sluices(name: &str) -> bool {
+    name.starts_with("SLUICE_") || is_local(name)
+}
+
+/// Whether a variable is passed on.
 fn passes(set: &EnvConfig, name: &str) -> bool {
     let fits = |pattern: &str| match pattern.strip_suffix('*') {
         Some(begins) => name.starts_with(begins),
         None => name == pattern,
     };
     let is_usual = USUAL.iter().chain(USUAL_FAMILIES).any(|pattern| fits(pattern));
-    let is_denied = name.starts_with("SLUICE_") || is_local(name) || set.deny.iter().any(|it| fits(it));
+    let is_denied = is_sluices(name) || set.deny.iter().any(|it| fits(it));
     (is_usual || set.allow.iter().any(|it| fits(it))) && !is_denied
 }
 
@@ -242,6 +250,7 @@ mod tests {
         let env = |allow: &[&str], deny: &[&str]| EnvConfig {
             allow: allow.iter().map(|it| (*it).to_owned()).collect(),
             deny: deny.iter().map(|it| (*it).to_owned()).collect(),
+            set: BTreeMap::new(),
         };
         let none = env(&[], &[]);
         for usual in [
@@ -273,6 +282,18 @@ mod tests {
         for name in local.lines() {
             assert!(!passes(&none, name) && !passes(&env(&["GIT_*"], &[]), name), "{name}");
         }
+    }
+
+    #[test]
+    fn what_a_person_sets_counts_more_than_a_shell_and_never_stands_for_sluice() {
+        let surroundings = InheritedEnvironment(Mutex::default());
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        surroundings.with(|it| it.last = EnvironmentVariables::from([pair("LANG", "C"), pair("CI", "1")]));
+        let set = [pair("LANG", "de"), pair("MY_TOKEN", "a-secret-value"), pair("SLUICE_TOKEN", "x")];
+        let env = EnvConfig { set: set.into(), ..EnvConfig::default() };
+        let given = surroundings.given(&env);
+        assert_eq!(given, [pair("CI", "1"), pair("LANG", "de"), pair("MY_TOKEN", "a-secret-value")].into());
+        assert_eq!(surroundings.secrets(), [pair("MY_TOKEN", "a-secret-value")]);
     }
 
     #[test]
