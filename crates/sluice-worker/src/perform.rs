@@ -12,7 +12,7 @@ pub mod performer;
 mod script;
 mod versions;
 
-pub use environment::{InheritedEnvironment, inherited, is_secret_of, token};
+pub use environment::{InheritedEnvironment, can_be_set, inherited, is_secret_of, token};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -153,6 +153,11 @@ impl PerformContext {
 
     pub fn config(&self) -> Arc<HomeConfig> {
         self.settings.config()
+    }
+
+    /// Why the file of the settings as it is now does not count, if it does not.
+    pub fn config_trouble(&self) -> Option<String> {
+        self.settings.trouble()
     }
 
     pub fn harnesses(&self) -> Arc<Harnesses> {

@@ -115,7 +115,7 @@ impl InheritedVariables {
     fn note(&mut self, set: &EnvConfig) -> EnvironmentVariables {
         let InheritedVariables { stays, last, secrets } = self;
         let both = stays.iter().chain(last.iter()).filter(|(name, _)| passes(set, name));
-        let set_here = set.set.iter().filter(|(name, _)| !is_sluices(name));
+        let set_here = set.set.iter().filter(|(name, value)| can_be_set(name) && !value.contains('\0'));
         let passed: EnvironmentVariables =
             both.chain(set_here).map(|(name, value)| (name.clone(), value.clone())).collect();
         for (name, value) in passed.iter().filter(|(name, value)| is_secret(name, value)) {
@@ -182,6 +182,11 @@ const PLAIN_GIT: [(&str, &str); 5] = [
 /// called is of no use in a worktree.
 fn is_sluices(name: &str) -> bool {
     name.starts_with("SLUICE_") || is_local(name)
+}
+
+/// Whether a person can set a variable of this name for sessions.
+pub fn can_be_set(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0']) && !is_sluices(name)
 }
 
 /// Whether a variable is passed on.
