@@ -25,7 +25,7 @@ use sluice_core::run::effect::RunScript;
 use sluice_core::run::{AttemptReport, StepOutcome};
 use sluice_os::harness::{Harness, Harnesses};
 use sluice_os::ports::PortRanges;
-use sluice_os::process::{self, HomeNesting, ScriptCancel, end_marked};
+use sluice_os::process::{self, HomeNesting, ProcessIdentity, ScriptCancel, end_marked};
 use sluice_os::session::{SessionConfig, SessionFailure, SessionId, SessionKeeper, Sessions};
 use sluice_os::tmux::Tmux;
 
@@ -135,7 +135,9 @@ impl PerformContext {
             tmux: tmux.version().is_ok().then_some(tmux),
         })
         .map_err(|failure| Problem::fault(described(&failure)))?;
-        let surroundings = InheritedEnvironment::own(&settings.config().env);
+        let caller = ProcessIdentity::of(std::os::unix::process::parent_id().cast_signed());
+        let given = caller.and_then(|caller| sessions.given_to(&caller, &within));
+        let surroundings = InheritedEnvironment::own(given, &settings.config().env);
         let ports = PortRanges::new(places.ports());
         Ok(PerformContext {
             places,

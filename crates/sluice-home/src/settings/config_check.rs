@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use sluice_api::Problem;
+use sluice_api::problem::ProblemStatus;
 use sluice_core::findings::CheckFindings;
 use sluice_core::problem::{Code, Diagnosis, clip, suggest};
 use sluice_core::span::{FileId, Span};
@@ -53,7 +54,8 @@ pub fn read(path: &Path) -> Result<HomeConfig, Problem> {
     };
     let (shown, code) = (path.display(), first.code.as_str());
     let message = format!("{shown}:{}:{}: {} [{code}]{more}", place.line, place.column, first.message);
-    Err(Problem::bad_request(message).hint("`sluice config check` shows every problem and what to do about it"))
+    let problem = Problem::new(ProblemStatus::Refused, "bad_config", message);
+    Err(problem.hint("`sluice config check` shows every problem and what to do about it"))
 }
 
 fn look(file: FileId, root: &Node, text: &str) -> Vec<Diagnosis> {

@@ -54,6 +54,9 @@ pub struct InheritedEnvironment(Mutex<InheritedVariables>);
 
 #[derive(Default)]
 struct InheritedVariables {
+    /// What this process was started with, or, if a session or script started it, what that was started with: what an agent
+    /// has set is no person's.
+    own: EnvironmentVariables,
     /// What stays whatever a person's shell has: nothing, unless a person gave the engine an environment of its own.
     stays: EnvironmentVariables,
     /// What the last command had; at first what the engine was started with.
@@ -66,11 +69,12 @@ struct InheritedVariables {
 type EnvironmentVariables = BTreeMap<String, String>;
 
 impl InheritedEnvironment {
-    pub fn own(set: &EnvConfig) -> InheritedEnvironment {
-        let own = InheritedEnvironment(Mutex::new(InheritedVariables {
-            last: own_variables(),
-            ..InheritedVariables::default()
-        }));
+    /// What this process was started with, unless something else is `given` in its place.
+    pub fn own(given: Option<BTreeMap<String, String>>, set: &EnvConfig) -> InheritedEnvironment {
+        let own = given.unwrap_or_else(own_variables);
+        let last = own.clone();
+        let own =
+            InheritedEnvironment(Mutex::new(InheritedVariables { own, last, ..InheritedVariables::default() }));
         own.with(|inheritance| inheritance.note(set));
         own
     }
@@ -78,7 +82,7 @@ impl InheritedEnvironment {
     /// What this process was started with stays; commands add to it and change it.
     pub fn stay(&self, set: &EnvConfig) {
         self.with(|inheritance| {
-            inheritance.stays = own_variables();
+            inheritance.stays = inheritance.own.clone();
             inheritance.note(set);
         });
     }
@@ -113,7 +117,7 @@ impl InheritedEnvironment {
 impl InheritedVariables {
     /// What is passed on, with its secrets written down.
     fn note(&mut self, set: &EnvConfig) -> EnvironmentVariables {
-        let InheritedVariables { stays, last, secrets } = self;
+        let InheritedVariables { own: _, stays, last, secrets } = self;
         let both = stays.iter().chain(last.iter()).filter(|(name, _)| passes(set, name));
         let set_here = set.set.iter().filter(|(name, value)| can_be_set(name) && !value.contains('\0'));
         let passed: EnvironmentVariables =

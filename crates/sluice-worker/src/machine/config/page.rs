@@ -51,13 +51,18 @@ fn row(path: &str, key: &ConfigKey) -> String {
     let cell = |text: String| text.replace('|', "\\|");
     let code = |value: &serde_json::Value| format!("`{}`", written(value));
     let default = key.default.as_ref().map_or_else(|| "none".to_owned(), code);
-    let example = key.example.as_ref().map(code).unwrap_or_default();
+    // What is said of a table of names is said of each of them.
+    let (kind, example) = match &key.kind {
+        ConfigKind::Named(inner) => (&**inner, key.example.as_ref().and_then(|example| example.get("NAME"))),
+        kind => (kind, key.example.as_ref()),
+    };
+    let example = example.map(code).unwrap_or_default();
     let variable = key.variable.as_ref().map(|name| format!(" `${name}` counts more.")).unwrap_or_default();
     let counts = key.counts.as_ref().map(|when| format!(" A change counts {when}.")).unwrap_or_default();
     let about = format!("{}{variable}{counts}", key.about);
     format!(
         "| `{path}` | {} | {} | {} | {} |\n",
-        cell(described(&key.kind)),
+        cell(described(kind)),
         cell(default),
         cell(example),
         cell(about)
