@@ -179,9 +179,7 @@ fn kind(path: &str, key: &'static ConfigKind) -> FieldKind {
     let kept = |kind: FieldKind| -> &'static FieldKind { Box::leak(Box::new(kind)) };
     match key {
         ConfigKind::Text => FieldKind::Text,
-        ConfigKind::Choice(words) => {
-            FieldKind::Choice(words.iter().map(String::as_str).collect::<Vec<_>>().leak())
-        }
+        ConfigKind::Choice(words) => FieldKind::Choice(words.iter().map(String::as_str).collect::<Vec<_>>().leak()),
         ConfigKind::Number(least, most) => FieldKind::Integer(*least, *most),
         ConfigKind::Truth => FieldKind::Bool,
         ConfigKind::Length | ConfigKind::Size => {

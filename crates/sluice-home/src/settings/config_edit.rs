@@ -39,7 +39,9 @@ pub fn set(path: &Path, name: &str, value: Option<&str>) -> Result<(), Problem> 
         None => take(document.as_table_mut(), &words),
     }
     let after = document.to_string();
-    if let Some(problem) = added(&before, &after).first() {
+    // The blank line before a table that is the first one now.
+    let after = if before.starts_with('\n') { after.as_str() } else { after.trim_start_matches('\n') };
+    if let Some(problem) = added(&before, after).first() {
         let told = refused(format!("`{name}` stays as it is: {}", problem.message));
         return Err(problem.help.iter().fold(told, |told, help| told.hint(help.clone())));
     }

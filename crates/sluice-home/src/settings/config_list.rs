@@ -69,16 +69,20 @@ pub fn named(name: &str) -> Result<(Vec<String>, &'static ConfigKey, &'static Co
 
 fn unknown(name: &str) -> Problem {
     let all: Vec<String> = keys().into_iter().map(|(key, _)| key).collect();
-    let inside: Vec<&str> =
-        all.iter().map(String::as_str).filter(|key| key.starts_with(&format!("{name}."))).collect();
+    let inside: Vec<&str> = all.iter().map(String::as_str).filter(|key| key.starts_with(&format!("{name}."))).collect();
     let hint = match (closest(name, all.iter().map(String::as_str)), inside.as_slice()) {
         (_, [_, ..]) => format!("it has the keys {}", inside.join(", ")),
         (Some(close), []) => format!("did you mean `{close}`?"),
         (None, []) => {
             // A person who knows the key and not the section finds it by its last word.
             let last = name.rsplit('.').next().unwrap_or(name);
-            let same = all.iter().find(|key| key.rsplit('.').next().is_some_and(|it| closest(last, [it]).is_some() || it == last));
-            same.map_or_else(|| "`sluice config list` shows every key".to_owned(), |key| format!("did you mean `{key}`?"))
+            let same = all
+                .iter()
+                .find(|key| key.rsplit('.').next().is_some_and(|it| closest(last, [it]).is_some() || it == last));
+            same.map_or_else(
+                || "`sluice config list` shows every key".to_owned(),
+                |key| format!("did you mean `{key}`?"),
+            )
         }
     };
     Problem::not_found(format!("there is no setting called `{name}`")).hint(hint)

@@ -45,9 +45,9 @@ impl Sessions {
                 let spec = self.folder(&id).spec().ok().flatten();
                 Some(spec.map(|spec| spec.environment).unwrap_or_default())
             }
-            ProcessAsker::Script(_) | ProcessAsker::Started => {
-                Some(first_of_script(process).map(|first| environment_of(&first).into_iter().collect()).unwrap_or_default())
-            }
+            ProcessAsker::Script(_) | ProcessAsker::Started => Some(
+                first_of_script(process).map(|first| environment_of(&first).into_iter().collect()).unwrap_or_default(),
+            ),
             ProcessAsker::Outside | ProcessAsker::Gone => None,
         }
     }

@@ -75,13 +75,13 @@ pub struct HomeConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DefaultsConfig {
-    /// The agent program that does the work of tasks and steps that name none.
+    /// The agent program that does the work of tasks and steps that name none; `claude` unless given.
     #[schemars(example = &"claude", extend("x-variable" = "SLUICE_HARNESS"))]
     pub harness: Option<String>,
     /// The agent program that reviews; unless given, the one that works.
     #[schemars(example = &"codex")]
     pub review_harness: Option<String>,
-    /// What agents of steps may do that do not say it: `full` or `reduced`.
+    /// What agents of steps may do that do not say it: `full` or `reduced`. Sluice checks it and does not use it yet.
     #[schemars(example = &"reduced", extend("enum" = ["full", "reduced"]))]
     pub permissions: Option<String>,
 }

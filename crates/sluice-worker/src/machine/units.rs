@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jiff::{Span, SpanRelativeTo};
-use serde::de::Error as _;
 use schemars::{Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serializer};
 
 /// The units of sizes, the largest first, and how many bytes each is.

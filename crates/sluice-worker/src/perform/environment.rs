@@ -73,8 +73,7 @@ impl InheritedEnvironment {
     pub fn own(given: Option<BTreeMap<String, String>>, set: &EnvConfig) -> InheritedEnvironment {
         let own = given.unwrap_or_else(own_variables);
         let last = own.clone();
-        let own =
-            InheritedEnvironment(Mutex::new(InheritedVariables { own, last, ..InheritedVariables::default() }));
+        let own = InheritedEnvironment(Mutex::new(InheritedVariables { own, last, ..InheritedVariables::default() }));
         own.with(|inheritance| inheritance.note(set));
         own
     }

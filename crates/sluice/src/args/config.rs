@@ -10,7 +10,9 @@ use super::ReportFormat;
 ///
 /// None of these commands needs an engine. An engine that runs uses a changed file the next time it needs a setting.
 #[derive(Debug, Subcommand)]
-#[command(after_help = "Examples:\n  sluice config list\n  sluice config set defaults.harness claude\n  sluice config check")]
+#[command(
+    after_help = "Examples:\n  sluice config list\n  sluice config set defaults.harness claude\n  sluice config check"
+)]
 pub(crate) enum ConfigCommand {
     /// List every setting with its value, its default and where the value comes from
     #[command(after_help = "Example:\n  sluice config list --json")]
@@ -33,7 +35,12 @@ pub(crate) enum ConfigCommand {
         #[arg(value_name = "KEY")]
         key: String,
         /// The new value; a list as in TOML: '["a", "b"]'
-        #[arg(value_name = "VALUE", required_unless_present = "unset", conflicts_with = "unset", allow_hyphen_values = true)]
+        #[arg(
+            value_name = "VALUE",
+            required_unless_present = "unset",
+            conflicts_with = "unset",
+            allow_hyphen_values = true
+        )]
         value: Option<String>,
         /// Remove the setting from the file, so that its default counts
         #[arg(long)]

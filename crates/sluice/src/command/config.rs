@@ -70,7 +70,9 @@ fn set(file: &Path, key: &str, value: Option<&str>, output: CliOutput) -> Result
     output.show(&json!({ "setting": setting }), || {
         match setting.from {
             SettingOrigin::File => {}
-            SettingOrigin::Default => say(&format!("`{key}` is not in {} (any more): its default counts", file.display())),
+            SettingOrigin::Default => {
+                say(&format!("`{key}` is not in {} (any more): its default counts", file.display()))
+            }
             SettingOrigin::Environment => say(&format!("note: the variable {} counts more", origin(&setting))),
         }
         if let Some(when) = &setting.counts {

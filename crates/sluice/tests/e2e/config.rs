@@ -50,7 +50,8 @@ fn every_section_counts_for_the_next_start() {
 fn a_file_that_cannot_be_used_is_told_of_wherever_a_person_looks() {
     let home = Home::new();
     put(&home, "[env]\nset = { MY_PLACE = \"here\" }\n");
-    let create = |branch: &str| home.sluice(&["task", "create", branch, "Do it", "--harness", "demo", "--no-spawn"]).done();
+    let create =
+        |branch: &str| home.sluice(&["task", "create", branch, "Do it", "--harness", "demo", "--no-spawn"]).done();
     assert_eq!(create("first").stderr.matches("warning").count(), 0);
     put(&home, "[env]\nset = { MY_PLACE = \"there\" }\n[workspaces]\nkeep = \"soon\"\n");
     let said = create("second").stderr;
@@ -113,20 +114,11 @@ fn with_shells(home: &Home, worker: &str, seen: &Path) {
     put(home, &(harness("work", &work) + &harness("look", &look)));
 }
 
-const CREATE: [&str; 9] =
-    ["task", "create", "brew", "Brew", "--harness", "work", "--review-harness", "look", "--json"];
+const CREATE: [&str; 9] = ["task", "create", "brew", "Brew", "--harness", "work", "--review-harness", "look", "--json"];
 
 /// Hands over with another environment than it was given.
 const HANDS_OVER: &str = "export OPENAI_MODEL=agent\nsluice task update --summary Brewed\n\
     printf '\\n## Handoff\\n\\nDONE: it\\n' >> TASK.md\nsluice task update --status agent-review\nexec sleep 3600\n";
-
-/// What comes through a pipe.
-fn heard(pipe: &Path) -> String {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let pipe = pipe.to_owned();
-    std::thread::spawn(move || sender.send(std::fs::read_to_string(pipe).unwrap()));
-    receiver.recv_timeout(LONG).unwrap()
-}
 
 #[test]
 fn an_agent_and_a_person_elsewhere_change_no_environment() {
@@ -144,7 +136,7 @@ fn an_agent_and_a_person_elsewhere_change_no_environment() {
     elsewhere.env("SLUICE_URL", &served.url).env("SLUICE_TOKEN", &secret).env("OPENAI_MODEL", "network");
     run(&mut elsewhere).done();
     on.let_go();
-    assert_eq!(heard(Path::new(seen.path())), "[person]\n");
+    assert_eq!(seen.heard(), "[person]\n");
     assert_eq!(home.task(&id)["summary"], "Brewed");
 }
 
@@ -160,6 +152,6 @@ fn an_engine_that_an_agent_starts_has_the_environment_of_a_person() {
     let before = home.engine_pid();
     home.kill_engine();
     on.let_go();
-    assert_eq!(heard(Path::new(seen.path())), "[person]\n");
+    assert_eq!(seen.heard(), "[person]\n");
     assert_ne!(home.engine_pid(), before);
 }

@@ -31,12 +31,8 @@ impl ConfigFile {
     pub fn open(file: PathBuf) -> Result<ConfigFile, Problem> {
         let mark = mark(&file);
         let (config, harnesses) = read(&file)?;
-        let kept = Mutex::new(LoadedConfig {
-            mark,
-            config: Arc::new(config),
-            harnesses: Arc::new(harnesses),
-            trouble: None,
-        });
+        let kept =
+            Mutex::new(LoadedConfig { mark, config: Arc::new(config), harnesses: Arc::new(harnesses), trouble: None });
         Ok(ConfigFile { file, kept })
     }
 

@@ -60,13 +60,7 @@ fn row(path: &str, key: &ConfigKey) -> String {
     let variable = key.variable.as_ref().map(|name| format!(" `${name}` counts more.")).unwrap_or_default();
     let counts = key.counts.as_ref().map(|when| format!(" A change counts {when}.")).unwrap_or_default();
     let about = format!("{}{variable}{counts}", key.about);
-    format!(
-        "| `{path}` | {} | {} | {} | {} |\n",
-        cell(described(kind)),
-        cell(default),
-        cell(example),
-        cell(about)
-    )
+    format!("| `{path}` | {} | {} | {} | {} |\n", cell(described(kind)), cell(default), cell(example), cell(about))
 }
 
 /// What a key may hold, in words.

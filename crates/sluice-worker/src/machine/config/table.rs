@@ -220,9 +220,9 @@ mod tests {
 
     #[test]
     fn every_key_says_what_it_is_for_and_shows_how_it_is_written() {
-        let wrong = keys().into_iter().filter(|(_, key)| {
-            key.about.is_empty() || key.example.is_none() || key.kind == ConfigKind::Other
-        });
+        let wrong = keys()
+            .into_iter()
+            .filter(|(_, key)| key.about.is_empty() || key.example.is_none() || key.kind == ConfigKind::Other);
         let wrong: Vec<String> = wrong.map(|(name, _)| name).collect();
         assert!(wrong.is_empty(), "give each of {wrong:?} a doc comment, an `example` and a kind that is known here");
     }
@@ -253,7 +253,9 @@ mod tests {
         assert_eq!(of("workspaces.low_disk").and_then(|(key, _)| key.default.clone()), Some("1 GiB".into()));
         assert_eq!(of("serve.burst").map(|(_, kind)| kind), Some(&ConfigKind::Number(1, i64::from(u32::MAX))));
         assert_eq!(of("env.set.ANY").map(|(_, kind)| kind), Some(&ConfigKind::Text));
-        assert!(matches!(of("harnesses.mine.output"), Some((_, ConfigKind::Choice(words))) if words.contains(&"claude".into())));
+        assert!(
+            matches!(of("harnesses.mine.output"), Some((_, ConfigKind::Choice(words))) if words.contains(&"claude".into()))
+        );
         assert_eq!(of("defaults.none"), None);
     }
 }
