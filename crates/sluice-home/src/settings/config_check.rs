@@ -80,7 +80,7 @@ fn look(file: FileId, root: &Node, text: &str) -> Vec<Diagnosis> {
     let wrong: Vec<Diagnosis> =
         wrong.filter(|(entry, _)| !is_told(&problems, entry)).map(|(_, problem)| problem).collect();
     problems.extend(wrong);
-    problems.extend(known.iter().flat_map(|known| unknown_harnesses(root, known)));
+    problems.extend(unknown_harnesses(root, own));
     problems.extend(reserved_variables(root));
     if let (true, Err(error)) = (problems.is_empty(), toml::from_str::<HomeConfig>(text)) {
         let span = Span::new(file, error.span().unwrap_or_default());
@@ -132,8 +132,10 @@ fn harness<'a>(own: &'a [TableEntry], error: &HarnessError) -> Option<(&'a Table
 }
 
 /// Harnesses that work or review unless something else is said, and that there are none of.
-fn unknown_harnesses(root: &Node, known: &Harnesses) -> Vec<Diagnosis> {
-    let names: Vec<&str> = known.iter().map(|harness| harness.name.as_str()).collect();
+fn unknown_harnesses(root: &Node, own: &[TableEntry]) -> Vec<Diagnosis> {
+    let known = Harnesses::builtin();
+    let known = known.iter().map(|harness| harness.name.as_str());
+    let names: Vec<&str> = known.chain(own.iter().map(|entry| entry.key.value.as_str())).collect();
     let written = ["harness", "review_harness"].into_iter().filter_map(|key| root.get("defaults")?.get(key));
     let unknown = written.filter_map(|node| Some((node, &node.as_text()?.value)));
     let unknown = unknown.filter(|(_, name)| !names.contains(&name.as_str()));

@@ -52,16 +52,14 @@ pub(super) fn bytes<'de, D: Deserializer<'de>>(value: D) -> Result<u64, D::Error
 }
 
 /// A length of time as it is read again: in the largest unit that says all of it.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 pub(super) fn write_length<S: Serializer>(length: &Duration, out: S) -> Result<S::Ok, S::Error> {
     let seconds = length.as_secs();
     let units = [("d", 86_400), ("h", 3_600), ("m", 60)];
-    let fitting = units.into_iter().find(|(_, unit)| seconds > 0 && seconds % unit == 0).unwrap_or(("s", 1));
+    let fitting = units.into_iter().find(|(_, unit)| seconds > 0 && seconds.is_multiple_of(*unit)).unwrap_or(("s", 1));
     out.serialize_str(&format!("{}{}", seconds / fitting.1, fitting.0))
 }
 
 /// The same, or nothing.
-#[expect(clippy::ref_option, reason = "serde gives a reference")]
 pub(super) fn write_optional_length<S: Serializer>(length: &Option<Duration>, out: S) -> Result<S::Ok, S::Error> {
     match length {
         Some(length) => write_length(length, out),
@@ -70,9 +68,9 @@ pub(super) fn write_optional_length<S: Serializer>(length: &Option<Duration>, ou
 }
 
 /// A size as it is read again: in the largest unit that says all of it.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 pub(super) fn write_bytes<S: Serializer>(bytes: &u64, out: S) -> Result<S::Ok, S::Error> {
-    let (word, unit) = UNITS.into_iter().find(|(_, unit)| *bytes > 0 && bytes % unit == 0).unwrap_or(("B", 1));
+    let (word, unit) =
+        UNITS.into_iter().find(|(_, unit)| *bytes > 0 && bytes.is_multiple_of(*unit)).unwrap_or(("B", 1));
     out.serialize_str(&format!("{} {word}", bytes / unit))
 }
 
