@@ -62,7 +62,7 @@ pub struct HomeConfig {
     /// How engines that share a store are patient with each other.
     #[schemars(extend("x-counts" = "at the next start of the engine"))]
     pub engine: EngineConfig,
-    /// Where traces go.
+    /// Where the engine sends its traces.
     #[schemars(extend("x-counts" = "at the next start of the engine"))]
     pub telemetry: TelemetryConfig,
     /// Agent programs of your own, each under a name that you choose. Under the name of a known program it changes what it
