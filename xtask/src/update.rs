@@ -9,7 +9,8 @@ use crate::{generated, root};
 
 /// What the tests write in place of comparing. Each variable stands for one kind of file:
 ///
-/// - `UPDATE_DOCS`: pages and documents that are drawn from the code (`docs/machines/`, `docs/openapi.json`).
+/// - `UPDATE_DOCS`: pages and documents that are drawn from the code (`docs/machines/`, `docs/openapi.json`,
+///   `docs/config.md`, `schemas/config.schema.json`).
 /// - `UPDATE_EXPECTED`: what a test expects (the answers in `task/plays/`).
 /// - `UPDATE_GOLDEN`: golden samples that are missing.
 /// - `INSTA_UPDATE`: snapshots.
@@ -17,13 +18,14 @@ const WRITES: [(&str, &str); 4] =
     [("UPDATE_DOCS", "1"), ("UPDATE_EXPECTED", "1"), ("UPDATE_GOLDEN", "1"), ("INSTA_UPDATE", "always")];
 
 /// The tests that compare with a file or a snapshot, without those that drive an engine.
-const SUITES: [&[&str]; 8] = [
+const SUITES: [&[&str]; 9] = [
     &["--package", "sluice-core"],
     &["--package", "sluice-dialect", "--lib", "--test", "pin"],
     &["--package", "sluice-draw"],
     &["--package", "sluice-engine", "--test", "golden", "--test", "task"],
     &["--package", "sluice-api", "--test", "work"],
     &["--package", "sluice-telemetry", "--lib"],
+    &["--package", "sluice-worker", "--lib", "the_committed_reference_is_current"],
     &["--package", "sluice-server", "--lib", "the_committed_document_is_current"],
     &["--package", "sluice", "--test", "cli"],
 ];

@@ -36,6 +36,12 @@ pub const DAMAGE_HEADER: &str = "sluice-damaged";
 /// Says since when agents and scripts are paused, beside every answer; escaped as in a path.
 pub const PAUSED_HEADER: &str = "sluice-paused";
 
+/// Says beside every answer why the settings in the file do not count; escaped as in a path.
+pub const CONFIG_HEADER: &str = "sluice-config";
+
+/// Why an engine said that the settings in the file do not count, while this process asked it.
+static CONFIG: Mutex<Option<String>> = Mutex::new(None);
+
 /// What an engine said to be paused while this process asked it.
 static PAUSED: Mutex<Option<String>> = Mutex::new(None);
 
@@ -52,8 +58,13 @@ pub fn paused() -> Option<String> {
     PAUSED.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
+/// Why the settings in the file do not count, as an engine said while this process asked it, if they do not.
+pub fn config_trouble() -> Option<String> {
+    CONFIG.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
 fn note(headers: &HeaderMap) {
-    for (name, noted) in [(DAMAGE_HEADER, &DAMAGE), (PAUSED_HEADER, &PAUSED)] {
+    for (name, noted) in [(DAMAGE_HEADER, &DAMAGE), (PAUSED_HEADER, &PAUSED), (CONFIG_HEADER, &CONFIG)] {
         if let Some(told) = headers.get(name).and_then(|value| value.to_str().ok()) {
             *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(unescape(told));
         }

@@ -68,6 +68,11 @@ impl Service {
         self.fence.as_ref().and_then(|fence| fence.paused())
     }
 
+    /// Why `config.toml` as it is now does not count, if it does not.
+    pub fn config_trouble(&self) -> Option<String> {
+        self.home.context.config_trouble()
+    }
+
     /// Whether the engine has ended by itself.
     pub fn has_ended(&self) -> bool {
         locked(&self.host).as_ref().is_none_or(Host::has_ended)

@@ -13,6 +13,7 @@ use sluice_store::{Meaning, Store, StoreError};
 use self::DoctorStatus::{Broken, Missing, Warning};
 use crate::settings::attached::{self, StoreChoice};
 use crate::settings::config::HomeConfig;
+use crate::settings::config_check;
 use crate::settings::places::HomePaths;
 use crate::settings::room;
 use crate::settings::units::written_size;
@@ -340,7 +341,7 @@ fn tmux() -> DoctorFinding {
 
 fn settings(places: &HomePaths) -> (DoctorFinding, Vec<DoctorFinding>) {
     let file = places.config();
-    let config = match HomeConfig::read(&file) {
+    let config = match config_check::read(&file) {
         Ok(config) => config,
         Err(problem) => return (broken("config", problem), Vec::new()),
     };

@@ -18,6 +18,7 @@ mod table;
 mod version;
 
 pub use invocation::{HarnessInvocation, HarnessLink, HarnessPromptFile, HarnessRequest};
+pub use own::HarnessConfig;
 pub use skills::{HarnessSkill, SKILLS};
 pub use version::read_version;
 
@@ -110,7 +111,7 @@ pub enum HarnessError {
     #[error("the harness `{name}` has no `{key}` command; give it one under [harnesses.{name}] in config.toml")]
     NoCommand { name: String, key: &'static str },
     #[error("config.toml: [harnesses.{name}]: {problem}")]
-    Config { name: String, problem: String },
+    Config { name: String, key: Option<String>, problem: String },
     #[error("config.toml: `harnesses` must be a table: write [harnesses.NAME]")]
     NoTable,
 }

@@ -64,7 +64,7 @@ pub const OUTPUT: &str = "out";
 /// The ending of the file with what it printed as errors.
 pub const ERRORS: &str = "err";
 /// The variable by which the processes of a script are found when its number was not noted in time.
-const MARK: &str = "SLUICE_PROCESS";
+pub(crate) const MARK: &str = "SLUICE_PROCESS";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptProgram {

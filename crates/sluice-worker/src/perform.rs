@@ -12,7 +12,7 @@ pub mod performer;
 mod script;
 mod versions;
 
-pub use environment::{InheritedEnvironment, inherited, is_secret_of, token};
+pub use environment::{InheritedEnvironment, can_be_set, inherited, is_secret_of, token};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use sluice_core::run::effect::RunScript;
 use sluice_core::run::{AttemptReport, StepOutcome};
 use sluice_os::harness::{Harness, Harnesses};
 use sluice_os::ports::PortRanges;
-use sluice_os::process::{self, HomeNesting, ScriptCancel, end_marked};
+use sluice_os::process::{self, HomeNesting, ProcessIdentity, ScriptCancel, end_marked};
 use sluice_os::session::{SessionConfig, SessionFailure, SessionId, SessionKeeper, Sessions};
 use sluice_os::tmux::Tmux;
 
@@ -136,7 +136,9 @@ impl PerformContext {
             tmux: tmux.version().is_ok().then_some(tmux),
         })
         .map_err(|failure| Problem::fault(described(&failure)))?;
-        let surroundings = InheritedEnvironment::own(&settings.config().env);
+        let caller = ProcessIdentity::of(std::os::unix::process::parent_id().cast_signed());
+        let given = caller.and_then(|caller| sessions.given_to(&caller, &within));
+        let surroundings = InheritedEnvironment::own(given, &settings.config().env);
         let ports = PortRanges::new(places.ports());
         Ok(PerformContext {
             places,
@@ -154,6 +156,11 @@ impl PerformContext {
 
     pub fn config(&self) -> Arc<HomeConfig> {
         self.settings.config()
+    }
+
+    /// Why the file of the settings as it is now does not count, if it does not.
+    pub fn config_trouble(&self) -> Option<String> {
+        self.settings.trouble()
     }
 
     pub fn harnesses(&self) -> Arc<Harnesses> {

@@ -9,6 +9,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, Value
 
 use crate::output::{CliExit, CliFailure, CliOutput, harmless};
 
+mod config;
 mod home;
 mod project;
 mod run;
@@ -16,6 +17,7 @@ mod serve;
 mod task;
 mod workspace;
 
+pub(crate) use config::ConfigCommand;
 pub(crate) use home::{
     BackupArgs, CompletionsArgs, DoctorArgs, EventsArgs, InnerCommand, RestoreArgs, SkillCommand, StopArgs,
 };
@@ -65,6 +67,8 @@ pub(crate) enum CliCommand {
     Answer(AnswerArgs),
     Events(EventsArgs),
     Doctor(DoctorArgs),
+    #[command(subcommand)]
+    Config(ConfigCommand),
     Backup(BackupArgs),
     Restore(RestoreArgs),
     Serve(ServeArgs),
@@ -189,7 +193,10 @@ pub(crate) fn read() -> Result<(CliCommand, CliOutput), ExitCode> {
 
 /// Refuses `--json` beside another `--format`: there is one answer, and it has one format.
 fn one_format(matches: &ArgMatches) -> Result<(), clap::Error> {
-    let Some((_, command)) = matches.subcommand() else { return Ok(()) };
+    let Some((_, mut command)) = matches.subcommand() else { return Ok(()) };
+    while let Some((_, inner)) = command.subcommand() {
+        command = inner;
+    }
     // Commands without a `--format` do not know the word.
     let raw = command.try_get_raw("format").ok().flatten().and_then(|mut raw| raw.next());
     let chosen = raw.filter(|_| command.value_source("format") == Some(ValueSource::CommandLine));

@@ -1,6 +1,7 @@
 //! What each command does.
 
 mod check;
+mod config;
 mod follow;
 mod graph;
 mod home;
@@ -36,6 +37,7 @@ pub(crate) fn run(command: CliCommand, output: CliOutput) -> Result<ExitCode, Cl
         CliCommand::Answer(arguments) => run::answer(arguments, output),
         CliCommand::Events(arguments) => home::events(&arguments, output),
         CliCommand::Doctor(arguments) => home::doctor(&arguments, output),
+        CliCommand::Config(arguments) => config::run(&arguments, output),
         CliCommand::Backup(arguments) => home::backup(&arguments, output),
         CliCommand::Restore(arguments) => home::restore(&arguments, output),
         CliCommand::Serve(arguments) => serve::run(arguments, output),

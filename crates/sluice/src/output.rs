@@ -112,6 +112,10 @@ impl CliOutput {
     /// The exit code of a command that has ended; a failure is told first.
     pub(crate) fn finish(self, result: Result<ExitCode, CliFailure>) -> ExitCode {
         sluice_api::client::paused().iter().for_each(|words| say(&format!("warning: {words}")));
+        if let Some(words) = sluice_api::client::config_trouble() {
+            say(&format!("warning: {words}"));
+            say("hint: `sluice config check` shows every problem and what to do about it");
+        }
         match result {
             Ok(exit) => match sluice_api::client::damage() {
                 None => exit,

@@ -4,6 +4,7 @@
 
 mod cli {
     pub(crate) mod check;
+    pub(crate) mod config;
     pub(crate) mod examples;
     pub(crate) mod graph;
     pub(crate) mod hostile;

@@ -23,6 +23,7 @@ mod e2e {
     pub(crate) mod artifact;
     pub(crate) mod at_once;
     pub(crate) mod clocks;
+    pub(crate) mod config;
     pub(crate) mod contract;
     pub(crate) mod control_plane;
     pub(crate) mod crab_protocol;

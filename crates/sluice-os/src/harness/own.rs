@@ -2,13 +2,46 @@
 
 use std::collections::BTreeMap;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use toml::{Table, Value};
 
 use super::stream::HarnessFormat;
 use super::table::watchdogs;
 use super::{Harness, HarnessError};
 
-const KEYS: [&str; 4] = ["interactive", "headless", "reduced", "output"];
+/// The keys of a harness of one's own. This is what is told of them: to a person, an editor and the reference. A value is
+/// read by hand, because all that is wrong with it is told at once.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "its fields are read from its schema")]
+pub struct HarnessConfig {
+    /// The program and its arguments in a session that a person can attach to; `{prompt}` stands for the prompt.
+    #[schemars(extend("examples" = [["my-agent", "{prompt}"]]))]
+    interactive: Option<Vec<String>>,
+    /// The program and its arguments without a person; the prompt is its standard input, unless `{prompt}` or `{prompt_file}`
+    /// stands in it.
+    #[schemars(extend("examples" = [["my-agent", "--print"]]))]
+    headless: Option<Vec<String>>,
+    /// The same where the agent may only read, for `permissions: reduced` and for arbiters. Without it they use the normal
+    /// one, and `sluice doctor` warns.
+    #[schemars(extend("examples" = [["my-agent", "--read-only"]]))]
+    reduced: Option<Vec<String>>,
+    /// How the output of the program is read: as plain text, or as the stream of this program.
+    #[schemars(schema_with = "formats", example = &"text")]
+    output: Option<String>,
+}
+
+fn formats(_: &mut SchemaGenerator) -> Schema {
+    let words: Vec<&str> = HarnessFormat::ALL.iter().map(|format| format.word()).collect();
+    json_schema!({ "type": "string", "enum": words })
+}
+
+/// The names of the keys.
+fn keys() -> Vec<String> {
+    let schema = schemars::schema_for!(HarnessConfig);
+    let properties = schema.get("properties").and_then(|properties| properties.as_object());
+    properties.into_iter().flatten().map(|(key, _)| key.clone()).collect()
+}
 
 pub(super) fn add(all: &mut BTreeMap<String, Harness>, config: &Table) -> Result<(), Vec<HarnessError>> {
     let Some(harnesses) = config.get("harnesses") else { return Ok(()) };
@@ -17,27 +50,32 @@ pub(super) fn add(all: &mut BTreeMap<String, Harness>, config: &Table) -> Result
     for (name, value) in harnesses {
         let found = match value {
             Value::Table(table) => read(all.get(name), name, table),
-            _ => Err(vec!["must be a table with the key `interactive` or `headless`".to_owned()]),
+            _ => Err(vec![(None, "must be a table with the key `interactive` or `headless`".to_owned())]),
         };
         match found {
             Ok(harness) => drop(all.insert(name.clone(), harness)),
             Err(found) => {
-                problems.extend(found.into_iter().map(|problem| HarnessError::Config { name: name.clone(), problem }));
+                let error = |(key, problem)| HarnessError::Config { name: name.clone(), key, problem };
+                problems.extend(found.into_iter().map(error));
             }
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-fn read(known: Option<&Harness>, name: &str, table: &Table) -> Result<Harness, Vec<String>> {
-    let mut problems = Vec::new();
-    for key in table.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-        problems.push(format!("unknown key `{key}`; a harness has the keys {}", KEYS.join(", ")));
+/// The key that it is about, if it is about one, and what is wrong.
+type KeyProblem = (Option<String>, String);
+
+fn read(known: Option<&Harness>, name: &str, table: &Table) -> Result<Harness, Vec<KeyProblem>> {
+    let (mut problems, known_keys) = (Vec::new(), keys());
+    for key in table.keys().filter(|key| !known_keys.contains(key)) {
+        let problem = format!("unknown key `{key}`; a harness has the keys {}", known_keys.join(", "));
+        problems.push((Some(key.clone()), problem));
     }
     let mut command = |key: &str| match table.get(key).map(|value| words(key, value)).transpose() {
         Ok(words) => words,
         Err(problem) => {
-            problems.push(problem);
+            problems.push((Some(key.to_owned()), problem));
             None
         }
     };
@@ -47,12 +85,12 @@ fn read(known: Option<&Harness>, name: &str, table: &Table) -> Result<Harness, V
         Some(value) => value.as_str().and_then(HarnessFormat::read).unwrap_or_else(|| {
             let words = HarnessFormat::ALL.iter().map(|output| output.word()).collect::<Vec<_>>().join(", ");
             let found = value.as_str().map_or("something else", |word| word);
-            problems.push(format!("`output` must be one of {words}, not {found}"));
+            problems.push((Some("output".to_owned()), format!("`output` must be one of {words}, not {found}")));
             HarnessFormat::Text
         }),
     };
     if known.is_none() && !table.contains_key("interactive") && !table.contains_key("headless") {
-        problems.push("neither `interactive` nor `headless` says what to start".to_owned());
+        problems.push((None, "neither `interactive` nor `headless` says what to start".to_owned()));
     }
     if !problems.is_empty() {
         return Err(problems);

@@ -1,8 +1,12 @@
 //! Who asks: what a process belongs to, whatever it says about itself.
 
+use std::collections::BTreeMap;
+
 use super::record::StartRecord;
 use super::{SessionId, Sessions};
-use crate::process::{HomeNesting, MOST_ANCESTORS, ProcessIdentity, ProcessStat, environment, script_of, stat};
+use crate::process::{
+    HomeNesting, MARK, MOST_ANCESTORS, ProcessIdentity, ProcessStat, environment, environment_of, script_of, stat,
+};
 
 /// How often the ancestors of a process are looked at when one of them ends meanwhile.
 const MOST_WALKS: usize = 100;
@@ -29,11 +33,44 @@ impl Sessions {
         looked_at(asking, |first| walk(first, within, &self.watcher.known(), Some(engine)))
     }
 
+    /// With which environment the session or script was started that a process belongs to; nothing for one that is of none.
+    /// It is for an engine that has just begun, and knows no session yet. What a process of a session has set since is not
+    /// in it.
+    pub fn given_to(&self, process: &ProcessIdentity, within: &HomeNesting) -> Option<BTreeMap<String, String>> {
+        let started = |id: SessionId| self.folder(&id).started().ok().flatten().map(|record| (id, record));
+        let known: Vec<(SessionId, StartRecord)> =
+            self.list().unwrap_or_default().into_iter().filter_map(started).collect();
+        match looked_at(process, |first| walk(first, within, &known, None)) {
+            ProcessAsker::Session(id) => {
+                let spec = self.folder(&id).spec().ok().flatten();
+                Some(spec.map(|spec| spec.environment).unwrap_or_default())
+            }
+            ProcessAsker::Script(_) | ProcessAsker::Started => Some(
+                first_of_script(process).map(|first| environment_of(&first).into_iter().collect()).unwrap_or_default(),
+            ),
+            ProcessAsker::Outside | ProcessAsker::Gone => None,
+        }
+    }
+
     /// Who this process itself is to a home without an engine. Nobody then knows which session or script it belongs to.
     pub fn asker_without_engine(within: &HomeNesting) -> ProcessAsker {
         let looked = |own: ProcessIdentity| looked_at(&own, |first| walk(first, within, &[], None));
         ProcessIdentity::own().map_or(ProcessAsker::Gone, looked)
     }
+}
+
+/// The process with which the script began that a process belongs to.
+fn first_of_script(process: &ProcessIdentity) -> Option<ProcessIdentity> {
+    let carries = |pid: i32| {
+        environment(pid).is_ok_and(|all| all.iter().any(|entry| entry.starts_with(format!("{MARK}=").as_bytes())))
+    };
+    let (mut first, mut next) = (None, stat(process.pid));
+    for _ in 0..MOST_ANCESTORS {
+        let Some(here) = next.take().filter(|here| carries(here.pid)) else { break };
+        next = stat(here.parent);
+        first = Some(here.identity());
+    }
+    first
 }
 
 /// Looks at a process until it is known who it is.

@@ -12,7 +12,7 @@ use axum::response::Response;
 use futures_util::FutureExt;
 use http_body_util::{BodyExt, Limited};
 use sluice_api::Problem;
-use sluice_api::client::{DAMAGE_HEADER, PAUSED_HEADER, escape};
+use sluice_api::client::{CONFIG_HEADER, DAMAGE_HEADER, PAUSED_HEADER, escape};
 use sluice_api::problem::ProblemStatus;
 
 use crate::answer::refuse;
@@ -72,11 +72,14 @@ async fn while_present(app: &Arc<App>, response: Response) -> Response {
     refuse(&gone.unwrap_or_else(|_| Problem::unavailable("the store is not in its place any more")))
 }
 
-/// Says beside an answer that agents are paused, and what of the store is damaged: the rest is answered, and whoever asks must not take it for all.
+/// Says beside an answer that agents are paused, that the settings in the file do not count, and what of the store is
+/// damaged: the rest is answered, and whoever asks must not take it for all.
 /// One who asks for one thing is told only if that is hit, or the store as a whole.
 fn with_damage(app: &App, path: Option<&str>, mut response: Response) -> Response {
-    if let Some(Ok(value)) = app.service.paused().map(|words| HeaderValue::from_str(&escape(&words))) {
-        response.headers_mut().insert(PAUSED_HEADER, value);
+    for (header, words) in [(PAUSED_HEADER, app.service.paused()), (CONFIG_HEADER, app.service.config_trouble())] {
+        if let Some(Ok(value)) = words.map(|words| HeaderValue::from_str(&escape(&words))) {
+            response.headers_mut().insert(header, value);
+        }
     }
     let Some(path) = path.filter(|_| response.status().is_success()) else { return response };
     let known = app.service.damage();

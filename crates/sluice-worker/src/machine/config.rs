@@ -1,17 +1,29 @@
-//! `config.toml`: what a person sets for a home. A file that is changed while the engine runs is read again when it is next
-//! needed; one that cannot be used leaves in force what was before it.
+//! `config.toml`: what a person sets for a home. To add a key, add a field here, with a sentence, an example and its
+//! default: `sluice config`, the reference and the schema are made of these structs ([`table`]). A variable that counts more
+//! than the file is named by `x-variable`; a section that a running engine does not read again says `x-counts`.
+//!
+//! A file that is changed while the engine runs is read again when it is next needed; one that cannot be used leaves in
+//! force what was before it ([`file`](mod@file)).
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
 use std::time::Duration;
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use sluice_api::Problem;
-use sluice_os::harness::Harnesses;
+use sluice_os::harness::{HarnessConfig, Harnesses};
 
-use super::units::{bytes, length, optional_length};
+use super::units::{
+    bytes, bytes_schema, length, length_schema, optional_length, write_bytes, write_length, write_optional_length,
+};
+
+mod file;
+pub mod page;
+pub mod table;
+
+pub use file::ConfigFile;
 
 /// So many requests a second one token may go on with, unless a person says otherwise.
 const REQUESTS_PER_SECOND: u32 = 2000;
@@ -27,61 +39,85 @@ const LOW_DISK: u64 = 1 << 30;
 /// With less free bytes than this no new worktree is made, unless a person says otherwise.
 const LEAST_FREE: u64 = 200 << 20;
 
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HomeConfig {
     /// What a task uses unless it says otherwise.
     pub defaults: DefaultsConfig,
+    /// What sessions and scripts find in their environment.
     pub env: EnvConfig,
+    /// Where the engine stores tasks and runs.
+    #[schemars(extend("x-counts" = "at the next start of the engine"))]
     pub store: StoreConfig,
+    /// How long Sluice keeps what has ended.
     pub retention: RetentionConfig,
     /// What becomes of worktrees, and of the room that they need.
     pub workspaces: WorkspacesConfig,
     /// What a person is told with.
     pub notify: NotifyConfig,
+    /// How often a token may ask `sluice serve`.
     pub serve: ServeConfig,
+    /// How patient the engine is with workers elsewhere.
     pub workers: WorkersConfig,
     /// How engines that share a store are patient with each other.
+    #[schemars(extend("x-counts" = "at the next start of the engine"))]
     pub engine: EngineConfig,
+    /// Where the engine sends its traces.
+    #[schemars(extend("x-counts" = "at the next start of the engine"))]
     pub telemetry: TelemetryConfig,
-    /// Harnesses of one's own, as they are written.
+    /// Agent programs of your own, each under a name that you choose. Under the name of a known program it changes what it
+    /// names.
+    #[schemars(with = "BTreeMap<String, HarnessConfig>")]
     pub harnesses: toml::Table,
 }
 
 /// What a task uses unless it says otherwise.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DefaultsConfig {
+    /// The agent program that does the work of tasks and steps that name none; `claude` unless given.
+    #[schemars(example = &"claude", extend("x-variable" = "SLUICE_HARNESS"))]
     pub harness: Option<String>,
+    /// The agent program that reviews; unless given, the one that works.
+    #[schemars(example = &"codex")]
     pub review_harness: Option<String>,
-    /// `full` or `reduced`, for steps that do not say.
+    /// What agents of steps may do that do not say it: `full` or `reduced`. Sluice checks it and does not use it yet.
+    #[schemars(example = &"reduced", extend("enum" = ["full", "reduced"]))]
     pub permissions: Option<String>,
 }
 
-/// What sessions inherit of the engine's environment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+/// What sessions and scripts find in their environment: of that of the last command of a person what is allowed here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EnvConfig {
     /// Variables that sessions see besides the usual ones: `NAME`, or `BEGINS_*`.
+    #[schemars(extend("examples" = [["DATABASE_URL", "MY_*"]]))]
     pub allow: Vec<String>,
-    /// Variables that no session sees.
+    /// Variables that no session sees: `NAME`, or `BEGINS_*`.
+    #[schemars(extend("examples" = [["AWS_*"]]))]
     pub deny: Vec<String>,
+    /// Variables that every session and script has with these values, whatever a person's shell has.
+    #[schemars(extend("examples" = [{ "NAME": "value" }]))]
+    pub set: BTreeMap<String, String>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StoreConfig {
     /// The address of the store: `sqlite:PATH` or `postgres://…`; the home's own file unless given.
+    #[schemars(example = &"postgres://sluice@db.example/sluice")]
     pub address: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetentionConfig {
     /// After so many days a task or run that has ended is forgotten, with everything that it left but its work; 0: never.
+    #[schemars(example = 30, extend("x-counts" = "at the next start of the engine"))]
     pub days: u32,
     /// After so long kept work is forgotten: `90d`, or a number of days; unless given, and with 0, never.
-    #[serde(deserialize_with = "optional_length")]
+    #[serde(deserialize_with = "optional_length", serialize_with = "write_optional_length")]
+    #[schemars(schema_with = "length_schema", example = &"90d")]
     pub keeps: Option<Duration>,
 }
 
@@ -99,17 +135,20 @@ impl RetentionConfig {
 }
 
 /// What becomes of worktrees, and of the room that they need.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkspacesConfig {
     /// How long the checkout of an ended run stays that holds work of its own: `7d`, `12h`, or a number of days.
-    #[serde(deserialize_with = "length")]
+    #[serde(deserialize_with = "length", serialize_with = "write_length")]
+    #[schemars(schema_with = "length_schema", example = &"12h")]
     pub keep: Duration,
     /// With less free space than this the engine warns: `1 GiB`, or a number of bytes.
-    #[serde(deserialize_with = "bytes")]
+    #[serde(deserialize_with = "bytes", serialize_with = "write_bytes")]
+    #[schemars(schema_with = "bytes_schema", example = &"2 GiB")]
     pub low_disk: u64,
     /// With less free space than this no new worktree is made.
-    #[serde(deserialize_with = "bytes")]
+    #[serde(deserialize_with = "bytes", serialize_with = "write_bytes")]
+    #[schemars(schema_with = "bytes_schema", example = &"500 MiB")]
     pub least_free: u64,
 }
 
@@ -121,26 +160,30 @@ impl Default for WorkspacesConfig {
 }
 
 /// What a person is told with.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NotifyConfig {
     /// A program and its arguments; the message comes on its standard input.
+    #[schemars(extend("examples" = [["notify-send", "Sluice"]]))]
     pub command: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServeConfig {
     /// So many requests a second one token may go on with.
+    #[schemars(example = 500)]
     pub requests_per_second: NonZeroU32,
     /// So many requests one token may make at once.
+    #[schemars(example = 1000)]
     pub burst: NonZeroU32,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TelemetryConfig {
-    /// The address of a collector that takes OTLP over HTTP; without it, and without the variables for it, nobody.
+    /// The address of a collector that takes OTLP over HTTP; unless given, traces go nowhere.
+    #[schemars(example = &"http://localhost:4318", extend("x-variable" = "OTEL_EXPORTER_OTLP_ENDPOINT"))]
     pub endpoint: Option<String>,
 }
 
@@ -152,12 +195,14 @@ impl Default for ServeConfig {
 }
 
 /// How patient the engine is with workers elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkersConfig {
     /// How long a worker may be silent while it holds a step.
+    #[schemars(example = 300)]
     pub lease_seconds: u32,
     /// How long one whose connection is gone may be away before its steps are given to others.
+    #[schemars(example = 30)]
     pub reconnect_seconds: u32,
 }
 
@@ -168,11 +213,12 @@ impl Default for WorkersConfig {
 }
 
 /// How engines that share a store are patient with each other.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EngineConfig {
     /// How long a store that other engines can own stays this one's without a sign of life. Its agents and scripts are
     /// paused after two thirds of that.
+    #[schemars(example = 60)]
     pub owner_seconds: u32,
 }
 
@@ -213,7 +259,7 @@ impl HomeConfig {
     pub fn read(path: &Path) -> Result<HomeConfig, Problem> {
         let unusable = |why: String| {
             Problem::bad_request(format!("{} cannot be used: {why}", path.display()))
-                .hint("fix the file, or move it away to continue with the default settings")
+                .hint("`sluice config check` shows every problem; fix the file, or move it away to continue with the default settings")
         };
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -221,96 +267,5 @@ impl HomeConfig {
             Err(error) => return Err(unusable(error.to_string())),
         };
         toml::from_str(&text).map_err(|error| unusable(error.to_string().trim_end().to_owned()))
-    }
-}
-
-/// The settings of a home, as the file has them now.
-pub struct ConfigFile {
-    file: PathBuf,
-    kept: Mutex<LoadedConfig>,
-}
-
-struct LoadedConfig {
-    mark: Option<ConfigStamp>,
-    config: Arc<HomeConfig>,
-    harnesses: Arc<Harnesses>,
-}
-
-/// Which file it is, how long, and when it was last changed.
-type ConfigStamp = (u64, u64, i64, i64);
-
-impl ConfigFile {
-    /// Reads the settings in this file. It must be usable now.
-    pub fn open(file: PathBuf) -> Result<ConfigFile, Problem> {
-        let mark = mark(&file);
-        let (config, harnesses) = read(&file)?;
-        let kept = Mutex::new(LoadedConfig { mark, config: Arc::new(config), harnesses: Arc::new(harnesses) });
-        Ok(ConfigFile { file, kept })
-    }
-
-    pub fn config(&self) -> Arc<HomeConfig> {
-        self.now(|kept| kept.config.clone())
-    }
-
-    /// All harnesses: those that are known, and those of one's own.
-    pub fn harnesses(&self) -> Arc<Harnesses> {
-        self.now(|kept| kept.harnesses.clone())
-    }
-
-    fn now<T>(&self, take: impl FnOnce(&LoadedConfig) -> T) -> T {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let mark = mark(&self.file);
-        if mark != kept.mark {
-            kept.mark = mark;
-            match read(&self.file) {
-                Ok((config, harnesses)) => {
-                    kept.config = Arc::new(config);
-                    kept.harnesses = Arc::new(harnesses);
-                    tracing::info!("{} was read again", self.file.display());
-                }
-                Err(problem) => tracing::warn!("{}; what it said before stays in force", problem.message),
-            }
-        }
-        take(&kept)
-    }
-}
-
-fn mark(file: &Path) -> Option<ConfigStamp> {
-    let about = file.metadata().ok()?;
-    Some((about.ino(), about.len(), about.mtime(), about.mtime_nsec()))
-}
-
-fn read(file: &Path) -> Result<(HomeConfig, Harnesses), Problem> {
-    let config = HomeConfig::read(file)?;
-    let harnesses = config.known_harnesses();
-    let harnesses = harnesses.map_err(|why| Problem::bad_request(format!("{}: {why}", file.display())))?;
-    Ok((config, harnesses))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_changed_file_counts_and_a_broken_one_does_not() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (file, log) = (folder.path().join("config.toml"), folder.path().join("log"));
-        let _log = crate::machine::log::begin_here(&log);
-        let settings = ConfigFile::open(file.clone()).expect("no file is none");
-        let harness = || settings.config().defaults.harness.clone();
-        assert_eq!(harness(), None);
-        let write = |text: &str| {
-            let new = folder.path().join("new");
-            std::fs::write(&new, text).expect("written");
-            std::fs::rename(&new, &file).expect("in place");
-        };
-        write("[defaults]\nharness = \"demo\"\n");
-        assert_eq!(harness().as_deref(), Some("demo"));
-        write("[defaults\n");
-        assert_eq!(harness().as_deref(), Some("demo"));
-        write("[defaults]\nharness = \"codex\"\n");
-        assert_eq!(harness().as_deref(), Some("codex"));
-        let told = std::fs::read_to_string(log).expect("a log");
-        assert!(told.contains("what it said before stays in force"), "{told}");
     }
 }

@@ -3,11 +3,17 @@
 use std::time::Duration;
 
 use jiff::{Span, SpanRelativeTo};
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serializer};
 
 /// The units of sizes, the largest first, and how many bytes each is.
 const UNITS: [(&str, u64); 5] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+
+/// The format of a length of time in the schema.
+pub(super) const LENGTH: &str = "length of time";
+/// The format of a size in the schema.
+pub(super) const SIZE: &str = "size";
 
 /// A number, or a text with a unit.
 #[derive(Deserialize)]
@@ -43,6 +49,39 @@ pub(super) fn bytes<'de, D: Deserializer<'de>>(value: D) -> Result<u64, D::Error
         WrittenAmount::Number(number) => Ok(number),
         WrittenAmount::Text(text) => size(&text).ok_or_else(unreadable),
     }
+}
+
+/// A length of time as it is read again: in the largest unit that says all of it.
+pub(super) fn write_length<S: Serializer>(length: &Duration, out: S) -> Result<S::Ok, S::Error> {
+    let seconds = length.as_secs();
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60)];
+    let fitting = units.into_iter().find(|(_, unit)| seconds > 0 && seconds.is_multiple_of(*unit)).unwrap_or(("s", 1));
+    out.serialize_str(&format!("{}{}", seconds / fitting.1, fitting.0))
+}
+
+/// The same, or nothing.
+pub(super) fn write_optional_length<S: Serializer>(length: &Option<Duration>, out: S) -> Result<S::Ok, S::Error> {
+    match length {
+        Some(length) => write_length(length, out),
+        None => out.serialize_none(),
+    }
+}
+
+/// A size as it is read again: in the largest unit that says all of it.
+pub(super) fn write_bytes<S: Serializer>(bytes: &u64, out: S) -> Result<S::Ok, S::Error> {
+    let (word, unit) =
+        UNITS.into_iter().find(|(_, unit)| *bytes > 0 && bytes.is_multiple_of(*unit)).unwrap_or(("B", 1));
+    out.serialize_str(&format!("{} {word}", bytes / unit))
+}
+
+/// What an editor is told of a length of time.
+pub(super) fn length_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["string", "integer"], "format": LENGTH, "minimum": 0 })
+}
+
+/// What an editor is told of a size.
+pub(super) fn bytes_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["string", "integer"], "format": SIZE, "minimum": 0 })
 }
 
 fn size(text: &str) -> Option<u64> {

@@ -54,6 +54,9 @@ pub struct InheritedEnvironment(Mutex<InheritedVariables>);
 
 #[derive(Default)]
 struct InheritedVariables {
+    /// What this process was started with, or, if a session or script started it, what that was started with: what an agent
+    /// has set is no person's.
+    own: EnvironmentVariables,
     /// What stays whatever a person's shell has: nothing, unless a person gave the engine an environment of its own.
     stays: EnvironmentVariables,
     /// What the last command had; at first what the engine was started with.
@@ -68,11 +71,11 @@ struct InheritedVariables {
 type EnvironmentVariables = BTreeMap<String, String>;
 
 impl InheritedEnvironment {
-    pub fn own(set: &EnvConfig) -> InheritedEnvironment {
-        let own = InheritedEnvironment(Mutex::new(InheritedVariables {
-            last: own_variables(),
-            ..InheritedVariables::default()
-        }));
+    /// What this process was started with, unless something else is `given` in its place.
+    pub fn own(given: Option<BTreeMap<String, String>>, set: &EnvConfig) -> InheritedEnvironment {
+        let own = given.unwrap_or_else(own_variables);
+        let last = own.clone();
+        let own = InheritedEnvironment(Mutex::new(InheritedVariables { own, last, ..InheritedVariables::default() }));
         own.with(|inheritance| inheritance.note(set));
         own
     }
@@ -80,7 +83,7 @@ impl InheritedEnvironment {
     /// What this process was started with stays; commands add to it and change it.
     pub fn stay(&self, set: &EnvConfig) {
         self.with(|inheritance| {
-            inheritance.stays = own_variables();
+            inheritance.stays = inheritance.own.clone();
             inheritance.passed = None;
             inheritance.note(set);
         });
@@ -124,7 +127,9 @@ impl InheritedVariables {
         }
         let InheritedVariables { stays, last, secrets, .. } = self;
         let both = stays.iter().chain(last.iter()).filter(|(name, _)| passes(set, name));
-        let passed: EnvironmentVariables = both.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let set_here = set.set.iter().filter(|(name, value)| can_be_set(name) && !value.contains('\0'));
+        let passed: EnvironmentVariables =
+            both.chain(set_here).map(|(name, value)| (name.clone(), value.clone())).collect();
         for (name, value) in passed.iter().filter(|(name, value)| is_secret(name, value)) {
             secrets.retain(|(_, known)| known != value);
             secrets.push_back((name.clone(), value.clone()));
@@ -187,14 +192,25 @@ const PLAIN_GIT: [(&str, &str); 5] = [
     ("GIT_CONFIG_VALUE_0", "false"),
 ];
 
-/// Whether a variable is passed on. What ties a git to the repository in which a person called is of no use in a worktree.
+/// Whether a variable is nothing that a person can give to a session. What ties a git to the repository in which a person
+/// called is of no use in a worktree.
+fn is_sluices(name: &str) -> bool {
+    name.starts_with("SLUICE_") || is_local(name)
+}
+
+/// Whether a person can set a variable of this name for sessions.
+pub fn can_be_set(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0']) && !is_sluices(name)
+}
+
+/// Whether a variable is passed on.
 fn passes(set: &EnvConfig, name: &str) -> bool {
     let fits = |pattern: &str| match pattern.strip_suffix('*') {
         Some(begins) => name.starts_with(begins),
         None => name == pattern,
     };
     let is_usual = USUAL.iter().chain(USUAL_FAMILIES).any(|pattern| fits(pattern));
-    let is_denied = name.starts_with("SLUICE_") || is_local(name) || set.deny.iter().any(|it| fits(it));
+    let is_denied = is_sluices(name) || set.deny.iter().any(|it| fits(it));
     (is_usual || set.allow.iter().any(|it| fits(it))) && !is_denied
 }
 
@@ -253,6 +269,7 @@ mod tests {
         let env = |allow: &[&str], deny: &[&str]| EnvConfig {
             allow: allow.iter().map(|it| (*it).to_owned()).collect(),
             deny: deny.iter().map(|it| (*it).to_owned()).collect(),
+            set: BTreeMap::new(),
         };
         let none = env(&[], &[]);
         for usual in [
@@ -284,6 +301,18 @@ mod tests {
         for name in local.lines() {
             assert!(!passes(&none, name) && !passes(&env(&["GIT_*"], &[]), name), "{name}");
         }
+    }
+
+    #[test]
+    fn what_a_person_sets_counts_more_than_a_shell_and_never_stands_for_sluice() {
+        let surroundings = InheritedEnvironment(Mutex::default());
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        surroundings.with(|it| it.last = EnvironmentVariables::from([pair("LANG", "C"), pair("CI", "1")]));
+        let set = [pair("LANG", "de"), pair("MY_TOKEN", "a-secret-value"), pair("SLUICE_TOKEN", "x")];
+        let env = EnvConfig { set: set.into(), ..EnvConfig::default() };
+        let given = surroundings.given(&env);
+        assert_eq!(given, [pair("CI", "1"), pair("LANG", "de"), pair("MY_TOKEN", "a-secret-value")].into());
+        assert_eq!(surroundings.secrets(), [pair("MY_TOKEN", "a-secret-value")]);
     }
 
     #[test]

@@ -280,6 +280,35 @@ fn a_person_sends_reviewed_work_back() {
     );
 }
 
+/// `reviewed` tells a person when one is needed, agents go round at most twice, and a person decides from `stuck`.
+#[test]
+fn a_person_is_told_of_reviewed_work_and_leads_it_out_of_stuck() {
+    let home = Home::new();
+    let told = home.pipe("told");
+    let config = format!("[notify]\ncommand = [\"sh\", \"-c\", \"cat > {}\"]\n", told.path());
+    std::fs::write(home.place().join("config.toml"), config).unwrap();
+    let reviewer = "reviewer 1: review fail\nreviewer 2: review fail\nreviewer 3: review fail\nreviewer: review pass";
+    let id = home.create("brew", &format!("worker: work\n{reviewer}"), &["--workflow", "reviewed"]);
+    let is_told = |words: &str| {
+        let message = told.heard();
+        assert!(message.contains("coffee") && message.contains(words), "{message}");
+    };
+    is_told("is stuck (brew)");
+    assert_eq!(home.until_status(&id, "stuck")["review_round"], 2);
+    home.json(&["task", "request-changes", &id, "--message", "Hotter."]);
+    is_told("is stuck (brew)");
+    assert_eq!(home.until_status(&id, "stuck")["review_round"], 3);
+    let body = std::fs::read_to_string(home.worktree_file(&id)).unwrap();
+    assert!(body.contains("## Feedback\n\nHotter.\n"), "{body}");
+    // A person may find the work good enough as it is, and may change their mind.
+    home.json(&["task", "update", &id, "--status", "reviewing"]);
+    assert_eq!(home.until_status(&id, "reviewing")["session"], "inactive");
+    home.json(&["task", "request-changes", &id, "--message", "Colder."]);
+    is_told("is ready for you to read (brew)");
+    assert_eq!(home.until_status(&id, "reviewing")["review_round"], 1);
+    assert_eq!(home.json(&["task", "merge", &id])["task"]["status"], "done");
+}
+
 /// The worker has ended when its reviewer begins; what it left in TASK.md stands above all that the reviewer adds.
 #[test]
 fn a_verdict_that_a_worker_writes_before_it_hands_over_is_nobodys() {

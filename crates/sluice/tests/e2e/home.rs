@@ -382,6 +382,14 @@ impl Pipe {
         });
     }
 
+    /// Waits until something is told here, and gives it.
+    #[track_caller]
+    pub(crate) fn heard(&self) -> String {
+        let (sender, receiver) = channel();
+        self.in_time(move |path| drop(sender.send(std::fs::read_to_string(path).unwrap())));
+        receiver.recv().unwrap()
+    }
+
     /// Lets the agent go on that waits here, or will.
     #[track_caller]
     pub(crate) fn let_go(&self) {
