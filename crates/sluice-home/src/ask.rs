@@ -2,6 +2,7 @@
 //! follows from it has settled.
 
 mod access;
+mod approve;
 mod change;
 mod checkouts;
 mod collect;

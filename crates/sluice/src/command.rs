@@ -10,6 +10,7 @@ mod project;
 mod run;
 mod serve;
 mod task;
+mod task_moves;
 mod token;
 mod worker;
 mod workflow;

@@ -25,6 +25,17 @@ impl Service {
     /// Merges the commit of a task's branch that was judged into the default branch, and closes the task. What is to
     /// be merged is written down first: an engine that is killed meanwhile is followed by one that finishes it.
     pub fn merge(&self, who: &Requester, id: &str, wanted: &MergeTask) -> Result<TaskAnswer, Problem> {
+        self.merge_saying(who, id, wanted, None)
+    }
+
+    /// The same, with words of the person that TASK.md keeps.
+    pub(super) fn merge_saying(
+        &self,
+        who: &Requester,
+        id: &str,
+        wanted: &MergeTask,
+        feedback: Option<String>,
+    ) -> Result<TaskAnswer, Problem> {
         who.must_be_person("merging")?;
         let seen = self.home.tasks.find(id)?;
         merges::strategy(wanted.strategy.as_deref())?;
@@ -70,6 +81,7 @@ impl Service {
             turn: Some(seen.state.visit.turn),
             base: None,
             made: None,
+            feedback,
         };
         let (merged, recorded) = merges::carry_out(&self.home, &seen, intent).map_err(told)?;
         self.told(who, &seen.id, merged, recorded)

@@ -56,6 +56,7 @@ pub(crate) fn task(seen: &TaskSnapshot) -> Task {
         needs_person: needs_person(seen),
         statuses: seen.lifecycle.states.iter().map(|state| state.name.to_string()).collect(),
         last_lines: Vec::new(),
+        moves: None,
         run: state.run_here().map(|run| run.id.clone()),
         created_at: written(seen.card.created),
         updated_at: written(seen.card.updated),

@@ -81,6 +81,17 @@ pub(crate) enum TaskCommand {
     #[command(after_help = "Example:\n  sluice task delete k3f9 --yes")]
     Delete(TaskEndArgs),
     Merge(TaskMergeArgs),
+    /// Let a task pass from where it stands
+    ///
+    /// Merges the task where a merge leads to its end, with the checks of `task merge`. Elsewhere moves the task along
+    /// the only transition that brings it nearer to its end; if there are several, names them.
+    #[command(after_help = "Example:\n  sluice task approve k3f9 --message \"Good work\"")]
+    Approve(TaskJudgeArgs),
+    /// Send a task back to its worker; a message is added to TASK.md
+    ///
+    /// Takes the transition that `task request-changes` takes. If the lifecycle has none, names the one to add.
+    #[command(after_help = "Example:\n  sluice task reject k3f9 --message \"The tests do not cover the error\"")]
+    Reject(TaskJudgeArgs),
     /// Send a task back to its worker; the message is added to TASK.md
     #[command(after_help = "Example:\n  sluice task request-changes k3f9 --message \"Keep the old flag working\"")]
     RequestChanges {
@@ -101,7 +112,7 @@ pub(crate) enum TaskCommand {
     },
 }
 
-// These two have no words about themselves: they would stand in place of those of the commands that take them.
+// These have no words about themselves: they would stand in place of those of the commands that take them.
 #[derive(Debug, Args)]
 pub(crate) struct TaskIdArg {
     /// The id of the task, or its beginning
@@ -115,6 +126,15 @@ pub(crate) struct TaskEndArgs {
     /// Do not ask for confirmation
     #[arg(long)]
     pub(crate) yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskJudgeArgs {
+    /// The id of the task, or its beginning
+    pub(crate) id: String,
+    /// What to say about it; added to TASK.md as `## Feedback`
+    #[arg(long, value_name = "M", allow_hyphen_values = true)]
+    pub(crate) message: Option<String>,
 }
 
 /// Create a task and start its agent

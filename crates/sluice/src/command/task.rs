@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sluice_api::client::escape;
 use sluice_api::event::EventShown;
 use sluice_api::task::{
-    Attach, Branch, CreateTask, History, MergeTask, Message, SessionPulse, Task, TaskAnswer, TaskFile, TaskList,
+    Attach, Branch, CreateTask, History, Judgement, MergeTask, Message, SessionPulse, Task, TaskAnswer, TaskFile, TaskList,
     UpdateTask,
 };
 use sluice_api::{Client, Problem};
@@ -21,7 +21,10 @@ use sluice_os::process::HomeNesting;
 use sluice_os::tmux::Tmux;
 
 use super::home::event_line;
-use crate::args::{TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskMergeArgs, TaskUpdateArgs};
+use super::task_moves;
+use crate::args::{
+    TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskJudgeArgs, TaskMergeArgs, TaskUpdateArgs,
+};
 use crate::engine::{ask, connect};
 use crate::output::{CliExit, CliFailure, CliOutput, harmless, print, print_as_written, print_json, say};
 use crate::table;
@@ -37,7 +40,7 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
         TaskCommand::List { status, project, all } => list(status, project, all, output),
         TaskCommand::Show(TaskIdArg { id }) => {
             let answer: TaskAnswer = ask(|engine| engine.get(&of(&id, "")))?;
-            output.show(&json!({ "task": answer.task }), || print(&sheet(&answer.task)))
+            output.show(&json!({ "task": answer.task }), || print(&format!("{}{}", sheet(&answer.task), task_moves::told(&answer.task))))
         }
         TaskCommand::History(TaskIdArg { id }) => {
             let history: History = ask(|engine| engine.get(&of(&id, "/history")))?;
@@ -74,6 +77,8 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
             let strategy = strategy.and_then(|it| it.to_possible_value()).map(|it| it.get_name().to_owned());
             post(&id, "/merge", &MergeTask { local, strategy, force, commit }, output)
         }
+        TaskCommand::Approve(TaskJudgeArgs { id, message }) => post(&id, "/approve", &Judgement { message }, output),
+        TaskCommand::Reject(TaskJudgeArgs { id, message }) => post(&id, "/reject", &Judgement { message }, output),
         TaskCommand::RequestChanges { id, message } => post(&id, "/request-changes", &Message { message }, output),
         TaskCommand::Nudge { id, text } => post(&id, "/nudge", &Message { message: text.join(" ") }, output),
     }
@@ -357,7 +362,7 @@ fn tell(answer: &TaskAnswer) {
 fn sheet(task: &Task) -> String {
     let Ok(Value::Object(facts)) = serde_json::to_value(task) else { return String::new() };
     let is_told = |(key, value): &(&String, &Value)| {
-        !value.is_null() && !["statuses", "needs_person", "last_lines"].contains(&key.as_str())
+        !value.is_null() && !["statuses", "needs_person", "last_lines", "moves"].contains(&key.as_str())
     };
     let lines = facts.iter().filter(is_told).map(|(key, value)| {
         let text = match (key.as_str(), &task.lent) {
