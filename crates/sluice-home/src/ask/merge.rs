@@ -118,14 +118,7 @@ impl Service {
     ) -> Result<TaskAnswer, Problem> {
         let mut answer = self.settled(who, id, recorded)?;
         let kept = std::mem::take(&mut answer.notes);
-        answer.notes.push(match &merged.how {
-            MergeMethod::Already => format!("the branch was merged already, at {}", merged.commit),
-            MergeMethod::PullRequest(found) => format!("merged by {}", found.url),
-            MergeMethod::FastForward => format!("fast-forward to {}", merged.commit),
-            MergeMethod::MergeCommit => format!("merge commit {}", merged.commit),
-            MergeMethod::Squash => format!("one commit with all of it: {}", merged.commit),
-            MergeMethod::Rebase => format!("its commits were made anew, up to {}", merged.commit),
-        });
+        answer.notes.push(how_merged(&merged));
         match &merged.pushed {
             MergePush::Failed(why) => answer.notes.push(format!("merged, not pushed: {why}")),
             MergePush::NoRemote | MergePush::Done => {}
@@ -151,5 +144,17 @@ impl Service {
         let update = TaskUpdate::PullRequest(url);
         let recorded = ask(&self.home, &seen.id, TaskInput::Update { by: who.to(&seen.id), update })?;
         self.settled(who, &seen.id, recorded)
+    }
+}
+
+/// How something was merged, in words.
+pub(super) fn how_merged(merged: &CompletedMerge) -> String {
+    match &merged.how {
+        MergeMethod::Already => format!("the branch was merged already, at {}", merged.commit),
+        MergeMethod::PullRequest(found) => format!("merged by {}", found.url),
+        MergeMethod::FastForward => format!("fast-forward to {}", merged.commit),
+        MergeMethod::MergeCommit => format!("merge commit {}", merged.commit),
+        MergeMethod::Squash => format!("one commit with all of it: {}", merged.commit),
+        MergeMethod::Rebase => format!("its commits were made anew, up to {}", merged.commit),
     }
 }

@@ -130,7 +130,7 @@ pub(crate) fn carry_out(
 }
 
 /// Merges, and says whose doing it was. Only what stays on this machine keeps others from comparing.
-fn merge(
+pub(crate) fn merge(
     home: &Home,
     repository: &Repository,
     request: &MergeRequest<'_>,

@@ -72,6 +72,18 @@ fn task_table() -> RouteTable {
             },
         )
         .ask(
+            get("/v1/lifecycle/tasks/{id}/diff", "Show what a task has changed, committed and uncommitted"),
+            |service, _, (Path(id), Query(wanted)): (Path<String>, Query<DiffQuery>)| {
+                service.task_diff(&id, wanted.stat)
+            },
+        )
+        .ask(
+            get("/v1/lifecycle/tasks/{id}/log", "Read what a task's agent printed last"),
+            |service, _, (Path(id), Query(wanted)): (Path<String>, Query<LogQuery>)| {
+                service.task_log(&id, wanted.lines)
+            },
+        )
+        .ask(
             get("/v1/lifecycle/tasks/{id}/attach", "Show the command that attaches to a task's session")
                 .for_(RouteAudience::Persons),
             |service, who, Path(id): Path<String>| service.attach(who, &id),
@@ -159,4 +171,21 @@ struct FolderQuery {
 struct FileVersionQuery {
     /// Its number; without it, as it is now.
     version: Option<usize>,
+}
+
+/// How much of a difference is wanted.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DiffQuery {
+    /// Only the files and their numbers of lines, without the patch.
+    #[serde(default)]
+    pub(crate) stat: bool,
+}
+
+/// How much of an agent's output is wanted.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LogQuery {
+    /// The most lines, from the end; default: 200.
+    lines: Option<usize>,
 }
