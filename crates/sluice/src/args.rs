@@ -25,7 +25,7 @@ pub(crate) use run::{
 };
 pub(crate) use serve::{ServeArgs, TokenCommand, WorkerArgs};
 pub(crate) use task::{
-    TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskJudgeArgs, TaskMergeArgs, TaskUpdateArgs,
+    DiffArgs, TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskJudgeArgs, TaskMergeArgs, TaskUpdateArgs,
 };
 pub(crate) use workspace::WorkspaceCommand;
 

@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::task::{DiffArgs, StrategyChoice};
+
 /// Start a run of a recipe, and follow it to its end
 ///
 /// Exits with 0 when the run completed, 1 when it failed, 10 when it waits for a person (`sluice inbox`).
@@ -63,6 +65,24 @@ pub(crate) enum RunCommand {
         id: String,
         /// Show only the output of this step
         step: Option<String>,
+    },
+    /// Show what a run has changed: in the commits of its branch, and uncommitted in its worktree
+    #[command(after_help = "Example:\n  sluice run diff k3f9 --stat")]
+    Diff(DiffArgs),
+    /// Merge the branch of a run that has ended into the default branch
+    #[command(after_help = "Example:\n  sluice run merge k3f9 --strategy squash")]
+    Merge {
+        /// The id of the run, or its beginning
+        id: String,
+        /// Merge in the local repository, even if the branch has a pull request
+        #[arg(long)]
+        local: bool,
+        /// How to merge; default: a fast-forward if possible, else a merge commit
+        #[arg(long, value_enum)]
+        strategy: Option<StrategyChoice>,
+        /// Merge without uncommitted changes, and even if the run failed or was cancelled
+        #[arg(long)]
+        force: bool,
     },
     /// Follow a run to its end
     #[command(after_help = "Example:\n  sluice run follow k3f9")]

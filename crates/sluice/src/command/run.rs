@@ -1,8 +1,10 @@
 //! `sluice start`, `run`, `inbox`, `answer`, `step`: said to the engine, and followed to the end.
 
+use clap::ValueEnum;
 use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::escape;
+use sluice_api::diff::{MergeRun, RunMergeAnswer};
 use sluice_api::project::ProjectList;
 use sluice_api::run::{StartRun, StepHeard, StepSays};
 use sluice_api::shown::{
@@ -10,7 +12,8 @@ use sluice_api::shown::{
 };
 
 use super::follow::{DisplayOutcome, RunDisplay};
-use crate::args::{AnswerArgs, RunCommand, RunIdArg, StartArgs, StepCommand, StepOutcomeArgs};
+use super::work;
+use crate::args::{AnswerArgs, DiffArgs, RunCommand, RunIdArg, StartArgs, StepCommand, StepOutcomeArgs};
 use crate::engine::connect;
 use crate::output::{CliExit, CliFailure, CliOutput, print, print_as_written, print_json, say};
 use crate::table;
@@ -119,6 +122,17 @@ pub(crate) fn run(arguments: RunCommand, output: CliOutput) -> Result<CliExit, C
             let only = step.map(|step| format!("?step={}", escape(&step))).unwrap_or_default();
             let answer: RunLog = connect()?.get(&of(&id, &format!("/log{only}")))?;
             output.show(&answer, || print_as_written(answer.log.as_bytes()))
+        }
+        RunCommand::Diff(DiffArgs { id, stat }) => work::diff(&of(&id, "/diff"), stat, output),
+        RunCommand::Merge { id, local, strategy, force } => {
+            let strategy = strategy.and_then(|it| it.to_possible_value()).map(|it| it.get_name().to_owned());
+            let answer: RunMergeAnswer =
+                connect()?.post(&of(&id, "/merge"), &MergeRun { local, strategy, force })?;
+            output.show(&answer, || {
+                say(&format!("{}: merged", answer.run.id));
+                answer.notes.iter().for_each(|note| say(&format!("  {note}")));
+                print(&format!("{}\n", answer.run.id));
+            })
         }
         RunCommand::Follow(RunIdArg { id }) => {
             let client = connect()?;

@@ -21,9 +21,9 @@ use sluice_os::process::HomeNesting;
 use sluice_os::tmux::Tmux;
 
 use super::home::event_line;
-use super::task_moves;
+use super::{task_moves, work};
 use crate::args::{
-    TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskJudgeArgs, TaskMergeArgs, TaskUpdateArgs,
+    DiffArgs, TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskJudgeArgs, TaskMergeArgs, TaskUpdateArgs,
 };
 use crate::engine::{ask, connect};
 use crate::output::{CliExit, CliFailure, CliOutput, harmless, print, print_as_written, print_json, say};
@@ -47,9 +47,13 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
             output.show(&history, || {
                 let story = history.events.iter().filter(|event| is_told(event));
                 story.for_each(|event| print(&event_line(event)));
+                let id = history.events.first().map_or(id.as_str(), |event| event.correlation_id.as_str());
                 say(&format!("all events of this task: sluice events --correlation {id}"));
             })
         }
+        TaskCommand::Diff(DiffArgs { id, stat }) => work::diff(&of(&id, "/diff"), stat, output),
+        TaskCommand::Log { id, lines } => work::log(&of(&id, &format!("/log?lines={lines}")), output),
+        TaskCommand::Open { id, print } => work::open(&of(&id, ""), print, output),
         TaskCommand::File { id, at, list } => file(&id, at, list, output),
         TaskCommand::Update(arguments) => update(arguments, output),
         TaskCommand::Wait { id, statuses, timeout } => wait(&id, &statuses, timeout, output),
