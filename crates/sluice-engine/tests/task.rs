@@ -291,7 +291,9 @@ impl World {
                 room: WorkspaceReservation::Unasked,
             },
             "merge" => TaskInput::Merge { by, force: false, evidence },
-            "merged" => TaskInput::Merged { by, commit: None, forced: false, push_failed: None, evidence, feedback: None },
+            "merged" => {
+                TaskInput::Merged { by, commit: None, forced: false, push_failed: None, evidence, feedback: None }
+            }
             "respawn" => TaskInput::Respawn { by, room: WorkspaceReservation::Unasked },
             "exit" => {
                 let session = SessionNumber(rest.strip_prefix('s').unwrap().parse().unwrap());

@@ -35,8 +35,8 @@ pub(crate) use release::keep_tip;
 pub use restore::{RestoreTarget, RestoredKeep};
 pub(crate) use risk::{ScratchIndex, entry};
 pub use setup::{SetupNote, SetupSite};
-pub(crate) use site::{WorktreeSite, link_target};
 pub use site::{WorkspaceBinding, task_file};
+pub(crate) use site::{WorktreeSite, link_target};
 pub use spare::{SPARE, SpareWorktree, is_own_spare};
 pub use state::{BranchDistance, WorkspaceHead, WorkspaceState, WorkspaceTree};
 

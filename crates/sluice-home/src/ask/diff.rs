@@ -91,12 +91,7 @@ fn standing(seen: &TaskSnapshot) -> Option<String> {
     }
 }
 
-fn work_diff(
-    repository: &Repository,
-    branch: &str,
-    worktree: Option<&Path>,
-    stat: bool,
-) -> Result<WorkDiff, GitError> {
+fn work_diff(repository: &Repository, branch: &str, worktree: Option<&Path>, stat: bool) -> Result<WorkDiff, GitError> {
     let limits = DiffLimits { bytes: if stat { 0 } else { LONGEST_PATCH }, files: MOST_FILES };
     let commit = repository.branch_commit(branch)?;
     let base = commit.as_deref().map_or(Ok(None), |commit| repository.fork_point(commit))?;

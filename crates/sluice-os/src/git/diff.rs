@@ -112,11 +112,7 @@ mod tests {
             .collect();
         assert_eq!(
             files,
-            [
-                r#""a b\n" None Some(1) Some(2)"#,
-                r#""picture" None None None"#,
-                r#""new" Some("old") Some(0) Some(3)"#,
-            ]
+            [r#""a b\n" None Some(1) Some(2)"#, r#""picture" None None None"#, r#""new" Some("old") Some(0) Some(3)"#,]
         );
     }
 }

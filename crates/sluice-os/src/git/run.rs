@@ -58,19 +58,15 @@ pub(crate) fn run_holding(mut command: Command, held: File, limit: Duration) -> 
     start(command, &[], limit, None)
 }
 
-fn start(
-    mut command: Command,
-    input: &[u8],
-    limit: Duration,
-    most: Option<u64>,
-) -> Result<CommandEnd, CommandTrouble> {
+fn start(mut command: Command, input: &[u8], limit: Duration, most: Option<u64>) -> Result<CommandEnd, CommandTrouble> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let (sender, pieces) = channel();
     // Those who will read it come first: a program is not begun and then killed because the machine has no thread left.
     let input = input.to_vec();
     // A program that does not read its input says so by how it ends.
     let feed = waiting(move |mut stdin: ChildStdin| drop(stdin.write_all(&input)))?;
-    let (stdout, stderr) = (collector(CommandPiece::Stdout, &sender, most)?, collector(CommandPiece::Stderr, &sender, None)?);
+    let (stdout, stderr) =
+        (collector(CommandPiece::Stdout, &sender, most)?, collector(CommandPiece::Stderr, &sender, None)?);
     let exit = waiting(move |mut child: Child| drop(sender.send(CommandPiece::Exit(child.wait()))))?;
     let mut child = command.spawn().map_err(CommandTrouble::Start)?;
     let group = Pid::from_child(&child);

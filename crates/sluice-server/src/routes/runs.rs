@@ -59,7 +59,9 @@ fn runs_table() -> RouteTable {
         )
         .ask(
             get("/v1/recipe/runs/{id}/diff", "Show what a run has changed, committed and uncommitted"),
-            |service, _, (Path(id), Query(wanted)): (Path<String>, Query<DiffQuery>)| service.run_diff(&id, wanted.stat),
+            |service, _, (Path(id), Query(wanted)): (Path<String>, Query<DiffQuery>)| {
+                service.run_diff(&id, wanted.stat)
+            },
         )
         .ask(
             post("/v1/recipe/runs/{id}/merge", "Merge the branch of a run that has ended"),

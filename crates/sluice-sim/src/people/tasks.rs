@@ -139,7 +139,14 @@ impl SimLife {
         self.say(
             &stream,
             None,
-            TaskInput::Merged { by: TaskAsker::Person, commit: None, forced: false, push_failed, evidence, feedback: None },
+            TaskInput::Merged {
+                by: TaskAsker::Person,
+                commit: None,
+                forced: false,
+                push_failed,
+                evidence,
+                feedback: None,
+            },
         );
     }
 

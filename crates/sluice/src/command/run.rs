@@ -126,8 +126,7 @@ pub(crate) fn run(arguments: RunCommand, output: CliOutput) -> Result<CliExit, C
         RunCommand::Diff(DiffArgs { id, stat }) => work::diff(&of(&id, "/diff"), stat, output),
         RunCommand::Merge { id, local, strategy, force } => {
             let strategy = strategy.and_then(|it| it.to_possible_value()).map(|it| it.get_name().to_owned());
-            let answer: RunMergeAnswer =
-                connect()?.post(&of(&id, "/merge"), &MergeRun { local, strategy, force })?;
+            let answer: RunMergeAnswer = connect()?.post(&of(&id, "/merge"), &MergeRun { local, strategy, force })?;
             output.show(&answer, || {
                 say(&format!("{}: merged", answer.run.id));
                 answer.notes.iter().for_each(|note| say(&format!("  {note}")));

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use sluice_api::client::escape;
 use sluice_api::event::EventShown;
 use sluice_api::task::{
-    Attach, Branch, CreateTask, History, Judgement, MergeTask, Message, SessionPulse, Task, TaskAnswer, TaskFile, TaskList,
-    UpdateTask,
+    Attach, Branch, CreateTask, History, Judgement, MergeTask, Message, SessionPulse, Task, TaskAnswer, TaskFile,
+    TaskList, UpdateTask,
 };
 use sluice_api::{Client, Problem};
 use sluice_core::event_name::EventName;
@@ -40,7 +40,9 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
         TaskCommand::List { status, project, all } => list(status, project, all, output),
         TaskCommand::Show(TaskIdArg { id }) => {
             let answer: TaskAnswer = ask(|engine| engine.get(&of(&id, "")))?;
-            output.show(&json!({ "task": answer.task }), || print(&format!("{}{}", sheet(&answer.task), task_moves::told(&answer.task))))
+            output.show(&json!({ "task": answer.task }), || {
+                print(&format!("{}{}", sheet(&answer.task), task_moves::told(&answer.task)))
+            })
         }
         TaskCommand::History(TaskIdArg { id }) => {
             let history: History = ask(|engine| engine.get(&of(&id, "/history")))?;

@@ -37,7 +37,8 @@ fn part(title: &str, part: &WorkDiffPart) {
         1 => "1 file".to_owned(),
         count => format!("{count} files"),
     };
-    let sum = |lines: fn(&sluice_api::diff::WorkDiffFile) -> Option<u64>| part.files.iter().filter_map(lines).sum::<u64>();
+    let sum =
+        |lines: fn(&sluice_api::diff::WorkDiffFile) -> Option<u64>| part.files.iter().filter_map(lines).sum::<u64>();
     let lines = match part.count {
         0 => String::new(),
         _ => format!(", +{} −{}", sum(|file| file.added), sum(|file| file.removed)),
@@ -47,7 +48,11 @@ fn part(title: &str, part: &WorkDiffPart) {
         let number = |lines: Option<u64>| lines.map_or_else(|| "-".to_owned(), |lines| lines.to_string());
         let before = file.before.as_ref().map(|before| format!("{before} → ")).unwrap_or_default();
         let name = table::line(&format!("{before}{}", file.path), 400);
-        print(&format!("{:>7} {:>7}  {name}\n", format!("+{}", number(file.added)), format!("−{}", number(file.removed))));
+        print(&format!(
+            "{:>7} {:>7}  {name}\n",
+            format!("+{}", number(file.added)),
+            format!("−{}", number(file.removed))
+        ));
     }
     if part.files.len() < part.count {
         print(&format!("                 and {} more\n", part.count - part.files.len()));

@@ -26,7 +26,11 @@ fn a_task_tells_which_moves_are_open_and_why_the_others_are_not() {
     let id = home.create("moves", "worker: hang", &[]);
     let task = home.until(&id, "at work", |task| task["session"] == "active");
     let to: Vec<&str> = task["moves"].as_array().unwrap().iter().map(|it| text(&it["to"])).collect();
-    assert_eq!(to, ["agent-review", "clarification", "stuck", "cancelled"], "every transition, in the order of the file");
+    assert_eq!(
+        to,
+        ["agent-review", "clarification", "stuck", "cancelled"],
+        "every transition, in the order of the file"
+    );
 
     let gated = move_to(&task, "agent-review");
     assert_eq!((&gated["open"], &gated["code"], &gated["by"]), (&false.into(), &"gate_failed".into(), &"agent".into()));
@@ -48,7 +52,11 @@ fn a_task_tells_which_moves_are_open_and_why_the_others_are_not() {
 fn an_agent_is_told_what_is_not_its_own() {
     let home = Home::new();
     let has_looked = home.pipe("looked");
-    let id = home.create("own", &format!("worker: sluice task show $SLUICE_TASK --json; tell {}; hang", has_looked.path()), &[]);
+    let id = home.create(
+        "own",
+        &format!("worker: sluice task show $SLUICE_TASK --json; tell {}; hang", has_looked.path()),
+        &[],
+    );
     has_looked.hear();
     let log = home.json(&["task", "log", &id, "--lines", "1000"])["log"].clone();
     let document = text(&log).split_once("{\n").and_then(|(_, rest)| rest.split_once("\n}\n"));
@@ -103,7 +111,10 @@ fn where_a_lifecycle_has_no_way_back_the_transition_to_add_is_named_and_works() 
         let said = home.sluice(&[&["task"], words, &["--json"]].concat());
         assert_eq!(said.refusal(), "1 no_transition");
         let hint = said.json()["error"]["hint"].clone();
-        assert!(text(&hint).contains("- { from: reviewing, to: working, by: person, hooks: [{ action: notify_worker }] }"), "{hint}");
+        assert!(
+            text(&hint).contains("- { from: reviewing, to: working, by: person, hooks: [{ action: notify_worker }] }"),
+            "{hint}"
+        );
         assert!(text(&hint).contains("`transitions` of `default`"), "{hint}");
     }
     assert_eq!(home.task(&id)["status"], "reviewing");
@@ -111,7 +122,8 @@ fn where_a_lifecycle_has_no_way_back_the_transition_to_add_is_named_and_works() 
     // The line is pasted, and a task of that lifecycle goes back.
     let line = "  - { from: reviewing, to: working, by: person, hooks: [{ action: notify_worker }] }\n";
     let shown = home.sluice(&["workflow", "show", "default"]).done().stdout;
-    let mine = shown.replace("name: default", "name: mine").replacen("transitions:\n", &format!("transitions:\n{line}"), 1);
+    let mine =
+        shown.replace("name: default", "name: mine").replacen("transitions:\n", &format!("transitions:\n{line}"), 1);
     std::fs::create_dir_all(home.place().join("workflows")).unwrap();
     std::fs::write(home.place().join("workflows/mine.yml"), mine).unwrap();
     let id = home.create("goes", PASSES, &["--workflow", "mine"]);
@@ -154,7 +166,10 @@ fn a_diff_shows_commits_and_uncommitted_changes_apart() {
     assert_eq!(before, "?? \"new file\"", "it only looked");
 
     let shown = home.sluice(&["task", "diff", "changed", "--stat"]).done().stdout;
-    assert!(shown.contains("committed on changed, over main: ") && shown.contains("uncommitted in its worktree: 1 file"), "{shown}");
+    assert!(
+        shown.contains("committed on changed, over main: ") && shown.contains("uncommitted in its worktree: 1 file"),
+        "{shown}"
+    );
     assert!(!shown.contains("+draft") && !shown.contains('\u{1b}'), "{shown}");
 
     // Lent on, and merged.
@@ -213,7 +228,8 @@ fn a_worktree_is_opened_in_the_editor_of_the_person() {
     let ran = super::home::run(home.command(&["task", "open", &id]).env("EDITOR", &editor).env_remove("VISUAL"));
     ran.done();
     assert_eq!(std::fs::read_to_string(&opened).unwrap().trim(), format!("{folder} in {folder}"));
-    let none = super::home::run(home.command(&["task", "open", &id, "--json"]).env_remove("EDITOR").env_remove("VISUAL"));
+    let none =
+        super::home::run(home.command(&["task", "open", &id, "--json"]).env_remove("EDITOR").env_remove("VISUAL"));
     assert_eq!(none.done().json()["workspace"], folder);
     let waits = home.create("later", "worker: hang", &["--no-spawn"]);
     assert_eq!(home.refused(&["task", "open", &waits]), "1 no_workspace");
@@ -249,7 +265,10 @@ fn the_branch_of_a_run_is_looked_at_and_merged() {
     let (id, folder) = scripted("makes", "echo new > made.txt; git add made.txt; git commit -qm made");
     until_status(&home, &id, "completed");
     let found = home.json(&["run", "diff", &id])["diff"].take();
-    assert_eq!((&found["committed"]["files"][0]["path"], &found["uncommitted"]["count"]), (&"made.txt".into(), &0.into()));
+    assert_eq!(
+        (&found["committed"]["files"][0]["path"], &found["uncommitted"]["count"]),
+        (&"made.txt".into(), &0.into())
+    );
     std::fs::write(folder.join("draft.txt"), "draft").unwrap();
     assert_eq!(home.refused(&["run", "merge", &id]), "1 uncommitted");
     std::fs::remove_file(folder.join("draft.txt")).unwrap();
