@@ -12,6 +12,7 @@ mod serve;
 mod task;
 mod task_moves;
 mod token;
+mod watch;
 mod work;
 mod worker;
 mod workflow;

@@ -101,6 +101,11 @@ pub fn event(logged: &LoggedEvent, subject: EventSubject<'_>) -> EventShown {
         time: written(event.time),
         actor: event.actor.clone(),
         correlation_id: event.correlation.clone(),
+        subject: match subject {
+            EventSubject::Task(seen) => Some(format!("{}/{}", seen.state.about.project, seen.state.about.branch)),
+            EventSubject::Run(facts, _) => Some(facts.plan.recipe.name.to_string()),
+            EventSubject::Unknown => None,
+        },
         caused_by: event.caused_by.clone(),
         data,
     }

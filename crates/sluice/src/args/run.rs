@@ -43,7 +43,7 @@ pub(crate) struct StartArgs {
 #[command(after_help = "Example:\n  sluice run list --all")]
 pub(crate) enum RunCommand {
     /// List runs, newest first
-    #[command(after_help = "Example:\n  sluice run list --status held")]
+    #[command(after_help = "Examples:\n  sluice run list --status held\n  sluice run list --watch")]
     List {
         /// List only runs in this status: running, held, completed, failed, cancelled
         #[arg(long, value_name = "S")]
@@ -51,6 +51,9 @@ pub(crate) enum RunCommand {
         /// Also list runs that have ended
         #[arg(long)]
         all: bool,
+        /// Show the list again whenever something happens, until interrupted
+        #[arg(long)]
+        watch: bool,
     },
     /// Show one run and its steps
     #[command(after_help = "Example:\n  sluice run show k3f9 --json")]

@@ -12,7 +12,7 @@ use sluice_dialect::duration;
 pub(crate) enum TaskCommand {
     Create(TaskCreateArgs),
     /// List tasks, oldest first
-    #[command(after_help = "Example:\n  sluice task list --status reviewing")]
+    #[command(after_help = "Examples:\n  sluice task list --status reviewing\n  sluice task list --watch")]
     List {
         /// List only tasks in this status
         #[arg(long, value_name = "S")]
@@ -23,6 +23,9 @@ pub(crate) enum TaskCommand {
         /// Also list tasks that have ended
         #[arg(long)]
         all: bool,
+        /// Show the list again whenever something happens, until interrupted
+        #[arg(long)]
+        watch: bool,
     },
     /// Show everything about one task
     #[command(after_help = "Example:\n  sluice task show k3f9")]

@@ -1,5 +1,6 @@
 //! `sluice start`, `run`, `inbox`, `answer`, `step`: said to the engine, and followed to the end.
 
+use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use sluice_api::Client;
@@ -12,7 +13,7 @@ use sluice_api::shown::{
 };
 
 use super::follow::{DisplayOutcome, RunDisplay};
-use super::work;
+use super::{watch, work};
 use crate::args::{AnswerArgs, DiffArgs, RunCommand, RunIdArg, StartArgs, StepCommand, StepOutcomeArgs};
 use crate::engine::connect;
 use crate::output::{CliExit, CliFailure, CliOutput, print, print_as_written, print_json, say};
@@ -112,7 +113,7 @@ fn is_still(run: &Run) -> bool {
 pub(crate) fn run(arguments: RunCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
     let of = |id: &str, rest: &str| format!("{RUNS}/{}{rest}", escape(id));
     match arguments {
-        RunCommand::List { status, all } => list(status, all, output),
+        RunCommand::List { status, all, watch } => watch::maybe(watch, || list(status.clone(), all, output)),
         RunCommand::Show(RunIdArg { id }) => shown(&connect()?.get(&of(&id, ""))?, output),
         RunCommand::Steps(RunIdArg { id }) => {
             let RunAnswer { run } = connect()?.get(&of(&id, ""))?;
@@ -177,12 +178,23 @@ fn list(status: Option<String>, all: bool, output: CliOutput) -> Result<CliExit,
                     None => run.status.to_string(),
                 };
                 let step = run.current_step.clone().unwrap_or_default();
-                vec![run.id.clone(), run.kind.to_string(), run.recipe.clone(), status, step, run.created_at.clone()]
+                let started = table::ago(&run.created_at);
+                vec![run.id.clone(), run.kind.to_string(), run.recipe.clone(), status, step, started]
             };
-            table::print(&["id", "kind", "recipe", "status", "step", "started"], answer.runs.iter().map(words));
+            let heads = ["id", "kind", "recipe", "status", "step", "started"];
+            table::print_coloured(&heads, "status", answer.runs.iter().map(|run| (colour(run.status), words(run))));
         }
     }
     Ok(CliExit::Done)
+}
+
+fn colour(status: RunStatus) -> Style {
+    match status {
+        RunStatus::Running => AnsiColor::Green.on_default(),
+        RunStatus::Held => AnsiColor::Yellow.on_default(),
+        RunStatus::Failed => AnsiColor::Red.on_default(),
+        RunStatus::Completed | RunStatus::Cancelled => Style::new().dimmed(),
+    }
 }
 
 /// Lines of what a failed step printed that are shown; `run log` has all of them.

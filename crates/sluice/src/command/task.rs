@@ -6,6 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
 use std::time::Duration;
 
+use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use sluice_api::client::escape;
@@ -21,7 +22,7 @@ use sluice_os::process::HomeNesting;
 use sluice_os::tmux::Tmux;
 
 use super::home::event_line;
-use super::{task_moves, work};
+use super::{task_moves, watch, work};
 use crate::args::{
     DiffArgs, TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskJudgeArgs, TaskMergeArgs, TaskUpdateArgs,
 };
@@ -37,7 +38,9 @@ const MAKES_ONE: &str = "`sluice task create BRANCH SUMMARY` makes one";
 pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
     match arguments {
         TaskCommand::Create(arguments) => create(arguments, output),
-        TaskCommand::List { status, project, all } => list(status, project, all, output),
+        TaskCommand::List { status, project, all, watch } => {
+            watch::maybe(watch, || list(status.clone(), project.clone(), all, output))
+        }
         TaskCommand::Show(TaskIdArg { id }) => {
             let answer: TaskAnswer = ask(|engine| engine.get(&of(&id, "")))?;
             output.show(&json!({ "task": answer.task }), || {
@@ -164,7 +167,8 @@ fn list(status: Option<String>, project: Option<String>, all: bool, output: CliO
         CliOutput::People if answer.tasks.is_empty() => say("no such tasks; --all shows those that have ended as well"),
         CliOutput::People => {
             let columns = columns();
-            table::print(&columns, answer.tasks.iter().map(|task| row(task, &columns)));
+            let rows = answer.tasks.iter().map(|task| (colour(task), row(task, &columns)));
+            table::print_coloured(&columns, "status", rows);
         }
     }
     Ok(CliExit::Done)
@@ -173,22 +177,35 @@ fn list(status: Option<String>, project: Option<String>, all: bool, output: CliO
 /// What a list shows of each task: what the table of its keys says, and how its session is.
 fn columns() -> Vec<&'static str> {
     let listed = TaskKey::ALL.iter().filter(|key| key.is_column()).map(|key| key.word());
-    let mut columns: Vec<&str> = listed.chain(["session"]).collect();
+    let mut columns: Vec<&str> = listed.chain(["session", "changed"]).collect();
     columns.sort_by_key(|column| match *column {
         "id" => 0,
         "project" => 1,
         "status" => 2,
         "session" => 3,
+        "changed" => 5,
         // The longest text is the last.
-        "summary" => 5,
+        "summary" => 6,
         _ => 4,
     });
     columns
 }
 
+/// What a look at a list is for: who needs a person, what is at work, what is over.
+fn colour(task: &Task) -> Style {
+    match task.session {
+        _ if task.ended => Style::new().dimmed(),
+        SessionPulse::Crashed => AnsiColor::Red.on_default(),
+        _ if task.needs_person => AnsiColor::Yellow.on_default(),
+        SessionPulse::Active => AnsiColor::Green.on_default(),
+        SessionPulse::Inactive => Style::new(),
+    }
+}
+
 fn row(task: &Task, columns: &[&str]) -> Vec<String> {
     let facts = serde_json::to_value(task).unwrap_or_default();
     let cell = |column: &&str| match (*column, &task.attention, &facts[*column]) {
+        ("changed", _, _) => table::ago(&task.updated_at),
         ("summary", Some(attention), _) => format!("! {attention} · {}", task.summary),
         (_, _, Value::Null) => String::new(),
         (_, _, value) => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
@@ -377,6 +394,10 @@ fn sheet(task: &Task) -> String {
                     "{} to another task; the task takes one up again when it moves, at {}",
                     lent.workspace, lent.commit
                 )
+            }
+            ("created_at" | "updated_at", _) => {
+                let at = value.as_str().unwrap_or_default();
+                format!("{at} ({} ago)", table::ago(at))
             }
             _ => value.as_str().map_or_else(|| value.to_string(), |text| table::line(text, 2000)),
         };
