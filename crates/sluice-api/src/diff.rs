@@ -90,3 +90,13 @@ pub struct RunMergeAnswer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
+
+/// A run that was removed from every list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunDeleteAnswer {
+    /// The run, as it was.
+    pub run: Run,
+    /// What stays of it: commits on its branch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}

@@ -1,11 +1,12 @@
-//! Merging the branch of a run. What a run has changed is nobody's task: there is nothing to close afterwards.
+//! Merging the branch of a run, and deleting a run. What a run has changed is no task's: there is nothing to close.
 
 use std::path::Path;
 
-use sluice_api::diff::{MergeRun, RunMergeAnswer};
+use sluice_api::diff::{MergeRun, RunDeleteAnswer, RunMergeAnswer};
 use sluice_api::problem::Problem;
 use sluice_core::machine::RefusalCode;
 use sluice_core::run::RunConclusion;
+use sluice_engine::actor::{ActorInput, Remark};
 use sluice_os::forge::Forge;
 use sluice_os::git::{Git, GitError, Repository};
 use sluice_os::merge::{MergePush, MergeRequest};
@@ -15,8 +16,9 @@ use super::merge::how_merged;
 use super::{Requester, Service};
 use crate::background::locked;
 use crate::effect::merges;
-use crate::home::engine::refusal;
-use crate::read::runs::RunSnapshot;
+use crate::home::engine::{refusal, say_to};
+use crate::read::runs::{RunSnapshot, stream};
+use crate::read::view_run;
 use crate::settings::projects::git;
 use crate::undone::described;
 
@@ -56,6 +58,32 @@ impl Service {
         }
         notes.extend(merged.notes);
         Ok(RunMergeAnswer { run: self.shown_run(&seen.id)?, commit: merged.commit, notes })
+    }
+}
+
+impl Service {
+    /// Cancels a run if it is open, and removes it from every list. Its branch stays where it holds work.
+    pub fn delete_run(&self, who: &Requester, id: &str) -> Result<RunDeleteAnswer, Problem> {
+        who.must_be_person("deleting a run")?;
+        let mut seen = self.run(id)?;
+        if seen.state.end.is_none() || seen.next_turn.is_some() {
+            self.cancel_run(who, &seen.id, "it was deleted".to_owned())?;
+            seen = self.run(&seen.id)?;
+        }
+        if seen.state.end.is_none() {
+            let message = format!("run {} is cancelled, and has not settled yet", seen.id);
+            return Err(refusal(RefusalCode::NotReady, message).hint("delete it again in a moment"));
+        }
+        let branch = run_branch(&seen.id);
+        let unmerged = self.repository_of(&seen).ok().and_then(|repository| repository.unmerged(&branch).ok());
+        let notes = match unmerged.unwrap_or_default() {
+            0 => Vec::new(),
+            1 => vec![format!("1 commit on `{branch}` is not merged; it stays there")],
+            count => vec![format!("{count} commits on `{branch}` are not merged; they stay there")],
+        };
+        let run = view_run::run(&seen);
+        say_to(&self.home, stream(&seen.id), &seen.id, ActorInput::Remark(Remark::Deleted))?;
+        Ok(RunDeleteAnswer { run, notes })
     }
 }
 

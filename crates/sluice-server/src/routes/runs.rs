@@ -67,6 +67,10 @@ fn runs_table() -> RouteTable {
             post("/v1/recipe/runs/{id}/merge", "Merge the branch of a run that has ended"),
             |service, who, (Path(id), said): (Path<String>, Said<MergeRun>)| service.merge_run(who, &id, &said.read()?),
         )
+        .ask(
+            post("/v1/recipe/runs/{id}/delete", "Delete a run: cancel it if open, and hide it from lists; its history stays"),
+            |service, who, Path(id): Path<String>| service.delete_run(who, &id),
+        )
         .add(
             get("/v1/recipe/runs/{id}/events", "Read the events of a run, one per line")
                 .reads::<run_events::RunEventsQuery>()

@@ -87,6 +87,15 @@ pub(crate) enum RunCommand {
         #[arg(long)]
         force: bool,
     },
+    /// Delete a run: cancel it if open, and hide it from lists; commits on its branch stay
+    #[command(after_help = "Example:\n  sluice run delete k3f9 --yes")]
+    Delete {
+        /// The id of the run, or its beginning
+        id: String,
+        /// Do not ask for confirmation
+        #[arg(long)]
+        yes: bool,
+    },
     /// Follow a run to its end
     #[command(after_help = "Example:\n  sluice run follow k3f9")]
     Follow(RunIdArg),

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::escape;
-use sluice_api::diff::{MergeRun, RunMergeAnswer};
+use sluice_api::diff::{MergeRun, RunDeleteAnswer, RunMergeAnswer};
 use sluice_api::project::ProjectList;
 use sluice_api::run::{StartRun, StepHeard, StepSays};
 use sluice_api::shown::{
@@ -13,6 +13,7 @@ use sluice_api::shown::{
 };
 
 use super::follow::{DisplayOutcome, RunDisplay};
+use super::task::confirm;
 use super::{watch, work};
 use crate::args::{AnswerArgs, DiffArgs, RunCommand, RunIdArg, StartArgs, StepCommand, StepOutcomeArgs};
 use crate::engine::connect;
@@ -130,6 +131,16 @@ pub(crate) fn run(arguments: RunCommand, output: CliOutput) -> Result<CliExit, C
             let answer: RunMergeAnswer = connect()?.post(&of(&id, "/merge"), &MergeRun { local, strategy, force })?;
             output.show(&answer, || {
                 say(&format!("{}: merged", answer.run.id));
+                answer.notes.iter().for_each(|note| say(&format!("  {note}")));
+                print(&format!("{}\n", answer.run.id));
+            })
+        }
+        RunCommand::Delete { id, yes } => {
+            let question = format!("Delete run {id}? Commits on its branch stay.");
+            confirm(yes, ("run delete", &format!("run {id}")), &question)?;
+            let answer: RunDeleteAnswer = connect()?.post(&of(&id, "/delete"), &json!({}))?;
+            output.show(&answer, || {
+                say(&format!("{}: deleted", answer.run.id));
                 answer.notes.iter().for_each(|note| say(&format!("  {note}")));
                 print(&format!("{}\n", answer.run.id));
             })

@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
         TaskCommand::Cancel(TaskEndArgs { id, yes }) => {
             confirm(
                 yes,
-                ("cancel", &id),
+                ("task cancel", &format!("task {id}")),
                 &format!("Cancel task {id}? Its agents are ended; work that is not committed is kept."),
             )?;
             post(&id, "/cancel", &json!({}), output)
@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
         TaskCommand::Delete(TaskEndArgs { id, yes }) => {
             confirm(
                 yes,
-                ("delete", &id),
+                ("task delete", &format!("task {id}")),
                 &format!("Delete task {id} and its branch? Work that is not merged is kept."),
             )?;
             answered(&connect()?.delete(&of(&id, ""))?, output)
@@ -335,13 +335,13 @@ fn attach(id: &str) -> Result<CliExit, CliFailure> {
 }
 
 /// Asks a person, unless that has been answered.
-fn confirm(yes: bool, (verb, id): (&str, &str), question: &str) -> Result<(), CliFailure> {
+pub(super) fn confirm(yes: bool, (command, what): (&str, &str), question: &str) -> Result<(), CliFailure> {
     if yes {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
         let message =
-            format!("`task {verb}` needs your confirmation, and there is no terminal to ask on; nothing was changed");
+            format!("`{command}` needs your confirmation, and there is no terminal to ask on; nothing was changed");
         return Err(CliFailure::new(CliExit::Usage, "not_confirmed", message).hint("add --yes to confirm"));
     }
     let _ = write!(anstream::stderr(), "{} [y/N] ", harmless(question));
@@ -350,7 +350,7 @@ fn confirm(yes: bool, (verb, id): (&str, &str), question: &str) -> Result<(), Cl
     match answer.trim().to_lowercase().as_str() {
         "y" | "yes" => Ok(()),
         _ => {
-            let message = format!("you did not confirm; task {id} is unchanged");
+            let message = format!("you did not confirm; {what} is unchanged");
             Err(CliFailure::new(CliExit::Refused, "not_confirmed", message))
         }
     }
