@@ -349,7 +349,8 @@ impl Actor for RunActor {
         let input = match said {
             ActorInput::Run(input) => input,
             ActorInput::Remark(Remark::Deleted) => return self.delete(now),
-            ActorInput::Task(_) | ActorInput::Remark(Remark::Read { .. } | Remark::Forged { .. } | Remark::Leak { .. }) => {
+            ActorInput::Task(_)
+            | ActorInput::Remark(Remark::Read { .. } | Remark::Forged { .. } | Remark::Leak { .. }) => {
                 return Err(misdirected("run", "task"));
             }
             ActorInput::Fact(_) => return Err(misdirected("run", "ledger")),

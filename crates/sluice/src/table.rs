@@ -88,7 +88,8 @@ fn widths(heads: &[String], rows: &[Vec<String>], most: Option<usize>) -> Vec<us
 
 /// How long ago something was, in one number: `12s`, `4m`, `2h`, `3d`.
 pub(crate) fn ago(time: &str) -> String {
-    time.parse::<Timestamp>().map_or_else(|_| time.to_owned(), |then| since(Timestamp::now().as_second() - then.as_second()))
+    time.parse::<Timestamp>()
+        .map_or_else(|_| time.to_owned(), |then| since(Timestamp::now().as_second() - then.as_second()))
 }
 
 fn since(seconds: i64) -> String {

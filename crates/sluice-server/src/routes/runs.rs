@@ -68,7 +68,10 @@ fn runs_table() -> RouteTable {
             |service, who, (Path(id), said): (Path<String>, Said<MergeRun>)| service.merge_run(who, &id, &said.read()?),
         )
         .ask(
-            post("/v1/recipe/runs/{id}/delete", "Delete a run: cancel it if open, and hide it from lists; its history stays"),
+            post(
+                "/v1/recipe/runs/{id}/delete",
+                "Delete a run: cancel it if open, and hide it from lists; its history stays",
+            ),
             |service, who, Path(id): Path<String>| service.delete_run(who, &id),
         )
         .add(

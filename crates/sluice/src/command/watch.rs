@@ -17,10 +17,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 const EVENTS: &str = "/v1/events?follow=true&since=10s";
 
 /// Draws once, or until the process is interrupted.
-pub(super) fn maybe(
-    watch: bool,
-    mut draw: impl FnMut() -> Result<CliExit, CliFailure>,
-) -> Result<CliExit, CliFailure> {
+pub(super) fn maybe(watch: bool, mut draw: impl FnMut() -> Result<CliExit, CliFailure>) -> Result<CliExit, CliFailure> {
     if !watch {
         return draw();
     }
@@ -43,10 +40,7 @@ pub(super) fn maybe(
 }
 
 /// What cannot be drawn even once is a failure like that of the command without `--watch`.
-fn draw_first(
-    is_screen: bool,
-    anew: &mut impl FnMut() -> Result<CliExit, CliFailure>,
-) -> Result<CliExit, CliFailure> {
+fn draw_first(is_screen: bool, anew: &mut impl FnMut() -> Result<CliExit, CliFailure>) -> Result<CliExit, CliFailure> {
     let drawn = anew()?;
     if is_screen {
         say("watching; Ctrl-C ends it");

@@ -203,7 +203,7 @@ fn the_log_of_a_task_is_what_its_agent_printed_without_escapes() {
     let home = Home::new();
     let waits = home.create("silent", "worker: hang", &["--no-spawn"]);
     assert_eq!(home.json(&["task", "log", &waits])["session"], Value::Null);
-    let id = home.create("loud", "worker: say \u{1b}[31mred\u{1b}[0m plain; hang", &[]);
+    let id = home.create("loud", "worker: say \"\u{1b}[31mred\u{1b}[0m plain\"; hang", &[]);
     let log = || home.json(&["task", "log", &id]);
     home.until(&id, "printed", |task| task["session"] == "active" && text(&log()["log"]).contains("plain"));
     let found = log();
@@ -285,4 +285,107 @@ fn the_branch_of_a_run_is_looked_at_and_merged() {
     assert_eq!(home.refused(&["run", "merge", &failed]), "1 not_ready");
     home.json(&["run", "merge", &failed, "--force"]);
     assert!(home.repository().join("part.txt").exists());
+}
+
+#[test]
+fn a_run_that_is_deleted_is_in_no_list_and_its_work_stays() {
+    let home = fresh();
+    let command = "echo new > made.txt; git add made.txt; git commit -qm made";
+    grimoire(&home, "makes", &format!("steps:\n  - name: one\n    type: script\n    command: |\n      {command}\n"));
+    grimoire(&home, "waits", "steps:\n  - name: one\n    type: gate\n    command: \"false\"\n");
+    let id = text(&start(&home, &["makes"]).json()["run"]["id"]).to_owned();
+    until_status(&home, &id, "completed");
+    let held = start(&home, &["waits"]);
+    assert_eq!(held.code, 10, "{held:?}");
+    let open = text(&held.json()["run"]["id"]).to_owned();
+
+    assert_eq!(home.refused(&["run", "delete", &id]), "2 not_confirmed");
+    let deleted = home.json(&["run", "delete", &id, "--yes"]);
+    assert!(text(&deleted["notes"][0]).contains("1 commit on"), "{deleted:#}");
+    home.json(&["run", "delete", &open, "--yes"]);
+    let listed = |home: &Home| home.json(&["run", "list", "--all"])["runs"].as_array().unwrap().len();
+    assert_eq!(listed(&home), 0);
+    assert_eq!(home.sluice(&["run", "show", &id, "--json"]).code, 3);
+    assert_eq!(home.json(&["inbox"])["questions"], serde_json::json!([]), "its question is gone with it");
+    assert_eq!(home.git(&["show", &format!("sluice/run-{id}:made.txt")]), "new");
+    home.json(&["run", "delete", &id, "--yes"]);
+    home.kill_engine();
+    assert_eq!(listed(&home), 0, "another engine knows it too");
+    let story = home.sluice(&["events", "--correlation", &id]).done().stdout;
+    assert_eq!(story.matches("run.deleted").count(), 1, "{story}");
+}
+
+#[test]
+fn events_say_whose_they_are_and_a_follower_begins_now() {
+    let home = Home::new();
+    let first = home.create("first", "worker: hang", &["--no-spawn"]);
+    let told = home.sluice(&["events", "--type", "task.created"]).done().stdout;
+    assert!(told.contains(&format!("coffee/first {first}")), "{told}");
+    let shown = home.sluice(&["events", "--type", "task.created", "--json"]).done().stdout;
+    let event: Value = serde_json::from_str(shown.trim()).unwrap();
+    assert_eq!(event["subject"], "coffee/first");
+
+    let mut command = home.command(&["events", "--follow", "--json", "--type", "task.created"]);
+    let mut follower = super::home::Happening::of(&mut command);
+    // Whether it follows yet is seen by what comes: tasks are created until one does, and it is none from before.
+    let give_up = std::time::Instant::now() + super::home::LONG;
+    let mut later = Vec::new();
+    let heard = loop {
+        later.push(home.create(&format!("later-{}", later.len()), "worker: hang", &["--no-spawn"]));
+        let soon = std::time::Instant::now() + std::time::Duration::from_millis(500);
+        match follower.next(soon.min(give_up)) {
+            Some(event) => break event,
+            None => assert!(std::time::Instant::now() < give_up, "nothing was heard"),
+        }
+    };
+    assert!(later.iter().any(|id| heard["data"]["task_id"] == id.as_str()), "{heard:#}");
+    let mut all = home.follow(&["--type", "task.created"]);
+    assert_eq!(all.next(give_up).unwrap()["data"]["task_id"], first.as_str(), "--all begins at the first");
+}
+
+#[test]
+fn a_list_that_is_watched_is_shown_again_when_something_happens() {
+    use std::io::{BufRead, BufReader};
+    let home = Home::new();
+    home.create("first", "worker: hang", &["--no-spawn"]);
+    for (list, makes_news) in [("task", true), ("run", false)] {
+        let mut command = home.command(&[list, "list", "--all", "--watch", "--json"]);
+        let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut document = || {
+            let mut text = String::new();
+            while !text.ends_with("\n}\n") {
+                let line = lines.next().unwrap().unwrap();
+                text.push_str(&format!("{line}\n"));
+            }
+            serde_json::from_str::<Value>(&text).unwrap()
+        };
+        let shown = document();
+        if makes_news {
+            assert_eq!(shown["tasks"].as_array().unwrap().len(), 1, "{shown:#}");
+            let id = home.create("second", "worker: hang", &["--no-spawn"]);
+            while document()["tasks"][1]["id"] != id.as_str() {}
+        } else {
+            assert_eq!(shown["runs"], serde_json::json!([]));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_table_fits_the_terminal_and_has_ages() {
+    let home = Home::new();
+    let id = home.create("narrow", "worker: hang", &["--no-spawn"]);
+    let long = "A summary that is far too long for a terminal of eighty columns, and goes on";
+    home.json(&["task", "update", &id, "--summary", long]);
+    let mut command = home.command(&["task", "list"]);
+    let ran = super::home::run(command.env("COLUMNS", "80")).done();
+    assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80) && ran.stdout.contains('…'), "{}", ran.stdout);
+    assert_eq!(ran.stdout.lines().count(), 2, "{}", ran.stdout);
+    assert!(ran.stdout.contains("CHANGED") && !ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
+    let coloured = super::home::run(home.command(&["task", "list", "--all"]).env("CLICOLOR_FORCE", "1")).done().stdout;
+    assert!(coloured.contains("\u{1b}["), "{coloured:?}");
+    let shown = home.sluice(&["task", "show", &id]).done().stdout;
+    assert!(shown.contains("s ago)"), "{shown}");
 }
