@@ -93,7 +93,13 @@ fn move_all(engine: &mut Engine, tasks: &[StreamId], to: &str) {
     engine.allow(tasks.len());
     for stream in tasks {
         let (by, to) = (TaskAsker::Person, StateName::new(to));
-        let input = TaskInput::Move { by, to, evidence: Evidence::default(), room: WorkspaceReservation::Unasked };
+        let input = TaskInput::Move {
+            by,
+            to,
+            evidence: Evidence::default(),
+            room: WorkspaceReservation::Unasked,
+            feedback: None,
+        };
         engine.host.handle().send(ReactorMessage::Say {
             token: None,
             stream: stream.clone(),

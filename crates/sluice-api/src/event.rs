@@ -32,6 +32,9 @@ pub struct EventShown {
     pub actor: String,
     /// The task, run or token that it belongs to.
     pub correlation_id: String,
+    /// Whose it is, for people: `project/branch` of a task, the recipe of a run; null where neither is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
     /// The event or command that led to it.
     pub caused_by: Option<String>,
     /// What it says, by its name; as it was stored where this build cannot read it.

@@ -7,6 +7,7 @@
 
 pub mod client;
 pub mod control;
+pub mod diff;
 pub mod event;
 pub mod grimoire;
 pub mod problem;

@@ -34,6 +34,49 @@ words! {
     }
 }
 
+words! {
+    /// Who usually takes a transition; a person may take every one.
+    MoveBy {
+        /// A person takes it, and no agent may.
+        Person = "person",
+        /// An agent of the task takes it when its work is done.
+        Agent = "agent",
+        /// The engine takes it: a run or an agent has ended.
+        Engine = "engine",
+    }
+}
+
+/// A transition from the present status, and whether the caller could take it now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MoveShown {
+    /// The status that it leads to.
+    pub to: String,
+    /// Whether the caller could take it now.
+    pub open: bool,
+    /// Why the caller cannot take it now; null when it is open.
+    pub why: Option<String>,
+    /// The code of that refusal; null when it is open.
+    #[serde(default)]
+    pub code: Option<String>,
+    /// Who usually takes it.
+    pub by: MoveBy,
+    /// Whether the task could be merged along it; only on the transition to `done`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<MergeShown>,
+}
+
+/// Whether the caller could merge a task now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MergeShown {
+    /// Whether nothing is in the way of a merge.
+    pub open: bool,
+    /// What is in the way; null when nothing is.
+    pub why: Option<String>,
+    /// The code of that refusal; null when nothing is in the way.
+    #[serde(default)]
+    pub code: Option<String>,
+}
+
 /// A task as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
@@ -82,6 +125,9 @@ pub struct Task {
     /// The last lines of an agent that has died; only where one task is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_lines: Vec<String>,
+    /// The transitions from its present status, and which of them the caller could take; only where one task is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moves: Option<Vec<MoveShown>>,
     /// Where the pull request is.
     pub pr_url: Option<String>,
     /// The run that its state has started.
@@ -250,6 +296,15 @@ pub struct MergeTask {
     /// Commit the uncommitted changes in its workspace first.
     #[serde(default)]
     pub commit: bool,
+}
+
+/// What a person says with an approval or a rejection.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Judgement {
+    /// A text that is added to TASK.md as `## Feedback`.
+    #[serde(default)]
+    pub message: Option<String>,
 }
 
 /// A text to pass on: feedback, or a message for an agent.

@@ -98,6 +98,8 @@ names! {
     RunCompleted = "run.completed",
     RunFailed = "run.failed",
     RunCancelled = "run.cancelled",
+    // Remarks about runs.
+    RunDeleted = "run.deleted",
     // Notes about effects of tasks and runs.
     EffectSettled = "effect.settled",
     EffectLeased = "effect.leased",

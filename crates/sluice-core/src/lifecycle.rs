@@ -364,7 +364,7 @@ impl Lifecycle {
     }
 
     /// Whether a transition starts somebody who does the work, or can.
-    fn starts_worker(&self, edge: &LifecycleTransition) -> bool {
+    pub(crate) fn starts_worker(&self, edge: &LifecycleTransition) -> bool {
         let starts = |hook: &TransitionHook| hook.starts_agent() && !matches!(hook, TransitionHook::SpawnReviewer(_));
         let enters = self.state(edge.to).enter_prompt.is_some();
         (enters || edge.hooks.iter().any(starts)) && !self.is_reviewed(edge.to)

@@ -8,12 +8,14 @@
 //! The law stands in two tables: [`law::answer`] says what a task does with an input, [`session::TaskSession::after`] what
 //! becomes of a session. The stories behind the first stand in `moves` (transition, guard, gate), `hooks` and
 //! `outcomes` (one job after another), `spawn` (agents), `exits` (agents that end by themselves), `runs` (what a state
-//! starts), `merge` (what may be merged), `lent` (worktrees that are lent on), and `commands` (what else people ask for). `docs/machines/task.md` is drawn from the tables.
+//! starts), `merge` (what may be merged), `lent` (worktrees that are lent on), and `commands` (what else people ask for).
+//! `choices` tells what could be done, and does nothing. `docs/machines/task.md` is drawn from the tables.
 //!
 //! Nothing here reads a clock, a file or a screen. The body of TASK.md comes in with the input; its frontmatter is
 //! only ever written, so a status that somebody forges there has no effect.
 
 mod apply;
+pub mod choices;
 mod commands;
 pub mod effect;
 pub mod event;
@@ -159,7 +161,10 @@ fn carry_out(ledger: &mut TaskPending<'_>, input: &TaskInput, watching: bool) ->
     ledger.room = input.room();
     match input {
         TaskInput::Spawn { by, evidence, room } => commands::spawn(ledger, *by, evidence, room)?,
-        TaskInput::Move { by, to, evidence, room } => moves::go(ledger, *by, to.as_str(), evidence, room)?,
+        TaskInput::Move { by, to, evidence, room, feedback } => {
+            moves::go(ledger, *by, to.as_str(), evidence, room)?;
+            ledger.feedback.clone_from(feedback);
+        }
         TaskInput::Verdict { by, to, evidence } => moves::keep_verdict(ledger, *by, to.as_str(), evidence),
         TaskInput::Cancel { by, evidence } => {
             moves::go(ledger, *by, moves::CANCELLED, evidence, &input::WorkspaceReservation::Unasked)?;
@@ -168,10 +173,11 @@ fn carry_out(ledger: &mut TaskPending<'_>, input: &TaskInput, watching: bool) ->
             commands::request_changes(ledger, *by, message, evidence)?
         }
         TaskInput::Merge { by, force, evidence } => merge::may(ledger, *by, *force, evidence)?,
-        TaskInput::Merged { by, commit, forced, push_failed, evidence } => {
+        TaskInput::Merged { by, commit, forced, push_failed, evidence, feedback } => {
             ledger.clear_attention();
             ledger.record(TaskEvent::Merged { commit: commit.clone(), forced: *forced });
             merge::closed(ledger, *by, push_failed.as_ref(), evidence);
+            ledger.feedback.clone_from(feedback);
         }
         TaskInput::Respawn { by, .. } => commands::respawn(ledger, *by)?,
         TaskInput::Update { update, .. } => commands::update(ledger, update),

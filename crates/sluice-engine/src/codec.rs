@@ -36,7 +36,8 @@ use sluice_core::id::MalformedId;
 /// 3: runs say at which commit their work stands; tasks say which verdicts were planted.
 /// 4: a run that has ended gives back its worktree (the effect `release`); steps work outside worktrees; a task that waits for a
 ///    person lends its worktree on (the event `workspace_lent`, the key `lent`).
-pub const FORMAT: u32 = 4;
+/// 5: a person removes a run from every list (the event `run.deleted`, and the status `deleted` on its card).
+pub const FORMAT: u32 = 5;
 
 /// What was read is not what was written by any version of this program.
 #[derive(Clone, Debug, PartialEq, Eq)]

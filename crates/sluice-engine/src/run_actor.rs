@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluice_core::machine::{Decision, Moment, Refusal};
+use sluice_core::event_name::EventName;
+use sluice_core::machine::{Decision, Moment, Refusal, RefusalCode};
 use sluice_core::recipe::{FailureKind, StepId, StepWork, StepWorkspace};
 use sluice_core::run::{
     AttemptPart, AttemptReport, RunAsker, RunEffect, RunEvent, RunInput, RunKind, RunMode, RunParameters, RunPlan,
@@ -12,7 +13,7 @@ use sluice_core::run::{
 };
 use sluice_store::{Card, Effect, Event, Header, RowKey, StoredStream};
 
-use crate::actor::{Actor, ActorChange, ActorInput, EffectOutcome, WorkerRequirement, misdirected};
+use crate::actor::{Actor, ActorChange, ActorInput, EffectOutcome, Remark, WorkerRequirement, misdirected};
 use crate::codec::outbox::{self, OutboxNote};
 use crate::codec::{UnreadableData, run_effect, run_event, run_state};
 
@@ -37,10 +38,14 @@ pub struct RunActor {
     open: BTreeSet<String>,
     /// Of a patrol that rests: the effect that starts the next turn, and when that is.
     next_turn: Option<(String, Moment)>,
+    /// Whether a person has removed it from every list. Its card says so, and nothing else.
+    deleted: bool,
 }
 
 impl RunActor {
     pub const KIND: &str = "run";
+    /// The status, on its card, of a run that a person has removed from every list.
+    pub const DELETED: &str = "deleted";
 
     /// What the card of a run names as its group: the workers that it is for, and what it is called. There is an index of
     /// it in every store, so a list of one kind does not go over all others.
@@ -77,6 +82,7 @@ impl RunActor {
             created: now.0,
             open: BTreeSet::new(),
             next_turn: None,
+            deleted: false,
         };
         let mut change = actor.record(decision, Vec::new(), ENGINE, now);
         change.rows.insert(0, (run_state::GIVEN, Some(run_state::write_given(&actor.state.given))));
@@ -92,6 +98,7 @@ impl RunActor {
             created: stored.header.card.created,
             open: stored.effects.iter().map(|open| open.effect.id.clone()).collect(),
             next_turn: stored.effects.iter().find_map(|open| next_turn(&open.effect)),
+            deleted: stored.header.card.status == Self::DELETED,
             plan,
             state,
         })
@@ -160,7 +167,7 @@ impl RunActor {
     fn describe(&self, now: Moment) -> Header {
         let card = Card {
             kind: Self::KIND.into(),
-            status: self.state.status().into(),
+            status: if self.deleted { Self::DELETED.into() } else { self.state.status().into() },
             group: Self::belongs(&self.group, self.state.given.origin.kind),
             title: self.plan.recipe.name.to_string(),
             open: self.state.end.is_none() || self.next_turn.is_some(),
@@ -177,6 +184,8 @@ impl RunActor {
         by: &str,
         now: Moment,
     ) -> ActorChange {
+        // One that goes on is in the lists again.
+        self.deleted &= decision.events.is_empty();
         let mut touched = BTreeSet::new();
         let mut events = Vec::with_capacity(decision.events.len());
         for event in &decision.events {
@@ -290,6 +299,21 @@ impl RunActor {
         self.ended(effect, &RunInput::Ended { step, attempt, part, report }, now)
     }
 
+    /// Removes it from every list, once; its history stays.
+    fn delete(&mut self, now: Moment) -> Result<Option<ActorChange>, Refusal> {
+        if self.state.end.is_none() || self.next_turn.is_some() {
+            let message = "Not deleted: the run has not ended";
+            return Err(Refusal::new(RefusalCode::StepOpen, message).hint("cancel it first"));
+        }
+        if std::mem::replace(&mut self.deleted, true) {
+            return Ok(None);
+        }
+        let event = self.event(EventName::RunDeleted.word(), b"{}".to_vec(), ENGINE, now);
+        let change = ActorChange::new(vec![event], self.describe(now));
+        self.version += 1;
+        Ok(Some(change))
+    }
+
     /// A performance has ended, in time or too late; either way it is settled.
     fn ended(&mut self, effect: &str, input: &RunInput, now: Moment) -> Option<ActorChange> {
         match decide(&self.plan, &self.state, input, now) {
@@ -324,7 +348,11 @@ impl Actor for RunActor {
     fn take(&mut self, said: ActorInput, now: Moment) -> Result<Option<ActorChange>, Refusal> {
         let input = match said {
             ActorInput::Run(input) => input,
-            ActorInput::Task(_) | ActorInput::Remark(_) => return Err(misdirected("run", "task")),
+            ActorInput::Remark(Remark::Deleted) => return self.delete(now),
+            ActorInput::Task(_)
+            | ActorInput::Remark(Remark::Read { .. } | Remark::Forged { .. } | Remark::Leak { .. }) => {
+                return Err(misdirected("run", "task"));
+            }
             ActorInput::Fact(_) => return Err(misdirected("run", "ledger")),
             ActorInput::Outcome { effect, outcome } => return Ok(self.outcome(&effect, outcome, now)),
             ActorInput::Lost { effect } => {

@@ -282,7 +282,7 @@ impl World {
             }
             "restart" => return self.restart(),
             "spawn" => TaskInput::Spawn { by, evidence, room },
-            "move" => TaskInput::Move { by, to: StateName::new(rest), evidence, room },
+            "move" => TaskInput::Move { by, to: StateName::new(rest), evidence, room, feedback: None },
             "cancel" => TaskInput::Cancel { by, evidence },
             "changes" => TaskInput::RequestChanges {
                 by,
@@ -291,7 +291,9 @@ impl World {
                 room: WorkspaceReservation::Unasked,
             },
             "merge" => TaskInput::Merge { by, force: false, evidence },
-            "merged" => TaskInput::Merged { by, commit: None, forced: false, push_failed: None, evidence },
+            "merged" => {
+                TaskInput::Merged { by, commit: None, forced: false, push_failed: None, evidence, feedback: None }
+            }
             "respawn" => TaskInput::Respawn { by, room: WorkspaceReservation::Unasked },
             "exit" => {
                 let session = SessionNumber(rest.strip_prefix('s').unwrap().parse().unwrap());

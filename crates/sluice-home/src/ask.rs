@@ -2,15 +2,18 @@
 //! follows from it has settled.
 
 mod access;
+mod approve;
 mod change;
 mod checkouts;
 mod collect;
 pub mod denied;
+mod diff;
 mod file;
 pub(crate) mod keys;
 mod look;
 mod merge;
 mod page;
+mod run_merge;
 pub(crate) mod runs;
 mod settle;
 mod strays;

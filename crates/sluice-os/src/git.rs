@@ -4,6 +4,7 @@
 //! asked on a terminal, and no hook of the user's runs unless a call says so.
 
 mod bring;
+mod diff;
 mod error;
 mod head;
 mod name;
@@ -22,6 +23,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub use diff::{DiffLimits, DiffRead, DiffedFile};
 pub use error::{GitError, GitErrorFamily};
 pub use head::checked_out_commit;
 pub use name::slug;
@@ -174,6 +176,8 @@ pub(crate) struct GitCall {
     input: Vec<u8>,
     held: Option<Arc<File>>,
     limit: Duration,
+    /// The most bytes of what it says that are kept; all of it where none is given.
+    most: Option<u64>,
     hooks: bool,
     only_looks: bool,
 }
@@ -227,6 +231,12 @@ impl GitCall {
         self.option("-c").option("core.fsync=committed,reference")
     }
 
+    /// No more than so many bytes of what it says are kept.
+    pub(crate) fn first(mut self, most: u64) -> GitCall {
+        self.most = Some(most);
+        self
+    }
+
     /// It only looks, and takes no lock for it. It may be ended and asked again, so it has less time.
     pub(crate) fn looking(mut self) -> GitCall {
         self.only_looks = true;
@@ -243,7 +253,7 @@ impl GitCall {
                     held.map_err(CommandTrouble::Start).and_then(|it| run::run_holding(self.command(), it, self.limit))
                 }
                 None if self.only_looks => self.look()?,
-                None => run::run(self.command(), &self.input, self.limit),
+                None => run::run_first(self.command(), &self.input, self.limit, self.most),
             };
             let ended = ended.map_err(|trouble| self.trouble(trouble))?;
             if ended.code == Some(0) || !is_locked(&ended.stderr) || Instant::now() >= deadline {
@@ -258,13 +268,13 @@ impl GitCall {
     /// Looks. Who works in a checkout can keep git waiting there: a file that is a pipe is named, and a filter that does not
     /// end gets less time than work that has to be finished.
     fn look(&self) -> Result<Result<CommandEnd, CommandTrouble>, GitError> {
-        match run::run(self.command(), &self.input, self.limit.min(LOOK)) {
+        match run::run_first(self.command(), &self.input, self.limit.min(LOOK), self.most) {
             Err(CommandTrouble::Late(_)) => {}
             ended => return Ok(ended),
         }
         match pipes::find(&self.folder) {
             Some(path) => Err(GitError::Pipe { path }),
-            None => Ok(run::run(self.command(), &self.input, self.limit.min(LONG_LOOK))),
+            None => Ok(run::run_first(self.command(), &self.input, self.limit.min(LONG_LOOK), self.most)),
         }
     }
 

@@ -33,11 +33,10 @@ pub(crate) use place::break_stale_locks;
 pub use release::BranchDeletion;
 pub(crate) use release::keep_tip;
 pub use restore::{RestoreTarget, RestoredKeep};
-pub(crate) use risk::entry;
+pub(crate) use risk::{ScratchIndex, entry};
 pub use setup::{SetupNote, SetupSite};
-use site::WorktreeSite;
-pub(crate) use site::link_target;
 pub use site::{WorkspaceBinding, task_file};
+pub(crate) use site::{WorktreeSite, link_target};
 pub use spare::{LendFailure, SPARE, SpareWorktree, is_own_spare};
 pub use state::{BranchDistance, WorkspaceHead, WorkspaceState, WorkspaceTree};
 

@@ -61,6 +61,12 @@ pub(crate) enum FollowSource {
     },
 }
 
+/// The place of the last event that there is.
+pub(crate) async fn end_of_log(app: Arc<App>) -> Result<Cursor, Problem> {
+    let end = tokio::task::spawn_blocking(move || app.service.home().tasks.end_of_log()).await;
+    end.unwrap_or_else(|_| Err(Problem::fault("the log could not be read")))
+}
+
 pub(crate) struct FollowReader {
     app: Arc<App>,
     caller: RequestCaller,

@@ -107,7 +107,13 @@ impl SimLife {
                     self.say(
                         stream,
                         asked.take(),
-                        TaskInput::Move { by, to: to.clone(), evidence, room: WorkspaceReservation::Unasked },
+                        TaskInput::Move {
+                            by,
+                            to: to.clone(),
+                            evidence,
+                            room: WorkspaceReservation::Unasked,
+                            feedback: None,
+                        },
                     );
                 }
                 return self.is_heard();
@@ -151,7 +157,13 @@ impl SimLife {
         self.say(
             &other,
             None,
-            TaskInput::Move { by: TaskAsker::Stranger, to, evidence, room: WorkspaceReservation::Unasked },
+            TaskInput::Move {
+                by: TaskAsker::Stranger,
+                to,
+                evidence,
+                room: WorkspaceReservation::Unasked,
+                feedback: None,
+            },
         );
     }
 

@@ -276,7 +276,9 @@ impl SimLife {
 
 fn as_a_person(input: TaskInput) -> TaskInput {
     match input {
-        TaskInput::Move { to, evidence, room, .. } => TaskInput::Move { by: TaskAsker::Person, to, evidence, room },
+        TaskInput::Move { to, evidence, room, feedback, .. } => {
+            TaskInput::Move { by: TaskAsker::Person, to, evidence, room, feedback }
+        }
         TaskInput::Cancel { evidence, .. } => TaskInput::Cancel { by: TaskAsker::Person, evidence },
         other => other,
     }

@@ -72,12 +72,17 @@ impl HomeRedactor {
             TaskInput::RequestChanges { by, message, evidence, room } => {
                 TaskInput::RequestChanges { by, message: self.text(&message), evidence, room }
             }
+            TaskInput::Move { by, to, evidence, room, feedback } => {
+                TaskInput::Move { by, to, evidence, room, feedback: feedback.map(|it| self.text(&it)) }
+            }
+            TaskInput::Merged { by, commit, forced, push_failed, evidence, feedback } => {
+                let feedback = feedback.map(|it| self.text(&it));
+                TaskInput::Merged { by, commit, forced, push_failed, evidence, feedback }
+            }
             said @ (TaskInput::Spawn { .. }
-            | TaskInput::Move { .. }
             | TaskInput::Verdict { .. }
             | TaskInput::Cancel { .. }
             | TaskInput::Merge { .. }
-            | TaskInput::Merged { .. }
             | TaskInput::Respawn { .. }
             | TaskInput::Update { update: TaskUpdate::Branch(_) | TaskUpdate::PullRequest(_), .. }
             | TaskInput::ClearAttention { .. }

@@ -26,7 +26,9 @@ pub(crate) use run::{
     AnswerArgs, InboxArgs, ProcessCommand, ProcessIdArg, RunCommand, RunIdArg, StartArgs, StepCommand, StepOutcomeArgs,
 };
 pub(crate) use serve::{ServeArgs, TokenCommand, WorkerArgs};
-pub(crate) use task::{TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskMergeArgs, TaskUpdateArgs};
+pub(crate) use task::{
+    DiffArgs, TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskJudgeArgs, TaskMergeArgs, TaskUpdateArgs,
+};
 pub(crate) use workspace::WorkspaceCommand;
 
 /// A durable workflow engine for coding agents. Work flows; gates decide.

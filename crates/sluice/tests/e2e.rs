@@ -64,6 +64,7 @@ mod e2e {
     pub(crate) mod run_promises;
     pub(crate) mod run_words;
     pub(crate) mod run_worktrees;
+    pub(crate) mod seeing;
     pub(crate) mod serve;
     pub(crate) mod settings;
     pub(crate) mod setup;

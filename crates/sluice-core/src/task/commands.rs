@@ -1,6 +1,7 @@
 //! What people ask for that is more than a move: begin, start again, change. A merge has a file of its own.
 
 use super::TaskInputResult;
+use super::choices;
 use super::event::TaskEvent;
 use super::hooks::{self, starts_soon};
 use super::input::{Evidence, TaskAsker, TaskUpdate, WorkspaceReservation};
@@ -87,7 +88,8 @@ pub(super) fn respawn(ledger: &mut TaskPending<'_>, by: TaskAsker) -> TaskInputR
     Ok(())
 }
 
-/// A person wants changes: along the first transition that tells the worker and gives no verdict.
+/// A person wants changes: along the first transition that tells the worker and gives no verdict, else the first without a
+/// gate that starts one.
 pub(super) fn request_changes(
     ledger: &mut TaskPending<'_>,
     by: TaskAsker,
@@ -97,14 +99,24 @@ pub(super) fn request_changes(
     let status = ledger.state.status;
     let tells =
         |edge: &LifecycleTransition| edge.hooks.iter().any(|hook| matches!(hook, TransitionHook::NotifyWorker { .. }));
-    let found = edges(ledger.lifecycle).find(|(_, edge)| edge.from == status && tells(edge) && !edge.gives_verdict());
+    let ways = || edges(ledger.lifecycle).filter(|(_, edge)| edge.from == status);
+    let has_begun = ledger.lifecycle.initial.first() != Some(&status);
+    // A worker that is started along the way reads what stands in TASK.md.
+    let starts = |edge: &LifecycleTransition| {
+        let is_open = edge.gate.is_none() && !ledger.lifecycle.state(edge.to).terminal;
+        has_begun && is_open && ledger.lifecycle.starts_worker(edge)
+    };
+    let told = ways().find(|(_, edge)| tells(edge) && !edge.gives_verdict());
+    let found = told.or_else(|| ways().find(|(_, edge)| starts(edge)));
     let Some(to) = found.map(|(_, edge)| ledger.lifecycle.state_name(edge.to)) else {
         let name = ledger.lifecycle.state_name(status);
-        let message = format!("Changes cannot be requested: no transition from `{name}` notifies the worker");
-        return Err(Refusal::new(RefusalCode::NoTransition, message).hint(instead(ledger)));
+        let message = format!("Changes cannot be requested: no transition from `{name}` notifies or starts the worker");
+        let hints = [Some(instead(ledger)), choices::way_back(ledger.lifecycle, status)];
+        let hint = hints.into_iter().flatten().collect::<Vec<_>>().join("; ");
+        return Err(Refusal::new(RefusalCode::NoTransition, message).hint(hint));
     };
     moves::go(ledger, by, to, evidence, &WorkspaceReservation::Unasked)?;
-    ledger.feedback = Some(message.to_owned());
+    ledger.feedback = Some(message.to_owned()).filter(|message| !message.trim().is_empty());
     Ok(())
 }
 

@@ -129,6 +129,8 @@ pub enum TaskInput {
         evidence: Evidence,
         /// Whether there is a workspace.
         room: WorkspaceReservation,
+        /// What a person says about it, added to TASK.md as `## Feedback`.
+        feedback: Option<String>,
     },
     /// A session is about to ask for this state. Comes before the move, with the same evidence: a refusal leaves nothing
     /// behind, and which verdict a reviewer has asked for is kept.
@@ -179,6 +181,8 @@ pub enum TaskInput {
         push_failed: Option<String>,
         /// What the files say.
         evidence: Evidence,
+        /// What a person says about it, added to TASK.md as `## Feedback`.
+        feedback: Option<String>,
     },
     /// Start the agent of this state again.
     Respawn {

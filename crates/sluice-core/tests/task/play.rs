@@ -258,7 +258,13 @@ impl Player {
             "spawn" => TaskInput::Spawn { by, evidence, room: Self::room(rest, reserved) },
             "move" => {
                 let to = StateName::new(rest.split(' ').next().unwrap());
-                TaskInput::Move { by, to, evidence, room: Self::room(rest, WorkspaceReservation::Unasked) }
+                TaskInput::Move {
+                    by,
+                    to,
+                    evidence,
+                    room: Self::room(rest, WorkspaceReservation::Unasked),
+                    feedback: None,
+                }
             }
             "verdict" => TaskInput::Verdict { by, to: StateName::new(rest), evidence },
             "cancel" => TaskInput::Cancel { by, evidence },
@@ -270,7 +276,7 @@ impl Player {
             "merged" => {
                 let push_failed = (!rest.is_empty()).then(|| rest.to_owned());
                 let commit = evidence.work.standing().map(|standing| standing.commit.clone());
-                TaskInput::Merged { by, commit, forced: false, push_failed, evidence }
+                TaskInput::Merged { by, commit, forced: false, push_failed, evidence, feedback: None }
             }
             "respawn" => TaskInput::Respawn { by, room: Self::room(rest, WorkspaceReservation::Unasked) },
             "lend" => {

@@ -92,13 +92,13 @@ fn input(lifecycle: &Lifecycle, state: &TaskState, known: &[TaskEffect], throw: 
     match throw.kind {
         0 => TaskInput::Spawn { by, evidence, room: room(throw) },
         4 if throw.which < 128 => TaskInput::Verdict { by, to: to(lifecycle, throw), evidence },
-        1..5 => TaskInput::Move { by, to: to(lifecycle, throw), evidence, room: room(throw) },
+        1..5 => TaskInput::Move { by, to: to(lifecycle, throw), evidence, room: room(throw), feedback: None },
         5 if throw.which < 32 => TaskInput::Cancel { by, evidence },
         5 => TaskInput::RequestChanges { by, message: "more".to_owned(), evidence, room: room(throw) },
         6 => TaskInput::Merge { by, force: throw.flag, evidence },
         7 if throw.which < 64 => {
             let push_failed = throw.flag.then(|| "no".to_owned());
-            TaskInput::Merged { by, commit: None, forced: throw.flag, push_failed, evidence }
+            TaskInput::Merged { by, commit: None, forced: throw.flag, push_failed, evidence, feedback: None }
         }
         7 | 8 => TaskInput::Respawn { by, room: room(throw) },
         9 if throw.flag => TaskInput::Update { by, update: TaskUpdate::Summary("x".to_owned()) },

@@ -32,7 +32,7 @@ impl Service {
         if let Some(there) = chosen.there()
             && self.home.tasks.named(there)?.is_some()
         {
-            return self.show(there);
+            return self.show(who, there);
         }
         let id = chosen.id()?;
         let created = create_task(&self.home, &id, wanted, DefinitionSite::Checkout, None)?;
@@ -67,12 +67,18 @@ impl Service {
             seen = self.since(id, recorded)?;
         }
         if let Some(status) = wanted.status {
-            recorded = self.go(who, &seen, &status)?;
+            recorded = self.go(who, &seen, &status, None)?;
         }
         self.settled(who, id, recorded)
     }
 
-    fn go(&self, who: &Requester, seen: &TaskSnapshot, to: &str) -> Result<EventRange, Problem> {
+    pub(super) fn go(
+        &self,
+        who: &Requester,
+        seen: &TaskSnapshot,
+        to: &str,
+        feedback: Option<String>,
+    ) -> Result<EventRange, Problem> {
         let id = &seen.id;
         let evidence = self.home.evidence(seen)?;
         let room = if seen.lifecycle.initial.first() == Some(&seen.state.status) {
@@ -80,7 +86,7 @@ impl Service {
         } else {
             room_again(&self.home, seen, |room| {
                 let evidence = evidence.clone();
-                TaskInput::Move { by: who.to(id), to: StateName::new(to), evidence, room }
+                TaskInput::Move { by: who.to(id), to: StateName::new(to), evidence, room, feedback: None }
             })?
         };
         if let Requester::Session { .. } = who {
@@ -92,7 +98,8 @@ impl Service {
                 Ok(_) | Err(_) => {}
             }
         }
-        let input = TaskInput::Move { by: who.to(id), to: StateName::new(to), evidence, room: room.clone() };
+        let (to, room_now) = (StateName::new(to), room.clone());
+        let input = TaskInput::Move { by: who.to(id), to, evidence, room: room_now, feedback };
         let asked = ask(&self.home, id, input);
         self.home.tasks.caught_up(id, &asked);
         self.home.reservations.answered(id, &room, &asked);
@@ -203,10 +210,15 @@ impl Service {
     }
 
     pub fn request_changes(&self, who: &Requester, id: &str, message: String) -> Result<TaskAnswer, Problem> {
-        let seen = self.home.tasks.find(id)?;
         if message.trim().is_empty() {
             return Err(Problem::bad_request("say what is to be changed").hint("`message=TEXT` says it"));
         }
+        self.send_back(who, id, message)
+    }
+
+    /// Sends a task back to its worker, perhaps with words for it.
+    pub(super) fn send_back(&self, who: &Requester, id: &str, message: String) -> Result<TaskAnswer, Problem> {
+        let seen = self.home.tasks.find(id)?;
         let evidence = self.home.evidence(&seen)?;
         let recorded = ask_with_room(&self.home, &seen, |room| {
             let (message, evidence) = (message.clone(), evidence.clone());

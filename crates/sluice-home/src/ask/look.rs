@@ -137,13 +137,15 @@ impl Service {
         Ok(census)
     }
 
-    pub fn show(&self, id: &str) -> Result<TaskAnswer, Problem> {
+    /// A task, with what the asker could do with it now.
+    pub fn show(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
         let seen = self.home.tasks.find(id)?;
         if seen.card.status == TaskActor::DELETED {
             let message = format!("task {} has been deleted", seen.id);
             return Err(Problem::not_found(message).hint(format!("`sluice task history {}` tells of it", seen.id)));
         }
-        let task = Task { last_lines: self.last_lines(&seen), ..self.home.shown(&seen) };
+        let moves = Some(self.moves(who, &seen));
+        let task = Task { last_lines: self.last_lines(&seen), moves, ..self.home.shown(&seen) };
         Ok(TaskAnswer { task, transition: None, notes: Vec::new(), still_running: false })
     }
 
@@ -164,10 +166,10 @@ impl Service {
     }
 
     /// The task whose worktree a folder is in.
-    pub fn here(&self, cwd: &str) -> Result<TaskAnswer, Problem> {
+    pub fn here(&self, who: &Requester, cwd: &str) -> Result<TaskAnswer, Problem> {
         let folder = Path::new(cwd).canonicalize().unwrap_or_else(|_| cwd.into());
         match self.home.tasks.open().iter().find(|seen| holds(seen, &folder)) {
-            Some(seen) => self.show(seen.id.as_str()),
+            Some(seen) => self.show(who, seen.id.as_str()),
             None => Err(Problem::not_found(format!("{cwd} is in no task's worktree"))
                 .hint("give the id of the task; `sluice task list` shows the ids")),
         }

@@ -26,6 +26,17 @@ impl Service {
     /// Merges the commit of a task's branch that was judged into the default branch, and closes the task. What is to
     /// be merged is written down first: an engine that is killed meanwhile is followed by one that finishes it.
     pub fn merge(&self, who: &Requester, id: &str, wanted: &MergeTask) -> Result<TaskAnswer, Problem> {
+        self.merge_saying(who, id, wanted, None)
+    }
+
+    /// The same, with words of the person that TASK.md keeps.
+    pub(super) fn merge_saying(
+        &self,
+        who: &Requester,
+        id: &str,
+        wanted: &MergeTask,
+        feedback: Option<String>,
+    ) -> Result<TaskAnswer, Problem> {
         who.must_be_person("merging")?;
         let seen = self.home.tasks.find(id)?;
         merges::strategy(wanted.strategy.as_deref())?;
@@ -71,6 +82,7 @@ impl Service {
             turn: Some(seen.state.visit.turn),
             base: None,
             made: None,
+            feedback,
         };
         let (merged, recorded) = merges::carry_out(&self.home, &seen, intent).map_err(told)?;
         self.told(who, &seen.id, merged, recorded)
@@ -107,14 +119,7 @@ impl Service {
     ) -> Result<TaskAnswer, Problem> {
         let mut answer = self.settled(who, id, recorded)?;
         let kept = std::mem::take(&mut answer.notes);
-        answer.notes.push(match &merged.how {
-            MergeMethod::Already => format!("the branch was merged already, at {}", merged.commit),
-            MergeMethod::PullRequest(found) => format!("merged by {}", found.url),
-            MergeMethod::FastForward => format!("fast-forward to {}", merged.commit),
-            MergeMethod::MergeCommit => format!("merge commit {}", merged.commit),
-            MergeMethod::Squash => format!("one commit with all of it: {}", merged.commit),
-            MergeMethod::Rebase => format!("its commits were made anew, up to {}", merged.commit),
-        });
+        answer.notes.push(how_merged(&merged));
         match &merged.pushed {
             MergePush::Failed(why) => answer.notes.push(format!("merged, not pushed: {why}")),
             MergePush::NoRemote | MergePush::Done => {}
@@ -140,5 +145,17 @@ impl Service {
         let update = TaskUpdate::PullRequest(url);
         let recorded = ask(&self.home, &seen.id, TaskInput::Update { by: who.to(&seen.id), update })?;
         self.settled(who, &seen.id, recorded)
+    }
+}
+
+/// How something was merged, in words.
+pub(super) fn how_merged(merged: &CompletedMerge) -> String {
+    match &merged.how {
+        MergeMethod::Already => format!("the branch was merged already, at {}", merged.commit),
+        MergeMethod::PullRequest(found) => format!("merged by {}", found.url),
+        MergeMethod::FastForward => format!("fast-forward to {}", merged.commit),
+        MergeMethod::MergeCommit => format!("merge commit {}", merged.commit),
+        MergeMethod::Squash => format!("one commit with all of it: {}", merged.commit),
+        MergeMethod::Rebase => format!("its commits were made anew, up to {}", merged.commit),
     }
 }

@@ -61,13 +61,18 @@ impl Service {
         Ok(seen)
     }
 
-    /// Runs, the open ones first, each newest first; without `all` only those that have not ended.
     /// A run as people see it, with what it waits for.
     pub fn shown_run(&self, id: &str) -> Result<Run, Problem> {
         let seen = self.run(id)?;
+        if seen.card.status == RunActor::DELETED {
+            let message = format!("run {} has been deleted", seen.id);
+            let hint = format!("`sluice events --correlation {}` tells of it", seen.id);
+            return Err(Problem::not_found(message).hint(hint));
+        }
         Ok(Run { attention: self.home.waits.of(&stream(&seen.id)), ..view_run::run(&seen) })
     }
 
+    /// Runs, the open ones first, each newest first; without `all` only those that have not ended.
     pub fn list_runs(
         &self,
         status: Option<&str>,
@@ -117,6 +122,9 @@ impl Service {
 
     /// The run that a card is about. One that cannot be read does not hide the others.
     fn summed_up(&self, summary: &StreamSummary) -> Result<Option<RunSnapshot>, Problem> {
+        if summary.card.status == RunActor::DELETED {
+            return Ok(None);
+        }
         let Some(id) = id_of(&summary.stream) else { return Ok(None) };
         self.home.tasks.unless_damaged(&summary.stream, self.home.tasks.run_of(&id, summary))
     }

@@ -238,7 +238,7 @@ mod tests {
             let found: Vec<&str> = listed.iter().map(|seen| seen.status()).collect();
             assert_eq!(found, if status == "c" { vec![] } else { vec![status] }, "a list shows what the command did");
         }
-        assert_eq!(reads(|| service.show(&id).unwrap()).0, 1);
+        assert_eq!(reads(|| service.show(&me, &id).unwrap()).0, 1);
         service.close().unwrap();
     }
 }

@@ -56,6 +56,9 @@ pub(crate) struct MergeIntent {
     /// As what it was to be merged, where its own commits were not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) made: Option<String>,
+    /// What the person says about it, for TASK.md.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) feedback: Option<String>,
 }
 
 pub(crate) fn strategy(word: Option<&str>) -> Result<MergeStrategy, Problem> {
@@ -120,14 +123,15 @@ pub(crate) fn carry_out(
     };
     let evidence = home.evidence(seen)?;
     let commit = merged.work.clone().map(CommitId);
-    let input = TaskInput::Merged { by: TaskAsker::Person, commit, forced: intent.forced, push_failed, evidence };
+    let (by, forced, feedback) = (TaskAsker::Person, intent.forced, intent.feedback);
+    let input = TaskInput::Merged { by, commit, forced, push_failed, evidence, feedback };
     let recorded = ask(home, &seen.id, input)?;
     forget(home, &seen.id)?;
     Ok((merged, recorded))
 }
 
 /// Merges, and says whose doing it was. Only what stays on this machine keeps others from comparing.
-fn merge(
+pub(crate) fn merge(
     home: &Home,
     repository: &Repository,
     request: &MergeRequest<'_>,

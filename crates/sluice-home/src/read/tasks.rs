@@ -288,7 +288,7 @@ impl ReadModel {
         name.parse().map_or(Ok(None), |id| self.load(&id))
     }
 
-    /// The task whose id begins like this; the error says why there is not exactly one.
+    /// The task whose id begins like this, else the open task of this branch; the error says why there is not exactly one.
     pub fn find(&self, begins: &str) -> Result<TaskSnapshot, Problem> {
         let none = || {
             Problem::not_found(format!("there is no task `{begins}`"))
@@ -298,8 +298,20 @@ impl ReadModel {
         if let Some(seen) = self.named(begins)? {
             return Ok(seen);
         }
-        let id = self.only(KIND, begins)?.and_then(|id| id.parse().ok()).ok_or_else(none)?;
-        self.load(&id)?.ok_or_else(none)
+        if let Some(id) = self.only(KIND, begins)? {
+            return self.named(&id)?.ok_or_else(none);
+        }
+        match self.open().iter().filter(|seen| seen.state.about.branch == begins).collect::<Vec<_>>().as_slice() {
+            [] => Err(none()),
+            // As the store has it now.
+            [one] => self.load(&one.id)?.ok_or_else(none),
+            several => {
+                let name = |seen: &&Arc<TaskSnapshot>| format!("{} (project {})", seen.id, seen.state.about.project);
+                let all: Vec<String> = several.iter().map(name).collect();
+                let message = format!("the branch `{begins}` is that of several open tasks: {}", all.join(", "));
+                Err(Problem::bad_request(message).hint("give the id of the task"))
+            }
+        }
     }
 
     /// The only id of a kind that begins like this, or is exactly this.

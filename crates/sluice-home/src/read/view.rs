@@ -56,6 +56,7 @@ pub(crate) fn task(seen: &TaskSnapshot) -> Task {
         needs_person: needs_person(seen),
         statuses: seen.lifecycle.states.iter().map(|state| state.name.to_string()).collect(),
         last_lines: Vec::new(),
+        moves: None,
         run: state.run_here().map(|run| run.id.clone()),
         created_at: written(seen.card.created),
         updated_at: written(seen.card.updated),
@@ -100,6 +101,11 @@ pub fn event(logged: &LoggedEvent, subject: EventSubject<'_>) -> EventShown {
         time: written(event.time),
         actor: event.actor.clone(),
         correlation_id: event.correlation.clone(),
+        subject: match subject {
+            EventSubject::Task(seen) => Some(format!("{}/{}", seen.state.about.project, seen.state.about.branch)),
+            EventSubject::Run(facts, _) => Some(facts.plan.recipe.name.to_string()),
+            EventSubject::Unknown => None,
+        },
         caused_by: event.caused_by.clone(),
         data,
     }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use sluice_engine::run_actor::RunActor;
 use sluice_engine::task_actor::TaskActor;
 use sluice_os::session::SessionId;
 
@@ -59,7 +60,7 @@ fn is_older(folder: &Path, keep: Duration) -> bool {
 fn is_nobodys(home: &Home, attempt: &str) -> bool {
     let owner = attempt.split('.').next().unwrap_or_default();
     let task = home.tasks.named(owner).map(|task| task.is_none_or(|task| task.card.status == TaskActor::DELETED));
-    let run = home.tasks.run_named(owner).map(|run| run.is_none());
+    let run = home.tasks.run_named(owner).map(|run| run.is_none_or(|run| run.card.status == RunActor::DELETED));
     matches!((task, run), (Ok(true), Ok(true)))
 }
 

@@ -37,25 +37,36 @@ enum CommandPiece {
     Stderr(Vec<u8>),
 }
 
-pub(crate) fn run(mut command: Command, input: &[u8], limit: Duration) -> Result<CommandEnd, CommandTrouble> {
+pub(crate) fn run(command: Command, input: &[u8], limit: Duration) -> Result<CommandEnd, CommandTrouble> {
+    run_first(command, input, limit, None)
+}
+
+/// The same, and only so many bytes of what the program says are kept.
+pub(crate) fn run_first(
+    mut command: Command,
+    input: &[u8],
+    limit: Duration,
+    most: Option<u64>,
+) -> Result<CommandEnd, CommandTrouble> {
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
-    start(command, input, limit)
+    start(command, input, limit, most)
 }
 
 /// Runs the program with a file that it does not read, but keeps open until it has ended.
 pub(crate) fn run_holding(mut command: Command, held: File, limit: Duration) -> Result<CommandEnd, CommandTrouble> {
     command.stdin(held);
-    start(command, &[], limit)
+    start(command, &[], limit, None)
 }
 
-fn start(mut command: Command, input: &[u8], limit: Duration) -> Result<CommandEnd, CommandTrouble> {
+fn start(mut command: Command, input: &[u8], limit: Duration, most: Option<u64>) -> Result<CommandEnd, CommandTrouble> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let (sender, pieces) = channel();
     // Those who will read it come first: a program is not begun and then killed because the machine has no thread left.
     let input = input.to_vec();
     // A program that does not read its input says so by how it ends.
     let feed = waiting(move |mut stdin: ChildStdin| drop(stdin.write_all(&input)))?;
-    let (stdout, stderr) = (collector(CommandPiece::Stdout, &sender)?, collector(CommandPiece::Stderr, &sender)?);
+    let (stdout, stderr) =
+        (collector(CommandPiece::Stdout, &sender, most)?, collector(CommandPiece::Stderr, &sender, None)?);
     let exit = waiting(move |mut child: Child| drop(sender.send(CommandPiece::Exit(child.wait()))))?;
     let mut child = command.spawn().map_err(CommandTrouble::Start)?;
     let group = Pid::from_child(&child);
@@ -77,11 +88,14 @@ fn waiting<T: Send + 'static>(act: impl FnOnce(T) + Send + 'static) -> Result<Se
 fn collector<R: Read + Send + 'static>(
     piece: fn(Vec<u8>) -> CommandPiece,
     to: &Sender<CommandPiece>,
+    most: Option<u64>,
 ) -> Result<Sender<R>, CommandTrouble> {
     let to = to.clone();
     waiting(move |mut from: R| {
         let mut bytes = Vec::new();
-        drop(from.read_to_end(&mut bytes));
+        drop(from.by_ref().take(most.unwrap_or(u64::MAX)).read_to_end(&mut bytes));
+        // The rest is read, so that the program comes to its end.
+        drop(std::io::copy(&mut from, &mut std::io::sink()));
         drop(to.send(piece(bytes)));
     })
 }

@@ -381,6 +381,10 @@ impl ScratchIndex {
         }
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(crate) fn start(&self, site: &WorktreeSite, commit: &str) -> Result<(), GitError> {
         site.call().env("GIT_INDEX_FILE", &self.path).args(["read-tree", commit]).run()
     }

@@ -134,7 +134,17 @@ mod tests {
     fn event(seq: u64, kind: &str, correlation: &str, data: serde_json::Value) -> EventShown {
         let (id, kind) = (format!("run/a:{seq}"), kind.to_owned());
         let (time, actor) = ("2026-11-15T12:00:00.000Z".to_owned(), "engine".to_owned());
-        EventShown { seq, id, kind, time, actor, correlation_id: correlation.to_owned(), caused_by: None, data }
+        EventShown {
+            seq,
+            id,
+            kind,
+            time,
+            actor,
+            correlation_id: correlation.to_owned(),
+            subject: None,
+            caused_by: None,
+            data,
+        }
     }
 
     fn told(number: u64, correlation: &str) -> Arc<RenderedEvent> {

@@ -28,7 +28,7 @@ use crate::app::feed::{RenderedEvent, sent as sent_as};
 use crate::caller::{EnginePresence, RequestCaller};
 use crate::follow::glob::{Glob, LONGEST_PATTERN};
 use crate::follow::worker_socket::{ENDS, NOT_LET_IN, SocketGoodbye, close};
-use crate::follow::{EventFilter, FollowReader, FollowSource};
+use crate::follow::{EventFilter, FollowReader, FollowSource, end_of_log};
 use crate::limits::SocketPace;
 
 /// How long nothing is said before a sign of life is given.
@@ -76,9 +76,7 @@ async fn follow(
     let named = named.filter(|text| !text.is_empty());
     let wrong = |_| Problem::bad_request("the last event is named by its number: its `seq`, or the `id` it came with");
     let named = named.map(|text| text.parse::<u64>().map_err(wrong)).transpose()?.or(wanted.after);
-    let asked = app.clone();
-    let end = tokio::task::spawn_blocking(move || asked.service.home().tasks.end_of_log()).await;
-    let end = end.unwrap_or_else(|_| Err(Problem::fault("the log could not be read")))?;
+    let end = end_of_log(app.clone()).await?;
     let beyond = named.filter(|named| *named > end.0);
     let resync = beyond.map(|named| {
         let reason = "this log ends before the event you name: look at everything anew";

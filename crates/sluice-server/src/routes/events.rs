@@ -15,7 +15,7 @@ use crate::answer::refuse;
 use crate::app::App;
 use crate::caller::RequestCaller;
 use crate::follow::glob::{Glob, LONGEST_PATTERN};
-use crate::follow::{EventFilter, FollowReader, FollowSource};
+use crate::follow::{EventFilter, FollowReader, FollowSource, end_of_log};
 
 /// Which events to read.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -31,6 +31,8 @@ pub(crate) struct EventsQuery {
     correlation: Option<String>,
     /// Keep the connection open and send new events.
     follow: bool,
+    /// Only events that happen from now on.
+    new: bool,
 }
 
 pub(crate) async fn events(
@@ -38,8 +40,12 @@ pub(crate) async fn events(
     caller: RequestCaller,
     Query(asked): Query<EventsQuery>,
 ) -> Response {
-    let begun = understood(&asked).and_then(|wanted| {
-        let source = FollowSource::Everything { after: Cursor::default(), wanted: Arc::new(wanted) };
+    let after = match asked.new {
+        true => end_of_log(app.clone()).await,
+        false => Ok(Cursor::default()),
+    };
+    let begun = after.and_then(|after| {
+        let source = FollowSource::Everything { after, wanted: Arc::new(understood(&asked)?) };
         FollowReader::begin(app, caller, source, asked.follow)
     });
     match begun {

@@ -6,6 +6,7 @@ use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
+use sluice_api::diff::MergeRun;
 use sluice_api::run::{AnswerQuestion, StartRun, StepSays};
 use sluice_api::shown::{Inbox, RunAnswer, RunContext, RunList, RunLog};
 use sluice_home::ask::{ListPage, PageQuery};
@@ -19,6 +20,7 @@ use crate::facade::vermas::Cancelled;
 use crate::follow::LINES;
 use crate::keys::RequestKeyedId;
 use crate::routes::run_events;
+use crate::routes::tasks::DiffQuery;
 use crate::table::{RouteAudience, RouteTable, delete, get, post};
 
 pub(crate) fn table() -> RouteTable {
@@ -54,6 +56,23 @@ fn runs_table() -> RouteTable {
                 let Retried { step, message } = said.read()?;
                 service.retry_run(who, &id, step.as_deref(), message).map(run)
             },
+        )
+        .ask(
+            get("/v1/recipe/runs/{id}/diff", "Show what a run has changed, committed and uncommitted"),
+            |service, _, (Path(id), Query(wanted)): (Path<String>, Query<DiffQuery>)| {
+                service.run_diff(&id, wanted.stat)
+            },
+        )
+        .ask(
+            post("/v1/recipe/runs/{id}/merge", "Merge the branch of a run that has ended"),
+            |service, who, (Path(id), said): (Path<String>, Said<MergeRun>)| service.merge_run(who, &id, &said.read()?),
+        )
+        .ask(
+            post(
+                "/v1/recipe/runs/{id}/delete",
+                "Delete a run: cancel it if open, and hide it from lists; its history stays",
+            ),
+            |service, who, Path(id): Path<String>| service.delete_run(who, &id),
         )
         .add(
             get("/v1/recipe/runs/{id}/events", "Read the events of a run, one per line")

@@ -3,7 +3,7 @@
 use axum::extract::{Path, Query};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use sluice_api::task::{CreateTask, MergeTask, Message, UpdateTask};
+use sluice_api::task::{CreateTask, Judgement, MergeTask, Message, UpdateTask};
 use sluice_home::ask::{PageQuery, Requester, TaskFilter};
 
 use crate::answer::Said;
@@ -30,12 +30,12 @@ fn tasks_table() -> RouteTable {
         .ask(
             get("/v1/lifecycle/tasks/here", "Find the task that works in a folder"),
             |service, who, Query(filters): Query<FolderQuery>| match who {
-                Requester::Session { task, .. } => service.show(task.as_str()),
+                Requester::Session { task, .. } => service.show(who, task.as_str()),
                 Requester::Person { .. }
                 | Requester::Step { .. }
                 | Requester::Worker { .. }
                 | Requester::Reader { .. }
-                | Requester::Nobody => service.here(&filters.cwd),
+                | Requester::Nobody => service.here(who, &filters.cwd),
             },
         )
 }
@@ -43,7 +43,9 @@ fn tasks_table() -> RouteTable {
 /// A task, and what is known of it.
 fn task_table() -> RouteTable {
     RouteTable::new("tasks")
-        .ask(get("/v1/lifecycle/tasks/{id}", "Show a task"), |service, _, Path(id): Path<String>| service.show(&id))
+        .ask(get("/v1/lifecycle/tasks/{id}", "Show a task"), |service, who, Path(id): Path<String>| {
+            service.show(who, &id)
+        })
         .ask(
             patch(
                 "/v1/lifecycle/tasks/{id}",
@@ -67,6 +69,18 @@ fn task_table() -> RouteTable {
             get("/v1/lifecycle/tasks/{id}/file", "Read TASK.md of a task, its present or an earlier version"),
             |service, _, (Path(id), Query(wanted)): (Path<String>, Query<FileVersionQuery>)| {
                 service.file(&id, wanted.version)
+            },
+        )
+        .ask(
+            get("/v1/lifecycle/tasks/{id}/diff", "Show what a task has changed, committed and uncommitted"),
+            |service, _, (Path(id), Query(wanted)): (Path<String>, Query<DiffQuery>)| {
+                service.task_diff(&id, wanted.stat)
+            },
+        )
+        .ask(
+            get("/v1/lifecycle/tasks/{id}/log", "Read what a task's agent printed last"),
+            |service, _, (Path(id), Query(wanted)): (Path<String>, Query<LogQuery>)| {
+                service.task_log(&id, wanted.lines)
             },
         )
         .ask(
@@ -95,6 +109,21 @@ fn actions_table() -> RouteTable {
         .ask(
             post("/v1/lifecycle/tasks/{id}/merge", "Merge a task"),
             |service, who, (Path(id), said): (Path<String>, Said<MergeTask>)| service.merge(who, &id, &said.read()?),
+        )
+        .ask(
+            post(
+                "/v1/lifecycle/tasks/{id}/approve",
+                "Let a task pass: merge it where a merge leads to its end, else move it on",
+            ),
+            |service, who, (Path(id), said): (Path<String>, Said<Judgement>)| {
+                service.approve(who, &id, said.read()?.message)
+            },
+        )
+        .ask(
+            post("/v1/lifecycle/tasks/{id}/reject", "Send a task back to its worker"),
+            |service, who, (Path(id), said): (Path<String>, Said<Judgement>)| {
+                service.reject(who, &id, said.read()?.message)
+            },
         )
         .ask(
             post("/v1/lifecycle/tasks/{id}/request-changes", "Send a task back with feedback"),
@@ -142,4 +171,21 @@ struct FolderQuery {
 struct FileVersionQuery {
     /// Its number; without it, as it is now.
     version: Option<usize>,
+}
+
+/// How much of a difference is wanted.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DiffQuery {
+    /// Only the files and their numbers of lines, without the patch.
+    #[serde(default)]
+    pub(crate) stat: bool,
+}
+
+/// How much of an agent's output is wanted.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LogQuery {
+    /// The most lines, from the end; default: 200.
+    lines: Option<usize>,
 }

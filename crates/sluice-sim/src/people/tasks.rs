@@ -128,7 +128,7 @@ impl SimLife {
         let to = lifecycle.state(way.to).name.clone();
         self.note(&format!("{stream}: a person moves it to {}", to.as_str()));
         let evidence = self.ground.sheet(stream).evidence();
-        self.say(stream, asked, TaskInput::Move { by: TaskAsker::Person, to, evidence, room });
+        self.say(stream, asked, TaskInput::Move { by: TaskAsker::Person, to, evidence, room, feedback: None });
         self.speak_to(stream);
     }
 
@@ -139,7 +139,14 @@ impl SimLife {
         self.say(
             &stream,
             None,
-            TaskInput::Merged { by: TaskAsker::Person, commit: None, forced: false, push_failed, evidence },
+            TaskInput::Merged {
+                by: TaskAsker::Person,
+                commit: None,
+                forced: false,
+                push_failed,
+                evidence,
+                feedback: None,
+            },
         );
     }
 

@@ -187,6 +187,7 @@ impl World {
                         to,
                         evidence: evidence(body.clone()),
                         room: WorkspaceReservation::Unasked,
+                        feedback: None,
                     });
                 }
                 self.hold(30_000, Due::Agent(stream.clone(), session, role), reporter.clone());

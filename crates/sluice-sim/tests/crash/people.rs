@@ -149,7 +149,7 @@ impl Person {
                 (room != WorkspaceReservation::Full).then_some(TaskInput::Spawn { by, evidence, room })
             }
             ("reviewing", _) => {
-                Some(TaskInput::Merged { by, commit: None, forced: false, push_failed: None, evidence })
+                Some(TaskInput::Merged { by, commit: None, forced: false, push_failed: None, evidence, feedback: None })
             }
             ("working" | "agent-review", TaskSession::Alive(_) | TaskSession::Starting(_)) => None,
             ("working" | "agent-review", TaskSession::Dead(..) | TaskSession::Absent) if has_workspace => {

@@ -10,9 +10,12 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  sluice events --follow\n  sluice events --type 'task.*' --since 1h --json")]
 pub(crate) struct EventsArgs {
-    /// Wait for new events, until interrupted
+    /// Show new events as they happen, until interrupted; earlier ones only with --since or --all
     #[arg(long)]
     pub(crate) follow: bool,
+    /// With --follow, show all earlier events first
+    #[arg(long, requires = "follow", conflicts_with = "since")]
+    pub(crate) all: bool,
     /// Show only events of this type; `*` matches anything
     #[arg(long = "type", value_name = "GLOB")]
     pub(crate) kind: Option<String>,

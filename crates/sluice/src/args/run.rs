@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::task::{DiffArgs, StrategyChoice};
+
 /// Start a run of a recipe, and follow it to its end
 ///
 /// Exits with 0 when the run completed, 1 when it failed, 10 when it waits for a person (`sluice inbox`).
@@ -41,7 +43,7 @@ pub(crate) struct StartArgs {
 #[command(after_help = "Example:\n  sluice run list --all")]
 pub(crate) enum RunCommand {
     /// List runs, newest first
-    #[command(after_help = "Example:\n  sluice run list --status held")]
+    #[command(after_help = "Examples:\n  sluice run list --status held\n  sluice run list --watch")]
     List {
         /// List only runs in this status: running, held, completed, failed, cancelled
         #[arg(long, value_name = "S")]
@@ -49,6 +51,9 @@ pub(crate) enum RunCommand {
         /// Also list runs that have ended
         #[arg(long)]
         all: bool,
+        /// Show the list again whenever something happens, until interrupted
+        #[arg(long)]
+        watch: bool,
     },
     /// Show one run and its steps
     #[command(after_help = "Example:\n  sluice run show k3f9 --json")]
@@ -63,6 +68,33 @@ pub(crate) enum RunCommand {
         id: String,
         /// Show only the output of this step
         step: Option<String>,
+    },
+    /// Show what a run has changed: in the commits of its branch, and uncommitted in its worktree
+    #[command(after_help = "Example:\n  sluice run diff k3f9 --stat")]
+    Diff(DiffArgs),
+    /// Merge the branch of a run that has ended into the default branch
+    #[command(after_help = "Example:\n  sluice run merge k3f9 --strategy squash")]
+    Merge {
+        /// The id of the run, or its beginning
+        id: String,
+        /// Merge in the local repository, even if the branch has a pull request
+        #[arg(long)]
+        local: bool,
+        /// How to merge; default: a fast-forward if possible, else a merge commit
+        #[arg(long, value_enum)]
+        strategy: Option<StrategyChoice>,
+        /// Merge without uncommitted changes, and even if the run failed or was cancelled
+        #[arg(long)]
+        force: bool,
+    },
+    /// Delete a run: cancel it if open, and hide it from lists; commits on its branch stay
+    #[command(after_help = "Example:\n  sluice run delete k3f9 --yes")]
+    Delete {
+        /// The id of the run, or its beginning
+        id: String,
+        /// Do not ask for confirmation
+        #[arg(long)]
+        yes: bool,
     },
     /// Follow a run to its end
     #[command(after_help = "Example:\n  sluice run follow k3f9")]

@@ -12,7 +12,7 @@ use sluice_dialect::duration;
 pub(crate) enum TaskCommand {
     Create(TaskCreateArgs),
     /// List tasks, oldest first
-    #[command(after_help = "Example:\n  sluice task list --status reviewing")]
+    #[command(after_help = "Examples:\n  sluice task list --status reviewing\n  sluice task list --watch")]
     List {
         /// List only tasks in this status
         #[arg(long, value_name = "S")]
@@ -23,6 +23,9 @@ pub(crate) enum TaskCommand {
         /// Also list tasks that have ended
         #[arg(long)]
         all: bool,
+        /// Show the list again whenever something happens, until interrupted
+        #[arg(long)]
+        watch: bool,
     },
     /// Show everything about one task
     #[command(after_help = "Example:\n  sluice task show k3f9")]
@@ -30,12 +33,33 @@ pub(crate) enum TaskCommand {
     /// Show the events of a task, oldest first
     #[command(after_help = "Example:\n  sluice task history k3f9")]
     History(TaskIdArg),
+    /// Show what a task has changed: in the commits of its branch, and uncommitted in its worktree
+    #[command(after_help = "Examples:\n  sluice task diff k3f9\n  sluice task diff fix-login --stat")]
+    Diff(DiffArgs),
+    /// Show what a task's agent printed last, as text
+    #[command(after_help = "Example:\n  sluice task log k3f9 --lines 50")]
+    Log {
+        /// The id of the task, its beginning, or its branch
+        id: String,
+        /// The most lines to show, from the end
+        #[arg(long, value_name = "N", default_value_t = 200)]
+        lines: usize,
+    },
+    /// Open a task's worktree in $VISUAL or $EDITOR
+    #[command(after_help = "Examples:\n  sluice task open k3f9\n  cd \"$(sluice task open k3f9 --print)\"")]
+    Open {
+        /// The id of the task, its beginning, or its branch
+        id: String,
+        /// Print the path of the worktree, and open nothing
+        #[arg(long)]
+        print: bool,
+    },
     /// Print the text of a task's TASK.md below its frontmatter, now or at an earlier version
     #[command(
         after_help = "Examples:\n  sluice task file k3f9\n  sluice task file k3f9 --list\n  sluice task file k3f9 --at 3 > before.md"
     )]
     File {
-        /// The id of the task, or its beginning
+        /// The id of the task, its beginning, or its branch
         id: String,
         /// Print this earlier version, by its number in --list
         #[arg(long, value_name = "N", conflicts_with = "list")]
@@ -53,7 +77,7 @@ pub(crate) enum TaskCommand {
         after_help = "Example:\n  sluice task wait k3f9 --status reviewing --timeout 2h && sluice task merge k3f9"
     )]
     Wait {
-        /// The id of the task, or its beginning
+        /// The id of the task, its beginning, or its branch
         id: String,
         /// A status to wait for; can be repeated; default: the end of the task
         #[arg(long = "status", value_name = "S")]
@@ -81,10 +105,21 @@ pub(crate) enum TaskCommand {
     #[command(after_help = "Example:\n  sluice task delete k3f9 --yes")]
     Delete(TaskEndArgs),
     Merge(TaskMergeArgs),
+    /// Let a task pass from where it stands
+    ///
+    /// Merges the task where a merge leads to its end, with the checks of `task merge`. Elsewhere moves the task along
+    /// the only transition that brings it nearer to its end; if there are several, names them.
+    #[command(after_help = "Example:\n  sluice task approve k3f9 --message \"Good work\"")]
+    Approve(TaskJudgeArgs),
+    /// Send a task back to its worker; a message is added to TASK.md
+    ///
+    /// Takes the transition that `task request-changes` takes. If the lifecycle has none, names the one to add.
+    #[command(after_help = "Example:\n  sluice task reject k3f9 --message \"The tests do not cover the error\"")]
+    Reject(TaskJudgeArgs),
     /// Send a task back to its worker; the message is added to TASK.md
     #[command(after_help = "Example:\n  sluice task request-changes k3f9 --message \"Keep the old flag working\"")]
     RequestChanges {
-        /// The id of the task, or its beginning
+        /// The id of the task, its beginning, or its branch
         id: String,
         /// What the worker is to change
         #[arg(long, value_name = "M", allow_hyphen_values = true)]
@@ -93,7 +128,7 @@ pub(crate) enum TaskCommand {
     /// Type a text into the session of a task's agent
     #[command(after_help = "Example:\n  sluice task nudge k3f9 \"Are you still there?\"")]
     Nudge {
-        /// The id of the task, or its beginning
+        /// The id of the task, its beginning, or its branch
         id: String,
         /// The text to type into the session
         #[arg(required = true)]
@@ -101,20 +136,38 @@ pub(crate) enum TaskCommand {
     },
 }
 
-// These two have no words about themselves: they would stand in place of those of the commands that take them.
+// These have no words about themselves: they would stand in place of those of the commands that take them.
 #[derive(Debug, Args)]
 pub(crate) struct TaskIdArg {
-    /// The id of the task, or its beginning
+    /// The id of the task, its beginning, or its branch
     pub(crate) id: String,
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// The id, or its beginning; a task can also be named by its branch
+    pub(crate) id: String,
+    /// Show only the files and their numbers of lines
+    #[arg(long)]
+    pub(crate) stat: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct TaskEndArgs {
-    /// The id of the task, or its beginning
+    /// The id of the task, its beginning, or its branch
     pub(crate) id: String,
     /// Do not ask for confirmation
     #[arg(long)]
     pub(crate) yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskJudgeArgs {
+    /// The id of the task, its beginning, or its branch
+    pub(crate) id: String,
+    /// What to say about it; added to TASK.md as `## Feedback`
+    #[arg(long, value_name = "M", allow_hyphen_values = true)]
+    pub(crate) message: Option<String>,
 }
 
 /// Create a task and start its agent
@@ -173,7 +226,7 @@ impl TaskCreateArgs {
 )]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
 pub(crate) struct TaskUpdateArgs {
-    /// The id of the task, or its beginning; default inside a workspace: the task that has it
+    /// The id of the task, its beginning, or its branch; default inside a workspace: the task that has it
     pub(crate) id: Option<String>,
     /// The status to move the task to
     #[arg(long, value_name = "S", group = "change")]
@@ -190,7 +243,7 @@ pub(crate) struct TaskUpdateArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice task merge k3f9 --local")]
 pub(crate) struct TaskMergeArgs {
-    /// The id of the task, or its beginning
+    /// The id of the task, its beginning, or its branch
     pub(crate) id: String,
     /// Merge in the local repository, even if the task has a pull request
     #[arg(long)]

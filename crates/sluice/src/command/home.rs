@@ -15,10 +15,11 @@ use crate::engine::{connect, places, running, wait_for_end};
 use crate::output::{CliExit, CliFailure, CliOutput, print, print_bytes, say};
 
 pub(crate) fn events(arguments: &EventsArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
-    let EventsArgs { follow, kind, since, correlation } = arguments;
+    let EventsArgs { follow, all, kind, since, correlation } = arguments;
     let pair = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name}={}", escape(value)));
+    let new = (*follow && !all && since.is_none()).then(|| "new=true".to_owned());
     let follow = follow.then(|| "follow=true".to_owned());
-    let query: Vec<String> = [pair("type", kind), pair("since", since), pair("correlation", correlation), follow]
+    let query: Vec<String> = [pair("type", kind), pair("since", since), pair("correlation", correlation), follow, new]
         .into_iter()
         .flatten()
         .collect();
@@ -30,7 +31,7 @@ pub(crate) fn events(arguments: &EventsArgs, output: CliOutput) -> Result<CliExi
         match output {
             CliOutput::Json => print_bytes(format!("{line}\n").as_bytes()),
             CliOutput::People => match serde_json::from_str(line) {
-                Ok(event) => print(&event_line(&event)),
+                Ok(event) => print(&whole_line(&event)),
                 Err(_) => print(&format!("{line}\n")),
             },
         }
@@ -54,7 +55,7 @@ pub(crate) fn events(arguments: &EventsArgs, output: CliOutput) -> Result<CliExi
 
 /// Ends this process when nobody reads what it prints any more (`| head`): the next event, at which that would be noticed,
 /// may be hours away.
-fn end_with_the_reader() {
+pub(super) fn end_with_the_reader() {
     let stdout = std::io::stdout();
     let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
     let ended = poll(&mut watched, None).is_ok();
@@ -63,8 +64,18 @@ fn end_with_the_reader() {
     }
 }
 
-/// An event on a line: when, what, who, and the facts.
+/// An event on a line: when, what, whose, who, and the facts.
+fn whole_line(event: &EventShown) -> String {
+    let subject = event.subject.as_deref().map(|subject| format!("{subject} ")).unwrap_or_default();
+    line_of(event, &format!("{:<28} ", crate::table::line(&format!("{subject}{}", event.correlation_id), 60)))
+}
+
+/// An event of one task on a line: when, what, who, and the facts.
 pub(crate) fn event_line(event: &EventShown) -> String {
+    line_of(event, "")
+}
+
+fn line_of(event: &EventShown, whose: &str) -> String {
     let fact = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let facts: Vec<String> = event
         .data
@@ -74,7 +85,7 @@ pub(crate) fn event_line(event: &EventShown) -> String {
         .filter(|(key, value)| !value.is_null() && *key != "project" && *key != "task_id")
         .map(|(key, value)| format!("{key}={}", crate::table::line(&fact(value), 80)))
         .collect();
-    format!("{}  {:<20} {:<12} {}\n", event.time, event.kind, event.actor, facts.join(" "))
+    format!("{}  {:<20} {whose}{:<12} {}\n", event.time, event.kind, event.actor, facts.join(" "))
 }
 
 pub(crate) fn stop(output: CliOutput) -> Result<CliExit, CliFailure> {

@@ -1,8 +1,11 @@
 //! `sluice start`, `run`, `inbox`, `answer`, `step`: said to the engine, and followed to the end.
 
+use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
 use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::escape;
+use sluice_api::diff::{MergeRun, RunDeleteAnswer, RunMergeAnswer};
 use sluice_api::project::ProjectList;
 use sluice_api::run::{StartRun, StepHeard, StepSays};
 use sluice_api::shown::{
@@ -10,7 +13,9 @@ use sluice_api::shown::{
 };
 
 use super::follow::{DisplayOutcome, RunDisplay};
-use crate::args::{AnswerArgs, RunCommand, RunIdArg, StartArgs, StepCommand, StepOutcomeArgs};
+use super::task::confirm;
+use super::{watch, work};
+use crate::args::{AnswerArgs, DiffArgs, RunCommand, RunIdArg, StartArgs, StepCommand, StepOutcomeArgs};
 use crate::engine::connect;
 use crate::output::{CliExit, CliFailure, CliOutput, print, print_as_written, print_json, say};
 use crate::table;
@@ -109,7 +114,7 @@ fn is_still(run: &Run) -> bool {
 pub(crate) fn run(arguments: RunCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
     let of = |id: &str, rest: &str| format!("{RUNS}/{}{rest}", escape(id));
     match arguments {
-        RunCommand::List { status, all } => list(status, all, output),
+        RunCommand::List { status, all, watch } => watch::maybe(watch, || list(status.clone(), all, output)),
         RunCommand::Show(RunIdArg { id }) => shown(&connect()?.get(&of(&id, ""))?, output),
         RunCommand::Steps(RunIdArg { id }) => {
             let RunAnswer { run } = connect()?.get(&of(&id, ""))?;
@@ -119,6 +124,26 @@ pub(crate) fn run(arguments: RunCommand, output: CliOutput) -> Result<CliExit, C
             let only = step.map(|step| format!("?step={}", escape(&step))).unwrap_or_default();
             let answer: RunLog = connect()?.get(&of(&id, &format!("/log{only}")))?;
             output.show(&answer, || print_as_written(answer.log.as_bytes()))
+        }
+        RunCommand::Diff(DiffArgs { id, stat }) => work::diff(&of(&id, "/diff"), stat, output),
+        RunCommand::Merge { id, local, strategy, force } => {
+            let strategy = strategy.and_then(|it| it.to_possible_value()).map(|it| it.get_name().to_owned());
+            let answer: RunMergeAnswer = connect()?.post(&of(&id, "/merge"), &MergeRun { local, strategy, force })?;
+            output.show(&answer, || {
+                say(&format!("{}: merged", answer.run.id));
+                answer.notes.iter().for_each(|note| say(&format!("  {note}")));
+                print(&format!("{}\n", answer.run.id));
+            })
+        }
+        RunCommand::Delete { id, yes } => {
+            let question = format!("Delete run {id}? Commits on its branch stay.");
+            confirm(yes, ("run delete", &format!("run {id}")), &question)?;
+            let answer: RunDeleteAnswer = connect()?.post(&of(&id, "/delete"), &json!({}))?;
+            output.show(&answer, || {
+                say(&format!("{}: deleted", answer.run.id));
+                answer.notes.iter().for_each(|note| say(&format!("  {note}")));
+                print(&format!("{}\n", answer.run.id));
+            })
         }
         RunCommand::Follow(RunIdArg { id }) => {
             let client = connect()?;
@@ -164,12 +189,23 @@ fn list(status: Option<String>, all: bool, output: CliOutput) -> Result<CliExit,
                     None => run.status.to_string(),
                 };
                 let step = run.current_step.clone().unwrap_or_default();
-                vec![run.id.clone(), run.kind.to_string(), run.recipe.clone(), status, step, run.created_at.clone()]
+                let started = table::ago(&run.created_at);
+                vec![run.id.clone(), run.kind.to_string(), run.recipe.clone(), status, step, started]
             };
-            table::print(&["id", "kind", "recipe", "status", "step", "started"], answer.runs.iter().map(words));
+            let heads = ["id", "kind", "recipe", "status", "step", "started"];
+            table::print_coloured(&heads, "status", answer.runs.iter().map(|run| (colour(run.status), words(run))));
         }
     }
     Ok(CliExit::Done)
+}
+
+fn colour(status: RunStatus) -> Style {
+    match status {
+        RunStatus::Running => AnsiColor::Green.on_default(),
+        RunStatus::Held => AnsiColor::Yellow.on_default(),
+        RunStatus::Failed => AnsiColor::Red.on_default(),
+        RunStatus::Completed | RunStatus::Cancelled => Style::new().dimmed(),
+    }
 }
 
 /// Lines of what a failed step printed that are shown; `run log` has all of them.

@@ -6,13 +6,14 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
 use std::time::Duration;
 
+use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use sluice_api::client::escape;
 use sluice_api::event::EventShown;
 use sluice_api::task::{
-    Attach, Branch, CreateTask, History, MergeTask, Message, SessionPulse, Task, TaskAnswer, TaskFile, TaskList,
-    UpdateTask,
+    Attach, Branch, CreateTask, History, Judgement, MergeTask, Message, SessionPulse, Task, TaskAnswer, TaskFile,
+    TaskList, UpdateTask,
 };
 use sluice_api::{Client, Problem};
 use sluice_core::event_name::EventName;
@@ -21,7 +22,10 @@ use sluice_os::process::HomeNesting;
 use sluice_os::tmux::Tmux;
 
 use super::home::event_line;
-use crate::args::{TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskMergeArgs, TaskUpdateArgs};
+use super::{task_moves, watch, work};
+use crate::args::{
+    DiffArgs, TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskJudgeArgs, TaskMergeArgs, TaskUpdateArgs,
+};
 use crate::engine::{ask, connect};
 use crate::output::{CliExit, CliFailure, CliOutput, harmless, print, print_as_written, print_json, say};
 use crate::table;
@@ -34,19 +38,27 @@ const MAKES_ONE: &str = "`sluice task create BRANCH SUMMARY` makes one";
 pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
     match arguments {
         TaskCommand::Create(arguments) => create(arguments, output),
-        TaskCommand::List { status, project, all } => list(status, project, all, output),
+        TaskCommand::List { status, project, all, watch } => {
+            watch::maybe(watch, || list(status.clone(), project.clone(), all, output))
+        }
         TaskCommand::Show(TaskIdArg { id }) => {
             let answer: TaskAnswer = ask(|engine| engine.get(&of(&id, "")))?;
-            output.show(&json!({ "task": answer.task }), || print(&sheet(&answer.task)))
+            output.show(&json!({ "task": answer.task }), || {
+                print(&format!("{}{}", sheet(&answer.task), task_moves::told(&answer.task)))
+            })
         }
         TaskCommand::History(TaskIdArg { id }) => {
             let history: History = ask(|engine| engine.get(&of(&id, "/history")))?;
             output.show(&history, || {
                 let story = history.events.iter().filter(|event| is_told(event));
                 story.for_each(|event| print(&event_line(event)));
+                let id = history.events.first().map_or(id.as_str(), |event| event.correlation_id.as_str());
                 say(&format!("all events of this task: sluice events --correlation {id}"));
             })
         }
+        TaskCommand::Diff(DiffArgs { id, stat }) => work::diff(&of(&id, "/diff"), stat, output),
+        TaskCommand::Log { id, lines } => work::log(&of(&id, &format!("/log?lines={lines}")), output),
+        TaskCommand::Open { id, print } => work::open(&of(&id, ""), print, output),
         TaskCommand::File { id, at, list } => file(&id, at, list, output),
         TaskCommand::Update(arguments) => update(arguments, output),
         TaskCommand::Wait { id, statuses, timeout } => wait(&id, &statuses, timeout, output),
@@ -57,7 +69,7 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
         TaskCommand::Cancel(TaskEndArgs { id, yes }) => {
             confirm(
                 yes,
-                ("cancel", &id),
+                ("task cancel", &format!("task {id}")),
                 &format!("Cancel task {id}? Its agents are ended; work that is not committed is kept."),
             )?;
             post(&id, "/cancel", &json!({}), output)
@@ -65,7 +77,7 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
         TaskCommand::Delete(TaskEndArgs { id, yes }) => {
             confirm(
                 yes,
-                ("delete", &id),
+                ("task delete", &format!("task {id}")),
                 &format!("Delete task {id} and its branch? Work that is not merged is kept."),
             )?;
             answered(&connect()?.delete(&of(&id, ""))?, output)
@@ -74,6 +86,8 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
             let strategy = strategy.and_then(|it| it.to_possible_value()).map(|it| it.get_name().to_owned());
             post(&id, "/merge", &MergeTask { local, strategy, force, commit }, output)
         }
+        TaskCommand::Approve(TaskJudgeArgs { id, message }) => post(&id, "/approve", &Judgement { message }, output),
+        TaskCommand::Reject(TaskJudgeArgs { id, message }) => post(&id, "/reject", &Judgement { message }, output),
         TaskCommand::RequestChanges { id, message } => post(&id, "/request-changes", &Message { message }, output),
         TaskCommand::Nudge { id, text } => post(&id, "/nudge", &Message { message: text.join(" ") }, output),
     }
@@ -153,7 +167,8 @@ fn list(status: Option<String>, project: Option<String>, all: bool, output: CliO
         CliOutput::People if answer.tasks.is_empty() => say("no such tasks; --all shows those that have ended as well"),
         CliOutput::People => {
             let columns = columns();
-            table::print(&columns, answer.tasks.iter().map(|task| row(task, &columns)));
+            let rows = answer.tasks.iter().map(|task| (colour(task), row(task, &columns)));
+            table::print_coloured(&columns, "status", rows);
         }
     }
     Ok(CliExit::Done)
@@ -162,22 +177,35 @@ fn list(status: Option<String>, project: Option<String>, all: bool, output: CliO
 /// What a list shows of each task: what the table of its keys says, and how its session is.
 fn columns() -> Vec<&'static str> {
     let listed = TaskKey::ALL.iter().filter(|key| key.is_column()).map(|key| key.word());
-    let mut columns: Vec<&str> = listed.chain(["session"]).collect();
+    let mut columns: Vec<&str> = listed.chain(["session", "changed"]).collect();
     columns.sort_by_key(|column| match *column {
         "id" => 0,
         "project" => 1,
         "status" => 2,
         "session" => 3,
+        "changed" => 5,
         // The longest text is the last.
-        "summary" => 5,
+        "summary" => 6,
         _ => 4,
     });
     columns
 }
 
+/// What a look at a list is for: who needs a person, what is at work, what is over.
+fn colour(task: &Task) -> Style {
+    match task.session {
+        _ if task.ended => Style::new().dimmed(),
+        SessionPulse::Crashed => AnsiColor::Red.on_default(),
+        _ if task.needs_person => AnsiColor::Yellow.on_default(),
+        SessionPulse::Active => AnsiColor::Green.on_default(),
+        SessionPulse::Inactive => Style::new(),
+    }
+}
+
 fn row(task: &Task, columns: &[&str]) -> Vec<String> {
     let facts = serde_json::to_value(task).unwrap_or_default();
     let cell = |column: &&str| match (*column, &task.attention, &facts[*column]) {
+        ("changed", _, _) => table::ago(&task.updated_at),
         ("summary", Some(attention), _) => format!("! {attention} · {}", task.summary),
         (_, _, Value::Null) => String::new(),
         (_, _, value) => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
@@ -307,13 +335,13 @@ fn attach(id: &str) -> Result<CliExit, CliFailure> {
 }
 
 /// Asks a person, unless that has been answered.
-fn confirm(yes: bool, (verb, id): (&str, &str), question: &str) -> Result<(), CliFailure> {
+pub(super) fn confirm(yes: bool, (command, what): (&str, &str), question: &str) -> Result<(), CliFailure> {
     if yes {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
         let message =
-            format!("`task {verb}` needs your confirmation, and there is no terminal to ask on; nothing was changed");
+            format!("`{command}` needs your confirmation, and there is no terminal to ask on; nothing was changed");
         return Err(CliFailure::new(CliExit::Usage, "not_confirmed", message).hint("add --yes to confirm"));
     }
     let _ = write!(anstream::stderr(), "{} [y/N] ", harmless(question));
@@ -322,7 +350,7 @@ fn confirm(yes: bool, (verb, id): (&str, &str), question: &str) -> Result<(), Cl
     match answer.trim().to_lowercase().as_str() {
         "y" | "yes" => Ok(()),
         _ => {
-            let message = format!("you did not confirm; task {id} is unchanged");
+            let message = format!("you did not confirm; {what} is unchanged");
             Err(CliFailure::new(CliExit::Refused, "not_confirmed", message))
         }
     }
@@ -357,7 +385,7 @@ fn tell(answer: &TaskAnswer) {
 fn sheet(task: &Task) -> String {
     let Ok(Value::Object(facts)) = serde_json::to_value(task) else { return String::new() };
     let is_told = |(key, value): &(&String, &Value)| {
-        !value.is_null() && !["statuses", "needs_person", "last_lines"].contains(&key.as_str())
+        !value.is_null() && !["statuses", "needs_person", "last_lines", "moves"].contains(&key.as_str())
     };
     let lines = facts.iter().filter(is_told).map(|(key, value)| {
         let text = match (key.as_str(), &task.lent) {
@@ -366,6 +394,10 @@ fn sheet(task: &Task) -> String {
                     "{} to another task; the task takes one up again when it moves, at {}",
                     lent.workspace, lent.commit
                 )
+            }
+            ("created_at" | "updated_at", _) => {
+                let at = value.as_str().unwrap_or_default();
+                format!("{at} ({} ago)", table::ago(at))
             }
             _ => value.as_str().map_or_else(|| value.to_string(), |text| table::line(text, 2000)),
         };

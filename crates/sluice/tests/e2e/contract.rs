@@ -195,7 +195,10 @@ fn history_and_events_tell_the_same_story() {
     };
     assert_eq!(types(&of_task), types(&history));
     for event in &of_task {
-        assert_eq!(keys(event), ["actor", "caused_by", "correlation_id", "data", "id", "seq", "time", "type"]);
+        assert_eq!(
+            keys(event),
+            ["actor", "caused_by", "correlation_id", "data", "id", "seq", "subject", "time", "type"]
+        );
         assert_eq!(event["correlation_id"], id.as_str());
     }
     let created = events(&["--type", "task.*", "--since", "1h"]);

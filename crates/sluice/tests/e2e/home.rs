@@ -228,9 +228,9 @@ impl Home {
         panic!("{kind} of {id} came {seen} times:\n{}", self.sluice(&["task", "history", id]).stdout);
     }
 
-    /// `sluice events --follow` with these filters.
+    /// `sluice events --follow --all` with these filters.
     pub(crate) fn follow(&self, filters: &[&str]) -> Happening {
-        let mut command = self.command(&["events", "--follow", "--json"]);
+        let mut command = self.command(&["events", "--follow", "--all", "--json"]);
         Happening::of(command.args(filters))
     }
 

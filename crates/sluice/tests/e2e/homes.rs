@@ -80,7 +80,7 @@ fn a_deep_home_works_and_is_found_from_every_environment() {
     for name in ["XDG_RUNTIME_DIR", "TMPDIR"] {
         run_there(&["task", "list"], &[(name, elsewhere.as_path())]).done();
     }
-    let mut events = home.command(&["events", "--follow", "--json", "--type", "turn.settled"]);
+    let mut events = home.command(&["events", "--follow", "--all", "--json", "--type", "turn.settled"]);
     let mut happening = Happening::of(events.env("SLUICE_HOME", &deep));
     let give_up = Instant::now() + LONG;
     let mut turns = 0;

@@ -182,7 +182,7 @@ impl Reef {
 
     /// What happens, from the beginning, asked for over the network: that starts no engine.
     pub(crate) fn follow(&self, filters: &[&str]) -> Happening {
-        let mut command = self.home.command(&["events", "--follow", "--json"]);
+        let mut command = self.home.command(&["events", "--follow", "--all", "--json"]);
         command.env("SLUICE_URL", &self.url).env("SLUICE_TOKEN", &self.person);
         Happening::of(command.args(filters))
     }

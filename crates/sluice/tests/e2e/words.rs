@@ -95,7 +95,7 @@ fn an_engine_that_is_stopped_is_not_waited_for_for_ever() {
     let id = home.create("brew", "worker: wait for notification", &[]);
     // It follows before the engine is stopped.
     let mut follower =
-        home.command(&["events", "--follow"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        home.command(&["events", "--follow", "--all"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     BufReader::new(follower.stdout.as_mut().unwrap()).lines().next().unwrap().unwrap();
     let engine = Pid::from_raw(home.engine_pid()).unwrap();
     kill_process(engine, Signal::STOP).unwrap();

@@ -1,0 +1,222 @@
+//! What can be done with a task from where it stands, without doing it: the moves, what a person's approval means, and
+//! which transition a lifecycle lacks.
+//!
+//! Every answer is a decision that is thrown away, so that what is told and what is decided never differ. Nothing is
+//! recorded here.
+
+use super::input::{Evidence, TaskAsker, TaskInput, WorkspaceReservation};
+use super::moves::{self, edges};
+use super::{TaskState, decide};
+use crate::lifecycle::{
+    DONE, ExitReaction, Lifecycle, LifecycleTransition, PersonsOnlyReason, StateId, TransitionHook, TransitionTakers,
+    WORKER_AGAIN,
+};
+use crate::machine::{ASKED, Moment, Refusal, RefusalCode};
+use crate::name::StateName;
+use crate::words::words;
+
+words! {
+    /// Who usually takes a transition. A person may take every one.
+    MoveTaker {
+        /// A person takes it, and no agent may.
+        Person = "person",
+        /// An agent of the task takes it when its work is done.
+        Agent = "agent",
+        /// The engine takes it: a run or an agent has ended.
+        Engine = "engine",
+    }
+}
+
+/// A transition from the present state, and whether the asker could take it now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoveChoice {
+    /// The state that it leads to.
+    pub to: StateId,
+    /// Who usually takes it.
+    pub taker: MoveTaker,
+    /// Why the asker cannot take it now; `None` when it is open.
+    pub refusal: Option<Refusal>,
+    /// Whether the task can be merged along it; `None` where no merge takes it.
+    pub merge: Option<MergeChoice>,
+}
+
+/// Whether a task could be merged now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergeChoice {
+    /// Why the asker cannot merge it now; `None` when nothing is in the way.
+    pub refusal: Option<Refusal>,
+}
+
+/// What a person's approval does to a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// Its branch is merged, and the task ends.
+    Merge,
+    /// It moves to this state.
+    Move(StateId),
+}
+
+/// Every transition from the present state, in the order of the file, and whether `by` could take it now. Transitions to
+/// the same state are one: their guards decide between them.
+pub fn choices(
+    lifecycle: &Lifecycle,
+    state: &TaskState,
+    by: TaskAsker,
+    evidence: &Evidence,
+    now: Moment,
+) -> Vec<MoveChoice> {
+    let from = state.status;
+    let mut found: Vec<MoveChoice> = Vec::new();
+    for (_, edge) in edges(lifecycle).filter(|(_, edge)| edge.from == from && !lifecycle.state(from).terminal) {
+        if found.iter().any(|choice| choice.to == edge.to) {
+            continue;
+        }
+        let refused = |input: &TaskInput| decide(lifecycle, state, input, now).err();
+        let is_merge = lifecycle.find(DONE) == Some(edge.to);
+        let merge = || TaskInput::Merge { by, force: false, evidence: evidence.clone() };
+        found.push(MoveChoice {
+            to: edge.to,
+            taker: taker(lifecycle, edge),
+            refusal: refused(&asking(lifecycle, by, edge.to, evidence)),
+            merge: is_merge.then(|| MergeChoice { refusal: refused(&merge()) }),
+        });
+    }
+    found
+}
+
+/// What a person's approval does here: the merge where one leads to the end, else the only transition that brings the
+/// task nearer to it. The refusal says why there is not exactly one.
+pub fn approval(
+    lifecycle: &Lifecycle,
+    state: &TaskState,
+    evidence: &Evidence,
+    now: Moment,
+) -> Result<Approval, Refusal> {
+    let (from, by) = (state.status, TaskAsker::Person);
+    if lifecycle.state(from).terminal {
+        decide(lifecycle, state, &asking(lifecycle, by, from, evidence), now)?;
+    }
+    let ways = || edges(lifecycle).map(|(_, edge)| edge).filter(|edge| edge.from == from);
+    if let Some(done) = lifecycle.find(DONE)
+        && ways().any(|edge| edge.to == done)
+    {
+        return Ok(Approval::Merge);
+    }
+    let distances = distances(lifecycle);
+    let distance = |state: StateId| distances.get(state.0 as usize).copied().flatten();
+    let is_nearer = |to: StateId| match (distance(to), distance(from)) {
+        (Some(there), Some(here)) => there < here,
+        (Some(_), None) => true,
+        (None, _) => false,
+    };
+    let mut nearer: Vec<StateId> = ways().map(|edge| edge.to).filter(|to| is_nearer(*to)).collect();
+    nearer.dedup();
+    let is_open = |to: &StateId| decide(lifecycle, state, &asking(lifecycle, by, *to, evidence), now).is_ok();
+    let open: Vec<StateId> = nearer.iter().copied().filter(is_open).collect();
+    match (nearer.as_slice(), open.as_slice()) {
+        ([only], _) | (_, [only]) => Ok(Approval::Move(*only)),
+        ([], _) => Err(no_way_on(lifecycle, from)),
+        (several, _) => {
+            let name = |to: &StateId| format!("`sluice task update {ASKED} --status {}`", lifecycle.state_name(*to));
+            let commands: Vec<String> = several.iter().map(name).collect();
+            let message = format!(
+                "Approve not allowed: {} transitions lead on from `{}`, and none of them is the only open one",
+                several.len(),
+                lifecycle.state_name(from)
+            );
+            Err(Refusal::new(RefusalCode::NoTransition, message).hint(format!("choose: {}", commands.join(", "))))
+        }
+    }
+}
+
+fn asking(lifecycle: &Lifecycle, by: TaskAsker, to: StateId, evidence: &Evidence) -> TaskInput {
+    let (to, evidence) = (StateName::new(lifecycle.state_name(to)), evidence.clone());
+    TaskInput::Move { by, to, evidence, room: WorkspaceReservation::Unasked, feedback: None }
+}
+
+fn taker(lifecycle: &Lifecycle, edge: &LifecycleTransition) -> MoveTaker {
+    let leads = |reaction: &ExitReaction| match reaction {
+        ExitReaction::Advance(to) => *to == edge.to,
+        ExitReaction::Choose(clauses) => clauses.iter().any(|(_, to)| *to == edge.to),
+        ExitReaction::Crash { .. } | ExitReaction::MarkDead => false,
+    };
+    let is_ruled = lifecycle.exits.rules.iter().any(|rule| rule.state == edge.from && leads(&rule.reaction));
+    match lifecycle.takers(edge) {
+        TransitionTakers::Agents | TransitionTakers::Reviewer => MoveTaker::Agent,
+        TransitionTakers::Persons(PersonsOnlyReason::EndsRun) => MoveTaker::Engine,
+        TransitionTakers::Persons(
+            PersonsOnlyReason::Said | PersonsOnlyReason::StartsAgent | PersonsOnlyReason::EndsTask,
+        ) if is_ruled => MoveTaker::Engine,
+        TransitionTakers::Persons(
+            PersonsOnlyReason::Said | PersonsOnlyReason::StartsAgent | PersonsOnlyReason::EndsTask,
+        ) => MoveTaker::Person,
+    }
+}
+
+/// For each state the fewest moves to the end of the work: `done`, or where a lifecycle has none every end but `cancelled`.
+fn distances(lifecycle: &Lifecycle) -> Vec<Option<u32>> {
+    let is_end = |name: &str, terminal: bool| match lifecycle.find(DONE) {
+        Some(_) => name == DONE,
+        None => terminal && name != moves::CANCELLED,
+    };
+    let states = &lifecycle.states;
+    let mut found: Vec<Option<u32>> =
+        states.iter().map(|state| is_end(state.name.as_str(), state.terminal).then_some(0)).collect();
+    let mut ring: Vec<StateId> =
+        (0u32..).map(StateId).zip(&found).filter(|(_, at)| at.is_some()).map(|(id, _)| id).collect();
+    let mut next = 0;
+    while let Some(at) = ring.get(next).copied() {
+        let beyond = found[at.0 as usize].map(|steps| steps + 1);
+        for edge in lifecycle.transitions.iter().filter(|edge| edge.to == at) {
+            let place = &mut found[edge.from.0 as usize];
+            if place.is_none() {
+                *place = beyond;
+                ring.push(edge.from);
+            }
+        }
+        next += 1;
+    }
+    found
+}
+
+fn no_way_on(lifecycle: &Lifecycle, from: StateId) -> Refusal {
+    let name = lifecycle.state_name(from);
+    let message = format!("Approve not allowed: no transition leads from `{name}` nearer to the end");
+    let end = lifecycle.states.iter().find(|state| state.terminal && state.name.as_str() != moves::CANCELLED);
+    let end = lifecycle.find(DONE).map(|done| lifecycle.state(done)).or(end);
+    let refusal = Refusal::new(RefusalCode::NoTransition, message);
+    match end {
+        Some(end) => {
+            let line = line(name, end.name.as_str(), "{ action: release_workspace }");
+            refusal.hint(lacking(lifecycle, &line))
+        }
+        None => refusal.hint(format!("`sluice task cancel {ASKED}` is the only way to its end")),
+    }
+}
+
+/// The transition by which a person could send a task back to its worker, ready to be pasted; `None` where a task has not
+/// begun, or where no state has a worker.
+pub(super) fn way_back(lifecycle: &Lifecycle, from: StateId) -> Option<String> {
+    if lifecycle.initial.first() == Some(&from) {
+        return None;
+    }
+    let works = |edge: &&LifecycleTransition| edge.to != from && lifecycle.starts_worker(edge);
+    let started = lifecycle.transitions.iter().find(works)?;
+    let tells_again = lifecycle.prompts.keys().any(|name| name.as_str() == WORKER_AGAIN);
+    let prompt = started.hooks.iter().find_map(TransitionHook::spawn).map(|spawn| spawn.prompt.as_str());
+    let hook = match prompt.filter(|_| !tells_again) {
+        Some(prompt) => format!("{{ action: spawn_agent, prompt: {prompt}, harness: task, permissions: full }}"),
+        None => "{ action: notify_worker }".to_owned(),
+    };
+    let line = line(lifecycle.state_name(from), lifecycle.state_name(started.to), &hook);
+    Some(lacking(lifecycle, &line))
+}
+
+fn line(from: &str, to: &str, hook: &str) -> String {
+    format!("- {{ from: {from}, to: {to}, by: person, hooks: [{hook}] }}")
+}
+
+/// A task keeps the lifecycle that it was created with.
+fn lacking(lifecycle: &Lifecycle, line: &str) -> String {
+    format!("for later tasks, add this line to `transitions` of `{}`: {line}", lifecycle.name)
+}
