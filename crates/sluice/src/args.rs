@@ -9,6 +9,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, Value
 
 use crate::output::{CliExit, CliFailure, CliOutput, harmless};
 
+mod harness;
 mod home;
 mod project;
 mod run;
@@ -16,6 +17,7 @@ mod serve;
 mod task;
 mod workspace;
 
+pub(crate) use harness::HarnessCommand;
 pub(crate) use home::{
     BackupArgs, CompletionsArgs, DoctorArgs, EventsArgs, InnerCommand, RestoreArgs, SkillCommand, StopArgs,
 };
@@ -65,6 +67,8 @@ pub(crate) enum CliCommand {
     Answer(AnswerArgs),
     Events(EventsArgs),
     Doctor(DoctorArgs),
+    #[command(subcommand)]
+    Harness(HarnessCommand),
     Backup(BackupArgs),
     Restore(RestoreArgs),
     Serve(ServeArgs),

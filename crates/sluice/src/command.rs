@@ -3,6 +3,8 @@
 mod check;
 mod follow;
 mod graph;
+mod harness;
+mod harness_check;
 mod home;
 mod inner;
 mod process;
@@ -36,6 +38,7 @@ pub(crate) fn run(command: CliCommand, output: CliOutput) -> Result<ExitCode, Cl
         CliCommand::Answer(arguments) => run::answer(arguments, output),
         CliCommand::Events(arguments) => home::events(&arguments, output),
         CliCommand::Doctor(arguments) => home::doctor(&arguments, output),
+        CliCommand::Harness(arguments) => harness::run(&arguments, output),
         CliCommand::Backup(arguments) => home::backup(&arguments, output),
         CliCommand::Restore(arguments) => home::restore(&arguments, output),
         CliCommand::Serve(arguments) => serve::run(arguments, output),

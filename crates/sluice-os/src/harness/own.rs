@@ -6,9 +6,9 @@ use toml::{Table, Value};
 
 use super::stream::HarnessFormat;
 use super::table::watchdogs;
-use super::{Harness, HarnessError};
+use super::{Harness, HarnessError, HarnessLook, HarnessPreflight};
 
-const KEYS: [&str; 4] = ["interactive", "headless", "reduced", "output"];
+const KEYS: [&str; 5] = ["interactive", "headless", "reduced", "output", "preflight"];
 
 pub(super) fn add(all: &mut BTreeMap<String, Harness>, config: &Table) -> Result<(), Vec<HarnessError>> {
     let Some(harnesses) = config.get("harnesses") else { return Ok(()) };
@@ -51,6 +51,13 @@ fn read(known: Option<&Harness>, name: &str, table: &Table) -> Result<Harness, V
             HarnessFormat::Text
         }),
     };
+    let preflight = match table.get("preflight").map(looks).transpose() {
+        Ok(looks) => looks,
+        Err(problem) => {
+            problems.push(problem);
+            None
+        }
+    };
     if known.is_none() && !table.contains_key("interactive") && !table.contains_key("headless") {
         problems.push("neither `interactive` nor `headless` says what to start".to_owned());
     }
@@ -74,8 +81,31 @@ fn read(known: Option<&Harness>, name: &str, table: &Table) -> Result<Harness, V
     // started for its work alone.
     if known.is_none_or(|known| known.program() != harness.program()) {
         harness.version.clear();
+        harness.tried = None;
+        // Neither does anybody know how it is set up: it must be there, and that is all.
+        harness.looks = Default::default();
+        harness.setup = Vec::new();
+        harness.scripted = None;
+    }
+    if let Some(preflight) = preflight {
+        harness.preflight = preflight;
     }
     Ok(harness)
+}
+
+/// `true`, `false`, or the looks that are made before a start.
+fn looks(value: &Value) -> Result<HarnessPreflight, String> {
+    let words = || HarnessLook::ALL.map(HarnessLook::word).join(", ");
+    let wanted = || format!("`preflight` must be true, false, or a list of {}", words());
+    match value {
+        Value::Boolean(true) => Ok(HarnessPreflight::All),
+        Value::Boolean(false) => Ok(HarnessPreflight::Only(Vec::new())),
+        Value::Array(list) => {
+            let looks: Option<Vec<_>> = list.iter().map(|it| HarnessLook::read(it.as_str()?)).collect();
+            looks.map(HarnessPreflight::Only).ok_or_else(wanted)
+        }
+        Value::String(_) | Value::Integer(_) | Value::Float(_) | Value::Datetime(_) | Value::Table(_) => Err(wanted()),
+    }
 }
 
 fn words(key: &str, value: &Value) -> Result<Vec<String>, String> {
