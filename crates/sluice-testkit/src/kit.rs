@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use sluice_os::harness::{
-    Harness, HarnessError, HarnessMode, HarnessPermissions, HarnessRequest, HarnessScene, read_version,
+    Harness, HarnessError, HarnessMode, HarnessPermissions, HarnessRequest, HarnessScene,
+    HarnessScriptedModel, read_version,
 };
 use sluice_os::session::{SessionConfig, SessionFailure, SessionId, SessionLimits, SessionPlace, SessionSpec, Sessions};
 use sluice_os::tmux::Tmux;
@@ -173,8 +174,9 @@ impl<'a> KitBench<'a> {
         let repository = folder.path().join("repository");
         std::fs::create_dir_all(&home).map_err(system("cannot make a scratch home"))?;
         make_repository(&repository).map_err(system("cannot make a scratch repository"))?;
-        let script = ModelScript { command: format!("touch {MADE}"), sentence: sentence.clone() };
         let scripted = order.harness.scripted().filter(|_| !order.dry);
+        let without_tools = scripted.is_some_and(|scripted| !scripted.has_tools());
+        let script = ModelScript { command: format!("touch {MADE}"), sentence: sentence.clone(), without_tools };
         let model = scripted.map(|_| ScriptedModel::listen(script)).transpose();
         let model = model.map_err(system("the scripted model cannot listen"))?;
         let mut environment = environment(order, &home);
@@ -211,7 +213,9 @@ impl<'a> KitBench<'a> {
         let (program, arguments) = command.split_first()?;
         let mut command = Command::new(program);
         let command = command.args(arguments).env_clear().envs(&self.environment).current_dir(self.repository());
-        read_version(&String::from_utf8_lossy(&command.output().ok()?.stdout))
+        let output = command.output().ok()?;
+        let read = |bytes: &[u8]| read_version(&String::from_utf8_lossy(bytes));
+        read(&output.stdout).or_else(|| read(&output.stderr))
     }
 
     fn prompt(&self) -> String {
@@ -289,6 +293,10 @@ impl<'a> KitBench<'a> {
         run.signal("prompt", "model", prompt.map(|request| request.at - started));
         let called = requests.iter().any(|request| request.reply == crate::model::ModelReply::Call);
         run.command_ran = called.then(|| self.made().exists());
+        let has_tools = self.order.harness.scripted().is_some_and(HarnessScriptedModel::has_tools);
+        if prompt.is_some() && run.command_ran.is_none() && has_tools {
+            run.fail("it gave the model no tool that runs commands");
+        }
         match (prompt.is_some(), run.command_ran) {
             (false, _) => run.fail("the model never heard the prompt"),
             (true, Some(false)) => run.fail("it did not run the command that the model asked for"),
@@ -317,8 +325,8 @@ fn environment(order: &KitOrder<'_>, home: &Path) -> BTreeMap<String, String> {
     const TAKEN: [&str; 7] = ["PATH", "LANG", "LC_ALL", "USER", "LOGNAME", "SHELL", "TZ"];
     let taken = TAKEN.iter().filter_map(|name| Some(((*name).to_owned(), order.environment.get(*name)?.clone())));
     let mut environment: BTreeMap<String, String> = taken.collect();
-    let home = home.display().to_string();
-    environment.insert("HOME".into(), home);
+    environment.insert("HOME".into(), home.display().to_string());
+    environment.insert("SLUICE_HOME".into(), home.parent().unwrap_or(home).display().to_string());
     environment.insert("TERM".into(), "xterm-256color".into());
     environment.insert("NO_PROXY".into(), "127.0.0.1,localhost".into());
     environment

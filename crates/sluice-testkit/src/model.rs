@@ -36,8 +36,11 @@ pub const TOKENS_OUT: u64 = 70;
 pub struct ModelScript {
     /// The command that it has the program run.
     pub command: String,
-    /// The sentence that it says when the command has run, or when it has no tool for commands.
+    /// The sentence that it says when the command has run.
     pub sentence: String,
+    /// Whether it says its sentence also to who has no tool for commands. Programs that have one ask for titles and the like
+    /// without it.
+    pub without_tools: bool,
 }
 
 /// What the model answered with.
@@ -45,7 +48,7 @@ pub struct ModelScript {
 pub enum ModelReply {
     /// It called the tool that runs commands.
     Call,
-    /// It said its sentence, to an agent that has run the command or has no tool for it.
+    /// It said its sentence, to an agent that has run the command or is one without tools.
     Sentence,
     /// It answered something beside the work: a list of models, a count of tokens.
     Aside,
@@ -175,6 +178,40 @@ fn speech(script: &ModelScript, path: &str, body: &Value) -> Option<ModelSpeech>
         _ if path.ends_with(":generateContent") => Some(google::speak(script, body, false)),
         _ if path.ends_with("/models") => aside(json!({ "object": "list", "data": [model()] })),
         _ => None,
+    }
+}
+
+/// What is said to who asks for something beside the work.
+const ASIDE: &str = "a check";
+
+/// What the model does with one request for an answer.
+enum ModelMove {
+    Call(ModelCall),
+    Sentence(String),
+    Aside(String),
+}
+
+impl ModelMove {
+    /// The move for a request, by whether it brings a result and by its tools.
+    fn of<'a>(
+        script: &ModelScript,
+        has_result: bool,
+        tools: impl Iterator<Item = (&'a str, &'a Value)>,
+    ) -> ModelMove {
+        match (has_result, call(script, tools)) {
+            (true, _) => ModelMove::Sentence(script.sentence.clone()),
+            (false, Some(call)) => ModelMove::Call(call),
+            (false, None) if script.without_tools => ModelMove::Sentence(script.sentence.clone()),
+            (false, None) => ModelMove::Aside(ASIDE.to_owned()),
+        }
+    }
+
+    fn reply(&self) -> ModelReply {
+        match self {
+            ModelMove::Call(_) => ModelReply::Call,
+            ModelMove::Sentence(_) => ModelReply::Sentence,
+            ModelMove::Aside(_) => ModelReply::Aside,
+        }
     }
 }
 

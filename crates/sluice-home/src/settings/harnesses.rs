@@ -148,7 +148,8 @@ impl HarnessSurvey {
             ward: None,
         };
         let outcome = run(&script, &ScriptCancel::new().ok()?).ok()?;
-        let answer = outcome.stdout.text();
+        // Some say it among their complaints.
+        let answer = format!("{}\n{}", outcome.stdout.text(), outcome.stderr.text());
         let line = answer.lines().map(str::trim).find(|line| !line.is_empty())?;
         (outcome.ending == ProcessEnding::Code(0)).then(|| line.to_owned())
     }

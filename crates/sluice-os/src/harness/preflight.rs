@@ -116,9 +116,11 @@ impl HarnessPreflight {
 pub(super) struct LookTable {
     /// Folders of its configuration, by the names that clues use for them.
     pub(super) folders: BTreeMap<String, LookFolder>,
+    /// Ends of variables, by the names that clues use for them: a program may remember a key by its end.
+    pub(super) ends: BTreeMap<String, LookEnd>,
     login: Option<LookRow>,
     trust: Option<LookRow>,
-    dialogs: Option<LookRow>,
+    dialogs: Vec<LookRow>,
     user: Option<LookRow>,
 }
 
@@ -131,6 +133,14 @@ pub(super) struct LookFolder {
     /// Below the folder that the variable names.
     #[serde(default)]
     below: String,
+}
+
+/// The last letters of a variable.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LookEnd {
+    variable: String,
+    letters: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -153,26 +163,24 @@ struct LookRow {
 impl LookTable {
     /// A text with its names filled in: links followed, each name with one meaning. `None` if one has none.
     pub(super) fn real(&self, text: &str, scene: &HarnessScene<'_>) -> Option<String> {
-        ClueSight::of(&self.folders, scene).real(text)
+        ClueSight::of(self, scene).real(text)
     }
 }
 
 impl Harness {
     /// Looks at everything that is known to matter for such a start.
     pub fn looks(&self, scene: &HarnessScene<'_>) -> Vec<HarnessFinding> {
-        let sight = ClueSight::of(&self.looks.folders, scene);
+        let sight = ClueSight::of(&self.looks, scene);
         let program = scene.arguments.first().map_or("", String::as_str);
         let found = find_program(program, scene.environment.get("PATH").map(String::as_str), scene.workspace);
         let is_script = found.as_deref().is_some_and(is_shell_script);
         let mut findings = vec![HarnessFinding { look: HarnessLook::Installed, answer: installed(program, found) }];
-        let rows = [
-            (HarnessLook::User, &self.looks.user),
-            (HarnessLook::Login, &self.looks.login),
-            (HarnessLook::Dialogs, &self.looks.dialogs),
-            (HarnessLook::Trust, &self.looks.trust),
-        ];
-        for (look, row) in rows {
-            let Some(row) = row.as_ref().filter(|row| row.matters(scene)) else { continue };
+        let LookTable { login, trust, dialogs, user, .. } = &self.looks;
+        let rows = (user.iter().map(|row| (HarnessLook::User, row)))
+            .chain(login.iter().map(|row| (HarnessLook::Login, row)))
+            .chain(dialogs.iter().map(|row| (HarnessLook::Dialogs, row)))
+            .chain(trust.iter().map(|row| (HarnessLook::Trust, row)));
+        for (look, row) in rows.filter(|(_, row)| row.matters(scene)) {
             let answer = match row.answer(&sight, program) {
                 HarnessAnswer::No { .. } if is_script => HarnessAnswer::Unknown(format!(
                     "`{program}` is a shell script, which may set up what is missing"
@@ -188,15 +196,19 @@ impl Harness {
     /// Why a start would come to nothing, with the cure; nothing if it may work.
     pub fn refusal(&self, scene: &HarnessScene<'_>, then: &str) -> Option<String> {
         let program = scene.arguments.first().map_or("", String::as_str);
-        let whys: Vec<String> = self
-            .looks(scene)
-            .into_iter()
-            .filter_map(|finding| match finding.answer {
-                HarnessAnswer::No { why, cure } => Some(format!("{why}. {}", capital(&cure))),
-                HarnessAnswer::Yes(_) | HarnessAnswer::Unknown(_) => None,
-            })
-            .collect();
-        (!whys.is_empty()).then(|| format!("`{program}` cannot be started: {}; then {then}", whys.join(". And ")))
+        let (mut whys, mut cures): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+        for finding in self.looks(scene) {
+            match finding.answer {
+                HarnessAnswer::No { why, cure } => {
+                    whys.push(why);
+                    // One command may be the cure of several.
+                    cures.extend((!cures.contains(&cure)).then_some(cure));
+                }
+                HarnessAnswer::Yes(_) | HarnessAnswer::Unknown(_) => {}
+            }
+        }
+        let cures = capital(&cures.join("; "));
+        (!whys.is_empty()).then(|| format!("`{program}` cannot be started: {}. {cures}; then {then}", whys.join("; ")))
     }
 }
 

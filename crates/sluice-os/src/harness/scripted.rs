@@ -19,6 +19,9 @@ pub struct HarnessScriptedModel {
     /// It asks no model, and says the sentence by itself.
     #[serde(default)]
     alone: bool,
+    /// It gives its model no tools.
+    #[serde(default)]
+    no_tools: bool,
 }
 
 /// A file below the scratch home.
@@ -41,6 +44,10 @@ impl HarnessScriptedModel {
     pub fn variables(&self, model: &str, sentence: &str) -> BTreeMap<String, String> {
         let filled = |value: &String| value.replace("{model}", model).replace("{sentence}", sentence);
         self.set.iter().map(|(name, value)| (name.clone(), filled(value))).collect()
+    }
+
+    pub fn has_tools(&self) -> bool {
+        !self.no_tools
     }
 
     pub fn asks_model(&self) -> bool {

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::preflight::{HarnessAnswer, HarnessLook, HarnessScene};
 use super::{Harness, preflight};
-use crate::file::{Durability, write_atomically};
+use crate::file::{Durability, FileDraft, write_atomically};
 
 /// How long another process may have the file before this gives up.
 const LOCKED_FOR: Duration = Duration::from_secs(3);
@@ -25,7 +25,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 pub(super) struct SetupRow {
     file: String,
     key: String,
-    value: bool,
+    /// A truth value, or a text.
+    value: Value,
+    /// The value joins a list.
+    #[serde(default)]
+    joins: bool,
     means: String,
     /// Only where this look says yes.
     after: Option<String>,
@@ -69,19 +73,33 @@ impl Harness {
         };
         let mut setup = HarnessSetup::default();
         for row in self.setup.iter().filter(|row| row.after.as_ref().is_none_or(is_yes)) {
-            let (Some(file), Some(key)) =
-                (self.looks.real(&row.file, scene), row.key.split('.').map(|it| self.looks.real(it, scene)).collect())
-            else {
+            let Some(file) = self.looks.real(&row.file, scene) else {
                 return Err(HarnessSetupError::NotUnderstood("HOME is not set".to_owned()));
             };
-            let key: Vec<String> = key;
+            let key: Option<Vec<String>> = row.key.split('.').map(|it| self.looks.real(it, scene)).collect();
+            let value = match &row.value {
+                Value::String(text) => self.looks.real(text, scene).map(Value::String),
+                other => Some(other.clone()),
+            };
+            // What it is about is not there: a key that is not set, for example.
+            let (Some(key), Some(value)) = (key, value) else { continue };
             // A link stays a link: what it leads to is the file.
             let file = PathBuf::from(file);
             let file = file.canonicalize().unwrap_or(file);
             let document = read(&file)?;
             let before = key.iter().try_fold(&document, |value, key| value.get(key)).cloned();
-            if before != Some(Value::Bool(row.value)) {
-                let (after, means) = (Value::Bool(row.value), row.means.clone());
+            let after = match (row.joins, &before) {
+                (false, _) => value,
+                (true, None) => Value::Array(vec![value]),
+                (true, Some(Value::Array(list))) if list.contains(&value) => continue,
+                (true, Some(Value::Array(list))) => Value::Array(list.iter().cloned().chain([value]).collect()),
+                (true, Some(_)) => {
+                    let why = format!("{} is no list in {}", key.join("."), file.display());
+                    return Err(HarnessSetupError::NotUnderstood(why));
+                }
+            };
+            if before.as_ref() != Some(&after) {
+                let means = row.means.clone();
                 setup.changes.push(HarnessSetupChange { file, key, before, after, means });
             }
         }
@@ -107,11 +125,32 @@ impl HarnessSetup {
                     return Err(HarnessSetupError::Changed { file: file.display().to_string() });
                 }
             }
-            let text = serde_json::to_string_pretty(&document).unwrap_or_default() + "\n";
-            write_atomically(file, text.as_bytes(), Durability::Synced).map_err(unwritable)?;
+            let text = remarks(file)? + &serde_json::to_string_pretty(&document).unwrap_or_default() + "\n";
+            place(file, &text).map_err(unwritable)?;
         }
         Ok(())
     }
+}
+
+/// A file that is new is its owner's alone, as these programs have it.
+fn place(file: &Path, text: &str) -> io::Result<()> {
+    if file.exists() {
+        return write_atomically(file, text.as_bytes(), Durability::Synced);
+    }
+    let draft = FileDraft::private(file, Durability::Synced)?;
+    draft.write(text.as_bytes())?;
+    draft.place()
+}
+
+/// The remarks above a document, which stay there. One with remarks further below is not changed: they would be lost.
+fn remarks(file: &Path) -> Result<String, HarnessSetupError> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let is_remark = |line: &&str| line.trim_start().starts_with("//");
+    let above: Vec<&str> = text.lines().take_while(is_remark).collect();
+    if text.lines().skip(above.len()).any(|line| is_remark(&line)) {
+        return Err(HarnessSetupError::NotUnderstood(format!("{} has remarks between its keys", file.display())));
+    }
+    Ok(above.iter().map(|line| format!("{line}\n")).collect())
 }
 
 /// Sets a key; `false`, and no change, if it does not have the value that it had.

@@ -45,6 +45,10 @@ pub(super) fn run(bench: &KitBench<'_>) -> Result<KitRun, KitFailure> {
             run.fail("the model's answer did not appear on its screen");
         }
     }
+    let is_failure = seen.gone.as_ref().is_some_and(|gone| words(gone) != "exit code 0");
+    if is_failure && !bench.order.dry {
+        run.fail(format!("it ended by itself: {}", run.ended));
+    }
     if seen.gone.is_none() {
         let asked = Instant::now();
         bench.end(&spec.id);

@@ -2,20 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::{DOCUMENT, ModelCall, ModelReply, ModelScript, ModelSpeech, STREAM, TOKENS_IN, TOKENS_OUT, call, events};
+use super::{DOCUMENT, ModelCall, ModelMove, ModelScript, ModelSpeech, STREAM, TOKENS_IN, TOKENS_OUT, events};
 
 pub(super) fn speak(script: &ModelScript, body: &Value) -> ModelSpeech {
     let tools = body["tools"].as_array().into_iter().flatten();
     let tools = tools.filter_map(|tool| Some((tool["name"].as_str()?, &tool["input_schema"])));
-    let wanted = if has_result(body) { None } else { call(script, tools) };
-    let reply = if wanted.is_some() { ModelReply::Call } else { ModelReply::Sentence };
-    let content = match &wanted {
-        Some(ModelCall { name, arguments }) => {
-            json!({ "type": "tool_use", "id": "toolu_scripted", "name": name, "input": arguments })
+    let wanted = ModelMove::of(script, has_result(body), tools);
+    let reply = wanted.reply();
+    let (content, reason) = match &wanted {
+        ModelMove::Call(ModelCall { name, arguments }) => {
+            (json!({ "type": "tool_use", "id": "toolu_scripted", "name": name, "input": arguments }), "tool_use")
         }
-        None => json!({ "type": "text", "text": script.sentence }),
+        ModelMove::Sentence(text) | ModelMove::Aside(text) => (json!({ "type": "text", "text": text }), "end_turn"),
     };
-    let reason = if wanted.is_some() { "tool_use" } else { "end_turn" };
     let usage = json!({ "input_tokens": TOKENS_IN, "output_tokens": TOKENS_OUT });
     let message = |content: Value, reason: Value| {
         json!({ "id": "msg_scripted", "type": "message", "role": "assistant", "model": body["model"],
@@ -26,11 +25,13 @@ pub(super) fn speak(script: &ModelScript, body: &Value) -> ModelSpeech {
         return ModelSpeech { kind: DOCUMENT, text, reply };
     }
     let (begin, delta) = match &wanted {
-        Some(ModelCall { name, arguments }) => (
+        ModelMove::Call(ModelCall { name, arguments }) => (
             json!({ "type": "tool_use", "id": "toolu_scripted", "name": name, "input": {} }),
             json!({ "type": "input_json_delta", "partial_json": arguments.to_string() }),
         ),
-        None => (json!({ "type": "text", "text": "" }), json!({ "type": "text_delta", "text": script.sentence })),
+        ModelMove::Sentence(text) | ModelMove::Aside(text) => {
+            (json!({ "type": "text", "text": "" }), json!({ "type": "text_delta", "text": text }))
+        }
     };
     let text = [
         json!({ "type": "message_start", "message": message(json!([]), Value::Null) }),

@@ -2,23 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::{DOCUMENT, ModelCall, ModelReply, ModelScript, ModelSpeech, STREAM, TOKENS_IN, TOKENS_OUT, call, events};
+use super::{DOCUMENT, ModelCall, ModelMove, ModelScript, ModelSpeech, STREAM, TOKENS_IN, TOKENS_OUT, events};
 
 pub(super) fn speak(script: &ModelScript, body: &Value) -> ModelSpeech {
     let tools = body["tools"].as_array().into_iter().flatten().map(|tool| &tool["function"]);
     let tools = tools.filter_map(|tool| Some((tool["name"].as_str()?, &tool["parameters"])));
     let messages = body["messages"].as_array().into_iter().flatten();
     let has_result = messages.into_iter().any(|message| message["role"] == "tool");
-    let wanted = if has_result { None } else { call(script, tools) };
-    let reply = if wanted.is_some() { ModelReply::Call } else { ModelReply::Sentence };
-    let reason = if wanted.is_some() { "tool_calls" } else { "stop" };
-    let said = match &wanted {
-        Some(ModelCall { name, arguments }) => {
+    let wanted = ModelMove::of(script, has_result, tools);
+    let reply = wanted.reply();
+    let (said, reason) = match &wanted {
+        ModelMove::Call(ModelCall { name, arguments }) => {
             let function = json!({ "name": name, "arguments": arguments.to_string() });
             let call = json!({ "index": 0, "id": "call_scripted", "type": "function", "function": function });
-            json!({ "role": "assistant", "content": null, "tool_calls": [call] })
+            (json!({ "role": "assistant", "content": null, "tool_calls": [call] }), "tool_calls")
         }
-        None => json!({ "role": "assistant", "content": script.sentence }),
+        ModelMove::Sentence(text) | ModelMove::Aside(text) => {
+            (json!({ "role": "assistant", "content": text }), "stop")
+        }
     };
     let usage = json!({ "prompt_tokens": TOKENS_IN, "completion_tokens": TOKENS_OUT,
         "total_tokens": TOKENS_IN + TOKENS_OUT });

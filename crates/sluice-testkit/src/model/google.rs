@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{DOCUMENT, ModelCall, ModelReply, ModelScript, ModelSpeech, STREAM, TOKENS_IN, TOKENS_OUT, call, events};
+use super::{DOCUMENT, ModelCall, ModelMove, ModelScript, ModelSpeech, STREAM, TOKENS_IN, TOKENS_OUT, events};
 
 pub(super) fn speak(script: &ModelScript, body: &Value, streams: bool) -> ModelSpeech {
     let sets = body["tools"].as_array().into_iter().flatten();
@@ -13,11 +13,11 @@ pub(super) fn speak(script: &ModelScript, body: &Value, streams: bool) -> ModelS
     let turns = body["contents"].as_array().into_iter().flatten();
     let parts = turns.filter_map(|turn| turn["parts"].as_array()).flatten();
     let has_result = parts.into_iter().any(|part| part.get("functionResponse").is_some());
-    let wanted = if has_result { None } else { call(script, tools) };
-    let reply = if wanted.is_some() { ModelReply::Call } else { ModelReply::Sentence };
+    let wanted = ModelMove::of(script, has_result, tools);
+    let reply = wanted.reply();
     let part = match wanted {
-        Some(ModelCall { name, arguments }) => json!({ "functionCall": { "name": name, "args": arguments } }),
-        None => json!({ "text": script.sentence }),
+        ModelMove::Call(ModelCall { name, arguments }) => json!({ "functionCall": { "name": name, "args": arguments } }),
+        ModelMove::Sentence(text) | ModelMove::Aside(text) => json!({ "text": text }),
     };
     let document = json!({
         "candidates": [{ "index": 0, "content": { "role": "model", "parts": [part] }, "finishReason": "STOP" }],

@@ -2,22 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::{DOCUMENT, ModelCall, ModelReply, ModelScript, ModelSpeech, STREAM, TOKENS_IN, TOKENS_OUT, call, events};
+use super::{DOCUMENT, ModelCall, ModelMove, ModelScript, ModelSpeech, STREAM, TOKENS_IN, TOKENS_OUT, events};
 
 pub(super) fn speak(script: &ModelScript, body: &Value) -> ModelSpeech {
     let tools = body["tools"].as_array().into_iter().flatten();
     let tools = tools.filter_map(|tool| Some((tool["name"].as_str()?, &tool["parameters"])));
     let input = body["input"].as_array().into_iter().flatten();
     let has_result = input.into_iter().any(|it| it["type"].as_str().is_some_and(|kind| kind.ends_with("_call_output")));
-    let wanted = if has_result { None } else { call(script, tools) };
-    let reply = if wanted.is_some() { ModelReply::Call } else { ModelReply::Sentence };
+    let wanted = ModelMove::of(script, has_result, tools);
+    let reply = wanted.reply();
     let item = match &wanted {
-        Some(ModelCall { name, arguments }) => {
+        ModelMove::Call(ModelCall { name, arguments }) => {
             json!({ "type": "function_call", "id": "fc_scripted", "call_id": "call_scripted", "name": name,
                 "arguments": arguments.to_string(), "status": "completed" })
         }
-        None => json!({ "type": "message", "id": "msg_scripted", "role": "assistant", "status": "completed",
-            "content": [{ "type": "output_text", "text": script.sentence, "annotations": [] }] }),
+        ModelMove::Sentence(text) | ModelMove::Aside(text) => json!({ "type": "message", "id": "msg_scripted", "role": "assistant", "status": "completed",
+            "content": [{ "type": "output_text", "text": text, "annotations": [] }] }),
     };
     let usage = json!({ "input_tokens": TOKENS_IN, "input_tokens_details": { "cached_tokens": 0 },
         "output_tokens": TOKENS_OUT, "output_tokens_details": { "reasoning_tokens": 0 },
@@ -34,9 +34,9 @@ pub(super) fn speak(script: &ModelScript, body: &Value) -> ModelSpeech {
         json!({ "type": "response.created", "response": response("in_progress", json!([]), Value::Null) }),
         json!({ "type": "response.output_item.added", "output_index": 0, "item": item }),
     ];
-    if wanted.is_none() {
+    if let ModelMove::Sentence(said) | ModelMove::Aside(said) = &wanted {
         text.push(json!({ "type": "response.output_text.delta", "item_id": "msg_scripted", "output_index": 0,
-            "content_index": 0, "delta": script.sentence }));
+            "content_index": 0, "delta": said }));
     }
     text.push(json!({ "type": "response.output_item.done", "output_index": 0, "item": item }));
     text.push(json!({ "type": "response.completed", "response": done }));

@@ -3,7 +3,7 @@
 use super::*;
 
 fn script() -> ModelScript {
-    ModelScript { command: "touch it".to_owned(), sentence: "all is well".to_owned() }
+    ModelScript { command: "touch it".to_owned(), sentence: "all is well".to_owned(), without_tools: false }
 }
 
 fn asked(path: &str, body: &Value) -> (ModelReply, String) {
@@ -55,11 +55,14 @@ fn each_way_is_answered_with_a_call_and_then_with_the_sentence() {
 }
 
 #[test]
-fn a_program_without_a_tool_for_commands_hears_the_sentence() {
-    let (reply, text) = asked("/v1/messages", &json!({ "messages": [] }));
-    assert_eq!(reply, ModelReply::Sentence);
-    assert!(text.contains("all is well"), "{text}");
-    assert!(speech(&script(), "/nowhere", &Value::Null).is_none());
+fn who_asks_without_tools_hears_the_sentence_where_none_are_expected() {
+    let bare = json!({ "messages": [] });
+    let (reply, text) = asked("/v1/messages", &bare);
+    assert!(reply == ModelReply::Aside && !text.contains("all is well"), "{text}");
+    let script = ModelScript { without_tools: true, ..script() };
+    let speech = speech(&script, "/v1/messages", &bare).unwrap();
+    assert!(speech.reply == ModelReply::Sentence && speech.text.contains("all is well"));
+    assert!(super::speech(&script, "/nowhere", &Value::Null).is_none());
 }
 
 #[test]
@@ -72,8 +75,8 @@ fn what_it_was_asked_is_told_to_who_waits() {
     stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("all is well"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(ASIDE), "{answer}");
     let heard = model.wait(Duration::from_secs(60), |request| request.body.contains("hello")).unwrap();
-    assert_eq!((heard.path.as_str(), heard.reply), ("/v1/messages", ModelReply::Sentence));
+    assert_eq!((heard.path.as_str(), heard.reply), ("/v1/messages", ModelReply::Aside));
     assert!(model.wait(Duration::ZERO, |request| request.body.contains("nothing such")).is_none());
 }

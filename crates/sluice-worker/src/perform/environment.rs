@@ -166,7 +166,9 @@ pub fn inherited(bench: &PerformContext) -> BTreeMap<String, String> {
 
 /// What a session would inherit if this process were the last command of a person.
 pub fn of_this_command(places: &HomePaths, set: &EnvConfig) -> BTreeMap<String, String> {
-    with_programs(InheritedEnvironment::own(set).given(set), places)
+    let mut environment = with_programs(InheritedEnvironment::own(set).given(set), places);
+    environment.insert("SLUICE_HOME".into(), places.home().display().to_string());
+    environment
 }
 
 /// The home's own programs are found first.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! $NAME                  the variable is set, and not empty; `$NAME_*`: one that begins so; `$NAME=VALUE`: it has this value
+//! no $NAME               the variable is not set, or empty
 //! PATH                   there is such a file or folder, and it is not empty
 //! PATH # KEY.KEY         the JSON or TOML file has this key, and its value is not false, null or empty
 //! PATH # KEY.KEY = VALUE it has this value, or is a list that holds it
@@ -9,7 +10,7 @@
 //! not root               the user is not the superuser
 //! ```
 //!
-//! In paths and keys: the folders of the table by name, `{workspace}`, `{repository}` (the main checkout of the worktree),
+//! In paths, keys and values: the folders and ends of the table by name, `{workspace}`, `{repository}` (the main checkout of the worktree),
 //! and `{above}`: each of these two and every folder above them.
 
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{HarnessScene, LookFolder};
+use super::{HarnessScene, LookTable};
 
 /// A file that is larger than this is not read: no configuration is.
 const LARGEST_FILE: u64 = 64 << 20;
@@ -39,15 +40,22 @@ pub(super) struct ClueSight<'a> {
 }
 
 impl<'a> ClueSight<'a> {
-    pub(super) fn of(folders: &BTreeMap<String, LookFolder>, scene: &HarnessScene<'a>) -> ClueSight<'a> {
+    pub(super) fn of(table: &LookTable, scene: &HarnessScene<'a>) -> ClueSight<'a> {
         let set = |name: &str| scene.environment.get(name).filter(|value| !value.is_empty());
         let home = set("HOME").map(PathBuf::from);
         let text = |path: &Path| path.display().to_string();
         let mut names: Vec<(String, Vec<String>)> = Vec::new();
-        for (name, folder) in folders {
+        for (name, folder) in &table.folders {
             let named = folder.variable.as_deref().and_then(set).map(|value| Path::new(value).join(&folder.below));
             let path = named.or_else(|| home.as_ref().map(|home| home.join(&folder.usual)));
             names.push((format!("{{{name}}}"), path.iter().map(|path| text(path)).collect()));
+        }
+        for (name, end) in &table.ends {
+            let ends = set(&end.variable).map(|value| {
+                let from = value.char_indices().rev().nth(end.letters.saturating_sub(1)).map_or(0, |(at, _)| at);
+                value[from..].to_owned()
+            });
+            names.push((format!("{{{name}}}"), ends.into_iter().collect()));
         }
         let workspaces = both(scene.workspace);
         let repository = repository_of(scene.workspace);
@@ -70,6 +78,9 @@ impl<'a> ClueSight<'a> {
     pub(super) fn look(&self, clue: &str) -> ClueAnswer {
         if let Some(variable) = clue.strip_prefix('$') {
             return seen(self.has_variable(variable));
+        }
+        if let Some(variable) = clue.strip_prefix("no $") {
+            return seen(!self.has_variable(variable));
         }
         if let Some(system) = clue.strip_prefix("on ") {
             return seen(std::env::consts::OS == system);
