@@ -322,7 +322,7 @@ impl Drop for KitBench<'_> {
 /// What a program is given of the caller's environment: where programs are and how people read. Nothing by which it would
 /// find the caller's own configuration, keys or proxies.
 fn environment(order: &KitOrder<'_>, home: &Path) -> BTreeMap<String, String> {
-    const TAKEN: [&str; 7] = ["PATH", "LANG", "LC_ALL", "USER", "LOGNAME", "SHELL", "TZ"];
+    const TAKEN: [&str; 8] = ["PATH", "LANG", "LC_ALL", "USER", "LOGNAME", "SHELL", "TZ", "IS_SANDBOX"];
     let taken = TAKEN.iter().filter_map(|name| Some(((*name).to_owned(), order.environment.get(*name)?.clone())));
     let mut environment: BTreeMap<String, String> = taken.collect();
     environment.insert("HOME".into(), home.display().to_string());
