@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use sluice_os::harness::{
-    Harness, HarnessError, HarnessMode, HarnessPermissions, HarnessRequest, HarnessScene,
-    HarnessScriptedModel, read_version,
+    Harness, HarnessError, HarnessMode, HarnessPermissions, HarnessRequest, HarnessScene, HarnessScriptedModel,
+    read_version,
 };
-use sluice_os::session::{SessionConfig, SessionFailure, SessionId, SessionLimits, SessionPlace, SessionSpec, Sessions};
+use sluice_os::session::{
+    SessionConfig, SessionFailure, SessionId, SessionLimits, SessionPlace, SessionSpec, Sessions,
+};
 use sluice_os::tmux::Tmux;
 use tempfile::TempDir;
 

@@ -193,11 +193,7 @@ enum ModelMove {
 
 impl ModelMove {
     /// The move for a request, by whether it brings a result and by its tools.
-    fn of<'a>(
-        script: &ModelScript,
-        has_result: bool,
-        tools: impl Iterator<Item = (&'a str, &'a Value)>,
-    ) -> ModelMove {
+    fn of<'a>(script: &ModelScript, has_result: bool, tools: impl Iterator<Item = (&'a str, &'a Value)>) -> ModelMove {
         match (has_result, call(script, tools)) {
             (true, _) => ModelMove::Sentence(script.sentence.clone()),
             (false, Some(call)) => ModelMove::Call(call),

@@ -173,7 +173,8 @@ impl Service {
     fn task_event(&self, entry: &LoggedEvent, seen: &TaskSnapshot) -> EventShown {
         let mut shown = view::event(entry, EventSubject::Task(seen));
         if EventName::read(&shown.kind) == Some(EventName::AgentCrashed) {
-            let number = shown.data["session"].as_str().and_then(|it| it.strip_prefix('s')).and_then(|it| it.parse().ok());
+            let number =
+                shown.data["session"].as_str().and_then(|it| it.strip_prefix('s')).and_then(|it| it.parse().ok());
             let lines = number.map(|number| self.last_lines_of(&seen.id, SessionNumber(number))).unwrap_or_default();
             if let (Value::Object(facts), false) = (&mut shown.data, lines.is_empty()) {
                 facts.insert("last_lines".into(), lines.into());

@@ -182,9 +182,9 @@ impl Harness {
             .chain(trust.iter().map(|row| (HarnessLook::Trust, row)));
         for (look, row) in rows.filter(|(_, row)| row.matters(scene)) {
             let answer = match row.answer(&sight, program) {
-                HarnessAnswer::No { .. } if is_script => HarnessAnswer::Unknown(format!(
-                    "`{program}` is a shell script, which may set up what is missing"
-                )),
+                HarnessAnswer::No { .. } if is_script => {
+                    HarnessAnswer::Unknown(format!("`{program}` is a shell script, which may set up what is missing"))
+                }
                 answer => answer,
             };
             findings.push(HarnessFinding { look, answer });
@@ -251,10 +251,9 @@ impl LookRow {
             (Some(why), _) => HarnessAnswer::Unknown(why),
             (None, None) => HarnessAnswer::Unknown("it may have one that cannot be seen from outside".to_owned()),
             (None, Some(_)) if !sight.has_home() => HarnessAnswer::Unknown("HOME is not set".to_owned()),
-            (None, Some(why)) => HarnessAnswer::No {
-                why: sight.shown(why),
-                cure: sight.shown(&self.cure).replace("{program}", program),
-            },
+            (None, Some(why)) => {
+                HarnessAnswer::No { why: sight.shown(why), cure: sight.shown(&self.cure).replace("{program}", program) }
+            }
         }
     }
 }

@@ -65,13 +65,7 @@ fn read_on(bench: &KitBench<'_>, id: &SessionId, reader: &mut HarnessReader, pri
 }
 
 /// What is made of its stream and its end, as for a step.
-fn judge(
-    bench: &KitBench<'_>,
-    run: &mut KitRun,
-    id: &SessionId,
-    reader: HarnessReader,
-    gone: Option<&EndedSession>,
-) {
+fn judge(bench: &KitBench<'_>, run: &mut KitRun, id: &SessionId, reader: HarnessReader, gone: Option<&EndedSession>) {
     let exit = match gone.map(|gone| &gone.how) {
         Some(SessionEnding::Exited(record)) => match &record.end {
             AgentEnd::Code(code) => {

@@ -17,9 +17,7 @@ pub(super) fn speak(script: &ModelScript, body: &Value) -> ModelSpeech {
             let call = json!({ "index": 0, "id": "call_scripted", "type": "function", "function": function });
             (json!({ "role": "assistant", "content": null, "tool_calls": [call] }), "tool_calls")
         }
-        ModelMove::Sentence(text) | ModelMove::Aside(text) => {
-            (json!({ "role": "assistant", "content": text }), "stop")
-        }
+        ModelMove::Sentence(text) | ModelMove::Aside(text) => (json!({ "role": "assistant", "content": text }), "stop"),
     };
     let usage = json!({ "prompt_tokens": TOKENS_IN, "completion_tokens": TOKENS_OUT,
         "total_tokens": TOKENS_IN + TOKENS_OUT });

@@ -16,7 +16,9 @@ pub(super) fn speak(script: &ModelScript, body: &Value, streams: bool) -> ModelS
     let wanted = ModelMove::of(script, has_result, tools);
     let reply = wanted.reply();
     let part = match wanted {
-        ModelMove::Call(ModelCall { name, arguments }) => json!({ "functionCall": { "name": name, "args": arguments } }),
+        ModelMove::Call(ModelCall { name, arguments }) => {
+            json!({ "functionCall": { "name": name, "args": arguments } })
+        }
         ModelMove::Sentence(text) | ModelMove::Aside(text) => json!({ "text": text }),
     };
     let document = json!({

@@ -16,8 +16,10 @@ pub(super) fn speak(script: &ModelScript, body: &Value) -> ModelSpeech {
             json!({ "type": "function_call", "id": "fc_scripted", "call_id": "call_scripted", "name": name,
                 "arguments": arguments.to_string(), "status": "completed" })
         }
-        ModelMove::Sentence(text) | ModelMove::Aside(text) => json!({ "type": "message", "id": "msg_scripted", "role": "assistant", "status": "completed",
-            "content": [{ "type": "output_text", "text": text, "annotations": [] }] }),
+        ModelMove::Sentence(text) | ModelMove::Aside(text) => {
+            json!({ "type": "message", "id": "msg_scripted", "role": "assistant", "status": "completed",
+            "content": [{ "type": "output_text", "text": text, "annotations": [] }] })
+        }
     };
     let usage = json!({ "input_tokens": TOKENS_IN, "input_tokens_details": { "cached_tokens": 0 },
         "output_tokens": TOKENS_OUT, "output_tokens_details": { "reasoning_tokens": 0 },

@@ -71,7 +71,8 @@ fn what_it_was_asked_is_told_to_who_waits() {
     let model = ScriptedModel::listen(script()).unwrap();
     let body = r#"{"messages":[{"role":"user","content":"hello"}]}"#;
     let mut stream = std::net::TcpStream::connect(model.address().strip_prefix("http://").unwrap()).unwrap();
-    let head = format!("POST /v1/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+    let head =
+        format!("POST /v1/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
     stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

@@ -22,7 +22,9 @@ pub(crate) enum HarnessCommand {
     ///
     /// Shows which keys of the program's own configuration change, and asks. Everything else in these files stays. A login
     /// is for you to do; the command says how.
-    #[command(after_help = "Examples:\n  sluice harness setup claude\n  sluice harness setup claude --project coffee --yes")]
+    #[command(
+        after_help = "Examples:\n  sluice harness setup claude\n  sluice harness setup claude --project coffee --yes"
+    )]
     Setup {
         /// The name of the harness
         program: String,

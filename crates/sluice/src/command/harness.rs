@@ -142,7 +142,8 @@ fn confirm(yes: bool, setup: &HarnessSetup) -> Result<(), CliFailure> {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
-        let message = "`harness setup` needs your confirmation, and there is no terminal to ask on; nothing was changed";
+        let message =
+            "`harness setup` needs your confirmation, and there is no terminal to ask on; nothing was changed";
         return Err(CliFailure::new(CliExit::Usage, "not_confirmed", message).hint("add --yes to confirm"));
     }
     let keys = if setup.changes.len() == 1 { "this key" } else { "these keys" };

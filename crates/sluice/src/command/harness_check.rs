@@ -30,7 +30,8 @@ pub(super) fn run(
     let sluice = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     let within = Duration::from_secs(within);
     let order = KitOrder { harness, sluice: &sluice, environment: survey.environment(), dry, within };
-    let report = kit::check(&order).map_err(|error| failed(format!("`{name}` cannot be checked: {}", described(&error))))?;
+    let report =
+        kit::check(&order).map_err(|error| failed(format!("`{name}` cannot be checked: {}", described(&error))))?;
     if let Some(folder) = record {
         keep(folder, &report).map_err(|error| failed(format!("{} cannot be written: {error}", folder.display())))?;
     }

@@ -44,7 +44,8 @@ fn a_program_without_a_login_is_refused_with_the_cure_and_is_no_crash() {
     assert!(said.stderr.contains(&why), "{said:?}");
     // Nothing was spawned: there is no session that could have printed anything.
     assert_eq!(home.windows(), Vec::<String>::new());
-    let entries = std::fs::read_dir(home.place().join("sessions/live")).unwrap().map(|entry| entry.unwrap().file_name());
+    let entries =
+        std::fs::read_dir(home.place().join("sessions/live")).unwrap().map(|entry| entry.unwrap().file_name());
     let sessions: Vec<_> = entries.filter(|name| name.to_string_lossy().starts_with(&id)).collect();
     assert_eq!(sessions, Vec::<std::ffi::OsString>::new());
     assert!(home.history(&id).iter().all(|event| event["type"] != "agent.crashed"));
@@ -167,7 +168,8 @@ fn setup_leaves_alone_what_it_does_not_understand_and_says_what_is_left_to_a_per
     assert_eq!(std::fs::read_to_string(&state).unwrap(), "{ not json");
     std::fs::remove_file(&state).unwrap();
     // A login is a person's.
-    let said = sluice_with(&home, &[("IS_SANDBOX", "1")], &["harness", "setup", "claude", "--project", "coffee", "--yes"]);
+    let said =
+        sluice_with(&home, &[("IS_SANDBOX", "1")], &["harness", "setup", "claude", "--project", "coffee", "--yes"]);
     assert_eq!(said.code, 10, "{said:?}");
     assert!(said.stderr.contains("it is not logged in") && said.stderr.contains("log in"), "{said:?}");
     assert_eq!(state.metadata().unwrap().permissions().mode() & 0o777, 0o600);
