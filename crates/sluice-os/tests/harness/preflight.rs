@@ -134,7 +134,7 @@ fn a_script_may_set_up_what_is_missing_and_a_program_that_is_not_there_is_refuse
     std::fs::remove_file(&codex).unwrap();
     assert_eq!(ground.looks("codex", HarnessMode::Headless, &[]), "installed no, login no");
     std::fs::write(&codex, "#!/bin/sh\nCODEX_API_KEY=x exec real-codex\n").unwrap();
-    assert_eq!(ground.looks("codex", HarnessMode::Headless, &[]), "installed no, login unknown");
+    assert_eq!(ground.looks("codex", HarnessMode::Headless, &[]), "installed no, login no");
     std::fs::set_permissions(&codex, PermissionsExt::from_mode(0o755)).unwrap();
     assert_eq!(ground.looks("codex", HarnessMode::Headless, &[]), "installed yes, login unknown");
 }
