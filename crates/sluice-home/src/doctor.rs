@@ -14,6 +14,7 @@ use self::DoctorStatus::{Broken, Missing, Warning};
 use crate::settings::attached::{self, StoreChoice};
 use crate::settings::config::HomeConfig;
 use crate::settings::config_check;
+use crate::settings::harnesses::{HarnessLookReport, HarnessReport, HarnessSurvey};
 use crate::settings::places::HomePaths;
 use crate::settings::room;
 use crate::settings::units::written_size;
@@ -26,7 +27,6 @@ const GIT: (u32, u32) = (2, 38);
 const LITTLE_LEFT: usize = 32;
 /// So many things that are damaged are named.
 const MOST_NAMED: usize = 100;
-const OWN_PROGRAM: &str = "{sluice}";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -345,41 +345,37 @@ fn settings(places: &HomePaths) -> (DoctorFinding, Vec<DoctorFinding>) {
         Ok(config) => config,
         Err(problem) => return (broken("config", problem), Vec::new()),
     };
-    match config.known_harnesses() {
-        Err(why) => (finding("config", Broken, why, Some("mend [harnesses] in it")), Vec::new()),
-        Ok(harnesses) => {
-            let shown = if file.exists() { file.display().to_string() } else { "none, and none is needed".into() };
-            (finding("config", DoctorStatus::Ok, shown, None), harnesses.iter().map(harness).collect())
-        }
+    if let Err(why) = config.known_harnesses() {
+        return (finding("config", Broken, why, Some("mend [harnesses] in it")), Vec::new());
+    }
+    let shown = if file.exists() { file.display().to_string() } else { "none, and none is needed".into() };
+    let config = finding("config", DoctorStatus::Ok, shown, None);
+    let here = std::env::current_dir().unwrap_or_default();
+    match HarnessSurvey::of(places).and_then(|survey| survey.reports(&here, None)) {
+        Ok(reports) => (config, reports.iter().map(harness).collect()),
+        Err(problem) => (broken("config", problem), Vec::new()),
     }
 }
 
-fn harness(harness: &sluice_os::harness::Harness) -> DoctorFinding {
-    let Some(program) = harness.program().filter(|program| *program != OWN_PROGRAM) else {
-        return finding(&harness.name, DoctorStatus::Ok, "comes with Sluice", None);
-    };
-    let found = match harness.version_command(program).as_deref() {
-        Some([first, rest @ ..]) => output(first, rest),
-        // It is the person's own, and only looked for.
-        Some([]) | None => {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            crate::settings::programs::find(program, &path, Path::new("")).map(|path| path.display().to_string())
-        }
-    };
-    match found {
-        None => {
-            let place = if program.contains('/') { "there" } else { "on PATH" };
-            let remedy = Some("install it to use this harness");
-            finding(&harness.name, Missing, format!("{program} is not {place}"), remedy)
-        }
-        Some(text) => {
-            let warnings = harness.warnings();
-            let health = if warnings.is_empty() { DoctorStatus::Ok } else { Warning };
-            let known: Vec<&str> = warnings.iter().take(1).chain(&harness.remark).map(String::as_str).collect();
-            let advice = (!known.is_empty()).then(|| known.join(". "));
-            finding(&harness.name, health, text, advice.as_deref())
-        }
+fn harness(report: &HarnessReport) -> DoctorFinding {
+    let HarnessReport { name, program, path, version, looks, remarks, .. } = report;
+    if report.comes_with_sluice() {
+        return finding(name, DoctorStatus::Ok, "comes with Sluice", None);
     }
+    let Some(path) = path else {
+        let place = if program.contains('/') { "there" } else { "on PATH" };
+        return finding(name, Missing, format!("{program} is not {place}"), Some("install it to use this harness"));
+    };
+    let found = version.as_ref().unwrap_or(path);
+    let refusing: Vec<&HarnessLookReport> = looks.iter().filter(|look| look.answer == "no").collect();
+    if !refusing.is_empty() {
+        let whys: Vec<&str> = refusing.iter().map(|look| look.why.as_str()).collect();
+        let cures: Vec<&str> = refusing.iter().filter_map(|look| look.cure.as_deref()).collect();
+        return finding(name, Warning, format!("{found}; {}", whys.join("; ")), Some(&cures.join("; ")));
+    }
+    let health = if report.is_unreduced { Warning } else { DoctorStatus::Ok };
+    let advice = (!remarks.is_empty()).then(|| remarks.join(". "));
+    finding(name, health, found, advice.as_deref())
 }
 
 /// The first line that a program prints.

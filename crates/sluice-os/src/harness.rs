@@ -11,7 +11,10 @@ use thiserror::Error;
 
 mod invocation;
 mod own;
+mod preflight;
 pub mod result;
+mod scripted;
+mod setup;
 mod skills;
 pub mod stream;
 mod table;
@@ -19,6 +22,11 @@ mod version;
 
 pub use invocation::{HarnessInvocation, HarnessLink, HarnessPromptFile, HarnessRequest};
 pub use own::HarnessConfig;
+pub use preflight::{
+    HarnessAnswer, HarnessFinding, HarnessLook, HarnessPreflight, HarnessScene, find_program, repository_of,
+};
+pub use scripted::HarnessScriptedModel;
+pub use setup::{HarnessSetup, HarnessSetupChange, HarnessSetupError};
 pub use skills::{HarnessSkill, SKILLS};
 pub use version::read_version;
 
@@ -66,7 +74,17 @@ pub struct Harness {
     #[serde(default)]
     unset: Vec<String>,
     version: Vec<String>,
+    /// The version that was tried with Sluice last.
+    pub tried: Option<String>,
     own_folder: Option<OwnFolder>,
+    #[serde(default)]
+    looks: preflight::LookTable,
+    /// Which of the looks are made before a start.
+    #[serde(skip)]
+    pub preflight: HarnessPreflight,
+    #[serde(default)]
+    setup: Vec<setup::SetupRow>,
+    scripted: Option<HarnessScriptedModel>,
 }
 
 /// A configuration folder of the attempt's own, which shares some files with the usual one.
@@ -152,6 +170,14 @@ impl Harness {
     /// The program that must be there, as a name to be found on PATH or as a path; `{sluice}` is our own.
     pub fn program(&self) -> Option<&str> {
         self.headless.iter().chain(&self.interactive).find_map(|words| words.first()).map(String::as_str)
+    }
+
+    /// The command with full permissions, as the table or a person has written it.
+    pub fn words(&self, mode: HarnessMode) -> Option<&[String]> {
+        match mode {
+            HarnessMode::Interactive => self.interactive.as_deref(),
+            HarnessMode::Headless => self.headless.as_deref(),
+        }
     }
 
     /// What to run to learn the version; read the answer with [`read_version`].

@@ -120,6 +120,11 @@ impl Sessions {
         Ok(found)
     }
 
+    /// Whether it was asked for before, whatever became of it.
+    pub fn is_known(&self, id: &SessionId) -> bool {
+        self.folder(id).path().is_dir()
+    }
+
     pub fn is_living(&self, id: &SessionId) -> bool {
         self.watcher.knows(id)
     }

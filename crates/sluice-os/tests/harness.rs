@@ -6,6 +6,8 @@
 mod invocations;
 #[path = "harness/own.rs"]
 mod own;
+#[path = "harness/preflight.rs"]
+mod preflight;
 #[path = "harness/recordings.rs"]
 mod recordings;
 #[path = "harness/results.rs"]

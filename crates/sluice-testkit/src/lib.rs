@@ -2,4 +2,9 @@
 //!
 //! `sluice demo-agent` is [`agent::main`]. The language of its scripts is described in this crate's README.
 
+//! [`model`] is a scripted model in place of a real one, and [`kit`] the check of an agent program against it, which is
+//! `sluice harness check`.
+
 pub mod agent;
+pub mod kit;
+pub mod model;

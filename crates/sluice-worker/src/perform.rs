@@ -12,7 +12,7 @@ pub mod performer;
 mod script;
 mod versions;
 
-pub use environment::{InheritedEnvironment, can_be_set, inherited, is_secret_of, token};
+pub use environment::{InheritedEnvironment, can_be_set, inherited, is_secret_of, of_this_command, token};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

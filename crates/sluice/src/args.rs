@@ -10,6 +10,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, Value
 use crate::output::{CliExit, CliFailure, CliOutput, harmless};
 
 mod config;
+mod harness;
 mod home;
 mod project;
 mod run;
@@ -18,6 +19,7 @@ mod task;
 mod workspace;
 
 pub(crate) use config::ConfigCommand;
+pub(crate) use harness::HarnessCommand;
 pub(crate) use home::{
     BackupArgs, CompletionsArgs, DoctorArgs, EventsArgs, InnerCommand, RestoreArgs, SkillCommand, StopArgs,
 };
@@ -71,6 +73,8 @@ pub(crate) enum CliCommand {
     Doctor(DoctorArgs),
     #[command(subcommand)]
     Config(ConfigCommand),
+    #[command(subcommand)]
+    Harness(HarnessCommand),
     Backup(BackupArgs),
     Restore(RestoreArgs),
     Serve(ServeArgs),

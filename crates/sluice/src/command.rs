@@ -4,6 +4,8 @@ mod check;
 mod config;
 mod follow;
 mod graph;
+mod harness;
+mod harness_check;
 mod home;
 mod inner;
 mod process;
@@ -41,6 +43,7 @@ pub(crate) fn run(command: CliCommand, output: CliOutput) -> Result<ExitCode, Cl
         CliCommand::Events(arguments) => home::events(&arguments, output),
         CliCommand::Doctor(arguments) => home::doctor(&arguments, output),
         CliCommand::Config(arguments) => config::run(&arguments, output),
+        CliCommand::Harness(arguments) => harness::run(&arguments, output),
         CliCommand::Backup(arguments) => home::backup(&arguments, output),
         CliCommand::Restore(arguments) => home::restore(&arguments, output),
         CliCommand::Serve(arguments) => serve::run(arguments, output),

@@ -39,6 +39,7 @@ mod e2e {
     pub(crate) mod fleet_under_fire;
     pub(crate) mod golden_homes;
     pub(crate) mod grimoires;
+    pub(crate) mod harnesses;
     pub(crate) mod homes;
     pub(crate) mod hostile;
     pub(crate) mod impostors;

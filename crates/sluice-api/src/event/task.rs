@@ -68,6 +68,9 @@ pub enum TaskEventData {
         exit: String,
         /// How often that has happened.
         crash_count: u32,
+        /// The end of what the agent printed, as long as that is kept.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        last_lines: Vec<String>,
     },
     /// The work was merged.
     Merged {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use sluice_api::event::EventShown;
 use sluice_api::problem::Problem;
 use sluice_api::task::{Attach, History, Task, TaskAnswer, TaskList};
@@ -10,7 +11,7 @@ use sluice_core::event_name::EventName;
 use sluice_core::id::RunId;
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::RefusalCode;
-use sluice_core::task::session::TaskSession;
+use sluice_core::task::session::{SessionNumber, TaskSession};
 use sluice_dialect::catalogue::{Catalogue, CataloguePlaces};
 use sluice_dialect::{Definition, Sources};
 use sluice_engine::task_actor::TaskActor;
@@ -155,7 +156,12 @@ impl Service {
             TaskSession::Dead(agent, _) => Some(agent.id),
             TaskSession::Absent | TaskSession::Starting(_) | TaskSession::Alive(_) | TaskSession::Ending(_) => None,
         });
-        let Some(session) = dead.and_then(|number| session_id(&seen.id, number).ok()) else { return Vec::new() };
+        dead.map(|number| self.last_lines_of(&seen.id, number)).unwrap_or_default()
+    }
+
+    /// The end of what an agent of a task printed, as long as that is kept.
+    fn last_lines_of(&self, task: &str, number: SessionNumber) -> Vec<String> {
+        let Ok(session) = session_id(task, number) else { return Vec::new() };
         let tail =
             |stream| self.home.context.sessions.output_tail(&session, stream, LAST_BYTES).map(|chunk| chunk.bytes);
         let mut printed = tail(SessionStream::Output).unwrap_or_default();
@@ -163,6 +169,21 @@ impl Service {
         let printed = shown_of(&printed);
         let lines: Vec<&str> = printed.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
         lines[lines.len().saturating_sub(LAST_LINES)..].iter().map(|line| (*line).to_owned()).collect()
+    }
+
+    /// An event of a task, as it is shown. One that tells of a crash shows what the agent printed last: that is no part of
+    /// what is stored, and goes when the session is forgotten.
+    fn task_event(&self, entry: &LoggedEvent, seen: &TaskSnapshot) -> EventShown {
+        let mut shown = view::event(entry, EventSubject::Task(seen));
+        if EventName::read(&shown.kind) == Some(EventName::AgentCrashed) {
+            let number =
+                shown.data["session"].as_str().and_then(|it| it.strip_prefix('s')).and_then(|it| it.parse().ok());
+            let lines = number.map(|number| self.last_lines_of(&seen.id, SessionNumber(number))).unwrap_or_default();
+            if let (Value::Object(facts), false) = (&mut shown.data, lines.is_empty()) {
+                facts.insert("last_lines".into(), lines.into());
+            }
+        }
+        shown
     }
 
     /// The task whose worktree a folder is in.
@@ -180,10 +201,8 @@ impl Service {
         let events = self.home.tasks.task_history(&seen.id)?;
         let of_task = stream(&seen.id);
         let shown = events.into_iter().map(|(number, event)| {
-            view::event(
-                &LoggedEvent { cursor: Cursor(number), stream: of_task.clone(), number, event },
-                EventSubject::Task(&seen),
-            )
+            let entry = LoggedEvent { cursor: Cursor(number), stream: of_task.clone(), number, event };
+            self.task_event(&entry, &seen)
         });
         Ok(History { events: shown.collect() })
     }
@@ -214,8 +233,11 @@ impl Service {
                 if task.as_ref().is_none_or(|seen| seen.id != id) {
                     task = self.home.tasks.load(&id).ok().flatten();
                 }
-                let subject = task.as_ref().map_or(EventSubject::Unknown, EventSubject::Task);
-                shown.push((entry.cursor, view::event(entry, subject)));
+                let event = match &task {
+                    Some(seen) => self.task_event(entry, seen),
+                    None => view::event(entry, EventSubject::Unknown),
+                };
+                shown.push((entry.cursor, event));
             } else {
                 shown.push((entry.cursor, self.run_event(entry)));
             }

@@ -11,7 +11,7 @@ use sluice_core::lifecycle::{AgentPermissions, HarnessChoice};
 use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::TaskEffectProduct;
 use sluice_os::git::GitError;
-use sluice_os::harness::{HarnessMode, HarnessPermissions, HarnessRequest};
+use sluice_os::harness::{HarnessMode, HarnessPermissions, HarnessRequest, HarnessScene};
 use sluice_os::session::{
     AgentEnd, SessionEnding, SessionLimits, SessionPlace, SessionSpec, SessionStanding, SessionWindow, TypedText,
 };
@@ -22,7 +22,6 @@ use crate::home::{Home, pool_name, session_id, tmux_name};
 use crate::perform::{inherited, token};
 use crate::read::files;
 use crate::read::tasks::TaskSnapshot;
-use crate::settings::programs;
 use crate::undone::PerformError;
 
 /// The size of a terminal that no person looks at.
@@ -62,16 +61,23 @@ pub(super) fn session(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSessi
             environment: &lookup,
         })
         .map_err(|error| error.to_string())?;
+    let text = |word: &OsString| word.to_string_lossy().into_owned();
+    let arguments: Vec<String> = invocation.argv.iter().map(text).collect();
+    // One that was asked for before is adopted, whatever has changed since.
+    if !home.context.sessions.is_known(&id) {
+        let (mode, environment) = (HarnessMode::Interactive, &environment);
+        let scene = HarnessScene { mode, arguments: &arguments, environment, workspace: &workspace };
+        harness.refusal(&scene, &respawn(&seen.id)).map_or(Ok(()), Err)?;
+    }
     invocation.prepare().map_err(PerformError::at("cannot prepare", &private))?;
     for gone in &invocation.env_unset {
         environment.remove(gone);
     }
-    let text = |word: &OsString| word.to_string_lossy().into_owned();
     environment.extend(invocation.env_set.iter().map(|(name, value)| (name.clone(), text(value))));
     let window = SessionWindow { key: seen.id.to_string(), session: tmux_name(seen), name: wanted.window.clone() };
     let spec = SessionSpec {
         id: id.clone(),
-        arguments: invocation.argv.iter().map(text).collect(),
+        arguments,
         environment,
         folder: workspace,
         place: SessionPlace::Terminal { rows: ROWS, columns: COLUMNS, window: Some(window) },
@@ -84,7 +90,6 @@ pub(super) fn session(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSessi
         lease: home.context.lease(),
         may_leave: false,
     };
-    must_be_startable(&spec, &seen.id)?;
     if let Some(since) = home.take_uprooted(&seen.id) {
         let doublings = seen.state.visit.uprooted.saturating_sub(1).min(4);
         std::thread::park_timeout((BACKOFF * (1 << doublings)).saturating_sub(since.elapsed()));
@@ -126,20 +131,16 @@ fn must_be_its_worktree(home: &Home, seen: &TaskSnapshot, workspace: &Path) -> R
     })
 }
 
-/// A program that is not there is no agent that crashed: nothing is started, and whoever looks is told what to do.
-fn must_be_startable(spec: &SessionSpec, task: &TaskId) -> Result<(), String> {
-    let path = spec.environment.get("PATH").map(String::as_str).unwrap_or_default();
-    match programs::find(spec.arguments.first().map_or("", String::as_str), path.as_ref(), &spec.folder) {
-        Some(_) => Ok(()),
-        None => Err(cannot_start(spec, task, "it is not on the PATH of your last command, or may not be executed")),
-    }
+fn respawn(task: &TaskId) -> String {
+    format!("`sluice task respawn {task}`")
 }
 
 fn cannot_start(spec: &SessionSpec, task: &TaskId, why: &str) -> String {
     let program = spec.arguments.first().map_or("", String::as_str);
     format!(
         "`{program}` cannot be started: {why}. Install it, or mend its harness in config.toml (`sluice doctor` looks); \
-         then `sluice task respawn {task}`"
+         then {}",
+        respawn(task)
     )
 }
 

@@ -154,7 +154,8 @@ fn told(event: &TaskEvent, seen: &TaskSnapshot) -> TaskEventData {
             found: asked.found.map(Verdict::word),
         },
         TaskEvent::Crashed { session, exit: how, count } => {
-            TaskEventData::Crashed { session: session.to_string(), exit: exit(how), crash_count: *count }
+            let (session, exit) = (session.to_string(), exit(how));
+            TaskEventData::Crashed { session, exit, crash_count: *count, last_lines: Vec::new() }
         }
         TaskEvent::Merged { commit, forced } => {
             TaskEventData::Merged { commit: commit.as_ref().map(|commit| commit.0.clone()), forced: *forced }

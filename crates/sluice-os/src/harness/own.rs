@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::stream::HarnessFormat;
 use super::table::watchdogs;
-use super::{Harness, HarnessError};
+use super::{Harness, HarnessError, HarnessLook, HarnessPreflight};
 
 /// The keys of a harness of one's own. This is what is told of them: to a person, an editor and the reference. A value is
 /// read by hand, because all that is wrong with it is told at once.
@@ -29,11 +29,20 @@ pub struct HarnessConfig {
     /// How the output of the program is read: as plain text, or as the stream of this program.
     #[schemars(schema_with = "formats", example = &"text")]
     output: Option<String>,
+    /// What is looked at before a start: `true` for everything that is known of the program, `false` for nothing, or the names of
+    /// the looks.
+    #[schemars(schema_with = "preflight")]
+    preflight: Option<bool>,
 }
 
 fn formats(_: &mut SchemaGenerator) -> Schema {
     let words: Vec<&str> = HarnessFormat::ALL.iter().map(|format| format.word()).collect();
     json_schema!({ "type": "string", "enum": words })
+}
+
+fn preflight(_: &mut SchemaGenerator) -> Schema {
+    let words = HarnessLook::ALL.map(HarnessLook::word);
+    json_schema!({ "anyOf": [{ "type": "boolean" }, { "type": "array", "items": { "type": "string", "enum": words } }] })
 }
 
 /// The names of the keys.
@@ -89,6 +98,13 @@ fn read(known: Option<&Harness>, name: &str, table: &Table) -> Result<Harness, V
             HarnessFormat::Text
         }),
     };
+    let preflight = match table.get("preflight").map(looks).transpose() {
+        Ok(looks) => looks,
+        Err(problem) => {
+            problems.push((Some("preflight".to_owned()), problem));
+            None
+        }
+    };
     if known.is_none() && !table.contains_key("interactive") && !table.contains_key("headless") {
         problems.push((None, "neither `interactive` nor `headless` says what to start".to_owned()));
     }
@@ -112,8 +128,31 @@ fn read(known: Option<&Harness>, name: &str, table: &Table) -> Result<Harness, V
     // started for its work alone.
     if known.is_none_or(|known| known.program() != harness.program()) {
         harness.version.clear();
+        harness.tried = None;
+        // Neither does anybody know how it is set up: it must be there, and that is all.
+        harness.looks = Default::default();
+        harness.setup = Vec::new();
+        harness.scripted = None;
+    }
+    if let Some(preflight) = preflight {
+        harness.preflight = preflight;
     }
     Ok(harness)
+}
+
+/// `true`, `false`, or the looks that are made before a start.
+fn looks(value: &Value) -> Result<HarnessPreflight, String> {
+    let words = || HarnessLook::ALL.map(HarnessLook::word).join(", ");
+    let wanted = || format!("`preflight` must be true, false, or a list of {}", words());
+    match value {
+        Value::Boolean(true) => Ok(HarnessPreflight::All),
+        Value::Boolean(false) => Ok(HarnessPreflight::Only(Vec::new())),
+        Value::Array(list) => {
+            let looks: Option<Vec<_>> = list.iter().map(|it| HarnessLook::read(it.as_str()?)).collect();
+            looks.map(HarnessPreflight::Only).ok_or_else(wanted)
+        }
+        Value::String(_) | Value::Integer(_) | Value::Float(_) | Value::Datetime(_) | Value::Table(_) => Err(wanted()),
+    }
 }
 
 fn words(key: &str, value: &Value) -> Result<Vec<String>, String> {

@@ -100,7 +100,7 @@ fn every_mistake_is_named() {
     insta::assert_snapshot!(read(config).unwrap_err(), @r#"
     config.toml: [harnesses.alone]: must be a table with the key `interactive` or `headless`
     config.toml: [harnesses.empty]: neither `interactive` nor `headless` says what to start
-    config.toml: [harnesses.mine]: unknown key `headles`; a harness has the keys interactive, headless, reduced, output
+    config.toml: [harnesses.mine]: unknown key `headles`; a harness has the keys interactive, headless, reduced, output, preflight
     config.toml: [harnesses.mine]: `interactive` must be a list of words, such as ["my-agent", "{prompt}"]
     config.toml: [harnesses.mine]: `output` must be one of text, claude, codex, gemini, opencode, goose, cursor, amp, pi, copilot, qwen, agy, aider, not telepathy
     config.toml: [harnesses.words]: `interactive` must be a list of words, such as ["my-agent", "{prompt}"]

@@ -5,7 +5,9 @@ use sluice_os::harness::stream::{HarnessExit, HarnessFormat};
 
 use super::streams::read;
 
-const RECORDED: [(&str, HarnessFormat, HarnessExit); 29] = [
+const RECORDED: [(&str, HarnessFormat, HarnessExit); 31] = [
+    ("claude-2.1.326-done", HarnessFormat::Claude, HarnessExit::Code(0)),
+    ("codex-0.169.0-done", HarnessFormat::Codex, HarnessExit::Code(0)),
     ("claude-2.1.325-done", HarnessFormat::Claude, HarnessExit::Code(0)),
     ("claude-2.1.325-no-key", HarnessFormat::Claude, HarnessExit::Code(1)),
     ("claude-2.1.325-limit", HarnessFormat::Claude, HarnessExit::Code(1)),

@@ -11,7 +11,7 @@ use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::{AgentUsage, StepOutcome};
 use sluice_os::harness::result::result;
 use sluice_os::harness::stream::{HarnessExit, HarnessReader, HarnessUsage};
-use sluice_os::harness::{Harness, HarnessInvocation, HarnessMode, HarnessPermissions, HarnessRequest};
+use sluice_os::harness::{Harness, HarnessInvocation, HarnessMode, HarnessPermissions, HarnessRequest, HarnessScene};
 use sluice_os::passing::PassingError;
 use sluice_os::session::{
     AgentEnd, AgentEndCause, EndedSession, SessionEnding, SessionFailure, SessionId, SessionLimits, SessionPlace,
@@ -59,6 +59,18 @@ pub(super) fn run(bench: &PerformContext, order: &LocalOrder, prompt: &str) -> P
         environment: &lookup,
     };
     let invocation = harness.invocation(&request).map_err(|error| error.to_string())?;
+    // One that was asked for before is adopted, whatever has changed since.
+    if !bench.sessions.is_known(&id) {
+        let arguments: Vec<String> = invocation.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let scene = HarnessScene {
+            mode: HarnessMode::Headless,
+            arguments: &arguments,
+            environment: &environment,
+            workspace: &order.folder,
+        };
+        let then = format!("`sluice run retry {} {}`", order.run, order.step);
+        harness.refusal(&scene, &then).map_or(Ok(()), Err)?;
+    }
     let spec = SessionSpec {
         keeper: order.keeper.clone(),
         lease: bench.lease(),

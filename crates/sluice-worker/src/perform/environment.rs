@@ -14,6 +14,7 @@ use sluice_os::session::SessionId;
 
 use super::{LocalOrder, PerformContext, StepIdentity};
 use crate::machine::config::EnvConfig;
+use crate::machine::places::HomePaths;
 use crate::names::{self, digest};
 use crate::redact::HomeRedactor;
 use crate::undone::PerformError;
@@ -22,7 +23,7 @@ use crate::undone::PerformError;
 #[rustfmt::skip]
 const USUAL: &[&str] = &[
     "HOME", "PATH", "USER", "LOGNAME", "SHELL", "HOSTNAME", "MAIL", "LANG", "LANGUAGE", "TZ", "TERM", "TERMINFO", "COLORTERM",
-    "NO_COLOR", "FORCE_COLOR", "CI", "TMPDIR", "TMP", "TEMP", "EDITOR", "VISUAL", "PAGER", "BROWSER", "LESS", "MANPATH",
+    "NO_COLOR", "FORCE_COLOR", "CI", "IS_SANDBOX", "TMPDIR", "TMP", "TEMP", "EDITOR", "VISUAL", "PAGER", "BROWSER", "LESS", "MANPATH",
     "INFOPATH", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "SSH_AGENT_PID",
     "GPG_TTY", "GPG_AGENT_INFO", "GNUPGHOME", "http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy", "HTTP_PROXY",
     "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE",
@@ -171,14 +172,27 @@ impl PerformContext {
 /// the tools of programmers are set up with, and what a person allows besides; never what is Sluice's own.
 pub fn inherited(bench: &PerformContext) -> BTreeMap<String, String> {
     let config = bench.config();
-    let mut environment = EnvironmentVariables::clone(&bench.surroundings.given(&config.env));
-    let programs = bench.places.programs().display().to_string();
-    let path = environment.get("PATH").map(|path| format!("{programs}:{path}")).unwrap_or(programs);
-    environment.insert("PATH".into(), path);
+    let mut environment = with_programs(&bench.surroundings.given(&config.env), &bench.places);
     environment.insert("SLUICE_HOME".into(), bench.places.home().display().to_string());
     let (name, value) = bench.within.assignment();
     environment.insert(name.into(), value);
     environment.extend(PLAIN_GIT.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    environment
+}
+
+/// What a session would inherit if this process were the last command of a person.
+pub fn of_this_command(places: &HomePaths, set: &EnvConfig) -> BTreeMap<String, String> {
+    let mut environment = with_programs(&InheritedEnvironment::own(set).given(set), places);
+    environment.insert("SLUICE_HOME".into(), places.home().display().to_string());
+    environment
+}
+
+/// The home's own programs are found first.
+fn with_programs(given: &EnvironmentVariables, places: &HomePaths) -> EnvironmentVariables {
+    let mut environment = given.clone();
+    let programs = places.programs().display().to_string();
+    let path = environment.get("PATH").map(|path| format!("{programs}:{path}")).unwrap_or(programs);
+    environment.insert("PATH".into(), path);
     environment
 }
 

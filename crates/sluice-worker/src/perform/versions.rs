@@ -68,6 +68,8 @@ fn write(file: &PathBuf, harness: &str, program: &str, version: Option<&str>) {
 fn asked(command: &[String]) -> Option<String> {
     let (program, arguments) = command.split_first()?;
     let mut command = Command::new(program);
-    let output = command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    read_version(&String::from_utf8_lossy(&output.stdout))
+    let output = command.args(arguments).stdin(Stdio::null()).output().ok()?;
+    // Some say it among their complaints.
+    let read = |bytes: &[u8]| read_version(&String::from_utf8_lossy(bytes));
+    read(&output.stdout).or_else(|| read(&output.stderr))
 }
