@@ -30,10 +30,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
+use sluice_api::attention::AttentionNote;
 use sluice_api::project::Project;
 use sluice_api::task::{SessionPulse, Task};
 use sluice_core::task::session::{SessionNumber, TaskSession};
-use sluice_core::task::state::TaskAttention;
+use sluice_core::task::state::{RaisedAttention, TaskAttention};
 use sluice_core::task::{Evidence, TaskEvent, TaskInput};
 use sluice_engine::actor::{ActorInput, Remark};
 use sluice_engine::codec::task_event;
@@ -265,12 +266,15 @@ impl Home {
             shown.session = SessionPulse::Crashed;
         }
         shown.attention = shown.attention.or_else(|| self.waits.of(&seen.id));
-        if let Some(TaskAttention::NotPushed(why)) = &seen.state.attention
+        if let Some(RaisedAttention { why: TaskAttention::NotPushed(why), .. }) = &seen.state.attention
             && self.pool_of(seen).is_ok_and(|(_, pool)| pool.repository().is_pushed().unwrap_or(false))
         {
             // A person has pushed it since. What else the task has to say stands behind that.
             let later = why.split_once(PUSHED_LATER).map(|(_, later)| later.trim_start_matches("; "));
-            shown.attention = later.filter(|later| !later.is_empty()).map(str::to_owned);
+            shown.attention = match (shown.attention, later.filter(|later| !later.is_empty())) {
+                (Some(note), Some(later)) => Some(AttentionNote { text: later.to_owned(), ..note }),
+                (_, None) | (None, _) => None,
+            };
         }
         shown
     }

@@ -1,6 +1,7 @@
 //! What people ask for that is more than a move: begin, start again, change. A merge has a file of its own.
 
 use super::TaskInputResult;
+use super::attention::CLARIFICATION;
 use super::event::TaskEvent;
 use super::hooks::{self, starts_soon};
 use super::input::{Evidence, TaskAsker, TaskUpdate, WorkspaceReservation};
@@ -11,9 +12,6 @@ use super::session::TaskSessionPlace;
 use super::spawn::SpawnManner;
 use crate::lifecycle::{LifecycleTransition, TransitionHook};
 use crate::machine::{ASKED, Refusal, RefusalCode};
-
-/// Where a task goes that nobody has described yet.
-pub(super) const CLARIFICATION: &str = "clarification";
 
 /// Begins: by a transition from the usual first state, or where the task was created.
 pub(super) fn spawn(
@@ -95,9 +93,8 @@ pub(super) fn request_changes(
     evidence: &Evidence,
 ) -> TaskInputResult {
     let status = ledger.state.status;
-    let tells =
-        |edge: &LifecycleTransition| edge.hooks.iter().any(|hook| matches!(hook, TransitionHook::NotifyWorker { .. }));
-    let found = edges(ledger.lifecycle).find(|(_, edge)| edge.from == status && tells(edge) && !edge.gives_verdict());
+    let is_wanted = |edge: &LifecycleTransition| edge.from == status && tells_worker(edge) && !edge.gives_verdict();
+    let found = edges(ledger.lifecycle).find(|(_, edge)| is_wanted(edge));
     let Some(to) = found.map(|(_, edge)| ledger.lifecycle.state_name(edge.to)) else {
         let name = ledger.lifecycle.state_name(status);
         let message = format!("Changes cannot be requested: no transition from `{name}` notifies the worker");
@@ -106,6 +103,11 @@ pub(super) fn request_changes(
     moves::go(ledger, by, to, evidence, &WorkspaceReservation::Unasked)?;
     ledger.feedback = Some(message.to_owned());
     Ok(())
+}
+
+/// Whether a transition tells the worker something.
+pub(super) fn tells_worker(edge: &LifecycleTransition) -> bool {
+    edge.hooks.iter().any(|hook| matches!(hook, TransitionHook::NotifyWorker { .. }))
 }
 
 /// How a person has something changed where no transition tells the worker.

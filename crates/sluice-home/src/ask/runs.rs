@@ -64,7 +64,7 @@ impl Service {
     /// A run as people see it, with what it waits for.
     pub fn shown_run(&self, id: &str) -> Result<Run, Problem> {
         let seen = self.run(id)?;
-        Ok(Run { attention: self.home.waits.of(&seen.id), ..view_run::run(&seen) })
+        Ok(Run { attention: self.home.waits.of(&seen.id).map(|wait| wait.text), ..view_run::run(&seen) })
     }
 
     pub fn list_runs(

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use sluice_api::attention::{AttentionCause, AttentionNote, AttentionSource};
 use sluice_engine::reactor::Assignment;
 
 use super::errand::ErrandPending;
+use super::room::LOW_DISK;
 use crate::background::locked;
 use crate::read::runs;
 use crate::read::tasks::{ReadModel, id_of};
+use crate::settings::clock::{wall, written};
 use crate::undone::UnavailableReason;
 
 /// What takes less is not worth a word.
@@ -17,7 +20,14 @@ const WORTH_A_WORD: Duration = Duration::from_secs(5);
 
 /// Why effects are not done yet, by the task or run and the effect.
 #[derive(Debug, Default)]
-pub(crate) struct EffectWaits(Mutex<BTreeMap<(String, String), String>>);
+pub(crate) struct EffectWaits(Mutex<BTreeMap<(String, String), EffectWait>>);
+
+/// What an effect waits for, and since when.
+#[derive(Clone, Debug)]
+struct EffectWait {
+    why: String,
+    since: i64,
+}
 
 impl EffectWaits {
     /// An effect was tried once more, and this came of it.
@@ -32,7 +42,11 @@ impl EffectWaits {
         let key = (of.to_owned(), assignment.effect.id.clone());
         match not_yet {
             Some(ErrandPending::Unavailable(UnavailableReason(why))) if began.elapsed() >= WORTH_A_WORD => {
-                if locked(&self.0).insert(key, why.clone()).is_none() {
+                let mut known = locked(&self.0);
+                let since = known.get(&key).map(|wait| wait.since);
+                let wait = EffectWait { why: why.clone(), since: since.unwrap_or_else(wall) };
+                if known.insert(key, wait).is_none() {
+                    drop(known);
                     tasks.stir_stream(&assignment.stream); // whoever waits for it is told what it waits for
                 }
             }
@@ -42,9 +56,27 @@ impl EffectWaits {
     }
 
     /// What a task or run waits for, if that takes long.
-    pub(crate) fn of(&self, task: &str) -> Option<String> {
+    pub(crate) fn of(&self, task: &str) -> Option<AttentionNote> {
         let known = locked(&self.0);
-        let why = known.range((task.to_owned(), String::new())..).next();
-        why.filter(|((of, _), _)| of == task).map(|(_, why)| format!("it waits, and is tried again: {why}"))
+        let wait = known.range((task.to_owned(), String::new())..).next();
+        wait.filter(|((of, _), _)| of == task).map(|((of, _), wait)| shown(of, wait))
+    }
+
+    /// All tasks and runs that wait for long, each with what it waits for.
+    pub(crate) fn all(&self) -> BTreeMap<String, AttentionNote> {
+        locked(&self.0).iter().rev().map(|((of, _), wait)| (of.clone(), shown(of, wait))).collect()
+    }
+}
+
+/// It is not recorded, so it has no number; and it passes by itself, so there is nothing to answer.
+fn shown(of: &str, wait: &EffectWait) -> AttentionNote {
+    let reason = if wait.why.starts_with(LOW_DISK) { AttentionCause::WorkAtRisk } else { AttentionCause::Timeout };
+    AttentionNote {
+        id: format!("{of}/wait"),
+        reason,
+        text: format!("it waits, and is tried again: {}", wait.why),
+        since: written(wait.since),
+        choices: Vec::new(),
+        said_by: AttentionSource::Engine,
     }
 }

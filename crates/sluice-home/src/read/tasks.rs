@@ -204,7 +204,7 @@ impl ReadModel {
         let Some(id) = id_of(stream) else { return read };
         match found {
             Some(seen) => {
-                match seen.state.attention == Some(TaskAttention::PoolFull) || seen.state.waits_for_worktree() {
+                match seen.state.is_marked(&TaskAttention::PoolFull) || seen.state.waits_for_worktree() {
                     true => locked(&self.waiting).insert(id.to_owned()),
                     false => locked(&self.waiting).remove(id),
                 };

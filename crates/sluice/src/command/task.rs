@@ -178,7 +178,7 @@ fn columns() -> Vec<&'static str> {
 fn row(task: &Task, columns: &[&str]) -> Vec<String> {
     let facts = serde_json::to_value(task).unwrap_or_default();
     let cell = |column: &&str| match (*column, &task.attention, &facts[*column]) {
-        ("summary", Some(attention), _) => format!("! {attention} · {}", task.summary),
+        ("summary", Some(attention), _) => format!("! {}: {} · {}", attention.reason, attention.text, task.summary),
         (_, _, Value::Null) => String::new(),
         (_, _, value) => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
     };
@@ -250,7 +250,7 @@ fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: CliOutp
         return answered(&answer, output);
     }
     let story = format!("`sluice task history {id}` tells what happened");
-    let about = task.attention.as_deref().map(|attention| format!(": {attention}")).unwrap_or_default();
+    let about = task.attention.as_ref().map(|attention| format!(": {}", attention.text)).unwrap_or_default();
     if task.ended {
         let message = format!("task {id} has ended in `{}`", task.status);
         return Err(CliFailure::new(CliExit::Refused, "not_there", message).hint(story));
@@ -345,7 +345,7 @@ fn tell(answer: &TaskAnswer) {
     }
     answer.notes.iter().for_each(|note| say(&format!("  {note}")));
     if let Some(attention) = &task.attention {
-        say(&format!("  attention: {attention}"));
+        say(&format!("  attention: {} ({})", attention.text, attention.reason));
     }
     if answer.still_running {
         say("  still running; `sluice task show` tells when it has settled");
@@ -361,6 +361,9 @@ fn sheet(task: &Task) -> String {
     };
     let lines = facts.iter().filter(is_told).map(|(key, value)| {
         let text = match (key.as_str(), &task.lent) {
+            ("attention", _) => {
+                task.attention.as_ref().map(|it| format!("{} ({})", it.text, it.reason)).unwrap_or_default()
+            }
             ("lent", Some(lent)) => {
                 format!(
                     "{} to another task; the task takes one up again when it moves, at {}",
