@@ -2,6 +2,7 @@
 //! follows from it has settled.
 
 mod access;
+mod attention;
 mod change;
 mod checkouts;
 mod collect;

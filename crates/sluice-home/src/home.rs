@@ -1,6 +1,7 @@
 //! The open home, on which effects, questions and watchers work: its settings, projects, sessions and tasks, and what is
 //! remembered of worktrees, branches and remote workers. It decides nothing; the machines of the core do.
 
+pub(crate) mod attention;
 pub(crate) mod branches;
 mod checkouts;
 pub(crate) mod engine;
@@ -51,6 +52,7 @@ use crate::background::later::HomeTimer;
 use crate::background::locked;
 use crate::background::threads::ThreadPool;
 use crate::background::turns::KeyedTurns;
+use crate::home::attention::SinceKnown;
 use crate::home::branches::BranchClaims;
 use crate::home::checkouts::CheckoutSnapshots;
 use crate::home::mirrors::Mirrors;
@@ -100,6 +102,8 @@ pub struct Home {
     pub(crate) threads: ThreadPool,
     pub(crate) lane: Lane,
     pub(crate) waits: EffectWaits,
+    /// Since when the home itself needs a person.
+    pub(crate) known_since: SinceKnown,
     /// For how long what is over is kept, as the engine was started.
     keep: Option<RetentionTerm>,
     pub(crate) registry: Registry,
@@ -135,6 +139,7 @@ impl Home {
             threads: threads(),
             lane: Lane::new(threads()),
             waits: EffectWaits::default(),
+            known_since: SinceKnown::default(),
             context,
             projects,
             tasks,

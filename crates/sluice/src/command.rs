@@ -4,6 +4,7 @@ mod check;
 mod follow;
 mod graph;
 mod home;
+mod inbox;
 mod inner;
 mod process;
 mod project;
@@ -32,8 +33,8 @@ pub(crate) fn run(command: CliCommand, output: CliOutput) -> Result<ExitCode, Cl
         CliCommand::Run(arguments) => run::run(arguments, output),
         CliCommand::Process(arguments) => process::run(arguments, output),
         CliCommand::Step(arguments) => run::step(arguments, output),
-        CliCommand::Inbox(_) => run::inbox(output),
-        CliCommand::Answer(arguments) => run::answer(arguments, output),
+        CliCommand::Inbox(_) => inbox::inbox(output),
+        CliCommand::Answer(arguments) => inbox::answer(arguments, output),
         CliCommand::Events(arguments) => home::events(&arguments, output),
         CliCommand::Doctor(arguments) => home::doctor(&arguments, output),
         CliCommand::Backup(arguments) => home::backup(&arguments, output),

@@ -3,6 +3,7 @@
 use super::effect::AttemptPart;
 use super::input::{AttemptReport, RunParameters};
 use super::plan::RunPlan;
+use crate::attention::AttentionReason;
 use crate::machine::Moment;
 use crate::recipe::{Data, FailureKind, StepId, StepWork};
 use crate::words::words;
@@ -329,12 +330,15 @@ pub struct RunQuestion {
     pub default: Option<String>,
     /// The moment at which the default becomes the answer; `None`: the question waits.
     pub deadline: Option<Moment>,
+    /// The moment at which it was asked; 0 where an older engine asked it.
+    pub since: Moment,
 }
 
 impl RunQuestion {
     /// A question that waits as long as it takes.
     pub fn new(id: u32, kind: QuestionKind, reason: impl Into<String>) -> Self {
-        RunQuestion { id, kind, reason: reason.into(), choices: Vec::new(), default: None, deadline: None }
+        let (reason, since) = (reason.into(), Moment(0));
+        RunQuestion { id, kind, reason, choices: Vec::new(), default: None, deadline: None, since }
     }
 
     /// What can be answered, the safest first; none: any words.
@@ -376,6 +380,16 @@ words! {
 }
 
 impl QuestionKind {
+    /// Why a person is needed, in the word that tasks and runs share.
+    pub fn attention(self) -> AttentionReason {
+        match self {
+            QuestionKind::Gate => AttentionReason::Gate,
+            QuestionKind::MaxIterations | QuestionKind::LoopExhausted => AttentionReason::LoopExhausted,
+            QuestionKind::Undecided => AttentionReason::Conflict,
+            QuestionKind::PartialFailure | QuestionKind::Clarification => AttentionReason::Question,
+        }
+    }
+
     /// What can be answered to every question of this kind, the safest first.
     pub fn options(self) -> &'static [&'static str] {
         match self {

@@ -237,7 +237,7 @@ impl RunPending<'_> {
     }
 
     pub(super) fn holds_up(&mut self, id: StepId, kind: QuestionKind, reason: String) {
-        let question = RunQuestion::new(self.next_question(), kind, reason);
+        let question = RunQuestion { since: self.now, ..RunQuestion::new(self.next_question(), kind, reason) };
         let name = self.plan.recipe.step(id).name.clone();
         self.clear_timers(id);
         self.wants(RunEffect::Notify(format!("`{name}` needs a person: {}", question.reason)));

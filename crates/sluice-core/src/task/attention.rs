@@ -11,7 +11,7 @@ use super::event::TaskEvent;
 use super::input::RunEnd;
 use super::pending::TaskPending;
 use super::session::{SessionDeath, SessionExit, SessionNumber, TaskSession, TaskSessionPlace};
-use super::state::TaskState;
+use super::state::{TaskPhase, TaskState};
 use crate::artifact::Verdict;
 use crate::attention::{AttentionChannel, AttentionReason, DialogKind, SessionSignal};
 use crate::lifecycle::{DONE, Lifecycle, STUCK, StateId};
@@ -83,8 +83,8 @@ pub enum TaskAttention {
     Review,
     /// Derived: it stands in `clarification`.
     Clarification,
-    /// Derived: it stands in `stuck`, after so many crashes.
-    Stuck(u32),
+    /// Derived: it stands in `stuck`; its last agent ended in this way, if it ended by itself.
+    Stuck(Option<SessionExit>),
     /// Derived: only a person leads it out of its state.
     Decision,
     /// Derived: no agent and no run is at work on it, and none is started by itself.
@@ -246,10 +246,9 @@ impl fmt::Display for TaskAttention {
             }
             TaskAttention::Review => f.write_str("the work is ready: read it, and merge it or send it back"),
             TaskAttention::Clarification => f.write_str("it is not clear what is wanted: talk with its agent"),
-            TaskAttention::Stuck(0) => f.write_str("the task is stuck: decide how it goes on"),
-            TaskAttention::Stuck(count) => {
-                let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
-                write!(f, "the task is stuck: its agents crashed {times}; decide how it goes on")
+            TaskAttention::Stuck(None) => f.write_str("the task is stuck: decide how it goes on"),
+            TaskAttention::Stuck(Some(exit)) => {
+                write!(f, "the task is stuck, its agent ended ({}): decide how it goes on", spell(*exit))
             }
             TaskAttention::Decision => f.write_str("only a person leads the task out of this state"),
             TaskAttention::Unattended => f.write_str("no agent is at work on the task, and none is started by itself"),
@@ -316,7 +315,8 @@ impl TaskState {
         let dead = self.watched_death();
         match (name, dead) {
             (STUCK, _) if works => None,
-            (STUCK, _) => Some(TaskAttention::Stuck(self.crash_count)),
+            (STUCK, Some(TaskAttention::Died(exit))) => Some(TaskAttention::Stuck(Some(exit))),
+            (STUCK, _) => Some(TaskAttention::Stuck(None)),
             (_, _) if is_persons && works => None,
             (_, _) if is_persons && lifecycle.is_merged_from(self.status) => Some(TaskAttention::Review),
             (_, Some(why)) => Some(why),
@@ -443,6 +443,10 @@ impl TaskPending<'_> {
 
     /// Records what follows from the state, where it is not what is recorded.
     pub(super) fn reconcile(&mut self) {
+        // What is over changes no more, even if an older engine gave its mark no number.
+        if self.state.phase(self.lifecycle) == TaskPhase::Finished && self.is_unchanged() {
+            return;
+        }
         let derived = self.state.derived_attention(self.lifecycle);
         match (self.state.marked().cloned(), derived) {
             (Some(mark), _) => self.raise(mark),

@@ -92,7 +92,7 @@ impl TaskState {
             offer(!is_named, TaskChoice::Move(edge.to));
         }
         offer(is_open && self.has_living_agent(), TaskChoice::Attach);
-        offer(raised.why.is_dismissible(), TaskChoice::Dismiss);
+        offer(self.phase(lifecycle) != TaskPhase::Finished && raised.why.is_dismissible(), TaskChoice::Dismiss);
         offer(ways.iter().any(|edge| Some(edge.to) == cancelled), TaskChoice::Cancel);
         choices
     }

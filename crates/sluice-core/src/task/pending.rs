@@ -51,6 +51,11 @@ impl<'a> TaskPending<'a> {
         self.written.clear();
     }
 
+    /// Whether nothing has happened yet.
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.events.is_empty()
+    }
+
     /// Asks for an effect on behalf of the job that is being done.
     pub(super) fn ask(&mut self, action: TaskAction, instruction: Instruction) {
         let Some(turn) = self.state.turns.front() else { return };

@@ -406,6 +406,8 @@ impl TaskState {
             fail(index > 0 || !turn.jobs.is_empty(), "an outcome is awaited, and no job is left")?;
             fail(index == 0 || turn.step == 1, "a turn began before its turn")?;
         }
+        let raised = self.attention.as_ref().map_or(0, |raised| raised.number);
+        fail(raised <= self.attentions, "an attention that was not counted")?;
         fail(!self.uses_what_is_lent(), "a worktree was lent on, and something of the task goes on in one")?;
         let starts = [&self.main, &self.beside].into_iter().any(|session| matches!(session, TaskSession::Starting(_)));
         fail(!starts || !self.turns.is_empty(), "a session starts, and no hook asks for it")

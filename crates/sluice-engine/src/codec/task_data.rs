@@ -313,26 +313,55 @@ impl From<StoredCheckResult> for RunJudgement {
 #[serde(tag = "why", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum StoredAttention {
     PoolFull,
-    HookFailed { action: String, reason: String },
-    Crashed { count: u32 },
+    HookFailed {
+        action: String,
+        reason: String,
+    },
+    Crashed {
+        count: u32,
+    },
     NoWorkspace,
     NoWorker,
     NoPrompt,
     Uprooted,
     WorkerGone,
-    Disputed { found: StoredVerdict, asked: StoredVerdict },
-    NotPushed { reason: String },
-    NotClosed { reason: String },
-    RunEnded { run: String, end: StoredRunEnd, reason: String },
+    Disputed {
+        found: StoredVerdict,
+        asked: StoredVerdict,
+    },
+    NotPushed {
+        reason: String,
+    },
+    NotClosed {
+        reason: String,
+    },
+    RunEnded {
+        run: String,
+        end: StoredRunEnd,
+        reason: String,
+    },
     Review,
     Clarification,
-    Stuck { crashes: u32 },
+    Stuck {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit: Option<StoredExit>,
+    },
     Decision,
     Unattended,
-    Died { exit: StoredExit },
-    CannotStart { reason: String },
-    Dialog { what: String, text: String, by: String },
-    Quiet { seconds: u64 },
+    Died {
+        exit: StoredExit,
+    },
+    CannotStart {
+        reason: String,
+    },
+    Dialog {
+        what: String,
+        text: String,
+        by: String,
+    },
+    Quiet {
+        seconds: u64,
+    },
 }
 
 /// What is heard of an agent, as it is stored.
@@ -408,7 +437,7 @@ impl From<&TaskAttention> for StoredAttention {
             }
             TaskAttention::Review => StoredAttention::Review,
             TaskAttention::Clarification => StoredAttention::Clarification,
-            TaskAttention::Stuck(crashes) => StoredAttention::Stuck { crashes: *crashes },
+            TaskAttention::Stuck(exit) => StoredAttention::Stuck { exit: exit.map(Into::into) },
             TaskAttention::Decision => StoredAttention::Decision,
             TaskAttention::Unattended => StoredAttention::Unattended,
             TaskAttention::Died(exit) => StoredAttention::Died { exit: (*exit).into() },
@@ -444,7 +473,7 @@ impl TryFrom<StoredAttention> for TaskAttention {
             }
             StoredAttention::Review => TaskAttention::Review,
             StoredAttention::Clarification => TaskAttention::Clarification,
-            StoredAttention::Stuck { crashes } => TaskAttention::Stuck(crashes),
+            StoredAttention::Stuck { exit } => TaskAttention::Stuck(exit.map(Into::into)),
             StoredAttention::Decision => TaskAttention::Decision,
             StoredAttention::Unattended => TaskAttention::Unattended,
             StoredAttention::Died { exit } => TaskAttention::Died(exit.into()),

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use sluice_api::attention::{AttentionCause, AttentionNote, AttentionSource};
+use sluice_api::attention::{AttentionCause, AttentionNote};
 use sluice_engine::reactor::Assignment;
 
 use super::errand::ErrandPending;
 use super::room::LOW_DISK;
 use crate::background::locked;
+use crate::read::attention::note_of;
 use crate::read::runs;
 use crate::read::tasks::{ReadModel, id_of};
 use crate::settings::clock::{wall, written};
@@ -44,7 +45,7 @@ impl EffectWaits {
             Some(ErrandPending::Unavailable(UnavailableReason(why))) if began.elapsed() >= WORTH_A_WORD => {
                 let mut known = locked(&self.0);
                 let since = known.get(&key).map(|wait| wait.since);
-                let wait = EffectWait { why: why.clone(), since: since.unwrap_or_else(wall) };
+                let wait = EffectWait { why: why.clone(), since: since.unwrap_or_else(|| wall() / 1000) };
                 if known.insert(key, wait).is_none() {
                     drop(known);
                     tasks.stir_stream(&assignment.stream); // whoever waits for it is told what it waits for
@@ -71,12 +72,6 @@ impl EffectWaits {
 /// It is not recorded, so it has no number; and it passes by itself, so there is nothing to answer.
 fn shown(of: &str, wait: &EffectWait) -> AttentionNote {
     let reason = if wait.why.starts_with(LOW_DISK) { AttentionCause::WorkAtRisk } else { AttentionCause::Timeout };
-    AttentionNote {
-        id: format!("{of}/wait"),
-        reason,
-        text: format!("it waits, and is tried again: {}", wait.why),
-        since: written(wait.since),
-        choices: Vec::new(),
-        said_by: AttentionSource::Engine,
-    }
+    let text = format!("it waits, and is tried again: {}", wait.why);
+    AttentionNote { id: format!("{of}/wait"), ..note_of(reason, text, written(wait.since)) }
 }

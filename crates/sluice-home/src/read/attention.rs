@@ -2,11 +2,19 @@
 //! anything.
 
 use sluice_api::attention::{Attention, AttentionCause, AttentionKind, AttentionNote, AttentionSource};
+use sluice_api::shown::{Question, QuestionCause};
 use sluice_core::attention::{AttentionChannel, AttentionReason};
+use sluice_core::recipe::StepId;
+use sluice_core::run::RunQuestion;
 use sluice_core::task::state::RaisedAttention;
 
+use crate::read::runs::RunSnapshot;
 use crate::read::tasks::TaskSnapshot;
+use crate::read::view_run;
 use crate::settings::clock::written;
+
+/// Lines of what a command printed that are shown beside a question.
+const LAST_LINES: usize = 20;
 
 /// Why a task needs a person, where the task itself is shown.
 pub(crate) fn note(seen: &TaskSnapshot) -> Option<AttentionNote> {
@@ -25,25 +33,97 @@ pub(crate) fn note(seen: &TaskSnapshot) -> Option<AttentionNote> {
 pub(crate) fn of_task(seen: &TaskSnapshot) -> Option<Attention> {
     let AttentionNote { id, reason, text, since, choices, said_by } = note(seen)?;
     Some(Attention {
-        id,
         kind: AttentionKind::Task,
-        reason,
         task: Some(seen.id.clone()),
+        project: Some(seen.state.about.project.clone()),
+        title: seen.state.about.branch.clone(),
+        options: choices,
+        said_by,
+        ..about_home(id, reason, text, since)
+    })
+}
+
+/// A question of a run.
+pub(crate) fn question(seen: &RunSnapshot, step: StepId, asked: &RunQuestion) -> Attention {
+    let Question { id, kind, run, recipe, step, reason, exit_code, printed, options, default, deadline } =
+        view_run::question(seen, step, asked);
+    let since = if asked.since.0 == 0 { seen.card.updated } else { asked.since.0 };
+    Attention {
+        kind: kind_of(kind),
+        run: Some(run),
+        step: Some(step),
+        title: recipe.clone(),
+        recipe: Some(recipe),
+        options,
+        default,
+        deadline,
+        evidence: last_lines(printed.as_deref().unwrap_or_default()),
+        exit_code,
+        printed,
+        ..about_home(id, cause(asked.kind.attention()), reason, written(since))
+    }
+}
+
+/// What else a run waits for.
+pub(crate) fn about_run(seen: &RunSnapshot, step: Option<String>, note: AttentionNote) -> Attention {
+    let AttentionNote { id, reason, text, since, choices, said_by } = note;
+    let recipe = seen.plan.recipe.name.to_string();
+    Attention {
+        kind: AttentionKind::Wait,
+        run: Some(seen.id.clone()),
+        step,
+        title: recipe.clone(),
+        recipe: Some(recipe),
+        options: choices,
+        said_by,
+        ..about_home(id, reason, text, since)
+    }
+}
+
+/// What the home itself needs a person for, as the engine says it.
+pub(crate) fn about_home(id: String, reason: AttentionCause, text: String, since: String) -> Attention {
+    Attention {
+        title: id.clone(),
+        id,
+        kind: AttentionKind::Home,
+        reason,
+        task: None,
         run: None,
         step: None,
         recipe: None,
-        project: Some(seen.state.about.project.clone()),
-        title: seen.state.about.branch.clone(),
+        project: None,
         text,
         since,
-        options: choices,
+        options: Vec::new(),
         default: None,
         deadline: None,
         evidence: Vec::new(),
         exit_code: None,
         printed: None,
-        said_by,
-    })
+        said_by: AttentionSource::Engine,
+    }
+}
+
+/// A note of the engine that has no number and nothing to answer.
+pub(crate) fn note_of(reason: AttentionCause, text: String, since: String) -> AttentionNote {
+    let (id, choices) = (String::new(), Vec::new());
+    AttentionNote { id, reason, text, since, choices, said_by: AttentionSource::Engine }
+}
+
+fn last_lines(printed: &str) -> Vec<String> {
+    let lines: Vec<&str> = printed.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].iter().map(|line| (*line).to_owned()).collect()
+}
+
+fn kind_of(cause: QuestionCause) -> AttentionKind {
+    match cause {
+        QuestionCause::Gate => AttentionKind::Gate,
+        QuestionCause::MaxIterations => AttentionKind::MaxIterations,
+        QuestionCause::PartialFailure => AttentionKind::PartialFailure,
+        QuestionCause::LoopExhausted => AttentionKind::LoopExhausted,
+        QuestionCause::Clarification => AttentionKind::Clarification,
+        QuestionCause::Undecided => AttentionKind::Undecided,
+    }
 }
 
 fn id(seen: &TaskSnapshot, raised: &RaisedAttention) -> String {

@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 use sluice_api::client::escape;
 use sluice_api::event::EventShown;
 use sluice_api::task::{
-    Attach, Branch, CreateTask, History, MergeTask, Message, SessionPulse, Task, TaskAnswer, TaskFile, TaskList,
-    UpdateTask,
+    Attach, Branch, CreateTask, History, MergeTask, Message, Task, TaskAnswer, TaskFile, TaskList, UpdateTask,
 };
 use sluice_api::{Client, Problem};
 use sluice_core::event_name::EventName;
@@ -21,12 +20,16 @@ use sluice_os::process::HomeNesting;
 use sluice_os::tmux::Tmux;
 
 use super::home::event_line;
+use super::inbox;
 use crate::args::{TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskMergeArgs, TaskUpdateArgs};
 use crate::engine::{ask, connect};
 use crate::output::{CliExit, CliFailure, CliOutput, harmless, print, print_as_written, print_json, say};
 use crate::table;
 
 const TASKS: &str = "/v1/lifecycle/tasks";
+
+/// The state in which a task has been given up.
+const CANCELLED: &str = "cancelled";
 
 /// The way out where there is no task.
 const MAKES_ONE: &str = "`sluice task create BRANCH SUMMARY` makes one";
@@ -245,7 +248,7 @@ fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: CliOutp
         })?;
     }
     let task = &answer.task;
-    let is_there = statuses.contains(&task.status) || (statuses.is_empty() && task.ended);
+    let is_there = statuses.contains(&task.status) || (statuses.is_empty() && task.ended && task.status != CANCELLED);
     if is_there {
         return answered(&answer, output);
     }
@@ -259,20 +262,9 @@ fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: CliOutp
         let message = format!("the time is over, and task {id} is in `{}`{about}", task.status);
         return Err(CliFailure::new(CliExit::Unavailable, "timeout", message).hint("nothing was changed; wait again"));
     }
-    let (why, hint) = match task.session == SessionPulse::Crashed {
-        true => (
-            if about.is_empty() { ": its agent has died and is not started again by itself" } else { "" },
-            format!("`sluice task respawn {id}` starts its agent again; {story}"),
-        ),
-        false if task.status == "reviewing" && task.statuses.iter().any(|status| status == "done") => (
-            "",
-            format!(
-                "`sluice task merge {id}` merges it, `sluice task request-changes {id} --message TEXT` sends it back"
-            ),
-        ),
-        false => ("", story),
-    };
-    let message = format!("task {id} is in `{}` and needs a person{about}{why}", task.status);
+    let hint = task.attention.as_ref().and_then(inbox::way_out).unwrap_or(story);
+    let reason = task.attention.as_ref().map(|note| format!(" ({})", note.reason)).unwrap_or_default();
+    let message = format!("task {id} is in `{}` and needs a person{reason}{about}", task.status);
     Err(CliFailure::new(CliExit::Held, "needs_person", message).hint(hint))
 }
 
@@ -332,7 +324,7 @@ pub(super) fn answered(answer: &TaskAnswer, output: CliOutput) -> Result<CliExit
     output.show(answer, || tell(answer))
 }
 
-fn tell(answer: &TaskAnswer) {
+pub(super) fn tell(answer: &TaskAnswer) {
     let task = &answer.task;
     match &answer.transition {
         Some(transition) => say(&format!("{}: {} → {}", task.id, transition.from, transition.to)),
