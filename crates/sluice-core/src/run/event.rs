@@ -2,6 +2,7 @@
 
 use super::effect::AttemptPart;
 use super::input::{AttemptReport, RunParameters};
+use super::parts::CONFLICT;
 use super::plan::RunPlan;
 use crate::attention::AttentionReason;
 use crate::machine::Moment;
@@ -341,6 +342,18 @@ impl RunQuestion {
         RunQuestion { id, kind, reason, choices: Vec::new(), default: None, deadline: None, since }
     }
 
+    /// Why a person is needed, in the word that tasks and runs share.
+    pub fn attention(&self) -> AttentionReason {
+        match self.kind {
+            QuestionKind::Gate => AttentionReason::Gate,
+            QuestionKind::MaxIterations | QuestionKind::LoopExhausted => AttentionReason::LoopExhausted,
+            QuestionKind::PartialFailure if self.reason.contains(CONFLICT) => AttentionReason::Conflict,
+            QuestionKind::PartialFailure | QuestionKind::Clarification | QuestionKind::Undecided => {
+                AttentionReason::Question
+            }
+        }
+    }
+
     /// What can be answered, the safest first; none: any words.
     pub fn options(&self) -> Vec<&str> {
         self.kind.options().iter().copied().chain(self.choices.iter().map(String::as_str)).collect()
@@ -380,16 +393,6 @@ words! {
 }
 
 impl QuestionKind {
-    /// Why a person is needed, in the word that tasks and runs share.
-    pub fn attention(self) -> AttentionReason {
-        match self {
-            QuestionKind::Gate => AttentionReason::Gate,
-            QuestionKind::MaxIterations | QuestionKind::LoopExhausted => AttentionReason::LoopExhausted,
-            QuestionKind::Undecided => AttentionReason::Conflict,
-            QuestionKind::PartialFailure | QuestionKind::Clarification => AttentionReason::Question,
-        }
-    }
-
     /// What can be answered to every question of this kind, the safest first.
     pub fn options(self) -> &'static [&'static str] {
         match self {

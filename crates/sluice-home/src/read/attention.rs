@@ -60,7 +60,7 @@ pub(crate) fn question(seen: &RunSnapshot, step: StepId, asked: &RunQuestion) ->
         evidence: last_lines(printed.as_deref().unwrap_or_default()),
         exit_code,
         printed,
-        ..about_home(id, cause(asked.kind.attention()), reason, written(since))
+        ..about_home(id, cause(asked.attention()), reason, written(since))
     }
 }
 
