@@ -137,9 +137,11 @@ impl TaskAttention {
         }
     }
 
-    /// Whether a person who has looked can take it away and change nothing else.
+    /// Whether a person who has looked can take it away and change nothing else. A task that waits for a worktree would lose
+    /// its place in the line.
     pub fn is_dismissible(&self) -> bool {
-        self.is_mark() || matches!(self, TaskAttention::Dialog { .. } | TaskAttention::Quiet { .. })
+        let is_heard = matches!(self, TaskAttention::Dialog { .. } | TaskAttention::Quiet { .. });
+        is_heard || (self.is_mark() && *self != TaskAttention::PoolFull)
     }
 
     /// The word for it.

@@ -20,7 +20,9 @@ impl TaskWatch {
         let is_worked_on = state.has_living_agent() || state.has_open_run();
         let was_started_here = state.has_living_agent() && state.turns_taken > state.visit.turn;
         let is_persons = lifecycle.is_left_by_persons(state.status) && !was_started_here;
-        if why.is_none() && !is_new && !state.has_open_run() && (!is_worked_on || is_persons) {
+        // What waits for a worktree gets one when it is its turn.
+        let goes_on = is_new || state.has_open_run() || state.waits_for_worktree();
+        if why.is_none() && !goes_on && (!is_worked_on || is_persons) {
             return Err("only a person can move it, and no person is told".into());
         }
         let says_it_rests = matches!(why, Some(TaskAttention::Unattended));
