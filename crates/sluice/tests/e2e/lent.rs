@@ -35,7 +35,7 @@ fn is_in(home: &Home, id: &str, workspace: &Path) {
 #[track_caller]
 fn is_lent(home: &Home, id: &str, workspace: &Path, commit: &str) {
     let task = home.task(id);
-    assert_eq!((&task["workspace"], &task["attention"]), (&Value::Null, &Value::Null), "{task:#}");
+    assert_eq!((&task["workspace"], &task["attention"]["reason"]), (&Value::Null, &"review".into()), "{task:#}");
     assert_eq!(task["lent"], serde_json::json!({ "workspace": workspace.to_str(), "commit": commit }), "{task:#}");
 }
 

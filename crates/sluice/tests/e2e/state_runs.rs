@@ -89,7 +89,7 @@ fn a_run_that_completes_moves_the_task_on() {
     let id = create(&home);
     let task = home.until_status(&id, "reviewing");
     assert_eq!(moves(&home, &id), ["pending → working", "working → agent-review", "agent-review → reviewing"]);
-    assert_eq!((&task["attention"], &task["run"]), (&Value::Null, &Value::Null), "{task:#}");
+    assert_eq!((&task["attention"]["reason"], &task["run"]), (&"review".into(), &Value::Null), "{task:#}");
     // It worked where the task does, with what the state gave it.
     let noted = std::fs::read_to_string(home.place().join("noted")).unwrap();
     assert_eq!(noted, format!("brew {id}\nLine 1 by the worker.\n"));
@@ -183,7 +183,7 @@ fn a_run_that_a_person_gave_up_marks_the_task_and_is_started_again() {
     std::fs::write(home.place().join("fine"), "").unwrap();
     home.json(&["task", "respawn", &id]);
     let task = home.until_status(&id, "reviewing");
-    assert_eq!(task["attention"], Value::Null, "{task:#}");
+    assert_eq!(task["attention"]["reason"], "review", "{task:#}");
     assert_eq!(runs(&home).len(), 2);
 }
 
@@ -214,7 +214,7 @@ fn a_run_that_is_tried_again_is_waited_for_again() {
     let mut waits = home.command(&["task", "wait", &id, "--status", "reviewing"]).spawn().unwrap();
     go.let_go();
     assert_eq!(waits.wait().unwrap().code(), Some(0));
-    assert_eq!(home.task(&id)["attention"], Value::Null);
+    assert_eq!(home.task(&id)["attention"]["reason"], "review");
     assert_eq!(runs(&home).len(), 1);
 }
 
