@@ -5,6 +5,7 @@
 
 #![warn(missing_docs)]
 
+pub mod attention;
 pub mod client;
 pub mod control;
 pub mod diff;

@@ -65,6 +65,19 @@ pub struct StepSays {
     /// The options of the question; default: any text can be answered.
     #[serde(default)]
     pub options: Vec<String>,
+    /// The answer to take when no person has answered in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// How long the question waits for a person, in seconds; default: without end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+}
+
+impl StepSays {
+    /// What is said with this verb and nothing else.
+    pub fn new(verb: &str) -> StepSays {
+        StepSays { verb: verb.to_owned(), ..StepSays::default() }
+    }
 }
 
 /// The engine's answer to what a session says about its step.

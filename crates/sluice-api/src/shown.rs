@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::attention::Attention;
 use crate::words::words;
 
 words! {
@@ -272,11 +273,11 @@ pub struct RunContext {
     pub context: String,
 }
 
-/// All questions that wait for a person.
+/// Everything that waits for a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Inbox {
-    /// The questions, those of the oldest run first.
-    pub questions: Vec<Question>,
+    /// What waits, the oldest first: questions of runs, tasks, and the home itself.
+    pub questions: Vec<Attention>,
 }
 
 words! {

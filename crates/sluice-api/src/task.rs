@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::attention::AttentionNote;
 use crate::event::EventShown;
 use crate::words::words;
 
@@ -114,8 +115,8 @@ pub struct Task {
     pub ended: bool,
     /// How long its agent has been silent.
     pub idle_seconds: Option<u64>,
-    /// Why a person should look.
-    pub attention: Option<String>,
+    /// Why a person should look, and what can be answered; null if nothing waits.
+    pub attention: Option<AttentionNote>,
     /// Whether nothing goes on before a person does something.
     #[serde(default)]
     pub needs_person: bool,

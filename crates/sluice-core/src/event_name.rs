@@ -65,6 +65,9 @@ names! {
     TaskRunStarted = "task.run_started",
     TaskRunEnded = "task.run_ended",
     TaskRunLeft = "task.run_left",
+    SessionWaits = "session.waits",
+    SessionQuiet = "session.quiet",
+    SessionWorks = "session.works",
     AttentionSet = "attention.set",
     AttentionCleared = "attention.cleared",
     // Remarks about tasks.

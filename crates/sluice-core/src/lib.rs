@@ -10,6 +10,7 @@
 #![warn(missing_docs)]
 
 pub mod artifact;
+pub mod attention;
 pub mod check;
 pub mod event_name;
 pub mod expr;

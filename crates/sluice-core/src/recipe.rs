@@ -244,6 +244,8 @@ pub enum StepWork {
         command: ShellCommand,
         /// What a person is told when it fails.
         message: Option<Template>,
+        /// What is taken for the answer if no person answers; `None`: the gate waits without end.
+        unanswered: Option<UnansweredGate>,
     },
     /// A task with a lifecycle of its own, whose end is waited for.
     Task(Box<TaskWork>),
@@ -314,6 +316,27 @@ pub enum FanOutItems {
     Variable(Template),
     /// A list in the file.
     Listed(Vec<Data>),
+}
+
+words! {
+    /// What can be answered to a gate that holds its run.
+    GateAnswer {
+        /// The command is run again.
+        Retry = "retry",
+        /// The step is skipped.
+        Skip = "skip",
+        /// The run fails.
+        Abort = "abort",
+    }
+}
+
+/// What becomes of a gate that no person answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnansweredGate {
+    /// How long a person has to answer.
+    pub after: Duration,
+    /// What is taken for the answer then.
+    pub answer: GateAnswer,
 }
 
 /// What happens at a limit or a partial failure.

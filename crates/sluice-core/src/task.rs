@@ -14,7 +14,9 @@
 //! Nothing here reads a clock, a file or a screen. The body of TASK.md comes in with the input; its frontmatter is
 //! only ever written, so a status that somebody forges there has no effect.
 
+pub mod answers;
 mod apply;
+pub mod attention;
 pub mod choices;
 mod commands;
 pub mod effect;
@@ -64,7 +66,7 @@ pub fn create(
     let unclear = create.about.summary.trim().is_empty();
     let status = match &create.status {
         Some(name) => lifecycle.find(name.as_str()),
-        None => lifecycle.find(commands::CLARIFICATION).filter(|_| unclear).or(lifecycle.initial.first().copied()),
+        None => lifecycle.find(attention::CLARIFICATION).filter(|_| unclear).or(lifecycle.initial.first().copied()),
     };
     let Some(status) = status.filter(|status| lifecycle.initial.contains(status)) else {
         let names: Vec<&str> = lifecycle.initial.iter().map(|state| lifecycle.state_name(*state)).collect();
@@ -149,6 +151,7 @@ fn answered(ledger: &mut TaskPending<'_>, input: &TaskInput) -> TaskInputResult 
         | TaskResponse::Clear
         | TaskResponse::Lend
         | TaskResponse::TakeUp
+        | TaskResponse::Hear
         | TaskResponse::Await
         | TaskResponse::Follow
         | TaskResponse::Settle
@@ -181,7 +184,8 @@ fn carry_out(ledger: &mut TaskPending<'_>, input: &TaskInput, watching: bool) ->
         }
         TaskInput::Respawn { by, .. } => commands::respawn(ledger, *by)?,
         TaskInput::Update { update, .. } => commands::update(ledger, update),
-        TaskInput::ClearAttention { .. } => ledger.clear_attention(),
+        TaskInput::ClearAttention { .. } => ledger.dismiss(),
+        TaskInput::Signal { session, signal } => ledger.heard_signal(*session, signal),
         TaskInput::Lend { workspace, events, work } => lent::lend(ledger, workspace, *events, work)?,
         TaskInput::TakeUp { .. } => lent::take_up(ledger),
         TaskInput::SessionExited { session, exit, evidence } => {
@@ -232,6 +236,7 @@ fn may_ask(ledger: &TaskPending<'_>, input: &TaskInput) -> TaskInputResult {
             | TaskInput::TakeUp { .. }
             | TaskInput::SessionExited { .. }
             | TaskInput::SessionAdopted { .. }
+            | TaskInput::Signal { .. }
             | TaskInput::RunReopened { .. }
             | TaskInput::RunEnded { .. }
             | TaskInput::EffectDone { .. } => Ok(()),

@@ -163,6 +163,10 @@ plays! {
     a_worktree_is_lent_on_and_taken_up_again,
     what_is_in_use_or_at_risk_is_not_lent_on,
     a_task_that_waits_for_a_worktree_can_move_on,
+    what_only_a_person_can_move_is_raised,
+    an_agent_that_waits_is_heard_of,
+    a_screen_raises_and_never_clears,
+    a_signal_about_another_session_says_nothing,
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod access;
 mod approve;
+mod attention;
 mod change;
 mod checkouts;
 mod collect;

@@ -1,6 +1,7 @@
 //! The open home, on which effects, questions and watchers work: its settings, projects, sessions and tasks, and what is
 //! remembered of worktrees, branches and remote workers. It decides nothing; the machines of the core do.
 
+pub(crate) mod attention;
 pub(crate) mod branches;
 mod checkouts;
 pub(crate) mod engine;
@@ -30,11 +31,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
+use sluice_api::attention::AttentionNote;
 use sluice_api::project::Project;
 use sluice_api::task::{SessionPulse, Task};
 use sluice_core::id::TaskId;
 use sluice_core::task::session::{SessionNumber, TaskSession};
-use sluice_core::task::state::TaskAttention;
+use sluice_core::task::state::{RaisedAttention, TaskAttention};
 use sluice_core::task::{Evidence, TaskEvent, TaskInput};
 use sluice_engine::actor::{ActorInput, Remark};
 use sluice_engine::codec::task_event;
@@ -51,6 +53,7 @@ use crate::background::later::HomeTimer;
 use crate::background::locked;
 use crate::background::threads::ThreadPool;
 use crate::background::turns::KeyedTurns;
+use crate::home::attention::SinceKnown;
 use crate::home::branches::BranchClaims;
 use crate::home::checkouts::CheckoutSnapshots;
 use crate::home::mirrors::Mirrors;
@@ -100,6 +103,8 @@ pub struct Home {
     pub(crate) threads: ThreadPool,
     pub(crate) lane: Lane,
     pub(crate) waits: EffectWaits,
+    /// Since when the home itself needs a person.
+    pub(crate) known_since: SinceKnown,
     /// For how long what is over is kept, as the engine was started.
     keep: Option<RetentionTerm>,
     pub(crate) registry: Registry,
@@ -135,6 +140,7 @@ impl Home {
             threads: threads(),
             lane: Lane::new(threads()),
             waits: EffectWaits::default(),
+            known_since: SinceKnown::default(),
             context,
             projects,
             tasks,
@@ -266,12 +272,15 @@ impl Home {
             shown.session = SessionPulse::Crashed;
         }
         shown.attention = shown.attention.or_else(|| self.waits.of(&stream(&seen.id)));
-        if let Some(TaskAttention::NotPushed(why)) = &seen.state.attention
+        if let Some(RaisedAttention { why: TaskAttention::NotPushed(why), .. }) = &seen.state.attention
             && self.pool_of(seen).is_ok_and(|(_, pool)| pool.repository().is_pushed().unwrap_or(false))
         {
             // A person has pushed it since. What else the task has to say stands behind that.
             let later = why.split_once(PUSHED_LATER).map(|(_, later)| later.trim_start_matches("; "));
-            shown.attention = later.filter(|later| !later.is_empty()).map(str::to_owned);
+            shown.attention = match (shown.attention, later.filter(|later| !later.is_empty())) {
+                (Some(note), Some(later)) => Some(AttentionNote { text: later.to_owned(), ..note }),
+                (_, None) | (None, _) => None,
+            };
         }
         shown
     }

@@ -1,5 +1,6 @@
 //! Tasks and runs as the store has them, and as people see them. Nothing here changes anything.
 
+pub mod attention;
 pub(crate) mod changes;
 pub mod files;
 pub(crate) mod readers;

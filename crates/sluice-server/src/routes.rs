@@ -1,5 +1,6 @@
 //! The routes: what can be asked under which path.
 
+mod attention;
 pub(crate) mod document;
 pub(crate) mod events;
 pub(crate) mod metrics;
@@ -65,6 +66,7 @@ pub(crate) fn table() -> RouteTable {
         .merge(projects::table())
         .merge(tasks::table())
         .merge(runs::table())
+        .merge(attention::table())
         .merge(vermas::table())
         .merge(crabitat::table())
         .merge(coven::table())

@@ -73,10 +73,12 @@ pub enum SimBug {
     LendsWithoutAsking,
     /// It takes a worktree up again that it has lent on, although another task has it.
     TakesBackWhatIsLent,
+    /// It does not record that a task needs a person where that follows from where the task stands.
+    ForgetsAttention,
 }
 
 impl SimBug {
-    pub const ALL: [SimBug; 37] = [
+    pub const ALL: [SimBug; 38] = [
         SimBug::AnswersBeforeDurable,
         SimBug::ForgetsEffects,
         SimBug::HandsOutTwice,
@@ -114,5 +116,6 @@ impl SimBug {
         SimBug::DoesWhatWasGivenUp,
         SimBug::LendsWithoutAsking,
         SimBug::TakesBackWhatIsLent,
+        SimBug::ForgetsAttention,
     ];
 }

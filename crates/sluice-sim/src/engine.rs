@@ -283,6 +283,9 @@ impl SimLife {
             let over = batch.iter_mut().filter(|append| !append.header.card.open);
             over.for_each(|append| append.timers.clear());
         }
+        if self.has(SimBug::ForgetsAttention) {
+            batch.iter_mut().try_for_each(|append| self.watch.forgets_attention(append))?;
+        }
         for append in &batch {
             known.push(if doubt { self.find_out(append)? } else { None });
         }

@@ -1,6 +1,7 @@
 //! What was promised, looked at after every step of a simulated life: of every stream, and of runs. What is promised of
 //! tasks stands in `tasks` (their logs) and `rest` (when everything has settled).
 
+mod attention;
 mod rest;
 mod tasks;
 mod timers;

@@ -3,6 +3,7 @@
 //! on; and what people say of it, in a summary, an answer or a message.
 
 use serde_json::Value;
+use sluice_core::attention::SessionSignal;
 use sluice_core::recipe::Data;
 use sluice_core::run::{AttemptReport, ManualStepInput, QuestionRequest, RunInput, StepOutcome};
 use sluice_core::task::TaskInput;
@@ -79,6 +80,10 @@ impl HomeRedactor {
                 let feedback = feedback.map(|it| self.text(&it));
                 TaskInput::Merged { by, commit, forced, push_failed, evidence, feedback }
             }
+            TaskInput::Signal { session, signal: SessionSignal::Waits { what, text, by } } => {
+                let signal = SessionSignal::Waits { what, text: self.text(&text), by };
+                TaskInput::Signal { session, signal }
+            }
             said @ (TaskInput::Spawn { .. }
             | TaskInput::Verdict { .. }
             | TaskInput::Cancel { .. }
@@ -90,6 +95,7 @@ impl HomeRedactor {
             | TaskInput::TakeUp { .. }
             | TaskInput::SessionExited { .. }
             | TaskInput::SessionAdopted { .. }
+            | TaskInput::Signal { signal: SessionSignal::Quiet { .. } | SessionSignal::Works { .. }, .. }
             | TaskInput::RunReopened { .. }
             | TaskInput::RunEnded { .. }
             | TaskInput::EffectDone { .. }) => said,

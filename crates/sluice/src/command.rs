@@ -7,6 +7,7 @@ mod graph;
 mod harness;
 mod harness_check;
 mod home;
+mod inbox;
 mod inner;
 mod process;
 mod project;
@@ -38,8 +39,8 @@ pub(crate) fn run(command: CliCommand, output: CliOutput) -> Result<ExitCode, Cl
         CliCommand::Run(arguments) => run::run(arguments, output),
         CliCommand::Process(arguments) => process::run(arguments, output),
         CliCommand::Step(arguments) => run::step(arguments, output),
-        CliCommand::Inbox(_) => run::inbox(output),
-        CliCommand::Answer(arguments) => run::answer(arguments, output),
+        CliCommand::Inbox(_) => inbox::inbox(output),
+        CliCommand::Answer(arguments) => inbox::answer(arguments, output),
         CliCommand::Events(arguments) => home::events(&arguments, output),
         CliCommand::Doctor(arguments) => home::doctor(&arguments, output),
         CliCommand::Config(arguments) => config::run(&arguments, output),

@@ -22,6 +22,7 @@ mod e2e {
     pub(crate) mod api_wrong;
     pub(crate) mod artifact;
     pub(crate) mod at_once;
+    pub(crate) mod attention;
     pub(crate) mod clocks;
     pub(crate) mod config;
     pub(crate) mod contract;

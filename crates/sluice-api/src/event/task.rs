@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::attention::{AttentionCause, AttentionSource};
 use crate::task::CreatedTask;
 
 /// What an event of a task says, and of which task.
@@ -165,9 +166,24 @@ pub enum TaskEventData {
         /// Why the file could not be written.
         error: String,
     },
+    /// Something was heard of the agent in a session.
+    Signalled {
+        /// The number of the session, such as `s2`.
+        session: String,
+        /// The channel that says so.
+        said_by: AttentionSource,
+        /// What was heard, in plain text.
+        text: String,
+    },
     /// A person should look.
     Attention {
+        /// The id by which it is answered.
+        id: String,
+        /// Why a person is needed, in one word.
+        reason: AttentionCause,
         /// What the person should look at, in plain text.
         attention: String,
+        /// The channel that says so.
+        said_by: AttentionSource,
     },
 }

@@ -318,9 +318,10 @@ impl RecipeChecker<'_> {
                 }
             }
             draft::StepWorkDraft::Script { command } => StepWork::Script { command: self.command(command, index) },
-            draft::StepWorkDraft::Gate { command, message } => StepWork::Gate {
+            draft::StepWorkDraft::Gate { command, message, unanswered } => StepWork::Gate {
                 command: self.command(command, index),
                 message: message.as_ref().map(|text| self.plain(text, index)),
+                unanswered: *unanswered,
             },
             draft::StepWorkDraft::Task { summary, branch, workflow, project, context } => {
                 StepWork::Task(Box::new(TaskWork {

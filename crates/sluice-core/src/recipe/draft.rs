@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::lifecycle::AgentPermissions;
-use crate::recipe::{Data, FailureKind, Join, OnExhausted, OnLimit, RecipeDialect, RecipeInputKind, StepWorkspace};
+use crate::recipe::{
+    Data, FailureKind, Join, OnExhausted, OnLimit, RecipeDialect, RecipeInputKind, StepWorkspace, UnansweredGate,
+};
 use crate::span::{SourceText, Span, SpannedValue};
 
 /// A recipe before it is checked.
@@ -142,6 +144,8 @@ pub enum StepWorkDraft {
         command: SourceText,
         /// `message`: what a person is told when the command fails.
         message: Option<SourceText>,
+        /// `answer_timeout` and `default`: what is taken for the answer if no person answers in time.
+        unanswered: Option<UnansweredGate>,
     },
     /// `type: task`: a task with a lifecycle of its own, whose end is waited for.
     Task {

@@ -79,6 +79,7 @@ impl RunPending<'_> {
             choices: ask.options.clone(),
             default: ask.default.clone(),
             deadline,
+            since: self.now,
             ..RunQuestion::new(self.next_question(), QuestionKind::Clarification, ask.text.clone())
         };
         self.clear_timeout(by.step);

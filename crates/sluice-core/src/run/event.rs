@@ -2,7 +2,9 @@
 
 use super::effect::AttemptPart;
 use super::input::{AttemptReport, RunParameters};
+use super::parts::CONFLICT;
 use super::plan::RunPlan;
+use crate::attention::AttentionReason;
 use crate::machine::Moment;
 use crate::recipe::{Data, FailureKind, StepId, StepWork};
 use crate::words::words;
@@ -329,12 +331,27 @@ pub struct RunQuestion {
     pub default: Option<String>,
     /// The moment at which the default becomes the answer; `None`: the question waits.
     pub deadline: Option<Moment>,
+    /// The moment at which it was asked; 0 where an older engine asked it.
+    pub since: Moment,
 }
 
 impl RunQuestion {
     /// A question that waits as long as it takes.
     pub fn new(id: u32, kind: QuestionKind, reason: impl Into<String>) -> Self {
-        RunQuestion { id, kind, reason: reason.into(), choices: Vec::new(), default: None, deadline: None }
+        let (reason, since) = (reason.into(), Moment(0));
+        RunQuestion { id, kind, reason, choices: Vec::new(), default: None, deadline: None, since }
+    }
+
+    /// Why a person is needed, in the word that tasks and runs share.
+    pub fn attention(&self) -> AttentionReason {
+        match self.kind {
+            QuestionKind::Gate => AttentionReason::Gate,
+            QuestionKind::MaxIterations | QuestionKind::LoopExhausted => AttentionReason::LoopExhausted,
+            QuestionKind::PartialFailure if self.reason.contains(CONFLICT) => AttentionReason::Conflict,
+            QuestionKind::PartialFailure | QuestionKind::Clarification | QuestionKind::Undecided => {
+                AttentionReason::Question
+            }
+        }
     }
 
     /// What can be answered, the safest first; none: any words.

@@ -237,10 +237,27 @@ impl RunPending<'_> {
     }
 
     pub(super) fn holds_up(&mut self, id: StepId, kind: QuestionKind, reason: String) {
-        let question = RunQuestion::new(self.next_question(), kind, reason);
+        let unanswered = match &self.plan.recipe.step(id).work {
+            StepWork::Gate { unanswered, .. } => *unanswered,
+            StepWork::Agent { .. }
+            | StepWork::AgentLoop { .. }
+            | StepWork::ParallelAgents { .. }
+            | StepWork::Script { .. }
+            | StepWork::Task(_) => None,
+        };
+        let unanswered = unanswered.filter(|_| kind == QuestionKind::Gate);
+        let question = RunQuestion {
+            since: self.now,
+            default: unanswered.map(|it| it.answer.word().to_owned()),
+            deadline: unanswered.map(|it| self.now.after(it.after)),
+            ..RunQuestion::new(self.next_question(), kind, reason)
+        };
         let name = self.plan.recipe.step(id).name.clone();
         self.clear_timers(id);
         self.wants(RunEffect::Notify(format!("`{name}` needs a person: {}", question.reason)));
+        if let Some(at) = question.deadline {
+            self.wants(RunEffect::SetTimer(TimerKey::Question(question.id), at));
+        }
         self.happens(RunEvent::StepHeld { step: id, question });
     }
 

@@ -40,6 +40,8 @@ impl TaskState {
             turns_taken: 0,
             sessions_asked: created.sessions,
             attention: None,
+            attentions: 0,
+            signal: None,
             judged: None,
             checked: None,
             pull_request: None,
@@ -119,8 +121,9 @@ impl TaskState {
                 }
             }
             TaskEvent::RunLeft { .. } => self.run = None,
-            TaskEvent::AttentionSet(attention) => self.attention = Some(attention.clone()),
-            TaskEvent::AttentionCleared => self.attention = None,
+            TaskEvent::Signalled { session, signal } => self.signalled(*session, signal),
+            TaskEvent::AttentionSet(raised) => self.raise(raised),
+            TaskEvent::AttentionCleared => self.lower(),
             TaskEvent::Merged { commit, .. } => self.merged.clone_from(commit),
             TaskEvent::Created(_) | TaskEvent::Advanced { .. } | TaskEvent::Cancelled | TaskEvent::NotWritten(_) => {}
         }
@@ -140,6 +143,7 @@ impl TaskState {
         let transition = moved.edge.and_then(|edge| self::edge(lifecycle, edge));
         let mut jobs = self.leave_run(moved.by);
         self.status = moved.to;
+        self.signal = None;
         self.visit = StatusVisit {
             turn: moved.turn,
             since: moved.at,

@@ -1,6 +1,7 @@
 //! What people ask for that is more than a move: begin, start again, change. A merge has a file of its own.
 
 use super::TaskInputResult;
+use super::attention::CLARIFICATION;
 use super::choices;
 use super::event::TaskEvent;
 use super::hooks::{self, starts_soon};
@@ -10,11 +11,8 @@ use super::pending::TaskPending;
 use super::runs;
 use super::session::TaskSessionPlace;
 use super::spawn::SpawnManner;
-use crate::lifecycle::{LifecycleTransition, TransitionHook};
+use crate::lifecycle::{Lifecycle, LifecycleTransition, StateId, TransitionHook};
 use crate::machine::{ASKED, Refusal, RefusalCode};
-
-/// Where a task goes that nobody has described yet.
-pub(super) const CLARIFICATION: &str = "clarification";
 
 /// Begins: by a transition from the usual first state, or where the task was created.
 pub(super) fn spawn(
@@ -97,18 +95,7 @@ pub(super) fn request_changes(
     evidence: &Evidence,
 ) -> TaskInputResult {
     let status = ledger.state.status;
-    let tells =
-        |edge: &LifecycleTransition| edge.hooks.iter().any(|hook| matches!(hook, TransitionHook::NotifyWorker { .. }));
-    let ways = || edges(ledger.lifecycle).filter(|(_, edge)| edge.from == status);
-    let has_begun = ledger.lifecycle.initial.first() != Some(&status);
-    // A worker that is started along the way reads what stands in TASK.md.
-    let starts = |edge: &LifecycleTransition| {
-        let is_open = edge.gate.is_none() && !ledger.lifecycle.state(edge.to).terminal;
-        has_begun && is_open && ledger.lifecycle.starts_worker(edge)
-    };
-    let told = ways().find(|(_, edge)| tells(edge) && !edge.gives_verdict());
-    let found = told.or_else(|| ways().find(|(_, edge)| starts(edge)));
-    let Some(to) = found.map(|(_, edge)| ledger.lifecycle.state_name(edge.to)) else {
+    let Some(to) = way_back(ledger.lifecycle, status).map(|edge| ledger.lifecycle.state_name(edge.to)) else {
         let name = ledger.lifecycle.state_name(status);
         let message = format!("Changes cannot be requested: no transition from `{name}` notifies or starts the worker");
         let hints = [Some(instead(ledger)), choices::way_back(ledger.lifecycle, status)];
@@ -118,6 +105,22 @@ pub(super) fn request_changes(
     moves::go(ledger, by, to, evidence, &WorkspaceReservation::Unasked)?;
     ledger.feedback = Some(message.to_owned()).filter(|message| !message.trim().is_empty());
     Ok(())
+}
+
+/// The transition by which a person sends a task back: the first that tells its worker, else the first that starts one, which
+/// reads what stands in TASK.md.
+pub(super) fn way_back(lifecycle: &Lifecycle, status: StateId) -> Option<&LifecycleTransition> {
+    let tells = |edge: &LifecycleTransition| {
+        let hooks = &edge.hooks;
+        hooks.iter().any(|hook| matches!(hook, TransitionHook::NotifyWorker { .. })) && !edge.gives_verdict()
+    };
+    let has_begun = lifecycle.initial.first() != Some(&status);
+    let starts = |edge: &LifecycleTransition| {
+        let is_open = edge.gate.is_none() && !lifecycle.state(edge.to).terminal;
+        has_begun && is_open && lifecycle.starts_worker(edge)
+    };
+    let ways = || lifecycle.transitions.iter().filter(|edge| edge.from == status);
+    ways().find(|edge| tells(edge)).or_else(|| ways().find(|edge| starts(edge)))
 }
 
 /// How a person has something changed where no transition tells the worker.

@@ -7,8 +7,10 @@ use super::input::{RunEnd, TaskAsker, TaskUpdate};
 use super::seen::SectionSnapshot;
 use super::session::{SessionChange, SessionExit, SessionNumber, TaskSessionPlace};
 use super::state::{
-    CommitId, EdgeId, RefusedVerdict, RunJudgement, TaskAttention, TaskSubject, WorkSnapshot, WorkVerdict, WorktreePath,
+    CommitId, EdgeId, RaisedAttention, RefusedVerdict, RunJudgement, TaskSubject, WorkSnapshot, WorkVerdict,
+    WorktreePath,
 };
+use crate::attention::SessionSignal;
 use crate::event_name::EventName;
 use crate::lifecycle::{FieldValue, StateId};
 use crate::machine::Moment;
@@ -158,8 +160,15 @@ pub enum TaskEvent {
     },
     /// Writing TASK.md failed, for this reason.
     NotWritten(String),
+    /// Something was heard of the agent in a living session: that it waits, is quiet, or works again.
+    Signalled {
+        /// The session that it is about.
+        session: SessionNumber,
+        /// What is true of it from now on.
+        signal: SessionSignal,
+    },
     /// A person should look.
-    AttentionSet(TaskAttention),
+    AttentionSet(RaisedAttention),
     /// It is no longer so.
     AttentionCleared,
 }
@@ -261,6 +270,11 @@ impl TaskEvent {
             TaskEvent::RunEnded { .. } => EventName::TaskRunEnded,
             TaskEvent::RunLeft { .. } => EventName::TaskRunLeft,
             TaskEvent::NotWritten(_) => EventName::HookFailed,
+            TaskEvent::Signalled { signal, .. } => match signal {
+                SessionSignal::Waits { .. } => EventName::SessionWaits,
+                SessionSignal::Quiet { .. } => EventName::SessionQuiet,
+                SessionSignal::Works { .. } => EventName::SessionWorks,
+            },
             TaskEvent::AttentionSet(_) => EventName::AttentionSet,
             TaskEvent::AttentionCleared => EventName::AttentionCleared,
         }

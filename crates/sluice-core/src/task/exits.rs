@@ -46,7 +46,7 @@ pub(super) fn exited(
     }
     if ledger.state.visit.watch == place {
         react(ledger, &TaskSessionEnd { place, session, exit }, evidence);
-    } else if place == TaskSessionPlace::Main && ledger.state.attention.is_none() {
+    } else if place == TaskSessionPlace::Main && ledger.state.marked().is_none() {
         ledger.mark(TaskAttention::WorkerGone);
     }
 }

@@ -3,6 +3,7 @@
 use super::effect::EffectKey;
 use super::session::{SessionExit, SessionNumber};
 use super::state::{CommitId, TaskSubject, TreeId, WorkSnapshot, WorktreePath};
+use crate::attention::SessionSignal;
 use crate::name::StateName;
 use crate::words::words;
 
@@ -231,6 +232,13 @@ pub enum TaskInput {
         /// The number of the session that was found.
         session: SessionNumber,
     },
+    /// Something is heard of the agent in a session: that it waits for a person, is quiet, or works again.
+    Signal {
+        /// The number of the session that it is about.
+        session: SessionNumber,
+        /// What is heard, and by which channel.
+        signal: SessionSignal,
+    },
     /// The run of the present state, which had failed, goes on.
     RunReopened {
         /// The id of the run that goes on.
@@ -353,6 +361,7 @@ kinds! {
     TakeUp = "take up",
     SessionExited = "session exited",
     SessionAdopted = "session adopted",
+    Signal = "signal of a session",
     RunReopened = "run reopened",
     RunEnded = "run ended",
     EffectDone = "effect done",
@@ -376,6 +385,7 @@ impl TaskInput {
             | TaskInput::TakeUp { .. }
             | TaskInput::SessionExited { .. }
             | TaskInput::SessionAdopted { .. }
+            | TaskInput::Signal { .. }
             | TaskInput::RunReopened { .. }
             | TaskInput::RunEnded { .. }
             | TaskInput::EffectDone { .. } => TaskAsker::Engine,
@@ -399,6 +409,7 @@ impl TaskInput {
             | TaskInput::Lend { .. }
             | TaskInput::SessionExited { .. }
             | TaskInput::SessionAdopted { .. }
+            | TaskInput::Signal { .. }
             | TaskInput::RunReopened { .. }
             | TaskInput::RunEnded { .. }
             | TaskInput::EffectDone { .. } => WorkspaceReservation::Unasked,

@@ -33,6 +33,8 @@ pub enum TaskResponse {
     Watch,
     /// Notes what became of the session.
     Note,
+    /// Keeps what is heard of the agent in a living session of its own, if the channel may say it.
+    Hear,
     /// Waits for the run of its state again, if it is that one, and is no longer marked with its end.
     Await,
     /// Moves as the run of its state ended, if it is that one; where it cannot, it is marked.
@@ -67,9 +69,10 @@ pub fn answer(phase: TaskPhase, input: TaskInputKind) -> TaskResponse {
         (Waiting | Standing | Settling, I::SessionExited) => TaskResponse::Watch,
         (Closing, I::SessionExited) => TaskResponse::Note,
         (Waiting | Standing | Settling | Closing, I::SessionAdopted) => TaskResponse::Note,
+        (Waiting | Standing | Settling, I::Signal) => TaskResponse::Hear,
         (Waiting | Standing | Settling, I::RunReopened) => TaskResponse::Await,
         (Waiting | Standing | Settling, I::RunEnded) => TaskResponse::Follow,
-        (Closing | Finished, I::RunReopened | I::RunEnded | I::Verdict) => TaskResponse::Ignore,
+        (Closing | Finished, I::RunReopened | I::RunEnded | I::Verdict | I::Signal) => TaskResponse::Ignore,
         (Settling | Closing, I::EffectDone) => TaskResponse::Settle,
         (Waiting | Standing, I::EffectDone) => TaskResponse::Report,
         (Finished, I::TakeUp | I::SessionExited | I::SessionAdopted | I::EffectDone) => TaskResponse::Ignore,
@@ -163,6 +166,7 @@ fn words(answer: TaskResponse) -> String {
         TaskResponse::TakeUp => "takes up".into(),
         TaskResponse::Watch => "watches".into(),
         TaskResponse::Note => "notes".into(),
+        TaskResponse::Hear => "hears".into(),
         TaskResponse::Await => "awaits".into(),
         TaskResponse::Follow => "follows".into(),
         TaskResponse::Settle => "settles".into(),
@@ -205,6 +209,9 @@ settled, *closing* while the hooks of its last move are under way, and then *fin
 - **follows**: the run of its state has ended, and the task moves where the state says, as the engine's own move: guard
   and gate are asked. Where that is refused, or the state says nothing, it stays and is marked. An end of another run
   changes nothing. Leaving such a state by any other way cancels its run first, before the hooks of the transition.
+- **hears**: the agent of a living session waits for a person, is quiet, or works again. Of a session that is not the
+  task's living one nothing is heard. A screen raises and never clears; no channel clears or replaces what one that is
+  trusted more has said: protocol, hook, exit, screen. A move, the end of the session and a person who has looked end it.
 - **settles**: the hook that waited is over, and the next one begins. **reports**: only a TASK.md that could not be
   written still matters.
 

@@ -80,7 +80,7 @@ pub(super) fn take_up(ledger: &mut TaskPending<'_>) {
 pub(super) fn has_room(ledger: &mut TaskPending<'_>) -> bool {
     match std::mem::replace(&mut ledger.room, WorkspaceReservation::Unasked) {
         WorkspaceReservation::Reserved(name) => {
-            if ledger.state.attention == Some(TaskAttention::PoolFull) {
+            if ledger.state.marked() == Some(&TaskAttention::PoolFull) {
                 ledger.clear_attention();
             }
             ledger.record(TaskEvent::WorkspaceReserved(name));

@@ -44,7 +44,7 @@ pub(super) fn go(
     if needs_room && ledger.state.lent.is_none() && !make_room(ledger, room) {
         return Ok(());
     }
-    let is_settled = matches!(ledger.state.attention, Some(TaskAttention::PoolFull | TaskAttention::Disputed { .. }));
+    let is_settled = matches!(ledger.state.marked(), Some(TaskAttention::PoolFull | TaskAttention::Disputed { .. }));
     if by == TaskAsker::Person || is_settled {
         ledger.clear_attention();
     }

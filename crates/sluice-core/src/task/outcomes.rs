@@ -106,7 +106,7 @@ fn started(ledger: &mut TaskPending<'_>, place: TaskSessionPlace, outcome: &Task
         }
     };
     ledger.heard(place, change, again);
-    if place == TaskSessionPlace::Main && ledger.state.attention == Some(TaskAttention::WorkerGone) {
+    if place == TaskSessionPlace::Main && ledger.state.marked() == Some(&TaskAttention::WorkerGone) {
         ledger.clear_attention();
     }
     ledger.settle(settlement(outcome));

@@ -1,13 +1,17 @@
 //! A decision while it is being made: a copy of the state that is moved on by each event as it is recorded, so that
 //! what is decided next is decided on what will be folded.
 
+use super::attention::TaskAttention;
 use super::effect::{EffectKey, Instruction, TaskAction, TaskEffect};
 use super::event::{Settlement, TaskEvent};
 use super::input::WorkspaceReservation;
 use super::keys::frontmatter;
 use super::law::LawRow;
-use super::session::{SessionAgent, SessionChange, SessionNumber, SessionRole, SessionTransition, TaskSessionPlace};
-use super::state::{TaskAttention, TaskJob, TaskState};
+use super::session::{
+    SessionAgent, SessionChange, SessionDeath, SessionNumber, SessionRole, SessionTransition, TaskSession,
+    TaskSessionPlace,
+};
+use super::state::{TaskJob, TaskState};
 use crate::lifecycle::action::PlainAction;
 use crate::lifecycle::{FieldValue, Lifecycle, TransitionHook};
 use crate::machine::{Decision, Moment};
@@ -47,6 +51,11 @@ impl<'a> TaskPending<'a> {
         self.written.clear();
     }
 
+    /// Whether nothing has happened yet.
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.events.is_empty()
+    }
+
     /// Asks for an effect on behalf of the job that is being done.
     pub(super) fn ask(&mut self, action: TaskAction, instruction: Instruction) {
         let Some(turn) = self.state.turns.front() else { return };
@@ -60,11 +69,19 @@ impl<'a> TaskPending<'a> {
         let Some(job) = turn.jobs.front() else { return };
         let (turn, step, action) = (turn.number, turn.step, self.action(*job));
         let failure = match &settlement {
+            // The session itself tells it.
+            Settlement::Failed(reason) if self.is_not_started(reason) => None,
             Settlement::Failed(reason) => Some(TaskAttention::HookFailed(action, reason.clone())),
             Settlement::Done | Settlement::Idle | Settlement::Skipped(_) => None,
         };
         self.record(TaskEvent::HookSettled { turn, step, action, settlement });
         failure.into_iter().for_each(|attention| self.mark(attention));
+    }
+
+    /// Whether the agent that the status watches could not be started, because of this.
+    fn is_not_started(&self, reason: &str) -> bool {
+        let watched = self.state.session(self.state.visit.watch);
+        matches!(watched, TaskSession::Dead(_, SessionDeath::NotStarted(why)) if why == reason)
     }
 
     /// What a job does, in the words of the files.
@@ -78,31 +95,6 @@ impl<'a> TaskPending<'a> {
             TaskJob::Start(start) => TaskAction::starting(start.place),
             TaskJob::StartRun(_) => TaskAction::StartRun,
             TaskJob::CancelRun => TaskAction::CancelRun,
-        }
-    }
-
-    /// A person should look. What comes after a push that failed does not hide it.
-    pub(super) fn mark(&mut self, attention: TaskAttention) {
-        let attention = match (&self.state.attention, attention) {
-            (Some(TaskAttention::NotPushed(_)), again @ TaskAttention::NotPushed(_)) | (None, again) => again,
-            (Some(TaskAttention::NotPushed(known)), later) => {
-                let later = later.to_string();
-                TaskAttention::NotPushed(if known.contains(&later) {
-                    known.clone()
-                } else {
-                    format!("{known}; {later}")
-                })
-            }
-            (Some(_), later) => later,
-        };
-        if self.state.attention.as_ref() != Some(&attention) {
-            self.record(TaskEvent::AttentionSet(attention));
-        }
-    }
-
-    pub(super) fn clear_attention(&mut self) {
-        if self.state.attention.is_some() {
-            self.record(TaskEvent::AttentionCleared);
         }
     }
 
@@ -138,6 +130,7 @@ impl<'a> TaskPending<'a> {
     }
 
     pub(super) fn finish(mut self) -> (Decision<TaskEvent, TaskEffect>, Vec<LawRow>) {
+        self.reconcile();
         // Only when it says something new: the agents write in that file too.
         let frontmatter = frontmatter(self.lifecycle, &self.state);
         if self.feedback.is_some() || frontmatter != self.written {

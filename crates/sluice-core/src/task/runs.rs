@@ -35,7 +35,7 @@ pub(super) fn start(ledger: &mut TaskPending<'_>, state: StateId) {
     // It would judge or change the work elsewhere than where the task goes on with it.
     if ledger.state.lent.is_some() {
         ledger.settle(Settlement::Skipped("there is no workspace".into()));
-        if ledger.state.attention.is_none() {
+        if ledger.state.marked().is_none() {
             ledger.mark(TaskAttention::NoWorkspace);
         }
         return;
@@ -118,7 +118,7 @@ pub(super) fn ended(ledger: &mut TaskPending<'_>, run: &str, end: RunEnd, why: &
     let judged = ledger.lifecycle.judges(ledger.state.status).then(|| judged(ledger, evidence, own));
     ledger.record(TaskEvent::RunEnded { run: run.to_owned(), end, why: why.to_owned(), judged });
     // What a person was told about an earlier end of this run, which was opened again, is no longer so.
-    if matches!(ledger.state.attention, Some(TaskAttention::RunEnded { .. })) {
+    if matches!(ledger.state.marked(), Some(TaskAttention::RunEnded { .. })) {
         ledger.clear_attention();
     }
     let target = match end {
@@ -139,7 +139,7 @@ pub(super) fn reopened(ledger: &mut TaskPending<'_>, run: &str) {
     let failed = |mine: &&TaskRun| mine.id == run && mine.end.is_some();
     let Some(TaskRun { id: run, turn, began, .. }) = ledger.state.run_here().filter(failed).cloned() else { return };
     ledger.record(TaskEvent::RunStarted { turn, run, began });
-    if matches!(ledger.state.attention, Some(TaskAttention::RunEnded { .. })) {
+    if matches!(ledger.state.marked(), Some(TaskAttention::RunEnded { .. })) {
         ledger.clear_attention();
     }
 }

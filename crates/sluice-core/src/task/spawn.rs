@@ -131,7 +131,7 @@ pub(super) fn prepare(ledger: &mut TaskPending<'_>, plan: &SpawnPlan<'_>) {
     }
     if ledger.state.workspace.bound().is_none() {
         ledger.settle(Settlement::Skipped("there is no workspace".into()));
-        if ledger.state.attention.is_none() {
+        if ledger.state.marked().is_none() {
             ledger.mark(TaskAttention::NoWorkspace);
         }
         return;

@@ -1,8 +1,8 @@
 //! Where a task stands: the fold of its events, and nothing that cannot be told from them.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 
+pub use super::attention::{HeardSignal, RaisedAttention, TaskAttention};
 use super::effect::TaskAction;
 use super::input::{RunEnd, TaskAsker, WorkEvidence};
 pub use super::lent::LentWork;
@@ -61,7 +61,11 @@ pub struct TaskState {
     /// How many sessions have been asked for; the newest has this number.
     pub sessions_asked: u32,
     /// Why a person should look, if one should.
-    pub attention: Option<TaskAttention>,
+    pub attention: Option<RaisedAttention>,
+    /// How many attentions were raised; the newest has this number.
+    pub attentions: u32,
+    /// What was last heard of an agent that waits or is quiet.
+    pub signal: Option<HeardSignal>,
     /// The newest verdict, and what it was given for.
     pub judged: Option<WorkVerdict>,
     /// What became of the newest run that judges the work, and what it judged.
@@ -276,88 +280,6 @@ pub enum StatePrompt {
     Respawn,
 }
 
-/// Why a person should look at a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TaskAttention {
-    /// It waits for a workspace.
-    PoolFull,
-    /// A hook with this action failed, for this reason.
-    HookFailed(TaskAction, String),
-    /// Its agents crashed so often, and there is no state `stuck`.
-    Crashed(u32),
-    /// An agent should have been started, and there is no workspace.
-    NoWorkspace,
-    /// The worker should have been told something, is not there, and cannot be started.
-    NoWorker,
-    /// A crashed agent should be started again, and its state has no prompt for that.
-    NoPrompt,
-    /// Its machine or its terminal went away again and again, and its agent with it.
-    Uprooted,
-    /// The worker ended while a reviewer is at work.
-    WorkerGone,
-    /// TASK.md gives a verdict that is not the reviewer's, as far as the reviewer said it.
-    Disputed {
-        /// The verdict that stands in TASK.md.
-        found: Verdict,
-        /// What the reviewer asked for.
-        asked: Verdict,
-    },
-    /// The branch is merged here, and the remote does not know.
-    NotPushed(String),
-    /// The branch is merged, and no transition leads to the end.
-    NotClosed(String),
-    /// The run of its state has ended, and the task has not moved.
-    RunEnded {
-        /// The id of the run that has ended.
-        run: String,
-        /// Whether the run completed, failed or was cancelled.
-        end: RunEnd,
-        /// What it says about that, or why the task has not moved; may be empty.
-        why: String,
-    },
-}
-
-impl fmt::Display for TaskAttention {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TaskAttention::PoolFull => f.write_str("pool full"),
-            TaskAttention::HookFailed(action, reason) => write!(f, "{action} failed: {reason}"),
-            TaskAttention::Crashed(count) => write!(f, "crashed {count} times"),
-            TaskAttention::NoWorkspace => f.write_str("no agent was started: there is no workspace"),
-            TaskAttention::NoWorker => {
-                f.write_str("the worker was not told: none is alive, and there is no prompt `worker_respawn`")
-            }
-            TaskAttention::NoPrompt => {
-                f.write_str("the agent was not started again: its state has no `respawn_prompt`")
-            }
-            TaskAttention::Uprooted => f.write_str(
-                "the agent ended with its terminal or its machine, and is not started again by itself; respawn it",
-            ),
-            TaskAttention::WorkerGone => f.write_str(
-                "the worker ended while the reviewer is at work; it is started again when it is to be told something",
-            ),
-            TaskAttention::Disputed { found, asked } if found == asked => write!(
-                f,
-                "TASK.md says {} now, and did not when the reviewer asked for it; look who wrote it, and move the task",
-                found.word()
-            ),
-            TaskAttention::Disputed { found, asked } => write!(
-                f,
-                "TASK.md says {}, and the reviewer asked for {}; look who wrote it, and move the task",
-                found.word(),
-                asked.word()
-            ),
-            TaskAttention::NotPushed(reason) => write!(f, "merged, not pushed: {reason}"),
-            TaskAttention::NotClosed(reason) => write!(f, "merged, not closed: {reason}"),
-            TaskAttention::RunEnded { run, end, why } => {
-                let verb = if *end == RunEnd::Cancelled { "was" } else { "has" };
-                let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-                write!(f, "its run {run} {verb} {}{why}", end.word())
-            }
-        }
-    }
-}
-
 /// What a task is in the middle of. One half of the law; see [`super::law`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskPhase {
@@ -484,6 +406,8 @@ impl TaskState {
             fail(index > 0 || !turn.jobs.is_empty(), "an outcome is awaited, and no job is left")?;
             fail(index == 0 || turn.step == 1, "a turn began before its turn")?;
         }
+        let raised = self.attention.as_ref().map_or(0, |raised| raised.number);
+        fail(raised <= self.attentions, "an attention that was not counted")?;
         fail(!self.uses_what_is_lent(), "a worktree was lent on, and something of the task goes on in one")?;
         let starts = [&self.main, &self.beside].into_iter().any(|session| matches!(session, TaskSession::Starting(_)));
         fail(!starts || !self.turns.is_empty(), "a session starts, and no hook asks for it")

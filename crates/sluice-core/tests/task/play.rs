@@ -9,13 +9,17 @@
 //! | `again`, `unwritten REASON` | the last outcome once more; TASK.md could not be written |
 //! | `exit WHO`, `killed WHO`, `lost WHO`, `adopt WHO` | what the engine hears of sessions |
 //! | `run-ended RUN completed\|failed\|cancelled [WHY]` | what the engine hears of runs; `run: run-ended …`: the newest commits are its own; `strayed: run-ended …`: the work was elsewhere in between |
+//! | `waits WHO CHANNEL KIND TEXT`, `quiet WHO SECONDS`, `works WHO CHANNEL` | what a channel says of the agent in a session |
+//! | `choices` | shows what a person can answer |
 //! | `state` | shows where the task stands |
 
 use std::collections::BTreeMap;
 
+use sluice_core::attention::{AttentionChannel, DialogKind, SessionSignal};
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::{Decision, Moment, Refusal};
 use sluice_core::name::StateName;
+use sluice_core::task::answers::TaskChoice;
 use sluice_core::task::input::{
     RunEnd, TaskEffectOutcome, TaskEffectProduct, TaskUpdate, WorkEvidence, WorkHead, WorkStanding,
     WorkspaceReservation,
@@ -136,12 +140,37 @@ impl Player {
                 let key = self.last_write.unwrap();
                 self.decide(TaskInput::EffectDone { key, outcome: TaskEffectOutcome::Failed(rest.to_owned()) })
             }
+            "choices" => vec![self.choices()],
             "state" => vec![show::state(self.state.as_ref().unwrap())],
             _ => {
                 let input = self.input(who, verb, rest);
                 self.decide(input)
             }
         }
+    }
+
+    fn choices(&self) -> String {
+        let choices = self.state.as_ref().unwrap().choices(&self.lifecycle);
+        let words: Vec<&str> = choices.iter().map(|choice| choice.word(&self.lifecycle)).collect();
+        for (choice, word) in choices.iter().zip(&words) {
+            assert_eq!(TaskChoice::read(word, &choices, &self.lifecycle), Some(*choice), "a word can be read back");
+        }
+        if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
+    }
+
+    fn signal(&self, verb: &str, rest: &str) -> TaskInput {
+        let words: Vec<&str> = rest.splitn(4, ' ').collect();
+        let channel = |word: &str| AttentionChannel::ALL.into_iter().find(|channel| channel.word() == word).unwrap();
+        let signal = match verb {
+            "quiet" => SessionSignal::Quiet { seconds: words[1].parse().unwrap() },
+            "works" => SessionSignal::Works { by: channel(words[1]) },
+            _ => {
+                let what = DialogKind::ALL.into_iter().find(|kind| kind.word() == words[2]).unwrap();
+                let text = words.get(3).copied().unwrap_or_default().to_owned();
+                SessionSignal::Waits { what, text, by: channel(words[1]) }
+            }
+        };
+        TaskInput::Signal { session: self.session(words[0]), signal }
     }
 
     fn evidence(&self) -> Evidence {
@@ -293,6 +322,7 @@ impl Player {
             "branch" => TaskInput::Update { by, update: TaskUpdate::Branch(rest.to_owned()) },
             "pr" => TaskInput::Update { by, update: TaskUpdate::PullRequest(rest.to_owned()) },
             "clear" => TaskInput::ClearAttention { by },
+            "waits" | "quiet" | "works" => self.signal(verb, rest),
             "exit" => TaskInput::SessionExited { session: self.session(rest), exit: SessionExit::Code(0), evidence },
             "killed" => {
                 TaskInput::SessionExited { session: self.session(rest), exit: SessionExit::Signal(9), evidence }

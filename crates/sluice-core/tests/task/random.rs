@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use sluice_core::attention::{AttentionChannel, DialogKind, SessionSignal};
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::Moment;
 use sluice_core::name::StateName;
@@ -74,6 +75,15 @@ fn outcome(throw: &Throw) -> TaskEffectOutcome {
     }
 }
 
+fn signal(throw: &Throw) -> SessionSignal {
+    let by = AttentionChannel::ALL[usize::from(throw.which) % AttentionChannel::ALL.len()];
+    match throw.body {
+        0 => SessionSignal::Quiet { seconds: 300 },
+        1 | 2 => SessionSignal::Works { by },
+        _ => SessionSignal::Waits { what: DialogKind::Trust, text: "trust?".to_owned(), by },
+    }
+}
+
 fn to(lifecycle: &Lifecycle, throw: &Throw) -> StateName {
     let to = &lifecycle.states[usize::from(throw.which) % lifecycle.states.len()].name;
     if throw.which == 255 { StateName::new("nowhere") } else { to.clone() }
@@ -102,7 +112,8 @@ fn input(lifecycle: &Lifecycle, state: &TaskState, known: &[TaskEffect], throw: 
         }
         7 | 8 => TaskInput::Respawn { by, room: room(throw) },
         9 if throw.flag => TaskInput::Update { by, update: TaskUpdate::Summary("x".to_owned()) },
-        9 => TaskInput::ClearAttention { by },
+        9 if throw.which < 128 => TaskInput::ClearAttention { by },
+        9 => TaskInput::Signal { session, signal: signal(throw) },
         10 | 11 => TaskInput::SessionExited { session, exit: SessionExit::Code(1), evidence },
         12 if throw.flag => {
             let workspace = WorktreePath("w".to_owned());
@@ -180,6 +191,10 @@ proptest! {
             history.extend(decision.events);
             known.extend(decision.effects);
             prop_assert_eq!(state.check_invariants(&lifecycle), Ok(()));
+            let recorded = state.attention.as_ref().map(|raised| raised.why.clone());
+            if recorded.as_ref().is_none_or(|why| !why.is_mark()) {
+                prop_assert_eq!(recorded, state.derived_attention(&lifecycle), "what follows is recorded");
+            }
             prop_assert_eq!(TaskState::fold(&lifecycle, &history), Some(state.clone()));
         }
     }

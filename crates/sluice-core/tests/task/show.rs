@@ -5,7 +5,7 @@ use sluice_core::machine::Refusal;
 use sluice_core::task::event::Settlement;
 use sluice_core::task::input::{TaskAsker, TaskUpdate};
 use sluice_core::task::session::{SessionChange, SessionExit};
-use sluice_core::task::state::TaskWorkspace;
+use sluice_core::task::state::{RaisedAttention, TaskWorkspace};
 use sluice_core::task::{Instruction, TaskEffect, TaskEvent, TaskState};
 
 fn line(what: &str, rest: String) -> String {
@@ -79,7 +79,11 @@ pub(crate) fn event(lifecycle: &Lifecycle, event: &TaskEvent) -> Option<String> 
             format!("{run} {}{judged} {why}", end.word())
         }
         TaskEvent::NotWritten(reason) => format!("write_artifact: {reason}"),
-        TaskEvent::AttentionSet(attention) => attention.to_string(),
+        TaskEvent::Signalled { session, signal } => format!("{session}: {signal}, by {}", signal.by().word()),
+        TaskEvent::AttentionSet(raised) => {
+            let RaisedAttention { number, why, .. } = raised;
+            format!("{number} {}: {why}", why.reason().word())
+        }
         TaskEvent::Merged { commit, forced } => match (commit, forced) {
             (Some(commit), true) => format!("{} by force", commit.0),
             (Some(commit), false) => commit.0.clone(),
@@ -152,7 +156,7 @@ pub(crate) fn state(state: &TaskState) -> String {
         .run
         .as_ref()
         .map_or(String::new(), |run| format!(", run {} {}", run.id, run.end.map_or("open", |end| end.word())));
-    let attention = state.attention.as_ref().map_or(String::new(), |why| format!(", attention: {why}"));
+    let attention = state.attention.as_ref().map_or(String::new(), |raised| format!(", attention: {}", raised.why));
     format!(
         "round {}, crashes {}, {workspace}, main {}, beside {}{run}{attention}",
         state.review_round,

@@ -9,7 +9,9 @@ use sluice_core::recipe::draft::{
     InputDraft, ItemsDraft, LoopBackDraft, PromptDraft, RecipeDraft, RetryDraft, RunHookDraft, StepDraft,
     StepWorkDraft, TriggerDraft,
 };
-use sluice_core::recipe::{FailureKind, Join, OnExhausted, OnLimit, RecipeDialect, RecipeInputKind, StepWorkspace};
+use sluice_core::recipe::{
+    FailureKind, GateAnswer, Join, OnExhausted, OnLimit, RecipeDialect, RecipeInputKind, StepWorkspace, UnansweredGate,
+};
 use sluice_core::span::{SourceText, SpannedValue};
 
 use super::fields::{TableFields, data, named};
@@ -213,6 +215,7 @@ fn work(
         "gate" => Some(StepWorkDraft::Gate {
             command: told(fields, "command", findings)?.clone(),
             message: fields.text("message").cloned(),
+            unanswered: unanswered(fields, findings),
         }),
         "task" => Some(StepWorkDraft::Task {
             summary: told(fields, "summary", findings)?.clone(),
@@ -223,6 +226,20 @@ fn work(
         }),
         _ => None,
     }
+}
+
+/// What becomes of a gate that no person answers: both keys are there, or neither.
+fn unanswered(fields: TableFields<'_>, findings: &mut CheckFindings) -> Option<UnansweredGate> {
+    let answers = GateAnswer::ALL.map(|answer| (answer.word(), answer));
+    let (after, answer) = (fields.duration("answer_timeout"), fields.choice("default", &answers));
+    let mut lacks = |has: &str, wants: &str, help: &str| {
+        if let (Some(key), None) = (fields.key(has), fields.key(wants)) {
+            findings.add(Diagnosis::new(Code::MissingKey, key, format!("`{has}` needs a `{wants}`")).help(help));
+        }
+    };
+    lacks("default", "answer_timeout", "say how long a person has to answer: `answer_timeout: 30m`");
+    lacks("answer_timeout", "default", "say what is the answer then: `default: retry`, `skip` or `abort`");
+    Some(UnansweredGate { after: after?, answer: answer? })
 }
 
 fn items(node: &Node) -> Option<ItemsDraft> {

@@ -175,6 +175,10 @@ static WORK: &[Field] = &[
         .only(&["parallel-agents"]),
     Field::required("command", Text, "what the shell runs").form(&[Filled]).only(COMMANDS),
     Field::new("message", Text, "what a person is told when it fails").only(&["gate"]),
+    Field::new("answer_timeout", Duration, "how long a person has to answer; without end unless said otherwise")
+        .form(&[NotEmpty])
+        .only(&["gate"]),
+    Field::new("default", Choice(&["retry", "skip", "abort"]), "the answer that is taken then").only(&["gate"]),
     Field::required("summary", Text, "what is wanted of the task").form(&[Filled]).only(&["task"]),
     Field::new("branch", Text, "the task's branch").only(&["task"]),
     Field::new("workflow", Text, "the task's lifecycle").only(&["task"]),

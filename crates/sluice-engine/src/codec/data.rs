@@ -10,7 +10,7 @@ use sluice_core::run::{
 };
 
 use super::UnreadableData;
-use super::task_data::{StoredWorkState, twins};
+use super::task_data::{StoredWorkState, is_never, twins};
 
 /// A table with this one key is a number that JSON would round or not take: `1.50`, `1e400`, thirty digits.
 const NUMBER: &str = "$number";
@@ -229,6 +229,8 @@ pub(super) struct StoredQuestion {
     default: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     deadline: Option<i64>,
+    #[serde(default, skip_serializing_if = "is_never")]
+    since: i64,
 }
 
 twins! {
@@ -248,6 +250,7 @@ impl From<&RunQuestion> for StoredQuestion {
             choices: it.choices.clone(),
             default: it.default.clone(),
             deadline: it.deadline.map(|at| at.0),
+            since: it.since.0,
         }
     }
 }
@@ -261,6 +264,7 @@ impl From<StoredQuestion> for RunQuestion {
             choices: it.choices,
             default: it.default,
             deadline: it.deadline.map(Moment),
+            since: Moment(it.since),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use sluice_core::artifact::Verdict;
+use sluice_core::attention::{AttentionChannel, DialogKind, SessionSignal};
 use sluice_core::lifecycle::{AgentPermissions, FieldValue, HarnessChoice};
 use sluice_core::task::effect::Occasion;
 use sluice_core::task::input::RunEnd;
@@ -312,17 +313,105 @@ impl From<StoredCheckResult> for RunJudgement {
 #[serde(tag = "why", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum StoredAttention {
     PoolFull,
-    HookFailed { action: String, reason: String },
-    Crashed { count: u32 },
+    HookFailed {
+        action: String,
+        reason: String,
+    },
+    Crashed {
+        count: u32,
+    },
     NoWorkspace,
     NoWorker,
     NoPrompt,
     Uprooted,
     WorkerGone,
-    Disputed { found: StoredVerdict, asked: StoredVerdict },
-    NotPushed { reason: String },
-    NotClosed { reason: String },
-    RunEnded { run: String, end: StoredRunEnd, reason: String },
+    Disputed {
+        found: StoredVerdict,
+        asked: StoredVerdict,
+    },
+    NotPushed {
+        reason: String,
+    },
+    NotClosed {
+        reason: String,
+    },
+    RunEnded {
+        run: String,
+        end: StoredRunEnd,
+        reason: String,
+    },
+    Review,
+    Clarification,
+    Stuck {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit: Option<StoredExit>,
+    },
+    Decision,
+    Unattended,
+    Died {
+        exit: StoredExit,
+    },
+    CannotStart {
+        reason: String,
+    },
+    Dialog {
+        what: String,
+        text: String,
+        by: String,
+    },
+    Quiet {
+        seconds: u64,
+    },
+}
+
+/// What is heard of an agent, as it is stored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum StoredSignal {
+    Waits { what: String, text: String, by: String },
+    Quiet { seconds: u64 },
+    Works { by: String },
+}
+
+impl From<&SessionSignal> for StoredSignal {
+    fn from(it: &SessionSignal) -> Self {
+        match it {
+            SessionSignal::Waits { what, text, by } => {
+                StoredSignal::Waits { what: what.word().into(), text: text.clone(), by: by.word().into() }
+            }
+            SessionSignal::Quiet { seconds } => StoredSignal::Quiet { seconds: *seconds },
+            SessionSignal::Works { by } => StoredSignal::Works { by: by.word().into() },
+        }
+    }
+}
+
+impl TryFrom<StoredSignal> for SessionSignal {
+    type Error = UnreadableData;
+
+    fn try_from(it: StoredSignal) -> Result<Self, UnreadableData> {
+        Ok(match it {
+            StoredSignal::Waits { what, text, by } => {
+                SessionSignal::Waits { what: dialog(&what)?, text, by: channel(&by)? }
+            }
+            StoredSignal::Quiet { seconds } => SessionSignal::Quiet { seconds },
+            StoredSignal::Works { by } => SessionSignal::Works { by: channel(&by)? },
+        })
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+pub(super) fn is_never(moment: &i64) -> bool {
+    *moment == 0
+}
+
+fn dialog(word: &str) -> Result<DialogKind, UnreadableData> {
+    let found = DialogKind::ALL.into_iter().find(|kind| kind.word() == word);
+    found.ok_or_else(|| UnreadableData(format!("`{word}` is no kind of dialog")))
+}
+
+fn channel(word: &str) -> Result<AttentionChannel, UnreadableData> {
+    let found = AttentionChannel::ALL.into_iter().find(|channel| channel.word() == word);
+    found.ok_or_else(|| UnreadableData(format!("`{word}` is no channel")))
 }
 
 impl From<&TaskAttention> for StoredAttention {
@@ -346,6 +435,17 @@ impl From<&TaskAttention> for StoredAttention {
             TaskAttention::RunEnded { run, end, why } => {
                 StoredAttention::RunEnded { run: run.clone(), end: (*end).into(), reason: why.clone() }
             }
+            TaskAttention::Review => StoredAttention::Review,
+            TaskAttention::Clarification => StoredAttention::Clarification,
+            TaskAttention::Stuck(exit) => StoredAttention::Stuck { exit: exit.map(Into::into) },
+            TaskAttention::Decision => StoredAttention::Decision,
+            TaskAttention::Unattended => StoredAttention::Unattended,
+            TaskAttention::Died(exit) => StoredAttention::Died { exit: (*exit).into() },
+            TaskAttention::CannotStart(reason) => StoredAttention::CannotStart { reason: reason.clone() },
+            TaskAttention::Dialog { what, text, by } => {
+                StoredAttention::Dialog { what: what.word().into(), text: text.clone(), by: by.word().into() }
+            }
+            TaskAttention::Quiet { seconds } => StoredAttention::Quiet { seconds: *seconds },
         }
     }
 }
@@ -371,6 +471,17 @@ impl TryFrom<StoredAttention> for TaskAttention {
             StoredAttention::RunEnded { run, end, reason } => {
                 TaskAttention::RunEnded { run, end: end.into(), why: reason }
             }
+            StoredAttention::Review => TaskAttention::Review,
+            StoredAttention::Clarification => TaskAttention::Clarification,
+            StoredAttention::Stuck { exit } => TaskAttention::Stuck(exit.map(Into::into)),
+            StoredAttention::Decision => TaskAttention::Decision,
+            StoredAttention::Unattended => TaskAttention::Unattended,
+            StoredAttention::Died { exit } => TaskAttention::Died(exit.into()),
+            StoredAttention::CannotStart { reason } => TaskAttention::CannotStart(reason),
+            StoredAttention::Dialog { what, text, by } => {
+                TaskAttention::Dialog { what: dialog(&what)?, text, by: channel(&by)? }
+            }
+            StoredAttention::Quiet { seconds } => TaskAttention::Quiet { seconds },
         })
     }
 }

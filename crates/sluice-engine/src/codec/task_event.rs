@@ -12,12 +12,14 @@ use sluice_core::task::TaskEvent;
 use sluice_core::task::event::{Settlement, TaskCreation, TaskMove};
 use sluice_core::task::input::TaskUpdate;
 use sluice_core::task::session::{SessionChange, SessionNumber};
-use sluice_core::task::state::{CommitId, EdgeId, WorktreePath};
+use sluice_core::task::state::{CommitId, EdgeId, RaisedAttention, WorktreePath};
 
 use super::task_data::{
     StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredCheckResult, StoredExit, StoredFieldValue,
-    StoredJudgement, StoredPlace, StoredRefusedVerdict, StoredRunEnd, StoredWorkState, action, read_seen, write_seen,
+    StoredJudgement, StoredPlace, StoredRefusedVerdict, StoredRunEnd, StoredSignal, StoredWorkState, action, is_never,
+    read_seen, write_seen,
 };
+use super::task_state::is_none;
 use super::{UnreadableData, bytes};
 
 pub const VERSION: u16 = 1;
@@ -117,8 +119,16 @@ enum StoredTaskEvent {
     NotWritten {
         reason: String,
     },
+    Signalled {
+        session: u32,
+        signal: StoredSignal,
+    },
     AttentionSet {
         attention: StoredAttention,
+        #[serde(default, skip_serializing_if = "is_none")]
+        number: u32,
+        #[serde(default, skip_serializing_if = "is_never")]
+        since: i64,
     },
     AttentionCleared,
 }
@@ -243,7 +253,14 @@ pub fn write(event: &TaskEvent) -> Vec<u8> {
         },
         TaskEvent::RunLeft { run } => StoredTaskEvent::RunLeft { run: run.clone() },
         TaskEvent::NotWritten(reason) => StoredTaskEvent::NotWritten { reason: reason.clone() },
-        TaskEvent::AttentionSet(attention) => StoredTaskEvent::AttentionSet { attention: attention.into() },
+        TaskEvent::Signalled { session, signal } => {
+            StoredTaskEvent::Signalled { session: session.0, signal: signal.into() }
+        }
+        TaskEvent::AttentionSet(raised) => StoredTaskEvent::AttentionSet {
+            attention: (&raised.why).into(),
+            number: raised.number,
+            since: raised.since.0,
+        },
         TaskEvent::AttentionCleared => StoredTaskEvent::AttentionCleared,
     };
     bytes(&stored)
@@ -300,7 +317,12 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<TaskEvent, UnreadableData> {
         }
         StoredTaskEvent::RunLeft { run } => TaskEvent::RunLeft { run },
         StoredTaskEvent::NotWritten { reason } => TaskEvent::NotWritten(reason),
-        StoredTaskEvent::AttentionSet { attention } => TaskEvent::AttentionSet(attention.try_into()?),
+        StoredTaskEvent::Signalled { session, signal } => {
+            TaskEvent::Signalled { session: SessionNumber(session), signal: signal.try_into()? }
+        }
+        StoredTaskEvent::AttentionSet { attention, number, since } => {
+            TaskEvent::AttentionSet(RaisedAttention { number, since: Moment(since), why: attention.try_into()? })
+        }
         StoredTaskEvent::AttentionCleared => TaskEvent::AttentionCleared,
     })
 }

@@ -10,15 +10,17 @@ use sluice_core::lifecycle::{Lifecycle, StateId};
 use sluice_core::machine::Moment;
 use sluice_core::name::FieldName;
 use sluice_core::task::TaskState;
-use sluice_core::task::session::{SessionDeath, TaskSession};
+use sluice_core::task::session::{SessionDeath, SessionNumber, TaskSession};
 use sluice_core::task::state::{
-    AgentStart, CommitId, EdgeId, LentWork, StatusVisit, TaskJob, TaskRun, TaskTurn, TaskWorkspace, WorktreePath,
+    AgentStart, CommitId, EdgeId, HeardSignal, LentWork, RaisedAttention, StatusVisit, TaskJob, TaskRun, TaskTurn,
+    TaskWorkspace, WorktreePath,
 };
 
 use super::remark::Remarks;
 use super::task_data::{
     StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredCheckResult, StoredExit, StoredJudgement,
-    StoredPlace, StoredPrompt, StoredRefusedVerdict, StoredRunEnd, StoredWorkState, action, read_seen, write_seen,
+    StoredPlace, StoredPrompt, StoredRefusedVerdict, StoredRunEnd, StoredSignal, StoredWorkState, action, is_never,
+    read_seen, write_seen,
 };
 use super::{UnreadableData, bytes, known};
 
@@ -77,6 +79,14 @@ struct StoredTaskState {
     sessions_asked: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attention: Option<StoredAttention>,
+    #[serde(default, skip_serializing_if = "is_none")]
+    attention_number: u32,
+    #[serde(default, skip_serializing_if = "is_never")]
+    attention_since: i64,
+    #[serde(default, skip_serializing_if = "is_none")]
+    attentions: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signal: Option<StoredHeardSignal>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     judged: Option<StoredJudgement>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,6 +98,13 @@ struct StoredTaskState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<StoredTaskRun>,
     events: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredHeardSignal {
+    session: u32,
+    signal: StoredSignal,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -225,7 +242,14 @@ impl From<&TaskState> for StoredTaskState {
             turns: it.turns.iter().map(Into::into).collect(),
             turns_taken: it.turns_taken,
             sessions_asked: it.sessions_asked,
-            attention: it.attention.as_ref().map(Into::into),
+            attention: it.attention.as_ref().map(|raised| (&raised.why).into()),
+            attention_number: it.attention.as_ref().map_or(0, |raised| raised.number),
+            attention_since: it.attention.as_ref().map_or(0, |raised| raised.since.0),
+            attentions: it.attentions,
+            signal: it
+                .signal
+                .as_ref()
+                .map(|heard| StoredHeardSignal { session: heard.session.0, signal: (&heard.signal).into() }),
             judged: it.judged.as_ref().map(Into::into),
             checked: it.checked.as_ref().map(Into::into),
             pull_request: it.pull_request.clone(),
@@ -255,7 +279,21 @@ impl TryFrom<StoredTaskState> for TaskState {
             turns: it.turns.into_iter().map(TaskTurn::try_from).collect::<Result<_, _>>()?,
             turns_taken: it.turns_taken,
             sessions_asked: it.sessions_asked,
-            attention: it.attention.map(TryInto::try_into).transpose()?,
+            attention: match it.attention {
+                Some(why) => Some(RaisedAttention {
+                    number: it.attention_number,
+                    since: Moment(it.attention_since),
+                    why: why.try_into()?,
+                }),
+                None => None,
+            },
+            attentions: it.attentions,
+            signal: match it.signal {
+                Some(heard) => {
+                    Some(HeardSignal { session: SessionNumber(heard.session), signal: heard.signal.try_into()? })
+                }
+                None => None,
+            },
             judged: it.judged.map(Into::into),
             checked: it.checked.map(Into::into),
             pull_request: it.pull_request,

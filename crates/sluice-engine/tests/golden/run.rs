@@ -181,6 +181,11 @@ fn urgent() -> RunQuestion {
     }
 }
 
+/// A question that says since when it waits.
+fn dated() -> RunQuestion {
+    RunQuestion { since: AT, ..RunQuestion::new(3, QuestionKind::Gate, "tests fail") }
+}
+
 fn answer(message: Option<&str>, by: Answerer) -> RunEvent {
     RunEvent::Answered { step: STEP, question: 3, option: "retry".into(), message: message.map(str::to_owned), by }
 }
@@ -311,6 +316,7 @@ pub(super) fn events() -> StoredFamily {
         add(format!("step_held.{name}"), RunEvent::StepHeld { step: STEP, question });
     }
     add("step_held.urgent".into(), RunEvent::StepHeld { step: STEP, question: urgent() });
+    add("step_held.dated".into(), RunEvent::StepHeld { step: STEP, question: dated() });
     for (name, end) in ends() {
         add(format!("ended.{name}"), RunEvent::Ended { end, at: AT });
     }
@@ -516,6 +522,8 @@ pub(super) fn states() -> StoredFamily {
     samples.push(("step.speaking".to_owned(), run(None, speaking(), ItemStatus::Waiting)));
     let urgent = StepStatus::Held { question: urgent(), progress: None };
     samples.push(("step.held.urgent".to_owned(), run(None, step(urgent), ItemStatus::Waiting)));
+    let dated = StepStatus::Held { question: dated(), progress: None };
+    samples.push(("step.held.dated".to_owned(), run(None, step(dated), ItemStatus::Waiting)));
     for (name, status) in named(STATUSES, status, statuses()) {
         samples.push((format!("step.{name}"), run(None, step(status), ItemStatus::Waiting)));
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use sluice_core::artifact::Verdict;
+use sluice_core::attention::{AttentionChannel, DialogKind, SessionSignal};
 use sluice_core::lifecycle::action::PlainAction;
 use sluice_core::lifecycle::{AgentPermissions, FieldValue, HarnessChoice, StateId};
 use sluice_core::machine::Moment;
@@ -14,8 +15,8 @@ use sluice_core::task::session::{
     SessionAgent, SessionChange, SessionExit, SessionNumber, SessionRole, TaskSessionPlace,
 };
 use sluice_core::task::state::{
-    CommitId, EdgeId, RefusedVerdict, RunJudgement, TaskAttention, TaskSubject, TreeId, WorkSnapshot, WorkVerdict,
-    WorktreePath,
+    CommitId, EdgeId, RaisedAttention, RefusedVerdict, RunJudgement, TaskAttention, TaskSubject, TreeId, WorkSnapshot,
+    WorkVerdict, WorktreePath,
 };
 use sluice_core::task::{
     EffectKey, Instruction, PlainEffect, SectionDigest, SectionSnapshot, TaskAction, TaskAsker, TaskEffect, TaskEvent,
@@ -50,6 +51,7 @@ forms! {
         TaskEvent::RunEnded { .. } => "run_ended",
         TaskEvent::RunLeft { .. } => "run_left",
         TaskEvent::NotWritten(_) => "not_written",
+        TaskEvent::Signalled { .. } => "signalled",
         TaskEvent::AttentionSet(_) => "attention_set",
         TaskEvent::AttentionCleared => "attention_cleared",
     }
@@ -100,6 +102,21 @@ forms! {
         TaskAttention::NotPushed(_) => "not_pushed",
         TaskAttention::NotClosed(_) => "not_closed",
         TaskAttention::RunEnded { .. } => "run_ended",
+        TaskAttention::Review => "review",
+        TaskAttention::Clarification => "clarification",
+        TaskAttention::Stuck(None) => "stuck",
+        TaskAttention::Stuck(Some(_)) => "stuck_after_an_end",
+        TaskAttention::Decision => "decision",
+        TaskAttention::Unattended => "unattended",
+        TaskAttention::Died(_) => "died",
+        TaskAttention::CannotStart(_) => "cannot_start",
+        TaskAttention::Dialog { .. } => "dialog",
+        TaskAttention::Quiet { .. } => "quiet",
+    }
+    SIGNALS, signal(SessionSignal) {
+        SessionSignal::Waits { .. } => "waits",
+        SessionSignal::Quiet { .. } => "quiet",
+        SessionSignal::Works { .. } => "works",
     }
     RUN_ENDS, run_end(RunEnd) {
         RunEnd::Completed => "completed",
@@ -218,8 +235,38 @@ pub(super) fn attentions() -> Vec<(String, TaskAttention)> {
         TaskAttention::NotPushed("no network".into()),
         TaskAttention::NotClosed("no way to done".into()),
         TaskAttention::RunEnded { run: "k3f9".into(), end: RunEnd::Failed, why: "no".into() },
+        TaskAttention::Review,
+        TaskAttention::Clarification,
+        TaskAttention::Stuck(None),
+        TaskAttention::Stuck(Some(SessionExit::Code(1))),
+        TaskAttention::Decision,
+        TaskAttention::Unattended,
+        TaskAttention::Died(SessionExit::Signal(9)),
+        TaskAttention::CannotStart("claude is not on the PATH".into()),
+        TaskAttention::Dialog { what: DialogKind::Trust, text: "trust?".into(), by: AttentionChannel::Screen },
+        TaskAttention::Quiet { seconds: 300 },
     ];
     named(ATTENTIONS, attention, samples)
+}
+
+/// As an older engine raised it, without a number.
+pub(super) fn raised(why: TaskAttention) -> RaisedAttention {
+    RaisedAttention { number: 0, since: Moment(0), why }
+}
+
+pub(super) fn numbered() -> RaisedAttention {
+    RaisedAttention { number: 2, since: AT, why: TaskAttention::Review }
+}
+
+/// What is heard of an agent: of each kind, and of each channel and kind of dialog.
+pub(super) fn signals() -> Vec<(String, SessionSignal)> {
+    let waits = |what, by| SessionSignal::Waits { what, text: "trust?".into(), by };
+    let by = AttentionChannel::Hook;
+    let kinds = vec![waits(DialogKind::Trust, by), SessionSignal::Quiet { seconds: 300 }, SessionSignal::Works { by }];
+    let mut all = named(SIGNALS, signal, kinds);
+    all.extend(DialogKind::ALL.map(|what| (format!("waits_{}", what.word()), waits(what, by))));
+    all.extend(AttentionChannel::ALL.map(|by| (format!("waits_by_{}", by.word()), waits(DialogKind::Other, by))));
+    all
 }
 
 pub(super) fn run_ends() -> Vec<(String, RunEnd)> {
@@ -289,7 +336,8 @@ fn plain_events() -> Vec<TaskEvent> {
         TaskEvent::RunEnded { run: "k3f9".into(), end: RunEnd::Completed, why: String::new(), judged: None },
         TaskEvent::RunLeft { run: "k3f9".into() },
         TaskEvent::NotWritten("the disk is full".into()),
-        TaskEvent::AttentionSet(TaskAttention::PoolFull),
+        TaskEvent::Signalled { session: S3, signal: SessionSignal::Quiet { seconds: 300 } },
+        TaskEvent::AttentionSet(raised(TaskAttention::PoolFull)),
         TaskEvent::AttentionCleared,
     ]
 }
@@ -380,7 +428,11 @@ pub(super) fn events() -> StoredFamily {
         add(format!("hook_settled.{name}"), settled(settlement));
     }
     for (name, attention) in attentions() {
-        add(format!("attention_set.{name}"), TaskEvent::AttentionSet(attention));
+        add(format!("attention_set.{name}"), TaskEvent::AttentionSet(raised(attention)));
+    }
+    add("attention_set.numbered".into(), TaskEvent::AttentionSet(numbered()));
+    for (name, signal) in signals() {
+        add(format!("signalled.{name}"), TaskEvent::Signalled { session: S3, signal });
     }
     for (name, end) in run_ends() {
         let ended = |judged| TaskEvent::RunEnded { run: "k3f9".into(), end, why: "why".into(), judged };

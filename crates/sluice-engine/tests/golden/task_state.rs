@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use sluice_core::lifecycle::{Lifecycle, StateId};
 use sluice_core::name::FieldName;
 use sluice_core::task::event::TaskCreation;
-use sluice_core::task::session::{SessionDeath, SessionExit, TaskSession, TaskSessionPlace};
+use sluice_core::task::session::{SessionDeath, SessionExit, SessionNumber, TaskSession, TaskSessionPlace};
+use sluice_core::task::state::HeardSignal;
 use sluice_core::task::state::{
     AgentStart, CommitId, EdgeId, LentWork, StatePrompt, TaskJob, TaskRun, TaskSubject, TaskTurn, TaskWorkspace,
 };
@@ -16,8 +17,8 @@ use sluice_engine::codec::remark::Remarks;
 use sluice_engine::codec::task_state::{self, TaskHeader};
 
 use super::task::{
-    ASKED, AT, WORKER, about, askers, attentions, checks, creations, judged_a_commit, judgements, places, run_ends,
-    seen, stood, workspace_name,
+    ASKED, AT, WORKER, about, askers, attentions, checks, creations, judged_a_commit, judgements, numbered, places,
+    raised, run_ends, seen, signals, stood, workspace_name,
 };
 use super::{StoredFamily, forms, json, named};
 
@@ -152,7 +153,16 @@ pub(super) fn states() -> StoredFamily {
         add(format!("beside.{name}"), &|state| state.beside = session.clone());
     }
     for (name, attention) in attentions() {
-        add(format!("attention.{name}"), &|state| state.attention = Some(attention.clone()));
+        add(format!("attention.{name}"), &|state| state.attention = Some(raised(attention.clone())));
+    }
+    add("attention.numbered".into(), &|state| {
+        state.attention = Some(numbered());
+        state.attentions = 2;
+    });
+    add("attentions".into(), &|state| state.attentions = 3);
+    for (name, signal) in signals() {
+        let signal = HeardSignal { session: SessionNumber(3), signal };
+        add(format!("signal.{name}"), &|state| state.signal = Some(signal.clone()));
     }
     for (name, judged) in judgements() {
         add(format!("judged.{name}"), &|state| state.judged = judged.clone());

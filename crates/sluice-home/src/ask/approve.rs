@@ -37,8 +37,8 @@ impl Service {
         let message = message.map(|message| self.home.context.clean().text(&message));
         let evidence = self.home.evidence(&seen)?;
         let approved = approval(&seen.lifecycle, &seen.state, &evidence, self.home.clock.now());
-        match approved.map_err(|refusal| refused_of(&seen.id, &refusal))? {
-            Approval::Merge => self.merge_saying(who, &seen.id, &MergeTask::default(), message),
+        match approved.map_err(|refusal| refused_of(seen.id.as_str(), &refusal))? {
+            Approval::Merge => self.merge_saying(who, seen.id.as_str(), &MergeTask::default(), message),
             Approval::Move(to) => {
                 let recorded = self.go(who, &seen, seen.lifecycle.state_name(to), message)?;
                 self.settled(who, &seen.id, recorded)
@@ -56,7 +56,7 @@ impl Service {
 /// A transition as the asker sees it. One who may not change the task at all is told that of every transition.
 fn move_shown(seen: &TaskSnapshot, choice: &MoveChoice, barred: Option<&Problem>) -> MoveShown {
     let told = |refusal: Option<&Refusal>| {
-        let refused = refusal.map(|refusal| refused_of(&seen.id, refusal));
+        let refused = refusal.map(|refusal| refused_of(seen.id.as_str(), refusal));
         barred.cloned().or(refused).map(|problem| (problem.message, problem.code)).unzip()
     };
     let (why, code) = told(choice.refusal.as_ref());

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use sluice_api::diff::{TaskLog, WorkDiff, WorkDiffFile, WorkDiffPart};
 use sluice_api::problem::Problem;
+use sluice_core::id::TaskId;
 use sluice_os::git::{DiffLimits, DiffRead, DiffedFile, GitError, Repository};
 use sluice_os::redact::shown_of;
 use sluice_os::session::{SessionId, SessionStream};
@@ -74,7 +75,7 @@ impl Service {
         Ok(TaskLog { session: Some(session.to_string()), alive, log, cut })
     }
 
-    fn newest_session(&self, task: &str) -> Option<SessionId> {
+    fn newest_session(&self, task: &TaskId) -> Option<SessionId> {
         let of_task = |id: &SessionId| session_of(id).filter(|(own, _)| own == task).map(|(_, number)| number.0);
         let all = self.home.context.sessions.list().unwrap_or_default();
         all.into_iter().filter(|id| of_task(id).is_some()).max_by_key(of_task)

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use sluice_api::attention::AttentionCause;
 use sluice_api::event::EventShown;
 use sluice_api::problem::Problem;
 use sluice_api::task::{Attach, History, Task, TaskAnswer, TaskList};
@@ -11,16 +12,15 @@ use sluice_core::event_name::EventName;
 use sluice_core::id::RunId;
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::RefusalCode;
-use sluice_core::task::session::{SessionNumber, TaskSession};
+use sluice_core::task::session::SessionNumber;
 use sluice_dialect::catalogue::{Catalogue, CataloguePlaces};
 use sluice_dialect::{Definition, Sources};
 use sluice_engine::task_actor::TaskActor;
-use sluice_os::redact::shown_of;
-use sluice_os::session::SessionStream;
 use sluice_store::{Cursor, LARGEST_PAGE, LoggedEvent, Query};
 
 use super::page::PageQuery;
 use super::{Requester, Service};
+use crate::home::attention::{last_lines, last_lines_of};
 use crate::home::engine::refusal;
 use crate::home::{room, session_id};
 use crate::read::files::holds;
@@ -34,10 +34,6 @@ const CARDS_AT_A_TIME: usize = 1000;
 
 /// So many events of a run are read together: each may be large.
 const AT_ONCE: usize = 32;
-
-/// Lines of what a dead agent printed that are shown, and the bytes in which they are looked for.
-const LAST_LINES: usize = 20;
-const LAST_BYTES: usize = 8 << 10;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaskFilter<'a> {
@@ -56,6 +52,10 @@ pub struct Census {
     /// Effects of tasks that are not settled.
     pub effects: i64,
     pub faults: i64,
+    /// What waits for a person, by reason.
+    pub attention: BTreeMap<&'static str, i64>,
+    /// For how many seconds the oldest of that has waited; 0 if nothing waits.
+    pub oldest_attention: i64,
     /// Free bytes on the file systems of the home, by the folder of the home that is on each.
     pub disk: BTreeMap<String, u64>,
 }
@@ -134,6 +134,12 @@ impl Service {
         let rooms = room::rooms(&self.home).into_iter();
         let named = |path: &str| folder(path).filter(|name| !name.is_empty()).unwrap_or_else(|| "home".to_owned());
         census.disk = rooms.map(|room| (named(&room.path), room.free_bytes)).collect();
+        let waiting = self.attention()?;
+        census.attention = AttentionCause::ALL.iter().map(|cause| (cause.word(), 0)).collect();
+        for attention in &waiting {
+            *census.attention.entry(attention.reason.word()).or_default() += 1;
+        }
+        census.oldest_attention = waiting.first().map_or(0, |oldest| self.seconds_since(&oldest.since));
         census.faults = i64::try_from(self.faults().len()).unwrap_or(i64::MAX);
         Ok(census)
     }
@@ -146,29 +152,8 @@ impl Service {
             return Err(Problem::not_found(message).hint(format!("`sluice task history {}` tells of it", seen.id)));
         }
         let moves = Some(self.moves(who, &seen));
-        let task = Task { last_lines: self.last_lines(&seen), moves, ..self.home.shown(&seen) };
+        let task = Task { last_lines: last_lines(&self.home, &seen), moves, ..self.home.shown(&seen) };
         Ok(TaskAnswer { task, transition: None, notes: Vec::new(), still_running: false })
-    }
-
-    /// The end of what the agent printed that died and was not started again.
-    fn last_lines(&self, seen: &TaskSnapshot) -> Vec<String> {
-        let dead = [&seen.state.beside, &seen.state.main].into_iter().find_map(|session| match session {
-            TaskSession::Dead(agent, _) => Some(agent.id),
-            TaskSession::Absent | TaskSession::Starting(_) | TaskSession::Alive(_) | TaskSession::Ending(_) => None,
-        });
-        dead.map(|number| self.last_lines_of(&seen.id, number)).unwrap_or_default()
-    }
-
-    /// The end of what an agent of a task printed, as long as that is kept.
-    fn last_lines_of(&self, task: &str, number: SessionNumber) -> Vec<String> {
-        let Ok(session) = session_id(task, number) else { return Vec::new() };
-        let tail =
-            |stream| self.home.context.sessions.output_tail(&session, stream, LAST_BYTES).map(|chunk| chunk.bytes);
-        let mut printed = tail(SessionStream::Output).unwrap_or_default();
-        printed.extend(tail(SessionStream::Errors).unwrap_or_default());
-        let printed = shown_of(&printed);
-        let lines: Vec<&str> = printed.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-        lines[lines.len().saturating_sub(LAST_LINES)..].iter().map(|line| (*line).to_owned()).collect()
     }
 
     /// An event of a task, as it is shown. One that tells of a crash shows what the agent printed last: that is no part of
@@ -178,7 +163,8 @@ impl Service {
         if EventName::read(&shown.kind) == Some(EventName::AgentCrashed) {
             let number =
                 shown.data["session"].as_str().and_then(|it| it.strip_prefix('s')).and_then(|it| it.parse().ok());
-            let lines = number.map(|number| self.last_lines_of(&seen.id, SessionNumber(number))).unwrap_or_default();
+            let lines =
+                number.map(|number| last_lines_of(&self.home, &seen.id, SessionNumber(number))).unwrap_or_default();
             if let (Value::Object(facts), false) = (&mut shown.data, lines.is_empty()) {
                 facts.insert("last_lines".into(), lines.into());
             }

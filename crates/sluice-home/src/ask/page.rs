@@ -145,7 +145,7 @@ mod tests {
             service.workflows().expect("a list").len(),
             service.missions(&Requester::person("somebody")).expect("a list").len(),
             service.list_processes(true).expect("a list").len(),
-            service.inbox().expect("a list").len(),
+            service.attention().expect("a list").len(),
         );
         assert_eq!(lists, (3, 1, 0, 0));
         assert_eq!(service.home().tasks.looks.count(), 4, "of 64 runs");

@@ -30,7 +30,7 @@ impl Service {
         who.must_be_person("merging")?;
         let strategy = merges::strategy(wanted.strategy.as_deref())?;
         let seen = self.run(id)?;
-        let turn = self.home.merges.of(&seen.id);
+        let turn = self.home.merges.of(seen.id.as_str());
         let _turn = locked(&turn);
         must_have_ended(&seen, wanted.force)?;
         let repository = self.repository_of(&seen)?;
@@ -57,7 +57,7 @@ impl Service {
             MergePush::NoRemote | MergePush::Done => {}
         }
         notes.extend(merged.notes);
-        Ok(RunMergeAnswer { run: self.shown_run(&seen.id)?, commit: merged.commit, notes })
+        Ok(RunMergeAnswer { run: self.shown_run(seen.id.as_str())?, commit: merged.commit, notes })
     }
 }
 
@@ -67,8 +67,8 @@ impl Service {
         who.must_be_person("deleting a run")?;
         let mut seen = self.run(id)?;
         if seen.state.end.is_none() || seen.next_turn.is_some() {
-            self.cancel_run(who, &seen.id, "it was deleted".to_owned())?;
-            seen = self.run(&seen.id)?;
+            self.cancel_run(who, seen.id.as_str(), "it was deleted".to_owned())?;
+            seen = self.run(seen.id.as_str())?;
         }
         if seen.state.end.is_none() {
             let message = format!("run {} is cancelled, and has not settled yet", seen.id);
@@ -82,7 +82,7 @@ impl Service {
             count => vec![format!("{count} commits on `{branch}` are not merged; they stay there")],
         };
         let run = view_run::run(&seen);
-        say_to(&self.home, stream(&seen.id), &seen.id, ActorInput::Remark(Remark::Deleted))?;
+        say_to(&self.home, stream(&seen.id), seen.id.as_str(), ActorInput::Remark(Remark::Deleted))?;
         Ok(RunDeleteAnswer { run, notes })
     }
 }

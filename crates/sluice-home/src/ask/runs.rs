@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::{AnswerQuestion, StartRun, StepHeard, StepSays};
-use sluice_api::shown::{Question, Run, RunStatus};
+use sluice_api::shown::{Run, RunStatus};
 use sluice_core::id::RunId;
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::{Data, FailureKind, StepId};
@@ -69,7 +69,7 @@ impl Service {
             let hint = format!("`sluice events --correlation {}` tells of it", seen.id);
             return Err(Problem::not_found(message).hint(hint));
         }
-        Ok(Run { attention: self.home.waits.of(&stream(&seen.id)), ..view_run::run(&seen) })
+        Ok(Run { attention: self.home.waits.of(&stream(&seen.id)).map(|wait| wait.text), ..view_run::run(&seen) })
     }
 
     /// Runs, the open ones first, each newest first; without `all` only those that have not ended.
@@ -148,16 +148,6 @@ impl Service {
         }
     }
 
-    /// The questions that wait for a person, oldest first.
-    pub fn inbox(&self) -> Result<Vec<Question>, Problem> {
-        let asking = PageQuery::default().gather(&self.home.tasks, &of_runs(false), |summary| {
-            Ok(self.summed_up(summary)?.filter(|seen| seen.state.question().is_some()))
-        });
-        let asking = asking?.items;
-        let questions = asking.iter().rev().flat_map(|seen| seen.state.questions().map(move |asked| (seen, asked)));
-        Ok(questions.map(|(seen, (step, it))| view_run::question(seen, step, it)).collect())
-    }
-
     /// What the agent of a step is told about the steps before it.
     pub fn run_context(&self, id: &str, step: &str) -> Result<String, Problem> {
         let seen = self.run(id)?;
@@ -223,7 +213,7 @@ impl Service {
             let message = "Not allowed: only the agent of a step may speak for it";
             return Err(refusal(RefusalCode::NotYours, message).hint("`sluice answer` and `sluice run` are for people"));
         };
-        let StepSays { verb, summary, result, output, text, options } = said;
+        let StepSays { verb, summary, result, output, text, options, default, timeout_seconds } = said;
         // A secret that is cut is not known any more.
         let summary = summary.map(|summary| cut(&self.home.context.clean().text(&summary), LONGEST_SUMMARY));
         let outcome = StepOutcome {
@@ -241,7 +231,11 @@ impl Service {
             }
             "ask" => {
                 let text = text.unwrap_or_default();
-                return self.asks(run, by, QuestionRequest { text, options, default: None, wait: None });
+                return self.asks(
+                    run,
+                    by,
+                    QuestionRequest { text, options, default, wait: timeout_seconds.map(Duration::from_secs) },
+                );
             }
             other => return Err(Problem::bad_request(format!("a step cannot `{other}`"))),
         };
@@ -340,7 +334,7 @@ impl Service {
                         Some(number) => format!("the question {}/{number} has been answered or withdrawn", seen.id),
                         None => format!("run {} has no open question: each has been answered or withdrawn", seen.id),
                     };
-                    refusal(RefusalCode::NotReady, message)
+                    Problem::new(ProblemStatus::Conflict, RefusalCode::NotReady.as_str(), message)
                 }
                 Ok(_) | Err(_) => Problem::not_found(format!("run {} has no such question", seen.id)),
             };

@@ -12,6 +12,9 @@ use crate::home::Home;
 use crate::settings::room::{self, WAY_OUT};
 use crate::undone::{PerformError, UnavailableReason};
 
+/// How a wait for room begins.
+pub(crate) const LOW_DISK: &str = "low disk";
+
 /// How often the room is looked at.
 const LOOK: Duration = Duration::from_secs(10);
 
@@ -60,7 +63,8 @@ pub(crate) fn must_be_there(home: &Home, folder: &Path) -> Result<(), PerformErr
     // A file system that cannot be asked is no reason to wait: git says what is wrong with it.
     match room::room(folder, &config.workspaces) {
         Ok(room) if room.is_short && !folder.exists() => {
-            Err(UnavailableReason(format!("low disk: {}; {WAY_OUT}", room::warning(&room, &config.workspaces))).into())
+            Err(UnavailableReason(format!("{LOW_DISK}: {}; {WAY_OUT}", room::warning(&room, &config.workspaces)))
+                .into())
         }
         Ok(_) | Err(_) => Ok(()),
     }

@@ -205,7 +205,7 @@ impl ReadModel {
         };
         match found {
             Some(seen) => {
-                match seen.state.attention == Some(TaskAttention::PoolFull) || seen.state.waits_for_worktree() {
+                match seen.state.is_marked(&TaskAttention::PoolFull) || seen.state.waits_for_worktree() {
                     true => locked(&self.waiting).insert(id.clone()),
                     false => locked(&self.waiting).remove(&id),
                 };

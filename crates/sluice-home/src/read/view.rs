@@ -15,6 +15,7 @@ use sluice_core::task::state::{RunJudgement, TaskAttention, TaskPulse, TaskSubje
 use sluice_engine::codec::task_event;
 use sluice_store::LoggedEvent;
 
+use crate::read::attention;
 use crate::read::runs::{RunFacts, RunSnapshot};
 use crate::read::tasks::TaskSnapshot;
 use crate::read::view_run_event;
@@ -51,7 +52,7 @@ pub(crate) fn task(seen: &TaskSnapshot) -> Task {
         },
         ended: !seen.card.open,
         idle_seconds: None,
-        attention: state.attention.as_ref().map(ToString::to_string),
+        attention: attention::note(seen),
         pr_url: state.pull_request.clone(),
         needs_person: needs_person(seen),
         statuses: seen.lifecycle.states.iter().map(|state| state.name.to_string()).collect(),
@@ -63,15 +64,13 @@ pub(crate) fn task(seen: &TaskSnapshot) -> Task {
     }
 }
 
-/// Whether nothing goes on before a person does something. A task that waits for a worktree gets one when it is its turn.
+/// Whether nothing goes on before a person does something. A task that waits for a worktree gets one when it is its turn, and
+/// one that has not begun waits until a person or another task's end starts it.
 fn needs_person(seen: &TaskSnapshot) -> bool {
     let state = &seen.state;
-    // What starts an agent again is recorded together with its end.
-    let is_dead = state.pulse() == TaskPulse::Crashed && state.turns.is_empty() && state.run_here().is_none();
-    let is_asked = match &state.attention {
-        Some(attention) => *attention != TaskAttention::PoolFull,
-        None if is_dead => true,
-        None => seen.lifecycle.is_left_by_persons(state.status) && seen.open_effects.is_empty(),
+    let is_asked = match state.raised(&seen.lifecycle) {
+        Some(raised) => raised.why != TaskAttention::PoolFull,
+        None => state.turns_taken == 0 && state.turns.is_empty(),
     };
     seen.card.open && is_asked
 }
@@ -197,7 +196,17 @@ fn told(event: &TaskEvent, seen: &TaskSnapshot) -> TaskEventData {
         TaskEvent::NotWritten(why) => {
             TaskEventData::NotWritten { action: TaskAction::WriteArtifact.word(), error: why.clone() }
         }
-        TaskEvent::AttentionSet(attention) => TaskEventData::Attention { attention: attention.to_string() },
+        TaskEvent::Signalled { session, signal } => TaskEventData::Signalled {
+            session: session.to_string(),
+            said_by: attention::source(signal.by()),
+            text: signal.to_string(),
+        },
+        TaskEvent::AttentionSet(raised) => TaskEventData::Attention {
+            id: format!("{}/{}", seen.id, raised.number),
+            reason: attention::cause(raised.why.reason()),
+            attention: raised.why.to_string(),
+            said_by: attention::source(raised.why.said_by()),
+        },
     }
 }
 

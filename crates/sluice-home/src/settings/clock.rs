@@ -46,7 +46,7 @@ impl Default for WallClock {
 }
 
 /// The clock on the wall, in microseconds since 1970.
-fn wall() -> i64 {
+pub(crate) fn wall() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }

@@ -48,6 +48,11 @@ struct KindLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct DoorLabels {
     door: &'static str,
 }
@@ -126,6 +131,19 @@ fn told(app: &App, census: &Census, is_open: bool) -> Response {
     let effects: Gauge = Gauge::default();
     effects.set(census.effects);
     registry.register("task_effects", "Effects of tasks that are asked for and not settled", effects);
+    let attention: Family<ReasonLabels, Gauge> = Family::default();
+    for (reason, count) in &census.attention {
+        attention.get_or_create(&ReasonLabels { reason }).set(*count);
+    }
+    registry.register("attention", "What waits for a person, by reason", attention);
+    let oldest: Gauge = Gauge::default();
+    oldest.set(census.oldest_attention);
+    registry.register_with_unit(
+        "attention_oldest",
+        "How long the oldest thing that waits for a person has waited",
+        Unit::Seconds,
+        oldest,
+    );
     let faults: Gauge = Gauge::default();
     faults.set(census.faults);
     registry.register("faults", "List tasks and runs that stopped because the engine cannot read them", faults);

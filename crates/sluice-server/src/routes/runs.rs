@@ -6,8 +6,9 @@ use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
+use sluice_api::attention::AnswerAttention;
 use sluice_api::diff::MergeRun;
-use sluice_api::run::{AnswerQuestion, StartRun, StepSays};
+use sluice_api::run::{StartRun, StepSays};
 use sluice_api::shown::{Inbox, RunAnswer, RunContext, RunList, RunLog};
 use sluice_home::ask::{ListPage, PageQuery};
 use sluice_home::read::runs::RunSnapshot;
@@ -105,12 +106,12 @@ fn questions_table() -> RouteTable {
                 .for_(RouteAudience::Agents),
             |service, who, said: Said<StepSays>| service.step_says(who, said.read()?),
         )
-        .ask(get("/v1/inbox", "List the questions that wait for a person"), |service, _, ()| {
-            Ok(Inbox { questions: service.inbox()? })
+        .ask(get("/v1/inbox", "List what waits for a person, the oldest first"), |service, _, ()| {
+            Ok(Inbox { questions: service.attention()? })
         })
-        .ask(post("/v1/inbox", "Answer a question"), |service, who, said: Said<Answered>| {
+        .ask(post("/v1/inbox", "Answer what waits for a person"), |service, who, said: Said<Answered>| {
             let Answered { id, option, message } = said.read()?;
-            service.answer(who, &id, AnswerQuestion { option, message }).map(run)
+            service.answer_attention(who, &id, AnswerAttention { option, message })
         })
 }
 
@@ -178,11 +179,11 @@ struct StepQuery {
     step: Option<String>,
 }
 
-/// An answer to a question.
+/// An answer to what waits.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Answered {
-    /// The question's id, or the run's if it has one question.
+    /// The id of what waits, or of the task or run if it has only one.
     id: String,
     /// The option to choose, as the question lists it.
     option: String,

@@ -1,8 +1,10 @@
 //! What people do with tasks: they create and begin them, move, cancel and merge them, ask for changes, start agents
 //! again, and in the end see to everything that waits for them.
 
+use sluice_core::attention::{AttentionChannel, DialogKind, SessionSignal};
 use sluice_core::lifecycle::LifecycleTransition;
 use sluice_core::task::input::{TaskUpdate, WorkspaceReservation};
+use sluice_core::task::session::SessionNumber;
 use sluice_core::task::state::{TaskSubject, WorkSnapshot};
 use sluice_core::task::{Evidence, NewTask, TaskAsker, TaskInput};
 use sluice_engine::reactor::{ReactorMessage, ReactorToken};
@@ -92,7 +94,8 @@ impl SimLife {
                 asked = Some(SimRequest::MayMerge(stream.clone(), unforced));
                 TaskInput::Merge { by, force, evidence }
             }
-            9 => TaskInput::ClearAttention { by },
+            9 if self.chance.percent(50) => TaskInput::ClearAttention { by },
+            9 => self.is_signalled(stream),
             10 => TaskInput::Update { by, update: TaskUpdate::Summary(format!("at {}", self.now)) },
             11..=13 => {
                 let (room, kept) = self.room();
@@ -108,6 +111,19 @@ impl SimLife {
         self.note(&format!("{stream}: a person says {}", input.kind().words()));
         self.say(stream, asked, input);
         self.speak_to(stream);
+    }
+
+    /// A channel says something of the agent in a session, which may be another's or gone.
+    fn is_signalled(&mut self, stream: &StreamId) -> TaskInput {
+        let newest = self.watch.tasks.get(stream).map_or(1, |task| task.state.sessions_asked.max(1));
+        let session = SessionNumber(newest - u32::from(newest > 1 && self.chance.percent(20)));
+        let by = *self.chance.pick(&AttentionChannel::ALL);
+        let signal = match self.chance.below(3) {
+            0 => SessionSignal::Quiet { seconds: 300 },
+            1 => SessionSignal::Works { by },
+            _ => SessionSignal::Waits { what: *self.chance.pick(&DialogKind::ALL), text: "so?".into(), by },
+        };
+        TaskInput::Signal { session, signal }
     }
 
     /// A person moves a task along one of its ways, and perhaps writes what that asks for.

@@ -21,7 +21,10 @@ impl SimWatch {
             }
             let checked = match task.is_finished() {
                 true => task.left_nothing(stream, ground),
-                false => task.knows_who_lives(stream, ground).and_then(|()| task.is_seen_to(stream, ground)),
+                false => task
+                    .knows_who_lives(stream, ground)
+                    .and_then(|()| task.is_seen_to(stream, ground))
+                    .and_then(|()| task.tells_a_person()),
             };
             if let Err(what) = checked.and_then(|()| task.is_written(stream, ground)) {
                 return wrong(what);

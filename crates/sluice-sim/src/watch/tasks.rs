@@ -12,7 +12,7 @@ use sluice_core::task::event::TaskMove;
 use sluice_core::task::session::{
     SessionChange, SessionDeath, SessionExit, SessionNumber, SessionRole, TaskSession, TaskSessionPlace,
 };
-use sluice_core::task::state::{TaskJob, TaskPhase, TaskWorkspace, WorktreePath};
+use sluice_core::task::state::{TaskAttention, TaskJob, TaskPhase, TaskWorkspace, WorktreePath};
 use sluice_core::task::{TaskAsker, TaskEvent, TaskState};
 use sluice_engine::codec::remark::Remarks;
 use sluice_engine::codec::task_state::TaskHeader;
@@ -255,7 +255,11 @@ impl TaskWatch {
             {
                 return Err(format!("{} is lent on, and something of the task goes on in it", workspace.0));
             }
-            TaskEvent::AttentionCleared => self.is_looked_at = true,
+            // What follows from where a task stands goes by itself; a mark goes because of somebody.
+            TaskEvent::AttentionCleared => {
+                let was = self.state.attention.as_ref().map(|raised| &raised.why);
+                self.is_looked_at |= was.is_some_and(TaskAttention::is_dismissible);
+            }
             TaskEvent::AttentionSet(_) => self.is_looked_at = false,
             _ => {}
         }

@@ -34,6 +34,8 @@ const BURST: u32 = 4000;
 const KEPT_DAYS: u32 = 90;
 /// For so many days the checkout of an ended run stays that holds work, unless a person says otherwise.
 const KEPT_CHECKOUT_DAYS: u64 = 7;
+/// After so many minutes a person is told that a task waits for a worktree, unless a person says otherwise.
+const POOL_FULL_MINUTES: u64 = 10;
 /// With less free bytes than this a disk is low, unless a person says otherwise.
 const LOW_DISK: u64 = 1 << 30;
 /// With less free bytes than this no new worktree is made, unless a person says otherwise.
@@ -53,6 +55,8 @@ pub struct HomeConfig {
     pub retention: RetentionConfig,
     /// What becomes of worktrees, and of the room that they need.
     pub workspaces: WorkspacesConfig,
+    /// When a person is told that something waits.
+    pub attention: AttentionConfig,
     /// What a person is told with.
     pub notify: NotifyConfig,
     /// How often a token may ask `sluice serve`.
@@ -156,6 +160,22 @@ impl Default for WorkspacesConfig {
     fn default() -> WorkspacesConfig {
         let keep = Duration::from_secs(KEPT_CHECKOUT_DAYS * 86_400);
         WorkspacesConfig { keep, low_disk: LOW_DISK, least_free: LEAST_FREE }
+    }
+}
+
+/// When a person is told that something waits.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AttentionConfig {
+    /// After so long a task that waits for a worktree is in the inbox: `10m`, `0s` for at once.
+    #[serde(deserialize_with = "length", serialize_with = "write_length")]
+    #[schemars(schema_with = "length_schema", example = &"5m")]
+    pub pool_full_after: Duration,
+}
+
+impl Default for AttentionConfig {
+    fn default() -> AttentionConfig {
+        AttentionConfig { pool_full_after: Duration::from_secs(POOL_FULL_MINUTES * 60) }
     }
 }
 

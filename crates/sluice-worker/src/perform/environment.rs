@@ -182,7 +182,7 @@ pub fn inherited(bench: &PerformContext) -> BTreeMap<String, String> {
 
 /// What a session would inherit if this process were the last command of a person.
 pub fn of_this_command(places: &HomePaths, set: &EnvConfig) -> BTreeMap<String, String> {
-    let mut environment = with_programs(&InheritedEnvironment::own(set).given(set), places);
+    let mut environment = with_programs(&InheritedEnvironment::own(None, set).given(set), places);
     environment.insert("SLUICE_HOME".into(), places.home().display().to_string());
     environment
 }

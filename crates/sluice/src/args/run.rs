@@ -1,8 +1,10 @@
 //! `sluice start`, `run`, `process`, `step`, `inbox`, `answer`: recipes at work.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 
-use super::task::{DiffArgs, StrategyChoice};
+use super::task::{DiffArgs, StrategyChoice, length};
 
 /// Start a run of a recipe, and follow it to its end
 ///
@@ -99,6 +101,18 @@ pub(crate) enum RunCommand {
     /// Follow a run to its end
     #[command(after_help = "Example:\n  sluice run follow k3f9")]
     Follow(RunIdArg),
+    /// Wait until a run has ended or needs a person
+    ///
+    /// Exits with 0 if the run is complete, 10 as soon as a person is needed, 1 if the run failed or was cancelled, and 6
+    /// if the time is over.
+    #[command(after_help = "Example:\n  sluice run wait k3f9 --timeout 2h || sluice inbox")]
+    Wait {
+        /// The id of the run, or its beginning
+        id: String,
+        /// How long to wait, such as 90s, 5m or 1h30m; default: without end
+        #[arg(long, value_name = "D", value_parser = length)]
+        timeout: Option<Duration>,
+    },
     /// Cancel a run, and end every process that it has started
     #[command(after_help = "Example:\n  sluice run cancel k3f9 --reason \"not needed any more\"")]
     Cancel {
@@ -229,6 +243,12 @@ pub(crate) enum StepCommand {
         /// An option to offer; can be repeated; default: any text is accepted
         #[arg(long = "option", value_name = "O", allow_hyphen_values = true)]
         options: Vec<String>,
+        /// The answer to take when the time is over
+        #[arg(long, value_name = "O", allow_hyphen_values = true, requires = "timeout")]
+        default: Option<String>,
+        /// How long to wait for a person, such as 30m; default: without end
+        #[arg(long, value_name = "D", value_parser = length, requires = "default")]
+        timeout: Option<Duration>,
     },
 }
 
@@ -246,18 +266,25 @@ pub(crate) struct StepOutcomeArgs {
     pub(crate) output: Option<String>,
 }
 
-/// Show the questions that wait for a person
+/// Show everything that waits for a person, and the command that answers it
+///
+/// Questions of runs, reviews, crashed and stuck tasks, dialogs of agent programs, and what else nothing moves but you.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice inbox")]
 pub(crate) struct InboxArgs {}
 
-/// Answer a question that waits for a person
+/// Answer something that waits for a person
+///
+/// A question of a run takes its options. A task takes what is possible for it now: approve, request-changes, respawn,
+/// retry, the name of a state, attach, dismiss or cancel.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  sluice answer k3f9/1 retry --message \"try with the new key\"")]
+#[command(
+    after_help = "Examples:\n  sluice answer k3f9/1 retry --message \"try with the new key\"\n  sluice answer k3f9 approve"
+)]
 pub(crate) struct AnswerArgs {
-    /// The id of the question, or of its run
+    /// The id that `sluice inbox` shows, or that of the task or run if only one thing of it waits
     pub(crate) id: String,
-    /// The option to choose
+    /// The answer: one of those that `sluice inbox` shows
     pub(crate) option: String,
     /// A comment to go with it
     #[arg(long, value_name = "M", allow_hyphen_values = true)]

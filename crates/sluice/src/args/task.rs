@@ -272,6 +272,6 @@ pub(crate) enum StrategyChoice {
 }
 
 /// A length of time as people write it.
-fn length(text: &str) -> Result<Duration, String> {
+pub(super) fn length(text: &str) -> Result<Duration, String> {
     duration::read(text, Duration::MAX).map_err(|error| format!("{error}; {}", duration::FORMS))
 }

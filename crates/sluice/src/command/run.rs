@@ -1,4 +1,4 @@
-//! `sluice start`, `run`, `inbox`, `answer`, `step`: said to the engine, and followed to the end.
+//! `sluice start`, `run`, `step`: said to the engine, and followed to the end.
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
@@ -8,19 +8,17 @@ use sluice_api::client::escape;
 use sluice_api::diff::{MergeRun, RunDeleteAnswer, RunMergeAnswer};
 use sluice_api::project::ProjectList;
 use sluice_api::run::{StartRun, StepHeard, StepSays};
-use sluice_api::shown::{
-    Inbox, Question, Run, RunAnswer, RunContext, RunList, RunLog, RunStatus, RunStep, RunStepStatus,
-};
+use sluice_api::shown::{Question, Run, RunAnswer, RunContext, RunList, RunLog, RunStatus, RunStep, RunStepStatus};
 
 use super::follow::{DisplayOutcome, RunDisplay};
 use super::task::confirm;
-use super::{watch, work};
-use crate::args::{AnswerArgs, DiffArgs, RunCommand, RunIdArg, StartArgs, StepCommand, StepOutcomeArgs};
+use super::{inbox, watch, work};
+use crate::args::{DiffArgs, RunCommand, RunIdArg, StartArgs, StepCommand, StepOutcomeArgs};
 use crate::engine::connect;
 use crate::output::{CliExit, CliFailure, CliOutput, print, print_as_written, print_json, say};
 use crate::table;
 
-const RUNS: &str = "/v1/recipe/runs";
+pub(super) const RUNS: &str = "/v1/recipe/runs";
 
 /// The way out where there is no run.
 const STARTS_ONE: &str = "`sluice start RECIPE` starts one";
@@ -150,6 +148,7 @@ pub(crate) fn run(arguments: RunCommand, output: CliOutput) -> Result<CliExit, C
             let RunAnswer { run } = client.get(&of(&id, ""))?;
             follow(&client, &run.id, output)
         }
+        RunCommand::Wait { id, timeout } => inbox::wait_for_run(&id, timeout, output),
         RunCommand::Cancel { id, reason } => {
             shown(&connect()?.delete_with(&of(&id, ""), &json!({ "reason": reason }))?, output)
         }
@@ -215,7 +214,7 @@ fn shown(answer: &RunAnswer, output: CliOutput) -> Result<CliExit, CliFailure> {
     output.show(answer, || print_run(&answer.run))
 }
 
-fn print_run(run: &Run) {
+pub(super) fn print_run(run: &Run) {
     let facts = [
         ("id", Some(run.id.as_str())),
         ("kind", Some(run.kind.word())),
@@ -280,31 +279,15 @@ pub(super) fn ask(question: &Question) {
     print(&format!("answer it      sluice answer {id} {how}\n"));
 }
 
-pub(crate) fn inbox(output: CliOutput) -> Result<CliExit, CliFailure> {
-    let answer: Inbox = connect()?.get("/v1/inbox")?;
-    output.show(&answer, || {
-        if answer.questions.is_empty() {
-            say("nothing waits for you");
-        }
-        for question in &answer.questions {
-            print(&format!("{} · step {} of {}\n", question.kind, question.step, question.recipe));
-            ask(question);
-            print("\n");
-        }
-    })
-}
-
-pub(crate) fn answer(arguments: AnswerArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
-    let AnswerArgs { id, option, message } = arguments;
-    let answer = connect()?.post("/v1/inbox", &json!({ "id": id, "option": option, "message": message }))?;
-    shown(&answer, output)
-}
-
 pub(crate) fn step(arguments: StepCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
     let said = match arguments {
         StepCommand::Complete(said) => speech("complete", said)?,
         StepCommand::Fail(said) => speech("fail", said)?,
-        StepCommand::Ask { text, options } => return asked(&text, &options, output),
+        StepCommand::Ask { text, options, default, timeout } => {
+            let timeout_seconds = timeout.map(|timeout| timeout.as_secs().max(1));
+            let said = StepSays { text: Some(text), options, default, timeout_seconds, ..StepSays::new("ask") };
+            return asked(&said, output);
+        }
     };
     let answer: StepHeard = connect()?.post("/v1/step", &said)?;
     output.show(&answer, || {})
@@ -315,16 +298,14 @@ fn speech(verb: &str, said: StepOutcomeArgs) -> Result<StepSays, CliFailure> {
         CliFailure::new(CliExit::Usage, "usage", format!("the output is no JSON: {error}"))
             .hint("quote it: --output '{\"a\": 1}'")
     })?;
-    Ok(StepSays { verb: verb.into(), summary: said.summary, result: said.result, output, ..StepSays::default() })
+    Ok(StepSays { summary: said.summary, result: said.result, output, ..StepSays::new(verb) })
 }
 
 /// Asks until there is an answer; the engine keeps the question while nobody waits.
-fn asked(text: &str, options: &[String], output: CliOutput) -> Result<CliExit, CliFailure> {
+fn asked(said: &StepSays, output: CliOutput) -> Result<CliExit, CliFailure> {
     let client = connect()?;
-    let said =
-        StepSays { verb: "ask".into(), text: Some(text.to_owned()), options: options.to_vec(), ..StepSays::default() };
     loop {
-        let answer: StepHeard = client.post("/v1/step", &said)?;
+        let answer: StepHeard = client.post("/v1/step", said)?;
         let StepHeard::Answered { option, message, .. } = &answer else { continue };
         return output.show(&answer, || {
             let words = [Some(option), message.as_ref()].into_iter().flatten().filter(|it| !it.is_empty());

@@ -22,7 +22,7 @@ use sluice_os::process::HomeNesting;
 use sluice_os::tmux::Tmux;
 
 use super::home::event_line;
-use super::{task_moves, watch, work};
+use super::{inbox, task_moves, watch, work};
 use crate::args::{
     DiffArgs, TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskJudgeArgs, TaskMergeArgs, TaskUpdateArgs,
 };
@@ -31,6 +31,9 @@ use crate::output::{CliExit, CliFailure, CliOutput, harmless, print, print_as_wr
 use crate::table;
 
 const TASKS: &str = "/v1/lifecycle/tasks";
+
+/// The state in which a task has been given up.
+const CANCELLED: &str = "cancelled";
 
 /// The way out where there is no task.
 const MAKES_ONE: &str = "`sluice task create BRANCH SUMMARY` makes one";
@@ -206,7 +209,7 @@ fn row(task: &Task, columns: &[&str]) -> Vec<String> {
     let facts = serde_json::to_value(task).unwrap_or_default();
     let cell = |column: &&str| match (*column, &task.attention, &facts[*column]) {
         ("changed", _, _) => table::ago(&task.updated_at),
-        ("summary", Some(attention), _) => format!("! {attention} · {}", task.summary),
+        ("summary", Some(attention), _) => format!("! {}: {} · {}", attention.reason, attention.text, task.summary),
         (_, _, Value::Null) => String::new(),
         (_, _, value) => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
     };
@@ -273,12 +276,12 @@ fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: CliOutp
         })?;
     }
     let task = &answer.task;
-    let is_there = statuses.contains(&task.status) || (statuses.is_empty() && task.ended);
+    let is_there = statuses.contains(&task.status) || (statuses.is_empty() && task.ended && task.status != CANCELLED);
     if is_there {
         return answered(&answer, output);
     }
     let story = format!("`sluice task history {id}` tells what happened");
-    let about = task.attention.as_deref().map(|attention| format!(": {attention}")).unwrap_or_default();
+    let about = task.attention.as_ref().map(|attention| format!(": {}", attention.text)).unwrap_or_default();
     if task.ended {
         let message = format!("task {id} has ended in `{}`", task.status);
         return Err(CliFailure::new(CliExit::Refused, "not_there", message).hint(story));
@@ -287,20 +290,9 @@ fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: CliOutp
         let message = format!("the time is over, and task {id} is in `{}`{about}", task.status);
         return Err(CliFailure::new(CliExit::Unavailable, "timeout", message).hint("nothing was changed; wait again"));
     }
-    let (why, hint) = match task.session == SessionPulse::Crashed {
-        true => (
-            if about.is_empty() { ": its agent has died and is not started again by itself" } else { "" },
-            format!("`sluice task respawn {id}` starts its agent again; {story}"),
-        ),
-        false if task.status == "reviewing" && task.statuses.iter().any(|status| status == "done") => (
-            "",
-            format!(
-                "`sluice task merge {id}` merges it, `sluice task request-changes {id} --message TEXT` sends it back"
-            ),
-        ),
-        false => ("", story),
-    };
-    let message = format!("task {id} is in `{}` and needs a person{about}{why}", task.status);
+    let hint = task.attention.as_ref().and_then(inbox::way_out).unwrap_or(story);
+    let reason = task.attention.as_ref().map(|note| format!(" ({})", note.reason)).unwrap_or_default();
+    let message = format!("task {id} is in `{}` and needs a person{reason}{about}", task.status);
     Err(CliFailure::new(CliExit::Held, "needs_person", message).hint(hint))
 }
 
@@ -360,7 +352,7 @@ pub(super) fn answered(answer: &TaskAnswer, output: CliOutput) -> Result<CliExit
     output.show(answer, || tell(answer))
 }
 
-fn tell(answer: &TaskAnswer) {
+pub(super) fn tell(answer: &TaskAnswer) {
     let task = &answer.task;
     match &answer.transition {
         Some(transition) => say(&format!("{}: {} → {}", task.id, transition.from, transition.to)),
@@ -373,7 +365,7 @@ fn tell(answer: &TaskAnswer) {
     }
     answer.notes.iter().for_each(|note| say(&format!("  {note}")));
     if let Some(attention) = &task.attention {
-        say(&format!("  attention: {attention}"));
+        say(&format!("  attention: {} ({})", attention.text, attention.reason));
     }
     if answer.still_running {
         say("  still running; `sluice task show` tells when it has settled");
@@ -389,6 +381,9 @@ fn sheet(task: &Task) -> String {
     };
     let lines = facts.iter().filter(is_told).map(|(key, value)| {
         let text = match (key.as_str(), &task.lent) {
+            ("attention", _) => {
+                task.attention.as_ref().map(|it| format!("{} ({})", it.text, it.reason)).unwrap_or_default()
+            }
             ("lent", Some(lent)) => {
                 format!(
                     "{} to another task; the task takes one up again when it moves, at {}",

@@ -139,8 +139,16 @@ fn runs(api: &mut Described, home: &Home) {
     assert!(api.does("GET", &format!("{at}/events?after=0"), "").as_str().unwrap().contains("workflow.started"));
     api.does("GET", &format!("{at}/log?step=tests"), "");
     api.does("GET", &format!("{at}/context/tests"), "");
-    let question = id_of(&api.does("GET", "/v1/inbox", ""), "/questions/0/id");
-    api.does("POST", "/v1/inbox", &json!({ "id": question, "option": "retry" }).to_string());
+    for (count, path) in [(1, format!("/v1/attention/{held}")), (2, format!("/v1/attention/{held}/2"))] {
+        let asked = api.does("GET", &path, "");
+        assert_eq!(asked["id"], format!("{held}/{count}"), "{asked:#}");
+        let list = api.does("GET", "/v1/attention", "")["attention"].take();
+        assert!(list.as_array().unwrap().contains(&asked), "{list:#}");
+        assert_eq!(api.does("GET", "/v1/inbox", "")["questions"], list);
+        api.does("POST", &path, r#"{"option":"retry"}"#);
+        settled(home, &held);
+    }
+    api.does("POST", "/v1/inbox", &json!({ "id": held, "option": "retry" }).to_string());
     settled(home, &held);
     assert_eq!(api.does("DELETE", &at, r#"{"reason":"enough"}"#)["run"]["error"], "enough");
     let failed = start(api, "broken");

@@ -70,7 +70,7 @@ fn a_full_pool_leaves_a_task_pending_and_next_in_line() {
     let third = home.create("third", "worker: hang", &[]);
     for id in [&second, &third] {
         let task = home.task(id);
-        assert_eq!((&task["status"], &task["attention"]), (&"pending".into(), &"pool full".into()));
+        assert_eq!((&task["status"], &task["attention"]["text"]), (&"pending".into(), &"pool full".into()));
     }
     home.until_status(&first, "reviewing");
     assert_eq!(home.task(&second)["status"], "pending");
@@ -85,7 +85,10 @@ fn a_full_pool_leaves_a_task_pending_and_next_in_line() {
     // Asked for when there is no room, it is no error either.
     let fourth = home.create("fourth", "worker: hang", &["--no-spawn"]);
     let answer = home.json(&["task", "spawn", &fourth]);
-    assert_eq!((&answer["task"]["status"], &answer["task"]["attention"]), (&"pending".into(), &"pool full".into()));
+    assert_eq!(
+        (&answer["task"]["status"], &answer["task"]["attention"]["text"]),
+        (&"pending".into(), &"pool full".into())
+    );
 }
 
 #[test]
@@ -355,7 +358,7 @@ fn a_task_in_a_repository_without_a_commit_says_how_it_goes_on() {
     assert!(added.stderr.ends_with("1 worktree\n"), "{added:?}");
     let id = home.create("brew", "worker: work", &["--project", "empty"]);
     let task = home.until(&id, "marked", |task| !task["attention"].is_null());
-    let attention = task["attention"].as_str().unwrap();
+    let attention = task["attention"]["text"].as_str().unwrap();
     assert!(attention.contains("make a first commit"), "{attention}");
     assert!(attention.ends_with(&format!("then `sluice task spawn {id}` begins it")), "{attention}");
     super::merges::sh(&home, &empty, "git commit -q --allow-empty -m first");

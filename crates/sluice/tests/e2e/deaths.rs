@@ -104,7 +104,7 @@ fn a_tmux_server_that_is_killed_is_nobodys_crash_and_its_agents_start_again() {
     // Not without end: a server that dies again and again is for a person to look at.
     process::kill(Victim::Tmux.pid(&started(&home, &id, 4)));
     let task = home.until(&id, "given up", |task| !task["attention"].is_null());
-    assert!(task["attention"].as_str().unwrap().contains("respawn"), "{task:#}");
+    assert!(task["attention"]["text"].as_str().unwrap().contains("respawn"), "{task:#}");
     assert_eq!((&task["status"], &task["crash_count"]), (&"working".into(), &0.into()));
     home.json(&["task", "respawn", &id]);
     here.hear();
@@ -122,7 +122,7 @@ fn a_tmux_server_that_hangs_holds_up_nobody_and_what_waits_for_it_goes_on_by_its
     process::stop(server);
     let second = home.create("second", &script, &[]);
     let task = home.until(&second, "told what it waits for", |task| !task["attention"].is_null());
-    assert!(task["attention"].as_str().unwrap().contains("has not answered"), "{task:#}");
+    assert!(task["attention"]["text"].as_str().unwrap().contains("has not answered"), "{task:#}");
     assert_eq!((&task["crash_count"], &task["needs_person"]), (&0.into(), &false.into()));
     // Whoever is at work can be ended.
     let answer = home.json(&["task", "cancel", &first, "--yes"]);
@@ -156,7 +156,7 @@ fn a_program_that_cannot_start_is_said_and_is_no_crash() {
     };
     for (branch, harness) in [("one", "missing"), ("two", "plain")] {
         let task = create(branch, harness);
-        let said = task["attention"].as_str().unwrap_or_default();
+        let said = task["attention"]["text"].as_str().unwrap_or_default();
         assert!(said.contains("cannot be started") && said.contains("task respawn"), "{task:#}");
         assert_eq!((&task["status"], &task["crash_count"]), (&"working".into(), &0.into()));
     }
@@ -165,7 +165,7 @@ fn a_program_that_cannot_start_is_said_and_is_no_crash() {
     std::fs::set_permissions(&script, mode).unwrap();
     let task = create("three", "plain");
     let id = task["id"].as_str().unwrap();
-    home.until(id, "told that it does not start", |task| task["attention"].is_string());
+    home.until(id, "told that it does not start", |task| task["attention"].is_object());
     let task = home.task(id);
     assert_eq!((&task["status"], &task["crash_count"]), (&"working".into(), &0.into()));
 }
@@ -193,7 +193,7 @@ fn a_worker_that_dies_beside_a_reviewer_is_seen() {
     home.until_status(&id, "agent-review");
     process::kill(Victim::Agent.pid(&started(&home, &id, 1)));
     let task = home.until(&id, "seen", |task| !task["attention"].is_null());
-    assert!(task["attention"].as_str().unwrap().starts_with("the worker ended"), "{task:#}");
+    assert!(task["attention"]["text"].as_str().unwrap().starts_with("the worker ended"), "{task:#}");
     assert_eq!((&task["status"], &task["session"]), (&"agent-review".into(), &"active".into()));
 }
 

@@ -56,8 +56,8 @@ fn a_failed_review_a_fix_a_passed_review_and_a_merge() {
 
     let task = home.until_status(&id, "reviewing");
     assert_eq!(
-        (&task["session"], &task["crash_count"], &task["attention"]),
-        (&"inactive".into(), &0.into(), &().into())
+        (&task["session"], &task["crash_count"], &task["attention"]["reason"]),
+        (&"inactive".into(), &0.into(), &"review".into())
     );
     let body = std::fs::read_to_string(home.worktree_file(&id)).unwrap();
     assert!(body.contains("\nVerdict: PASS\n") && body.contains("\nDONE: "), "{body}");

@@ -211,7 +211,7 @@ fn an_agent_on_a_worker_speaks_for_its_step_and_asks_a_person() {
     let mission = reef.mission("dev-task");
     reef.until_event(&mission, "step.asked", 1);
     let asked = reef.home.json(&["inbox"])["questions"][0].take();
-    assert_eq!(asked["reason"], "hot or cold?", "{asked:#}");
+    assert_eq!((&asked["reason"], &asked["text"]), (&"question".into(), &"hot or cold?".into()), "{asked:#}");
     reef.home.json(&["answer", &text(&asked, "id"), "hot"]);
     assert_eq!(reef.ended(&mission), DONE);
     let tasks = reef.look(&mission)["tasks"].clone();

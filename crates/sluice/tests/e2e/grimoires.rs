@@ -164,7 +164,7 @@ fn partial_failure_handling() {
     assert_eq!(standing(&run), "all held, after waiting");
     let id = text(&run["id"]).to_owned();
     let asked = question(&home, &id);
-    assert!(text(&asked["reason"]).starts_with("1 of 3 items failed; item 1: "), "{asked}");
+    assert!(text(&asked["text"]).starts_with("1 of 3 items failed; item 1: "), "{asked}");
     std::fs::write(home.place().join("mended"), "").unwrap();
     home.json(&["answer", &id, "retry"]);
     let run = until_status(&home, &id, "completed");
@@ -389,8 +389,8 @@ fn workflow_blocking() {
     let run = until_status(&home, id, "completed");
     assert_eq!(standing(&run), "one completed, gate skipped, two completed");
     assert_eq!(text(&step(&run, "two")["output"]), "x", "what was done is not done again");
-    assert_eq!(home.refused(&["answer", id, "skip"]), "1 not_ready");
-    assert_eq!(home.refused(&["answer", &format!("{id}/1"), "skip"]), "1 not_ready");
+    assert_eq!(home.refused(&["answer", id, "skip"]), "5 not_ready");
+    assert_eq!(home.refused(&["answer", &format!("{id}/1"), "skip"]), "5 not_ready");
     assert_eq!(home.refused(&["answer", &format!("{id}/99"), "skip"]), "3 not_found");
 }
 

@@ -35,7 +35,7 @@ fn is_in(home: &Home, id: &str, workspace: &Path) {
 #[track_caller]
 fn is_lent(home: &Home, id: &str, workspace: &Path, commit: &str) {
     let task = home.task(id);
-    assert_eq!((&task["workspace"], &task["attention"]), (&Value::Null, &Value::Null), "{task:#}");
+    assert_eq!((&task["workspace"], &task["attention"]["reason"]), (&Value::Null, &"review".into()), "{task:#}");
     assert_eq!(task["lent"], serde_json::json!({ "workspace": workspace.to_str(), "commit": commit }), "{task:#}");
 }
 
@@ -75,13 +75,13 @@ fn changes_wait_in_line_for_a_worktree_and_go_on_where_the_work_was() {
 
     let answer = home.json(&["task", "request-changes", &first, "--message", "Hotter."]);
     let task = &answer["task"];
-    assert_eq!((&task["status"], &task["attention"]), (&"working".into(), &"pool full".into()), "{answer:#}");
+    assert_eq!((&task["status"], &task["attention"]["text"]), (&"working".into(), &"pool full".into()), "{answer:#}");
     assert_eq!((&task["needs_person"], &answer["still_running"]), (&false.into(), &true.into()), "{answer:#}");
     let third = home.create("third", "worker: hang", &[]);
-    assert_eq!(home.task(&third)["attention"], "pool full");
+    assert_eq!(home.task(&third)["attention"]["text"], "pool full");
     // An engine that is started anew knows who waits.
     home.sluice(&["stop"]).done();
-    assert_eq!(home.task(&first)["attention"], "pool full");
+    assert_eq!(home.task(&first)["attention"]["text"], "pool full");
 
     home.json(&["task", "cancel", &second, "--yes"]);
     here.hear();
@@ -93,7 +93,7 @@ fn changes_wait_in_line_for_a_worktree_and_go_on_where_the_work_was() {
     );
     let body = std::fs::read_to_string(workspace.join("TASK.md")).unwrap();
     assert!(body.contains("## Feedback\n\nHotter.\n") && body.contains("## Handoff"), "{body}");
-    assert_eq!(home.task(&third)["attention"], "pool full");
+    assert_eq!(home.task(&third)["attention"]["text"], "pool full");
     // When it waits for a person again, the next in line has the worktree.
     on.let_go();
     is_in(&home, &third, &workspace);
@@ -123,7 +123,7 @@ fn a_tree_that_is_not_as_its_last_commit_is_never_taken() {
     for (mess, clean) in messes {
         sh(&home, &workspace, mess);
         let next = home.create("next", "worker: hang", &[]);
-        assert_eq!(home.task(&next)["attention"], "pool full", "{mess}");
+        assert_eq!(home.task(&next)["attention"]["text"], "pool full", "{mess}");
         assert_eq!(home.task(&first)["workspace"], workspace.to_str().unwrap(), "{mess}");
         home.json(&["task", "cancel", &next, "--yes"]);
         sh(&home, &workspace, clean);
@@ -132,7 +132,7 @@ fn a_tree_that_is_not_as_its_last_commit_is_never_taken() {
     // What waits begins by itself when the tree is clean.
     sh(&home, &workspace, "echo new > new");
     let next = home.create("last", "worker: hang", &[]);
-    assert_eq!(home.task(&next)["attention"], "pool full");
+    assert_eq!(home.task(&next)["attention"]["text"], "pool full");
     sh(&home, &workspace, "rm new");
     is_in(&home, &next, &workspace);
     is_lent(&home, &first, &workspace, &commit);
@@ -144,7 +144,7 @@ fn a_worktree_in_which_a_worker_waits_is_never_taken() {
     let (first, workspace) = waits(&home, "first", PASSES, &["--workflow", "persistent"]);
     assert_eq!(home.task(&first)["session"], "active");
     let second = home.create("second", "worker: hang", &[]);
-    assert_eq!(home.task(&second)["attention"], "pool full");
+    assert_eq!(home.task(&second)["attention"]["text"], "pool full");
     assert_eq!(home.task(&first)["workspace"], workspace.to_str().unwrap());
     assert_eq!(home.json(&["task", "merge", &first])["task"]["status"], "done");
     is_in(&home, &second, &workspace);
@@ -158,7 +158,7 @@ fn a_task_whose_agent_crashed_is_respawned_where_its_work_was() {
     let workspace = PathBuf::from(crashed["workspace"].as_str().unwrap());
     let second = home.create("second", "worker: hang", &[]);
     is_in(&home, &second, &workspace);
-    assert_eq!(home.json(&["task", "respawn", &first])["task"]["attention"], "pool full");
+    assert_eq!(home.json(&["task", "respawn", &first])["task"]["attention"]["text"], "pool full");
     assert_eq!(home.refused(&["task", "spawn", &first]), "1 no_transition");
     // It is given up while it waits.
     let third = home.create("third", "worker 1: crash\nworker: hang", &[]);
@@ -291,7 +291,7 @@ fn after_such_a_kill_a_tree_that_is_not_clean_any_more_loses_nothing() {
     restored_task_file(&home, &first, &workspace);
     std::fs::write(workspace.join("new"), "work\n").unwrap();
     let second = home.create("second", "worker: hang", &[]);
-    assert_eq!(home.task(&second)["attention"], "pool full");
+    assert_eq!(home.task(&second)["attention"]["text"], "pool full");
     let task = home.task(&first);
     assert_eq!((&task["workspace"], &task["lent"]), (&workspace.to_str().into(), &Value::Null), "{task:#}");
     assert_eq!(std::fs::read_to_string(workspace.join("new")).unwrap(), "work\n");

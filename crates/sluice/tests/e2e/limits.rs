@@ -51,7 +51,7 @@ fn of_200_items_never_more_than_8_are_alive() {
     let run = until_status(&home, &id, "held");
     let took = began.elapsed();
     let asked = question(&home, &id);
-    assert!(text(&asked["reason"]).starts_with("3 of 200 items failed; item "), "{asked}");
+    assert!(text(&asked["text"]).starts_with("3 of 200 items failed; item "), "{asked}");
     let (most, starts) = most_alive(&home);
     assert!(most <= 8, "{most} were alive at once");
     assert!(most >= 2, "they were not at work at the same time: {most}");
@@ -120,7 +120,7 @@ steps:
     let run = until_status(&home, &id, "held");
     let asked = question(&home, &id);
     assert_eq!(text(&asked["step"]), "two");
-    assert!(text(&asked["reason"]).starts_with("conflict: its work is on `sluice/part-"), "{asked:#}");
+    assert!(text(&asked["text"]).starts_with("conflict: its work is on `sluice/part-"), "{asked:#}");
     let same = Path::new(text(&run["workspace"])).join("same.txt");
     assert_eq!(std::fs::read_to_string(&same).unwrap(), "one\n");
     // Done again, it starts where the other is.
@@ -156,7 +156,7 @@ fn items_that_write_are_merged_in_their_order_and_a_conflict_is_held() {
     home.until_event(&id, "workflow.step.part.started", 4);
     go.let_go();
     let run = until_status(&home, &id, "held");
-    let reason = text(&question(&home, &id)["reason"]).to_owned();
+    let reason = text(&question(&home, &id)["text"]).to_owned();
     assert!(reason.starts_with("1 of 4 items failed; item 3: conflict: its work is on `sluice/part-"), "{reason}");
     let workspace = Path::new(text(&run["workspace"])).to_owned();
     assert_eq!(std::fs::read_to_string(workspace.join("same.txt")).unwrap(), "2\n", "the earlier item came first");

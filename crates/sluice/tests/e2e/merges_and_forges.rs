@@ -311,7 +311,7 @@ fn that_a_merge_was_not_pushed_is_told_and_stays_told() {
     assert!(notes.contains("merged, not pushed: ") && notes.contains("`git push origin main`"), "{answer:#}");
     // The branch on the remote could not be looked at either.
     let task = home.until(&id, "settled", |task| task["attention"].to_string().contains("delete_remote_branch"));
-    let attention = task["attention"].as_str().unwrap().to_owned();
+    let attention = task["attention"]["text"].as_str().unwrap().to_owned();
     assert!(attention.starts_with("merged, not pushed: ") && attention.contains("git push origin main"), "{attention}");
 }
 
@@ -350,7 +350,7 @@ fn a_branch_on_the_remote_stays_when_the_merge_was_not_pushed() {
         assert!(status == "skipped" && why.contains(&format!("`{strategy}` stays on `origin`")), "{status} {why}");
         assert_eq!(forge.remote("git for-each-ref"), before, "{strategy}");
         // Pushed later, it does not stand in the way of the next, and the task does not go on about it.
-        assert!(home.task(&id)["attention"].as_str().unwrap().starts_with("merged, not pushed: "));
+        assert!(home.task(&id)["attention"]["text"].as_str().unwrap().starts_with("merged, not pushed: "));
         forge.remote("rm hooks/update");
         home.git(&["push", "--quiet", "origin", "main"]);
         assert_eq!(home.task(&id)["attention"], Value::Null);

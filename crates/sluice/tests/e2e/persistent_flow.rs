@@ -324,7 +324,7 @@ fn a_worker_that_turns_fail_into_pass_gains_nothing() {
     here.hear();
     let task = home.task(&id);
     assert_eq!((&task["status"], &task["crash_count"]), (&"agent-review".into(), &1.into()));
-    let attention = task["attention"].as_str().unwrap();
+    let attention = task["attention"]["text"].as_str().unwrap();
     assert!(attention.starts_with("TASK.md says PASS, and the reviewer asked for FAIL"), "{attention}");
     on.let_go();
     home.until(&id, "reviewed again", |task| task["review_round"] == 2);

@@ -18,7 +18,7 @@ fn waiting(home: &Home) -> Vec<(String, &'static str)> {
     let tasks = ["pending", "clarification", "agent-review"].map(|status| {
         let id = home.create(status, "worker: hang\nreviewer: hang", &["--status", status]);
         let task = home.task(&id);
-        assert_eq!((&task["status"], &task["attention"]), (&status.into(), &"pool full".into()));
+        assert_eq!((&task["status"], &task["attention"]["text"]), (&status.into(), &"pool full".into()));
         (id, if status == "pending" { "working" } else { status })
     });
     tasks.into()
@@ -48,13 +48,13 @@ fn a_larger_pool_lets_all_begin_for_whom_there_is_room() {
     for (next, status) in &waiting[..2] {
         begins(&home, next, status);
     }
-    assert_eq!(home.task(&waiting[2].0)["attention"], "pool full");
+    assert_eq!(home.task(&waiting[2].0)["attention"]["text"], "pool full");
     // Whoever comes later does not come first.
     let late = home.create("late", "hang", &[]);
-    assert_eq!(home.task(&late)["attention"], "pool full");
+    assert_eq!(home.task(&late)["attention"]["text"], "pool full");
     home.json(&["project", "update", "coffee", "--pool-size", "4"]);
     begins(&home, &waiting[2].0, waiting[2].1);
-    assert_eq!(home.task(&late)["attention"], "pool full");
+    assert_eq!(home.task(&late)["attention"]["text"], "pool full");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_worktree_in_which_an_agent_lives_is_lent_to_nobody_whatever_the_store_says(
     home.sluice(&["restore", backup.to_str().unwrap()]).done();
     // The store knows nothing of the agent, and would have room.
     let next = home.create("next", "worker: hang", &[]);
-    assert_eq!(home.task(&next)["attention"], "pool full");
+    assert_eq!(home.task(&next)["attention"]["text"], "pool full");
     let session = format!("{unknown}.1");
     let list = home.json(&["workspace", "list"]);
     assert_eq!(list["strays"], serde_json::json!([{ "session": session, "path": workspace }]), "{list:#}");

@@ -121,7 +121,7 @@ fn in_the_middle_of_a_conflict() {
     go.let_go();
     let run = until_status(&home, &id, "held");
     let asked = question(&home, &id);
-    assert!(text(&asked["reason"]).contains("conflict: its work is on `sluice/part-"), "{asked:#}");
+    assert!(text(&asked["text"]).contains("conflict: its work is on `sluice/part-"), "{asked:#}");
     let workspace = std::path::Path::new(text(&run["workspace"]));
     let both = std::fs::read_to_string(workspace.join("both.txt")).unwrap();
     assert!(both == "a\n" || both == "b\n", "{both}");

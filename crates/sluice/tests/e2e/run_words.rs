@@ -90,7 +90,7 @@ fn an_agent_asks_and_gets_the_answer() {
     assert_eq!((text(&run["status"]), standing(&run).as_str()), ("held", "work held"));
     let id = text(&run["id"]);
     let asked = question(&home, id);
-    assert_eq!((text(&asked["kind"]), text(&asked["reason"])), ("clarification", "Which database?"));
+    assert_eq!((text(&asked["kind"]), text(&asked["text"])), ("clarification", "Which database?"));
     let event = first(&home, id, "workflow.intervention.required")["data"].take();
     assert_eq!(event["options"], serde_json::json!(["postgres", "sqlite"]));
     assert_eq!(home.refused(&["answer", text(&asked["id"]), "mysql"]), "1 not_ready");

@@ -123,7 +123,7 @@ fn a_set_up_that_fails_is_shown_with_its_output_and_starts_no_agent() {
     update(&home, &["--setup", "echo installing; echo no such package >&2; exit 3"]);
     let id = create(&home, "brew");
     let task = home.until(&id, "in need of a person", |task| !task["attention"].is_null());
-    let attention = text(&task["attention"]);
+    let attention = text(&task["attention"]["text"]);
     for part in ["exit code 3", "installing", "no such package", "project update coffee", &format!("task respawn {id}")]
     {
         assert!(attention.contains(part), "{part}: {attention}");
@@ -330,7 +330,7 @@ fn paths_that_lead_out_of_the_checkout_are_refused() {
     std::os::unix::fs::symlink("/etc", home.repository().join("later")).unwrap();
     let id = create(&home, "brew");
     let task = home.until(&id, "in need of a person", |task| !task["attention"].is_null());
-    assert!(text(&task["attention"]).contains("leads out of the checkout"), "{task:#}");
+    assert!(text(&task["attention"]["text"]).contains("leads out of the checkout"), "{task:#}");
     assert!(!Path::new(&worktree(&home, &id)).join("later").exists());
 }
 

@@ -89,7 +89,7 @@ fn a_run_that_completes_moves_the_task_on() {
     let id = create(&home);
     let task = home.until_status(&id, "reviewing");
     assert_eq!(moves(&home, &id), ["pending → working", "working → agent-review", "agent-review → reviewing"]);
-    assert_eq!((&task["attention"], &task["run"]), (&Value::Null, &Value::Null), "{task:#}");
+    assert_eq!((&task["attention"]["reason"], &task["run"]), (&"review".into(), &Value::Null), "{task:#}");
     // It worked where the task does, with what the state gave it.
     let noted = std::fs::read_to_string(home.place().join("noted")).unwrap();
     assert_eq!(noted, format!("brew {id}\nLine 1 by the worker.\n"));
@@ -178,12 +178,12 @@ fn a_run_that_a_person_gave_up_marks_the_task_and_is_started_again() {
     let run = run_of(&home, &id, 1);
     home.json(&["run", "cancel", &run]);
     let task = home.until(&id, "marked", |task| !task["attention"].is_null());
-    assert!(text(&task["attention"]).starts_with(&format!("its run {run} was cancelled")), "{task:#}");
+    assert!(text(&task["attention"]["text"]).starts_with(&format!("its run {run} was cancelled")), "{task:#}");
     assert_eq!(text(&task["status"]), "agent-review");
     std::fs::write(home.place().join("fine"), "").unwrap();
     home.json(&["task", "respawn", &id]);
     let task = home.until_status(&id, "reviewing");
-    assert_eq!(task["attention"], Value::Null, "{task:#}");
+    assert_eq!(task["attention"]["reason"], "review", "{task:#}");
     assert_eq!(runs(&home).len(), 2);
 }
 
@@ -208,13 +208,13 @@ fn a_run_that_is_tried_again_is_waited_for_again() {
     // Failing again it is told again, and it can be tried again.
     go.let_go();
     let task = home.until(&id, "marked", marked);
-    assert!(text(&task["attention"]).starts_with(&format!("its run {run} has failed")), "{task:#}");
+    assert!(text(&task["attention"]["text"]).starts_with(&format!("its run {run} has failed")), "{task:#}");
     std::fs::write(home.place().join("fine"), "").unwrap();
     home.json(&["run", "retry", &run]);
     let mut waits = home.command(&["task", "wait", &id, "--status", "reviewing"]).spawn().unwrap();
     go.let_go();
     assert_eq!(waits.wait().unwrap().code(), Some(0));
-    assert_eq!(home.task(&id)["attention"], Value::Null);
+    assert_eq!(home.task(&id)["attention"]["reason"], "review");
     assert_eq!(runs(&home).len(), 1);
 }
 
@@ -254,7 +254,7 @@ fn a_recipe_that_is_gone_when_its_state_is_entered_marks_the_task() {
     std::fs::remove_file(&recipe).unwrap();
     go.let_go();
     let task = home.until(&id, "marked", |task| !task["attention"].is_null());
-    let why = text(&task["attention"]);
+    let why = text(&task["attention"]["text"]);
     assert!(why.starts_with("start_run failed: there is no recipe or file `verify` in the commit "), "{why}");
     std::fs::write(&recipe, text_of_it).unwrap();
     home.json(&["task", "respawn", &id]);

@@ -133,6 +133,7 @@ fn who_waits_for_a_task_hears_when_a_person_is_needed_and_when_the_time_is_over(
     assert_eq!(home.refused(&["task", "wait", &id]), "10 needs_person");
     home.json(&["task", "cancel", &id, "--yes"]);
     assert_eq!(home.refused(&["task", "wait", &id, "--status", "done"]), "1 not_there");
+    assert_eq!(home.refused(&["task", "wait", &id]), "1 not_there", "it was given up");
 }
 
 #[test]
@@ -145,7 +146,7 @@ fn what_a_dead_agent_printed_last_is_shown() {
     // Nothing goes on before a person starts another.
     let waited = home.sluice(&["task", "wait", &id, "--status", "reviewing"]);
     assert_eq!(waited.code, 10, "{waited:?}");
-    assert!(waited.stderr.contains(&format!("`sluice task respawn {id}`")), "{waited:?}");
+    assert!(waited.stderr.contains(&format!("`sluice answer {id}/1 respawn`")), "{waited:?}");
 }
 
 #[test]

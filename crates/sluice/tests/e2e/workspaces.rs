@@ -300,8 +300,10 @@ fn without_room_for_a_worktree_tasks_and_runs_wait_and_go_on() {
     let task = home.create("brew", "work", &[]);
     grimoire(&home, "mine", "steps:\n  - {name: one, type: script, command: 'pwd'}\n");
     let run = begin(&home, &["mine"]);
-    let waits =
-        |it: &Value| text(&it["attention"]).contains("low disk") && text(&it["attention"]).contains("least_free");
+    let waits = |it: &Value| {
+        let said = it["attention"].as_str().or(it["attention"]["text"].as_str()).unwrap_or_default();
+        said.contains("low disk") && said.contains("least_free")
+    };
     let give_up = Instant::now() + LONG;
     while !waits(&show(&home, &run)) || !waits(&home.task(&task)) {
         assert!(Instant::now() < give_up, "{:#} {:#}", show(&home, &run), home.task(&task));

@@ -1,0 +1,194 @@
+//! What waits for a person on the wire: one shape for tasks, runs and the home itself, and how it is answered.
+//!
+//! Nothing here decides whether something waits.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::shown::Run;
+use crate::task::Task;
+use crate::words::words;
+
+words! {
+    /// Why a person is needed, in one word.
+    AttentionCause {
+        /// An agent or a run asks something, or a person must decide where a task goes.
+        Question = "question",
+        /// A gate of a run did not let it pass.
+        Gate = "gate",
+        /// Two statements or two changes do not fit together.
+        Conflict = "conflict",
+        /// A loop has used up its turns.
+        LoopExhausted = "loop_exhausted",
+        /// Something takes longer than usual, and is tried again.
+        Timeout = "timeout",
+        /// A hook of a transition failed.
+        HookFailed = "hook_failed",
+        /// Finished work waits for a person's review.
+        Review = "review",
+        /// What is wanted is not clear yet.
+        Clarification = "clarification",
+        /// The task cannot go on by itself.
+        Stuck = "stuck",
+        /// An agent ended, and is not started again by itself.
+        Crashed = "crashed",
+        /// An agent could not be started.
+        CannotStart = "cannot_start",
+        /// The agent program shows a dialog and waits.
+        Dialog = "dialog",
+        /// The agent has been quiet for long.
+        Quiet = "quiet",
+        /// No worktree of the pool is free.
+        PoolFull = "pool_full",
+        /// Work could be lost, or there is no room for it.
+        WorkAtRisk = "work_at_risk",
+        /// The store, or what is stored, has a fault.
+        Store = "store",
+        /// No worker is there that could do a step.
+        Worker = "worker",
+    }
+}
+
+words! {
+    /// Which channel says that a person is needed.
+    AttentionSource {
+        /// The agent program's own protocol.
+        Protocol = "protocol",
+        /// A hook that the agent program runs.
+        Hook = "hook",
+        /// How a process ended.
+        Exit = "exit",
+        /// What stands on a terminal's screen; it may be wrong.
+        Screen = "screen",
+        /// What the engine itself knows.
+        Engine = "engine",
+    }
+}
+
+words! {
+    /// What kind of thing waits: for a question of a run, why it is asked.
+    AttentionKind {
+        /// A gate did not let the run pass.
+        Gate = "gate",
+        /// A loop has used up its turns.
+        MaxIterations = "max_iterations",
+        /// Some items of a fan-out failed.
+        PartialFailure = "partial_failure",
+        /// A step has gone back as often as it may.
+        LoopExhausted = "loop_exhausted",
+        /// The agent of a step asks.
+        Clarification = "clarification",
+        /// An arbiter came to no decision.
+        Undecided = "undecided",
+        /// A task needs a person.
+        Task = "task",
+        /// A task or run waits for something that a person can make room for or start.
+        Wait = "wait",
+        /// The home itself needs a person.
+        Home = "home",
+    }
+}
+
+/// Something that waits for a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Attention {
+    /// The id by which it is answered: `TASK/NUMBER` or `RUN/NUMBER`. It stays the same as long as it waits.
+    pub id: String,
+    /// The kind of thing that waits.
+    pub kind: AttentionKind,
+    /// Why a person is needed, in one word.
+    pub reason: AttentionCause,
+    /// The id of the task that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// The id of the run that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// The step of the run that asks or waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// The name of the recipe of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<String>,
+    /// The name of the project that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// What a person calls it: the branch of the task, or the recipe of the run.
+    pub title: String,
+    /// What is the matter, in one sentence.
+    pub text: String,
+    /// Since when it waits, in RFC 3339 (UTC).
+    pub since: String,
+    /// What can be answered now. None: any words, or nothing can be answered from here.
+    pub options: Vec<String>,
+    /// What is taken for the answer at the deadline.
+    #[serde(default)]
+    pub default: Option<String>,
+    /// When `default` becomes the answer, in RFC 3339 (UTC); null if it waits without end.
+    #[serde(default)]
+    pub deadline: Option<String>,
+    /// The last lines that the agent or the command printed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
+    /// The exit code of the command that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The end of what that command printed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printed: Option<String>,
+    /// The channel that says so.
+    pub said_by: AttentionSource,
+}
+
+/// Why a task or a run needs a person, where that task or run itself is shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AttentionNote {
+    /// The id by which it is answered.
+    pub id: String,
+    /// Why a person is needed, in one word.
+    pub reason: AttentionCause,
+    /// What is the matter, in one sentence.
+    pub text: String,
+    /// Since when it holds, in RFC 3339 (UTC).
+    pub since: String,
+    /// What can be answered now.
+    pub choices: Vec<String>,
+    /// The channel that says so.
+    pub said_by: AttentionSource,
+}
+
+/// Everything that waits for a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AttentionList {
+    /// What waits, the oldest first.
+    pub attention: Vec<Attention>,
+}
+
+/// An answer to something that waits.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerAttention {
+    /// One of the options; where there is none to choose from, any words.
+    pub option: String,
+    /// What is said besides: feedback for the worker, guidance for the next attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// What came of an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AttentionAnswer {
+    /// The id of what was answered.
+    pub id: String,
+    /// The option that was taken.
+    pub option: String,
+    /// The task, as it is after the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Task>,
+    /// The run, as it is after the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+    /// What else there is to say, such as the command to run next.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
