@@ -159,7 +159,7 @@ impl fmt::Display for SessionSignal {
                 write!(f, "the agent {perhaps}waits for you ({}){text}", what.word())
             }
             SessionSignal::Quiet { seconds } => {
-                write!(f, "the agent has printed nothing for {}", spell(*seconds))
+                write!(f, "the agent has printed nothing for {}", in_words(*seconds))
             }
             SessionSignal::Works { .. } => f.write_str("the agent works"),
         }
@@ -167,7 +167,7 @@ impl fmt::Display for SessionSignal {
 }
 
 /// A length of time in words, in its greatest whole unit.
-fn spell(seconds: u64) -> String {
+fn in_words(seconds: u64) -> String {
     let (count, unit) = match seconds {
         0..60 => (seconds, "second"),
         60..3600 => (seconds / 60, "minute"),

@@ -325,7 +325,7 @@ words! {
         Retry = "retry",
         /// The step is skipped.
         Skip = "skip",
-        /// The run fails.
+        /// The run fails, and what it had left to do is not done.
         Abort = "abort",
     }
 }

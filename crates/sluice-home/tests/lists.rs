@@ -38,9 +38,9 @@ fn a_question_behind_a_thousand_newer_runs_is_still_asked() {
     let held = || service.home().tasks.load_run(&asks).unwrap().unwrap().state.question().is_some();
     service.home().tasks.wait(std::time::Duration::from_secs(60), || held().then_some(())).unwrap();
     let many: Vec<RunSnapshot> = (0..MANY).map(|_| start("by-hand.yml", true)).collect();
-    let inbox = service.inbox().unwrap();
+    let inbox = service.attention().unwrap();
     assert_eq!(inbox.len(), 1);
-    assert_eq!(inbox[0].run, asks.as_str());
+    assert_eq!(inbox[0].run.as_deref(), Some(asks.as_str()));
     let all = PageQuery::default();
     assert_eq!(service.list_runs(None, false, &all).unwrap().items.len(), MANY + 1);
     assert_eq!(service.list_runs(Some("held"), false, &all).unwrap().items.len(), 1);

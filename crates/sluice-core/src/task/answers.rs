@@ -15,7 +15,7 @@ use crate::lifecycle::{DONE, Lifecycle, LifecycleTransition, StateId};
 /// One answer to a task that needs a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskChoice {
-    /// Merge its work.
+    /// Merge its work, as the command does without options.
     Approve,
     /// Send it back to the worker, with words.
     RequestChanges,

@@ -250,12 +250,12 @@ impl fmt::Display for TaskAttention {
             TaskAttention::Clarification => f.write_str("it is not clear what is wanted: talk with its agent"),
             TaskAttention::Stuck(None) => f.write_str("the task is stuck: decide how it goes on"),
             TaskAttention::Stuck(Some(exit)) => {
-                write!(f, "the task is stuck, its agent ended ({}): decide how it goes on", spell(*exit))
+                write!(f, "the task is stuck, its agent ended ({}): decide how it goes on", in_words(*exit))
             }
             TaskAttention::Decision => f.write_str("only a person leads the task out of this state"),
             TaskAttention::Unattended => f.write_str("no agent is at work on the task, and none is started by itself"),
             TaskAttention::Died(exit) => {
-                write!(f, "the agent ended ({}), and is not started again by itself", spell(*exit))
+                write!(f, "the agent ended ({}), and is not started again by itself", in_words(*exit))
             }
             TaskAttention::CannotStart(reason) => write!(f, "the agent could not be started: {reason}"),
             TaskAttention::Dialog { what, text, by } => {
@@ -266,7 +266,7 @@ impl fmt::Display for TaskAttention {
     }
 }
 
-fn spell(exit: SessionExit) -> String {
+fn in_words(exit: SessionExit) -> String {
     match exit {
         SessionExit::Code(code) => format!("exit code {code}"),
         SessionExit::Signal(signal) => format!("signal {signal}"),

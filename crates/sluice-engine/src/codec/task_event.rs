@@ -256,14 +256,15 @@ pub fn write(event: &TaskEvent) -> Vec<u8> {
         TaskEvent::Signalled { session, signal } => {
             StoredTaskEvent::Signalled { session: session.0, signal: signal.into() }
         }
-        TaskEvent::AttentionSet(raised) => StoredTaskEvent::AttentionSet {
-            attention: (&raised.why).into(),
-            number: raised.number,
-            since: raised.since.0,
-        },
+        TaskEvent::AttentionSet(raised) => set(raised),
         TaskEvent::AttentionCleared => StoredTaskEvent::AttentionCleared,
     };
     bytes(&stored)
+}
+
+fn set(raised: &RaisedAttention) -> StoredTaskEvent {
+    let RaisedAttention { number, since, why } = raised;
+    StoredTaskEvent::AttentionSet { attention: why.into(), number: *number, since: since.0 }
 }
 
 pub fn read(version: u16, bytes: &[u8]) -> Result<TaskEvent, UnreadableData> {

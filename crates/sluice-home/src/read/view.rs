@@ -11,7 +11,9 @@ use sluice_core::task::effect::TaskAction;
 use sluice_core::task::event::Settlement;
 use sluice_core::task::input::{RunEnd, TaskUpdate};
 use sluice_core::task::session::{SessionChange, SessionExit, TaskSessionPlace};
-use sluice_core::task::state::{RunJudgement, TaskAttention, TaskPulse, TaskSubject, TaskWorkspace, WorkSnapshot};
+use sluice_core::task::state::{
+    RaisedAttention, RunJudgement, TaskAttention, TaskPulse, TaskSubject, TaskWorkspace, WorkSnapshot,
+};
 use sluice_engine::codec::task_event;
 use sluice_store::LoggedEvent;
 
@@ -201,12 +203,16 @@ fn told(event: &TaskEvent, seen: &TaskSnapshot) -> TaskEventData {
             said_by: attention::source(signal.by()),
             text: signal.to_string(),
         },
-        TaskEvent::AttentionSet(raised) => TaskEventData::Attention {
-            id: format!("{}/{}", seen.id, raised.number),
-            reason: attention::cause(raised.why.reason()),
-            attention: raised.why.to_string(),
-            said_by: attention::source(raised.why.said_by()),
-        },
+        TaskEvent::AttentionSet(raised) => needed(raised, seen),
+    }
+}
+
+fn needed(raised: &RaisedAttention, seen: &TaskSnapshot) -> TaskEventData {
+    TaskEventData::Attention {
+        id: format!("{}/{}", seen.id, raised.number),
+        reason: attention::cause(raised.why.reason()),
+        attention: raised.why.to_string(),
+        said_by: attention::source(raised.why.said_by()),
     }
 }
 

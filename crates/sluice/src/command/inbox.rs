@@ -60,13 +60,13 @@ fn command(id: &str, options: &[String], takes_words: bool) -> String {
                 true => String::new(),
                 false => format!("    (or: {})", rest.join(", ")),
             };
-            format!("  sluice answer {id} {}{rest}\n", spelled(first))
+            format!("  sluice answer {id} {}{rest}\n", typed(first))
         }
     }
 }
 
 /// An option as it is typed: what sends work back needs words.
-fn spelled(option: &str) -> String {
+fn typed(option: &str) -> String {
     match option {
         "request-changes" => "request-changes --message TEXT".to_owned(),
         other => other.to_owned(),
@@ -77,7 +77,7 @@ fn spelled(option: &str) -> String {
 pub(super) fn way_out(note: &AttentionNote) -> Option<String> {
     let (first, rest) = note.choices.split_first()?;
     let rest = if rest.is_empty() { String::new() } else { format!("; or: {}", rest.join(", ")) };
-    Some(format!("`sluice answer {} {}`{rest}", note.id, spelled(first)))
+    Some(format!("`sluice answer {} {}`{rest}", note.id, typed(first)))
 }
 
 pub(crate) fn answer(arguments: AnswerArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
