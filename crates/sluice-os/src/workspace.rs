@@ -3,6 +3,7 @@
 //! The caller says which workspace is lent for what; here it is done. A workspace is never emptied, removed or rebound
 //! before everything at risk in it is kept. Which task is in which state is not known here.
 
+mod bound;
 mod furnish;
 mod keep;
 mod leftovers;
@@ -25,7 +26,7 @@ use std::time::Duration;
 
 use crate::git::{GitError, Repository, slug};
 use crate::lock::{FileLock, FileLockError};
-pub(crate) use furnish::hide_in;
+pub use bound::BoundWorktree;
 pub use furnish::{INCLUDE_FILE, WorktreeFurniture, must_stay_inside};
 pub use keep::{KeepKind, KeepRef};
 pub use leftovers::{LeftoverKind, PoolLeftover, is_empty, leftovers, remove_empty, remove_leftover};
@@ -35,9 +36,8 @@ pub(crate) use release::keep_tip;
 pub use restore::{RestoreTarget, RestoredKeep};
 pub(crate) use risk::entry;
 pub use setup::{SetupNote, SetupSite};
-use site::WorktreeSite;
-pub(crate) use site::link_target;
 pub use site::{WorkspaceBinding, task_file};
+pub(crate) use site::{WorktreeSite, link_target};
 pub use spare::{LendFailure, SPARE, SpareWorktree, is_own_spare};
 pub use state::{BranchDistance, WorkspaceHead, WorkspaceState, WorkspaceTree};
 

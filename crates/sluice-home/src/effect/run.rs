@@ -19,6 +19,7 @@ use sluice_engine::codec::run_effect;
 use sluice_engine::host::EngineClock;
 use sluice_engine::run_actor::REPEAT;
 use sluice_os::process::ScriptProgram;
+use sluice_os::workspace::BoundWorktree;
 use sluice_store::OpenEffect;
 use sluice_telemetry::caused_by;
 use sluice_worker::spans;
@@ -198,7 +199,10 @@ fn in_task(home: &Home, setting: &RunFacts, performed: PerformResult) -> Perform
     if origin.task.is_empty() || workspace.is_empty() || !origin.base.is_empty() {
         return performed;
     }
-    let head = || worktrees::pool_of(home, &setting.given).ok()?.repository().head(Path::new(workspace)).ok();
+    let head = || {
+        let pool = worktrees::pool_of(home, &setting.given).ok()?;
+        BoundWorktree::at(pool.repository(), Path::new(workspace), None).and_then(|bound| bound.head()).ok()
+    };
     match performed {
         Ok(outcome) => Ok(StepOutcome { commit: head(), ..outcome }),
         Err(PerformError::Failed(failed)) => {

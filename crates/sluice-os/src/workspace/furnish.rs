@@ -230,12 +230,6 @@ pub(super) fn hide(site: &WorktreeSite) -> Result<(), GitError> {
     place::exclude(&site.repository, &lines)
 }
 
-/// The same for a worktree of which only the folder is known.
-pub(crate) fn hide_in(repository: &Repository, worktree: &Path) -> Result<(), GitError> {
-    let Some(admin) = admin_of(worktree) else { return Ok(()) };
-    hide(&WorktreeSite { repository: repository.clone(), folder: worktree.to_owned(), admin })
-}
-
 /// The rule by which git ignores just this path. It cannot hold an end of line, but a letter that stands for every other.
 fn rule(path: &[u8]) -> String {
     let mut text = String::from("/");

@@ -223,7 +223,7 @@ impl WorkspacePool {
         task: &str,
     ) -> Result<(Option<KeepRef>, WorkspaceRisk, bool), GitError> {
         site.mend_link()?;
-        BranchTurn::make_good(&site.repository, &site.folder, &site.admin)?;
+        BranchTurn::make_good(site)?;
         place::break_stale_locks(&site.admin);
         let (kept, risk) = keep::keep(site, task)?;
         remove_task_file(site)?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use sluice_os::git::{GitError, Repository};
-use sluice_os::workspace::{RestoreTarget, WorkspacePool};
+use sluice_os::workspace::{BoundWorktree, RestoreTarget, WorkspacePool};
 
 use crate::ground::{Ground, binding, name};
 
@@ -138,17 +138,17 @@ fn brought_beside_what_somebody_wrote(is_older: bool) {
     }
     // Half of the new is ours, and so is what is not there.
     ground.sh(&folder, "echo 'written meanwhile' > f; printf ne > g; rm h");
-    let repository = pool.repository();
-    repository.commit_all(&folder, "x").unwrap().unwrap();
+    let bound = BoundWorktree::at(pool.repository(), &folder, None).unwrap();
+    bound.commit_all("x").unwrap().unwrap();
     assert_eq!(
         ground.sh(&folder, "cat f g h; git show --name-only --format=%s"),
         "written meanwhile\nold\nold\nx\n\nf"
     );
     // What is in conflict with it changes nothing, and what is not is brought there beside what is not committed.
     ground.sh(&folder, "echo more > unrelated");
-    let error = repository.merge_into(&folder, "item", "item").unwrap_err();
+    let error = bound.merge_in("item", "item").unwrap_err();
     assert!(matches!(&error, GitError::Conflict { files, .. } if files == &["f"]), "{error}");
     ground.sh(&folder, "git revert --no-edit HEAD");
-    repository.merge_into(&folder, "item", "item").unwrap();
+    bound.merge_in("item", "item").unwrap();
     assert_eq!(ground.sh(&folder, "cat f g h; git status --porcelain"), "new\nnew\nnew\n?? unrelated");
 }

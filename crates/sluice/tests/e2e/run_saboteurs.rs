@@ -1,0 +1,75 @@
+//! Agents that turn the worktree of their run into something else: what the engine commits comes to the branch of the run and to
+//! no other.
+
+use super::home::Home;
+use super::recipes::{fresh, grimoire, start, text, until_status, write};
+
+/// A person on `feature` with a file that is not committed, and a repository of theirs elsewhere.
+fn person(home: &Home) -> String {
+    home.git(&["switch", "--quiet", "--create", "feature"]);
+    write(home, "private.txt", "private");
+    let other = home.path("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let made = "git init -qb main . && git -c user.name=T -c user.email=t@localhost commit -q --allow-empty -m x \
+                && echo private > private.txt";
+    assert!(std::process::Command::new("sh").args(["-c", made]).current_dir(&other).status().unwrap().success());
+    other.display().to_string()
+}
+
+/// One step of an agent that does this and then writes `work.txt`; a step after it.
+fn sabotage(home: &Home, script: &str) -> String {
+    grimoire(
+        home,
+        "x",
+        &format!(
+            "steps:\n  - name: a\n    type: agent\n    harness: shell\n    prompt: |\n      {script}\n      echo done\n  - {{name: after, type: script, command: 'cat work.txt; git symbolic-ref HEAD'}}\n"
+        ),
+    );
+    text(&start(home, &["x"]).json()["run"]["id"]).to_owned()
+}
+
+fn seen(home: &Home, folder: &str) -> String {
+    let of = |folder: &str| {
+        let look = "git for-each-ref --format='%(refname) %(objectname)' refs/heads/main refs/heads/feature; git status --porcelain; git log --format=%s -1";
+        let output = std::process::Command::new("sh").args(["-c", look]).current_dir(folder).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    format!("{}{}", of(folder), of(home.repository().to_str().unwrap()))
+}
+
+#[test]
+fn what_an_agent_did_is_committed_on_the_branch_of_its_run_wherever_the_agent_went() {
+    let home = fresh();
+    let other = person(&home);
+    for script in [
+        "echo work > work.txt; git checkout -q main".to_owned(),
+        "git symbolic-ref HEAD refs/heads/main; echo work > work.txt".to_owned(),
+        format!("echo work > work.txt; echo 'gitdir: {other}/.git' > .git"),
+        format!("echo work > work.txt; echo {other}/.git > $(git rev-parse --git-dir)/commondir"),
+        format!(
+            "echo work > work.txt; git config extensions.worktreeConfig true; git config --worktree core.worktree {other}"
+        ),
+    ] {
+        grimoire(&home, "x", "steps: []\n");
+        let before = seen(&home, &other);
+        let id = sabotage(&home, &script);
+        let run = until_status(&home, &id, "completed");
+        assert_eq!(text(&run["steps"][1]["output"]).trim(), format!("work\nrefs/heads/sluice/run-{id}"), "{script}");
+        assert_eq!(home.git(&["show", &format!("sluice/run-{id}:work.txt")]), "work", "{script}");
+        assert_eq!(home.git(&["log", "--format=%s", &format!("main..sluice/run-{id}")]), "x: a", "{script}");
+        assert_eq!(seen(&home, &other), before, "{script}");
+    }
+}
+
+#[test]
+fn in_a_repository_that_an_agent_put_in_the_place_of_its_worktree_nothing_is_committed() {
+    let home = fresh();
+    let other = person(&home);
+    grimoire(&home, "x", "steps: []\n");
+    let before = seen(&home, &other);
+    let id = sabotage(&home, &format!("w=$(pwd); mv \"$w\" {}; ln -s {other} \"$w\"", home.path("moved").display()));
+    let run = until_status(&home, &id, "failed");
+    let told = run.to_string();
+    assert!(told.contains("a link stands in its place"), "{told}");
+    assert_eq!(seen(&home, &other), before);
+}
