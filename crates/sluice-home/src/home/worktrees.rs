@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::{Duration, SystemTime};
 
 use sluice_api::problem::Problem;
 use sluice_core::machine::Moment;
@@ -14,6 +14,7 @@ use sluice_core::run::{RunConclusion, RunParameters};
 use sluice_engine::host::EngineClock;
 use sluice_os::git::{GitError, checked_out_commit};
 use sluice_os::passing::PassingError;
+use sluice_os::process::lives_below;
 use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 use sluice_worker::names::run_branch;
 
@@ -32,6 +33,15 @@ pub(crate) const YOUNG: Duration = Duration::from_secs(600);
 const MOST_FAILED: usize = 100;
 /// So many are remembered; then they are looked at again.
 const MOST_REMEMBERED: usize = 10_000;
+
+/// Since when this process carries out steps.
+static OPENED: LazyLock<SystemTime> = LazyLock::new(SystemTime::now);
+
+/// Whether a run may have begun before this process did.
+pub(crate) fn is_older_than_engine(started: Moment) -> bool {
+    let opened = OPENED.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
+    u128::try_from(started.0).unwrap_or_default() <= opened
+}
 
 #[derive(Default)]
 pub(crate) struct RunWorktrees {
@@ -144,7 +154,9 @@ pub(crate) fn give_back(home: &Arc<Home>, given: &RunParameters) -> Result<Workt
     let name = WorkspaceName::new(&given.id).map_err(PerformError::by)?;
     // The engine of another home removes what it finds in its own folder, and knows nothing of our spares.
     let is_ours = folder(home).canonicalize().is_ok_and(|own| own == pool.root());
-    let parked = if is_ours { pool.park(&name, &binding(given), &given.origin.base) } else { Ok(None) };
+    // Whoever works there still would work in the worktree of the next run.
+    let is_free = is_ours && !lives_below(&pool.folder(&name));
+    let parked = if is_free { pool.park(&name, &binding(given), &given.origin.base) } else { Ok(None) };
     if let Some(spare) = parked.map_err(PerformError::by)? {
         locked(&home.worktrees.ready).remove(&given.id);
         match home.worktrees.shelf.put(&pool, &given.id, spare) {
@@ -177,6 +189,7 @@ fn remove(home: &Home, pool: &WorkspacePool, name: &WorkspaceName, run: &str) ->
 
 /// Removes the spare worktrees that an engine before this one has left, before a run can want a branch that one is on.
 pub(crate) fn sweep_spares(home: &Home) {
+    LazyLock::force(&OPENED);
     spares::sweep(&folder(home));
 }
 

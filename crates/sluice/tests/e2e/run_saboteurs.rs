@@ -1,8 +1,10 @@
-//! Agents that turn the worktree of their run into something else: what the engine commits comes to the branch of the run and to
-//! no other.
+//! Agents and scripts that turn the worktree of their run into something else, or stay in it: what the engine commits comes to
+//! the branch of the run and to no other, and the next run meets none of them.
+
+use std::path::Path;
 
 use super::home::Home;
-use super::recipes::{fresh, grimoire, start, text, until_status, write};
+use super::recipes::{begin, fresh, grimoire, start, text, until, until_status, write};
 
 /// A person on `feature` with a file that is not committed, and a repository of theirs elsewhere.
 fn person(home: &Home) -> String {
@@ -72,4 +74,44 @@ fn in_a_repository_that_an_agent_put_in_the_place_of_its_worktree_nothing_is_com
     let told = run.to_string();
     assert!(told.contains("a link stands in its place"), "{told}");
     assert_eq!(seen(&home, &other), before);
+}
+
+/// What is left behind by a script lives while its run does, and no longer: the next run has its worktree.
+#[test]
+fn what_a_script_left_behind_ends_with_its_run_before_the_next_has_its_worktree() {
+    for leave in ["setsid sh -c", "setsid env -i PATH=\"$PATH\" sh -c"] {
+        let home = fresh();
+        let (alive, wait) = (home.path("alive"), home.pipe("wait"));
+        // Runs that follow each other are lent the same worktree.
+        grimoire(&home, "plain", "steps:\n  - {name: one, type: script, command: 'true'}\n");
+        for _ in 0..2 {
+            start(&home, &["plain"]);
+        }
+        let script = format!(
+            "echo $$ > {alive}.part; mv {alive}.part {alive}; cat {wait} > /dev/null; touch left-behind",
+            alive = alive.display(),
+            wait = wait.path()
+        );
+        grimoire(
+            &home,
+            "leaves",
+            &format!(
+                "steps:\n  - name: one\n    type: script\n    command: |\n      {leave} '{script}' >/dev/null 2>&1 </dev/null &\n  - name: two\n    type: script\n    command: |\n      while ! test -e {alive}; do :; done; kill -0 $(cat {alive}) && readlink /proc/$(cat {alive})/cwd\n",
+                alive = alive.display()
+            ),
+        );
+        let run = start(&home, &["leaves"]).json()["run"].take();
+        let id = text(&run["id"]).to_owned();
+        let folder = text(&run["workspace"]).to_owned();
+        let run = until_status(&home, &id, "completed");
+        assert_eq!(text(&run["steps"][1]["output"]).trim(), folder, "it may live while its run does");
+        until(&home, &id, |_| !Path::new(&folder).exists());
+        let pid = std::fs::read_to_string(&alive).unwrap();
+        let cwd = std::fs::read_link(format!("/proc/{}/cwd", pid.trim()));
+        let next = begin(&home, &["plain"]);
+        until_status(&home, &next, "completed");
+        // One that hides from its run has at least lost the folder: no other run is lent it.
+        assert!(cwd.is_err() || cwd.as_ref().is_ok_and(|it| it.to_string_lossy().ends_with("(deleted)")), "{cwd:?}");
+        drop(std::process::Command::new("kill").args(["-9", pid.trim()]).output());
+    }
 }
