@@ -85,7 +85,7 @@ impl WorkspacePool {
         place::unregister(&site)?;
         drop(lock);
         // Others need not wait for this: it is known to be removed by its name.
-        fs::remove_dir_all(&doomed).map_err(GitError::file("cannot remove", &doomed))?;
+        place::remove_tree(&doomed).map_err(GitError::file("cannot remove", &doomed))?;
         Ok(kept)
     }
 

@@ -156,7 +156,7 @@ impl WorkspacePool {
             None => WorktreeSite::reunite(self.repository(), folder)?,
         };
         let Some(site) = site else {
-            return gone(fs::remove_dir_all(folder)).map_err(GitError::file("cannot remove", folder));
+            return gone(place::remove_tree(folder)).map_err(GitError::file("cannot remove", folder));
         };
         place::break_stale_locks(&site.admin);
         // One whose files were not all written when it was made has no index. It was lent to no one; nor was one that was being
@@ -170,7 +170,7 @@ impl WorkspacePool {
     /// Killed in the middle of it, [`WorkspacePool::discard_left`] goes on.
     fn remove_spare(&self, site: &WorktreeSite) -> Result<(), GitError> {
         if !site.admin.exists() {
-            let removed = if site.is_present() { fs::remove_dir_all(&site.folder) } else { Ok(()) };
+            let removed = if site.is_present() { place::remove_tree(&site.folder) } else { Ok(()) };
             return gone(removed).map_err(GitError::file("cannot remove", &site.folder));
         }
         if !site.is_present() {

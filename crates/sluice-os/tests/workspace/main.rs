@@ -4,6 +4,7 @@
 
 mod acquire;
 mod bound;
+mod cleanse;
 mod edges;
 mod forge;
 mod ground;
