@@ -4,6 +4,7 @@
 //! before everything at risk in it is kept. Which task is in which state is not known here.
 
 mod bound;
+mod cleanse;
 mod furnish;
 mod keep;
 mod leftovers;

@@ -19,6 +19,7 @@ use super::sweep::MODULES;
 use super::{WorkspaceName, WorkspacePool};
 use crate::git::{GitError, Repository, path_of, remove_empty_folders, remove_file};
 use crate::merge::BranchTurn;
+use crate::passing::PassingError;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BranchDeletion {
@@ -42,7 +43,9 @@ impl WorkspacePool {
             return self.forget(&site, name, task);
         }
         let (kept, risk, _) = self.clear(&site, task)?;
+        site.forget_settings()?;
         let kept = self.leave(&site, task, kept, &risk, &self.repository().default_commit()?)?;
+        site.forget_moves()?;
         site.unbind()?;
         Ok(kept)
     }
@@ -225,7 +228,10 @@ impl WorkspacePool {
         site.mend_link()?;
         BranchTurn::make_good(site)?;
         place::break_stale_locks(&site.admin);
-        let (kept, risk) = keep::keep(site, task)?;
+        let (kept, risk) = match keep::keep(site, task) {
+            Err(error) if !error.is_passing() && site.mend_damage()? => keep::keep(site, task)?,
+            kept => kept?,
+        };
         remove_task_file(site)?;
         risk.listed.show(site, None)?;
         if kept.is_none() && risk.is_untouched(site) {

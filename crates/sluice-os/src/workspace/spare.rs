@@ -227,6 +227,10 @@ fn is_as_lent(site: &WorktreeSite, branch: &str, base: &str) -> Result<bool, Git
     if !entries.filter_map(Result::ok).all(|entry| is_usual(entry.path())) {
         return Ok(false);
     }
+    // A reference of the worktree's own would be the next one's.
+    if site.has_own_references() {
+        return Ok(false);
+    }
     let listed = IndexListing::of(site)?;
     let changes = CheckoutChanges::with_ignored(site.call())?;
     let is_there = changes.branch.as_deref().is_none_or(|it| it == branch) && changes.head.as_deref() == Some(base);

@@ -6,6 +6,63 @@ use std::os::unix::fs::PermissionsExt;
 
 use crate::ground::{Ground, binding, name};
 
+const OWN: &str = "git config extensions.worktreeConfig true; git config --worktree user.name Mallory; \
+    git config --worktree core.hooksPath $PWD; \
+    g=$(git rev-parse --absolute-git-dir); mkdir -p $g/hooks $g/info; echo x > $g/hooks/pre-commit; echo x > $g/info/attributes; \
+    git update-ref refs/worktree/mine HEAD; echo x > $g/unknown; git sparse-checkout set --no-cone '/dir/'";
+
+#[test]
+fn settings_of_one_task_are_not_those_of_the_next() {
+    for hands_on in [false, true] {
+        let ground = Ground::new();
+        let pool = ground.pool();
+        let (one, first, second) = (name("1"), binding("t1", "t1"), binding("t2", "t2"));
+        let folder = pool.acquire(&one, &first, None).unwrap().folder;
+        let admin = ground.sh(&folder, "git rev-parse --absolute-git-dir");
+        let entries = || {
+            let entries = fs::read_dir(&admin).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
+            let mut entries: Vec<String> = entries.collect();
+            entries.sort();
+            entries.retain(|name| !["ORIG_HEAD", "sluice"].contains(&name.as_str()));
+            entries
+        };
+        let (before, files) = (entries(), ground.picture(&folder));
+        ground.sh(&folder, OWN);
+        if hands_on {
+            assert!(pool.hand_on(&one, &first).unwrap());
+        } else {
+            pool.release(&one, "t1").unwrap();
+        }
+        pool.acquire(&one, &second, None).unwrap();
+        assert_eq!(entries(), before);
+        assert_eq!(ground.picture(&folder), files);
+        let own = "git config user.name; git for-each-ref refs/worktree; git sparse-checkout list 2>&1 || true";
+        assert_eq!(ground.sh(&folder, own).lines().next(), Some("Tester"), "{}", ground.sh(&folder, own));
+        assert!(!ground.sh(&folder, own).contains("refs/worktree"));
+    }
+}
+
+#[test]
+fn a_damaged_index_or_head_blocks_no_workspace_and_loses_nothing() {
+    for damage in ["echo garbage > $g/index", "echo garbage > $g/HEAD", "echo x > $g/index; : > $g/HEAD"] {
+        let ground = Ground::new();
+        let pool = ground.pool();
+        let one = name("1");
+        let folder = pool.acquire(&one, &binding("t1", "t1"), None).unwrap().folder;
+        let made = "echo c > c.txt; git add c.txt; git commit -qm c; echo work > work.txt; echo more >> a.txt";
+        ground.sh(&folder, &format!("{made}; g=$(git rev-parse --absolute-git-dir); {damage}"));
+        let kept = pool.release(&one, "t1").unwrap().expect("what is not committed is kept");
+        let show = format!("git show {0}:work.txt; git show {0}:a.txt | tail -1; git show t1:c.txt", kept.reference);
+        assert_eq!(ground.sh(&ground.repository_folder(), &show), "work\nmore\nc", "{damage}");
+        let next = pool.acquire(&one, &binding("t2", "t2"), None).unwrap();
+        assert_eq!(
+            ground.sh(&next.folder, "git status --porcelain; git branch --show-current; ls"),
+            "t2\na.txt\ndir\nimage.bin\nlink\nrun.sh",
+            "{damage}"
+        );
+    }
+}
+
 #[test]
 fn folders_that_were_made_read_only_go_with_the_workspace() {
     let ground = Ground::new();

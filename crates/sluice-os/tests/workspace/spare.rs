@@ -75,6 +75,7 @@ fn one_with_anything_new_in_it_is_not_lent_again_and_stays_as_it_is() {
         ("a repository inside", "git init -q inner; touch inner/x"),
         ("a bisect", "git bisect start -q"),
         ("a setting", "git config extensions.worktreeConfig true; git config --worktree a.b c"),
+        ("a reference of its own to a known commit", "git update-ref refs/worktree/mine HEAD"),
         ("a reference of its own", "git update-ref refs/worktree/mine $(git commit-tree -m mine HEAD^{tree})"),
     ] {
         let ground = Ground::new();
