@@ -175,6 +175,7 @@ pub(crate) fn give_back(home: &Arc<Home>, given: &RunParameters) -> Result<Workt
     if setup::must_leave(home, pool.repository().folder(), &pool.folder(&name))? {
         return Ok(WorktreeReturn::TearDown);
     }
+    pool.keep_reset(&branch, &given.id).map_err(PerformError::by)?;
     remove(home, &pool, &name, &given.id)?;
     pool.drop_branch(&branch, &given.origin.base).map_err(PerformError::by)?;
     Ok(WorktreeReturn::Over)

@@ -13,13 +13,12 @@ use std::time::{Duration, SystemTime};
 
 use super::furnish;
 use super::keep;
+use super::release::ENGINES;
 use super::site::WorktreeSite;
 use crate::git::{GitCall, GitError, Repository, shown};
 use crate::merge::{BranchTurn, advance, commit_tree, merged_tree, unused_drivers};
 
 const BRANCHES: &str = "refs/heads/";
-/// Branches that begin with this are the engine's.
-const ENGINES: &str = "sluice/";
 
 /// A worktree that is lent on a branch, as the engine works in it.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use super::keep;
 use super::listed::IndexListing;
 use super::place;
-use super::risk::WorkspaceRisk;
+use super::risk::{self, WorkspaceRisk};
 use super::site::{WorktreeSite, gone};
 use super::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 use crate::git::{CheckoutChanges, GitError, remove_file};
@@ -227,8 +227,8 @@ fn is_as_lent(site: &WorktreeSite, branch: &str, base: &str) -> Result<bool, Git
     if !entries.filter_map(Result::ok).all(|entry| is_usual(entry.path())) {
         return Ok(false);
     }
-    // A reference of the worktree's own would be the next one's.
-    if site.has_own_references() {
+    // A branch that was put back has left commits, and a reference of the worktree's own would be the next one's.
+    if !risk::left_by(&site.repository, branch)?.is_empty() || site.has_own_references() {
         return Ok(false);
     }
     let listed = IndexListing::of(site)?;

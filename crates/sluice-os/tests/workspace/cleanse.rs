@@ -64,6 +64,29 @@ fn a_damaged_index_or_head_blocks_no_workspace_and_loses_nothing() {
 }
 
 #[test]
+fn commits_that_a_branch_of_ours_was_reset_from_are_kept_when_it_goes() {
+    let ground = Ground::new();
+    let pool = ground.pool();
+    let folder = pool.acquire(&name("1"), &binding("r", "sluice/run-r"), None).unwrap().folder;
+    ground.sh(
+        &folder,
+        "echo a > n; git add n; git commit -qm gone; git commit -q --amend -m amended; git reset -q --hard HEAD~1",
+    );
+    pool.destroy(&name("1"), "r").unwrap();
+    pool.delete_branch("sluice/run-r", "r").unwrap();
+    let kept = pool.kept().unwrap();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    let show = format!("git show {0}:n; git log -1 --format=%s {0}^", kept[0].reference);
+    assert_eq!(ground.sh(&ground.repository_folder(), &show), "a\namended");
+    // Of one that only went on, nothing is kept.
+    let folder = pool.acquire(&name("1"), &binding("s", "sluice/run-s"), None).unwrap().folder;
+    ground.sh(&folder, "echo a > m; git add m; git commit -qm one; git commit -q --amend -m two; git switch -q --detach; git branch -f keeper sluice/run-s");
+    pool.destroy(&name("1"), "s").unwrap();
+    pool.delete_branch("sluice/run-s", "s").unwrap();
+    assert_eq!(pool.kept().unwrap().len(), 1);
+}
+
+#[test]
 fn folders_that_were_made_read_only_go_with_the_workspace() {
     let ground = Ground::new();
     let pool = ground.pool();
