@@ -4,6 +4,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use sluice_os::workspace::RestoreTarget;
+
 use crate::ground::{Ground, binding, name};
 
 const OWN: &str = "git config extensions.worktreeConfig true; git config --worktree user.name Mallory; \
@@ -103,4 +105,23 @@ fn folders_that_were_made_read_only_go_with_the_workspace() {
         sluice_os::workspace::remove_leftover(pool.root(), &leftover).unwrap();
     }
     assert!(!left.exists());
+}
+
+#[test]
+fn a_repository_inside_comes_back_from_a_checkout_that_stands() {
+    let ground = Ground::new();
+    let pool = ground.pool();
+    let folder = pool.acquire(&name("1"), &binding("t", "t"), None).unwrap().folder;
+    let made = "git init -q sub; cd sub; echo work > work.txt; git add .; \
+                git -c user.name=T -c user.email=t@localhost commit -qm work; echo more > more.txt";
+    ground.sh(&folder, made);
+    let kept = pool.keep(&name("1"), "t").unwrap().unwrap();
+    for _ in 0..2 {
+        let place = ground.path("restored");
+        pool.restore("t", kept.number, &RestoreTarget::Folder(place.clone())).unwrap();
+        assert_eq!(ground.sh(&place.join("sub"), "cat work.txt more.txt; git log --format=%s"), "work\nmore\nwork");
+        // It comes from where it was set aside, when the checkout is gone.
+        ground.sh(&ground.repository_folder(), &format!("git worktree remove --force --force {}", place.display()));
+        pool.release(&name("1"), "t").unwrap();
+    }
 }

@@ -61,6 +61,35 @@ fn at_every_call(act: impl Fn(&WorkspacePool) -> Result<(), GitError>, check: im
 }
 
 #[test]
+fn a_restore() {
+    for calls in 0.. {
+        let ground = Ground::new();
+        let pool = ground.pool();
+        let folder = pool.acquire(&name("1"), &binding("t-1", "task"), None).unwrap().folder;
+        ground.sh(&folder, WORK);
+        let before = ground.picture(&folder);
+        pool.release(&name("1"), "t-1").unwrap();
+        let place = ground.path("restored");
+        let target = RestoreTarget::FolderOnBranch(place.clone(), "back".to_owned());
+        let done = dying_pool(&ground, calls).restore("t-1", 1, &target);
+        if done.is_err() {
+            // It is whole, or it is not there, and then it is made the next time.
+            let is_there = fs::read_dir(&place).is_ok_and(|mut entries| entries.next().is_some());
+            if !is_there {
+                pool.restore("t-1", 1, &target).unwrap_or_else(|error| panic!("after {calls} calls: {error}"));
+            }
+        }
+        assert!(ground.picture(&place) == before, "after {calls} calls");
+        let left: Vec<_> = fs::read_dir(ground.path("")).unwrap().map(|it| it.unwrap().file_name()).collect();
+        assert!(!left.iter().any(|name| name.to_string_lossy().contains("restoring")), "{left:?}");
+        if done.is_ok() {
+            assert_eq!(ground.sh(&place, "git branch --show-current"), "back");
+            return;
+        }
+    }
+}
+
+#[test]
 fn a_release() {
     at_every_call(
         |pool| pool.release(&name("1"), "t-1").map(drop),
