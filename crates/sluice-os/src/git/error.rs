@@ -69,8 +69,8 @@ pub enum GitError {
     Unresolved { folder: PathBuf, files: Vec<String> },
     #[error("{} is not the worktree that was made there: {why}; nothing was committed there; put it back, then retry", folder.display())]
     NotOurs { folder: PathBuf, why: String },
-    #[error("the work in {} is on {found} and cannot be brought to `{branch}`: {why}; it is kept as {kept}; bring it to `{branch}` there, then retry", folder.display())]
-    OffBranch { folder: PathBuf, found: String, branch: String, why: String, kept: String },
+    #[error("the work in {} cannot be brought to `{branch}`: {why}; bring it there yourself, then retry", folder.display())]
+    OffBranch { folder: PathBuf, branch: String, why: String },
     #[error("what was stored in {reference} is not what lies in {} ({detail}), so nothing was removed; look at the disk and at `git fsck`", folder.display())]
     KeepDiffers { reference: String, folder: PathBuf, detail: String },
     #[error("nothing is kept as {task}/{number}; `sluice workspace list` shows what is kept")]

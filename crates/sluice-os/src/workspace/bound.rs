@@ -244,9 +244,10 @@ impl BoundWorktree {
         match kept() {
             Err(error) => error,
             Ok((kept, _)) => {
-                let (folder, branch) = (self.site.folder.clone(), self.branch.clone());
-                let kept = kept.map_or_else(|| "it is".to_owned(), |kept| kept.reference);
-                GitError::OffBranch { folder, found, branch, why, kept }
+                let kept =
+                    kept.map_or_else(|| "it lies there".to_owned(), |kept| format!("it is kept as {}", kept.reference));
+                let why = format!("it is on {found}, and {why}; {kept}");
+                GitError::OffBranch { folder: self.site.folder.clone(), branch: self.branch.clone(), why }
             }
         }
     }
