@@ -82,6 +82,17 @@ impl WorkspacePool {
         Ok(PlacedWorktree { site, is_new: true, kept, set_aside })
     }
 
+    /// Moves away a folder of which git knows nothing any more, when its task gives it back: where it is now. What is in it may be
+    /// work, and no keep can hold it.
+    pub fn set_lost_aside(&self, name: &WorkspaceName) -> Result<Option<PathBuf>, GitError> {
+        let _lock = self.lock(name)?;
+        if self.known(name)?.is_some() {
+            return Ok(None);
+        }
+        let _all = self.lock_all()?;
+        self.clear_place(name)
+    }
+
     /// Moves away what stands where a worktree is to be: where it is now. An empty folder is removed, and of a link only the
     /// link is moved.
     pub(super) fn clear_place(&self, name: &WorkspaceName) -> Result<Option<PathBuf>, GitError> {
