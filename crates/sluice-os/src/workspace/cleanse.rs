@@ -6,9 +6,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use super::furnish;
 use super::place;
 use super::site::{WorktreeSite, gone};
-use crate::git::{GitError, remove_file};
+use crate::git::{GitError, path_of, remove_file};
 
 /// What stays when a worktree is given back: git's own, our notes, and the repositories of submodules.
 const STAYS: [&str; 10] =
@@ -39,10 +40,26 @@ impl WorktreeSite {
             remove(&refs)?;
             fs::create_dir(&refs).map_err(GitError::file("cannot make", &refs))?;
         }
+        self.forget_links()?;
         if was_sparse && self.head()?.is_some() {
             // The index remembers what was left out.
             remove_file(&self.admin.join("index"))?;
             self.call().args(["reset", "--quiet", "--hard"]).run()?;
+        }
+        Ok(())
+    }
+
+    /// Removes links that stand where files of the main checkout were brought to, and lead elsewhere than the person said: the next
+    /// who has the worktree would read and write there. What is missing is brought again.
+    fn forget_links(&self) -> Result<(), GitError> {
+        for path in furnish::brought(&self.admin) {
+            let (here, there) = (path_of(&self.folder, &path), path_of(self.repository.folder(), &path));
+            let Ok(target) = fs::read_link(&here) else { continue };
+            // A link to the file itself, or a copy of a link.
+            let is_brought = target == there || fs::read_link(&there).is_ok_and(|same| same == target);
+            if !is_brought {
+                remove_file(&here)?;
+            }
         }
         Ok(())
     }

@@ -206,7 +206,7 @@ fn note(site: &WorktreeSite, new: &[&Vec<u8>]) -> Result<(), GitError> {
 }
 
 /// What a worktree got. A note that cannot be read is none: then what it names counts as work, and is kept.
-fn brought(admin: &Path) -> BTreeSet<Vec<u8>> {
+pub(super) fn brought(admin: &Path) -> BTreeSet<Vec<u8>> {
     let text = fs::read_to_string(admin.join(BROUGHT)).unwrap_or_default();
     text.lines().filter_map(unquote).collect()
 }

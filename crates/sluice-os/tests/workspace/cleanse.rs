@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use sluice_os::workspace::RestoreTarget;
+use sluice_os::workspace::{RestoreTarget, WorktreeFurniture};
 
 use crate::ground::{Ground, binding, name};
 
@@ -124,4 +124,23 @@ fn a_repository_inside_comes_back_from_a_checkout_that_stands() {
         ground.sh(&ground.repository_folder(), &format!("git worktree remove --force --force {}", place.display()));
         pool.release(&name("1"), "t").unwrap();
     }
+}
+
+#[test]
+fn a_link_that_leads_out_in_place_of_a_copy_is_not_the_next_ones() {
+    let ground = Ground::new();
+    let pool = ground.pool();
+    ground.sh(&ground.repository_folder(), "mkdir ignored; echo secret > ignored/env; echo s > ignored/other");
+    let furniture = WorktreeFurniture { copy: vec!["ignored/env".to_owned()], link: vec!["ignored/other".to_owned()] };
+    let folder = pool.acquire(&name("1"), &binding("t1", "t1"), None).unwrap().folder;
+    furniture.bring(pool.repository(), &folder).unwrap();
+    fs::write(ground.path("elsewhere"), "elsewhere").unwrap();
+    ground.sh(&folder, &format!("rm ignored/env; ln -s {} ignored/env", ground.path("elsewhere").display()));
+    pool.release(&name("1"), "t1").unwrap();
+    let folder = pool.acquire(&name("1"), &binding("t2", "t2"), None).unwrap().folder;
+    furniture.bring(pool.repository(), &folder).unwrap();
+    assert_eq!(
+        ground.sh(&folder, "test ! -L ignored/env; cat ignored/env; readlink ignored/other | xargs cat"),
+        "secret\ns"
+    );
 }
