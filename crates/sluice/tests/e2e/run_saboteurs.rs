@@ -115,3 +115,33 @@ fn what_a_script_left_behind_ends_with_its_run_before_the_next_has_its_worktree(
         drop(std::process::Command::new("kill").args(["-9", pid.trim()]).output());
     }
 }
+
+/// The engine that ran the script is gone when the run ends: the next one finds what was left all the same.
+#[test]
+fn what_a_script_left_behind_ends_with_its_run_after_a_kill_of_the_engine() {
+    let home = fresh();
+    let (alive, begun, wait) = (home.path("alive"), home.pipe("begun"), home.pipe("wait"));
+    let left = format!("echo $$ > {0}.part; mv {0}.part {0}; sleep 1000", alive.display());
+    grimoire(
+        &home,
+        "leaves",
+        &format!(
+            "steps:\n  - name: one\n    type: script\n    command: |\n      setsid sh -c '{left}' >/dev/null 2>&1 </dev/null &\n      while ! test -e {alive}; do :; done\n  - name: two\n    type: script\n    command: |\n      echo > {begun}; cat {wait}\n",
+            alive = alive.display(),
+            begun = begun.path(),
+            wait = wait.path()
+        ),
+    );
+    let id = begin(&home, &["leaves"]);
+    begun.hear();
+    home.kill_engine();
+    let pid = std::fs::read_to_string(&alive).unwrap();
+    let place = format!("/proc/{}/cwd", pid.trim());
+    let folder = std::fs::read_link(&place).expect("it lives while its run does");
+    home.json(&["run", "list"]);
+    begun.hear();
+    wait.let_go();
+    until_status(&home, &id, "completed");
+    until(&home, &id, |_| !folder.exists());
+    assert!(std::fs::read_link(&place).is_err(), "{place}");
+}
