@@ -127,7 +127,7 @@ impl SpareShelf {
 /// What a lending or removal that failed leaves: a spare that stays is tried again.
 pub(super) fn failed(home: &Arc<Home>, pool: &WorkspacePool, failure: LendFailure) -> PerformError {
     if let Some(left) = failure.left {
-        home.worktrees.shelf.put_stuck(pool.repository().common(), left);
+        home.worktrees.shelf.put_stuck(pool.repository().common(), *left);
         remove_when_idle(home, pool.clone());
     }
     PerformError::by(failure.error)
@@ -156,7 +156,7 @@ pub(super) fn remove_when_idle(home: &Arc<Home>, pool: WorkspacePool) {
         pause = if stuck.is_empty() { LINGER } else { (pause * 2).min(LONGEST_PAUSE) };
         for LendFailure { error, left } in stuck {
             tracing::warn!("a spare worktree stays for now: {}", described(&error));
-            left.into_iter().for_each(|spare| shelf.put_stuck(&common, spare));
+            left.into_iter().for_each(|spare| shelf.put_stuck(&common, *spare));
         }
         if shelf.has_more(&common) { Err(after(home, pause)) } else { Ok(()) }
     });

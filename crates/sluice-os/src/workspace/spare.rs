@@ -145,7 +145,7 @@ impl WorkspacePool {
 
     /// Removes a spare from git and from the disk.
     pub fn discard(&self, spare: SpareWorktree) -> Result<(), LendFailure> {
-        self.remove_spare(&spare.site).map_err(|error| LendFailure { error, left: Some(spare) })
+        self.remove_spare(&spare.site).map_err(|error| LendFailure { error, left: Some(Box::new(spare)) })
     }
 
     /// Removes a spare that an earlier process has left. It was killed in the middle of something, so that what could be work is
@@ -195,7 +195,7 @@ impl WorktreeSite {
 pub struct LendFailure {
     pub error: GitError,
     /// A spare that could not be removed, to be tried again.
-    pub left: Option<SpareWorktree>,
+    pub left: Option<Box<SpareWorktree>>,
 }
 
 impl From<GitError> for LendFailure {

@@ -136,7 +136,7 @@ fn a_lending_that_fails_at_any_call_succeeds_when_it_is_tried_again_and_leaves_n
             assert!(failure.left.is_some() || spares(&pool).is_empty(), "after {calls} calls: {:?}", failure.error);
         }
         let done = failed.is_ok();
-        failed.err().and_then(|failure| failure.left).into_iter().for_each(|left| pool.discard(left).unwrap());
+        failed.err().and_then(|failure| failure.left).into_iter().for_each(|left| pool.discard(*left).unwrap());
         let folder = lend(&pool, "a", &next, None).unwrap_or_else(|error| panic!("after {calls} calls: {error}"));
         assert_eq!(ground.sh(&folder, "git branch --show-current; git rev-parse HEAD"), format!("run-a\n{next}"));
         let spare = park(&pool, "a", &next).unwrap().unwrap_or_else(|| panic!("after {calls} calls"));
