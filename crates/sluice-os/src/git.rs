@@ -3,7 +3,6 @@
 //! Arguments travel as they are and never through a shell. Nothing of the caller's git environment leaks in, nothing is
 //! asked on a terminal, and no hook of the user's runs unless a call says so.
 
-mod bring;
 mod diff;
 mod error;
 mod head;
@@ -29,6 +28,7 @@ pub use head::checked_out_commit;
 pub use name::slug;
 pub(crate) use quote::{first_of, path_of, quote, shown, unquote};
 pub use remote::RemoteBranchDeletion;
+pub(crate) use repository::RegisteredCheckout;
 pub use repository::Repository;
 use run::{CommandEnd, CommandTrouble};
 pub(crate) use status::CheckoutChanges;

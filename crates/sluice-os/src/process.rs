@@ -41,7 +41,7 @@ pub(crate) use identity::{ProcessStat, environment, stat};
 pub use note::tidy_notes;
 pub(crate) use pause::PausedProcesses;
 pub(crate) use running::script_of;
-pub use strays::StrayProcesses;
+pub use strays::{StrayProcesses, has_marked_child, lives_below};
 pub use sweep::KEPT;
 pub(crate) use sweep::{ProcessKin, descendants, end_all, timespec, wait_for_any};
 pub use within::{HomeNesting, WITHIN};

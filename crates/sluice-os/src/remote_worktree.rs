@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::git::{Git, GitCall, GitError, Repository, said};
-use crate::merge::{BranchTurn, commit_tree, merged_tree};
-use crate::workspace::{WorkspaceName, WorkspacePool};
+use crate::merge::commit_tree;
+use crate::workspace::{BoundWorktree, WorkspaceName, WorkspacePool};
 
 #[derive(Debug)]
 pub struct RemoteWorktree {
@@ -85,9 +85,15 @@ impl RemoteWorktree {
 
     /// Commits everything. The commit that it stands at then; nothing without a remote.
     pub fn commit(&self, message: &str) -> Result<Option<String>, GitError> {
-        let Some(SharedBranch { repository, .. }) = &self.shared else { return Ok(None) };
-        repository.commit_all(&self.folder, message)?;
-        repository.head(&self.folder).map(Some)
+        let Some(shared) = &self.shared else { return Ok(None) };
+        let bound = self.bound(shared)?;
+        bound.commit_all(message)?;
+        bound.head().map(Some)
+    }
+
+    fn bound(&self, shared: &SharedBranch) -> Result<BoundWorktree, GitError> {
+        let branch = if shared.is_own { &shared.own } else { &shared.branch };
+        BoundWorktree::at(&shared.repository, &self.folder, Some(branch))
     }
 
     /// Brings a commit of this worktree to the run's branch on the remote, merged with the commit at which the run's work
@@ -142,8 +148,7 @@ impl RemoteWorktree {
         if repository.is_ancestor(commit, onto)? {
             return Ok(onto.to_owned());
         }
-        let turn = BranchTurn::of(repository, &self.folder)?;
-        let tree = merged_tree(&turn, (own, branch), None, onto, commit)?;
+        let tree = self.bound(shared)?.merged((own, branch), onto, commit)?;
         commit_tree(repository, &tree, &[onto, commit], message)
     }
 

@@ -75,6 +75,9 @@ fn claim_and_relay(folder: &SessionFolder) -> io::Result<()> {
     if !folder.take_claim(&SessionClaim::Shim { shim: shim.clone() })? {
         return Ok(()); // another one is or was at it
     }
+    if let Err(error) = folder.reserve_exit() {
+        note(folder, &format!("no room is kept for the exit record: {error}"));
+    }
     if folder.asked()?.is_some() {
         return not_started(folder, AgentEndCause::Asked, "it was ended before it started");
     }

@@ -3,6 +3,8 @@
 //! The caller says which workspace is lent for what; here it is done. A workspace is never emptied, removed or rebound
 //! before everything at risk in it is kept. Which task is in which state is not known here.
 
+mod bound;
+mod cleanse;
 mod furnish;
 mod keep;
 mod leftovers;
@@ -25,7 +27,7 @@ use std::time::Duration;
 
 use crate::git::{GitError, Repository, slug};
 use crate::lock::{FileLock, FileLockError};
-pub(crate) use furnish::hide_in;
+pub use bound::BoundWorktree;
 pub use furnish::{INCLUDE_FILE, WorktreeFurniture, must_stay_inside};
 pub use keep::{KeepKind, KeepRef};
 pub use leftovers::{LeftoverKind, PoolLeftover, is_empty, leftovers, remove_empty, remove_leftover};

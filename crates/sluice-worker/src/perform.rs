@@ -261,6 +261,12 @@ pub fn sweep(run: &RunId) -> Result<usize, process::ProcessFailure> {
     end_marked(&format!("SLUICE_RUN={run}"), HURRY)
 }
 
+/// Whether something of a run that has ended may live: a process that a script left behind. It costs little, and speaks of
+/// what was started since this process was.
+pub fn may_have_left(run: &str) -> bool {
+    process::has_marked_child(&format!("SLUICE_RUN={run}"))
+}
+
 /// Puts our program where every session finds it, under the names it answers to.
 fn link_programs(places: &HomePaths, program: &Path) -> Result<(), Problem> {
     let folder = places.programs();

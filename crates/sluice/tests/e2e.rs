@@ -64,6 +64,7 @@ mod e2e {
     pub(crate) mod rooms;
     pub(crate) mod run_kills;
     pub(crate) mod run_promises;
+    pub(crate) mod run_saboteurs;
     pub(crate) mod run_words;
     pub(crate) mod run_worktrees;
     pub(crate) mod seeing;

@@ -12,6 +12,7 @@ use sluice_core::task::{Evidence, TaskAsker, TaskInput};
 use sluice_engine::reactor::EventRange;
 use sluice_os::git::GitError;
 use sluice_os::merge::{CompletedMerge, MergeMethod, MergePush, left};
+use sluice_os::workspace::BoundWorktree;
 
 use super::change::nothing;
 use super::{Requester, Service};
@@ -99,9 +100,10 @@ impl Service {
         let (_, pool) = self.home.pool_of(seen)?;
         let about = &seen.state.about;
         let message = if about.summary.trim().is_empty() { &about.branch } else { &about.summary };
-        let done = pool.repository().commit_all(Path::new(&bound.0), message);
+        let done = BoundWorktree::at(pool.repository(), Path::new(&bound.0), Some(&about.branch))
+            .and_then(|worktree| worktree.commit_all(message));
         done.map_err(|error| match error {
-            GitError::Unresolved { .. } => {
+            GitError::Unresolved { .. } | GitError::NotOurs { .. } | GitError::OffBranch { .. } => {
                 refusal(RefusalCode::Uncommitted, format!("Merge not allowed: {}", described(&error)))
             }
             error => Problem::fault(described(&error)),

@@ -62,6 +62,10 @@ pub(super) fn release(home: &Arc<Home>, seen: &TaskSnapshot, workspace: &str) ->
     if let Some(body) = files::bring_home(&home.context.places, seen, Path::new(workspace))? {
         home.keep_body(seen, &body);
     }
+    if let Some(aside) = pool.set_lost_aside(&number).map_err(PerformError::by)? {
+        let aside = aside.display();
+        return Err(format!("git knows nothing of {workspace} any more; what the task left there is in {aside}").into());
+    }
     judged::keep(home, seen)?;
     pool.release(&number, seen.id.as_str()).map_err(PerformError::by)?;
     Ok(TaskEffectProduct::Nothing)

@@ -20,6 +20,7 @@ use sluice_engine::codec::run_effect;
 use sluice_engine::host::EngineClock;
 use sluice_engine::run_actor::REPEAT;
 use sluice_os::process::ScriptProgram;
+use sluice_os::workspace::BoundWorktree;
 use sluice_store::OpenEffect;
 use sluice_telemetry::caused_by;
 use sluice_worker::spans;
@@ -34,12 +35,12 @@ use crate::home::worktrees::{self, NO_WORKSPACE, WorktreeReturn};
 use crate::home::{scratch, setup};
 use crate::perform::lists::listed;
 use crate::perform::performer::WorktreeAccess;
-use crate::perform::{LocalOrder, OrderWork, PerformResult, StepIdentity, reported, sweep};
+use crate::perform::{LocalOrder, OrderWork, PerformResult, StepIdentity, may_have_left, reported, sweep};
 use crate::read::runs::{RunFacts, RunSnapshot, performance, stream};
 use crate::read::tasks::unread;
 use crate::read::view_run::unless_empty;
 use crate::settings::ids::LOCAL;
-use crate::undone::{PerformError, PerformFailure, UnavailableReason, settled};
+use crate::undone::{PerformError, PerformFailure, UnavailableReason, described, settled};
 
 use workspace::LocalWorktrees;
 
@@ -97,6 +98,19 @@ fn next_turn(home: &Arc<Home>, run: &RunId, at: i64) -> Result<EffectOutcome, Er
     }
 }
 
+/// Ends what scripts of a run have left behind: it may live while the run does, and the next run may be lent the worktree. All
+/// processes are looked through only where there may be one, or an engine before this one carried out a step.
+fn end_leftovers(seen: &RunSnapshot) -> Result<(), ErrandPending> {
+    if !worktrees::is_older_than_engine(seen.state.started) && !may_have_left(&seen.id) {
+        return Ok(());
+    }
+    let stubborn = sweep(&seen.id).map_err(|failure| UnavailableReason(described(&failure)))?;
+    match stubborn {
+        0 => Ok(()),
+        _ => Err(UnavailableReason(format!("{stubborn} processes of the run do not end")).into()),
+    }
+}
+
 /// Gives back what a run has worked in that has ended, when nothing of the run is at work there any more.
 fn give_back(
     home: &Arc<Home>,
@@ -111,6 +125,7 @@ fn give_back(
         return Err(UnavailableReason("what the run has started is not over".into()).into());
     }
     let given = &seen.state.given;
+    end_leftovers(seen)?;
     let failed = |failed: PerformFailure| Ok(EffectOutcome::Failed(home.context.clean().text(&failed.error)));
     let (repository, asker) = (given.origin.root.clone(), seen.id.clone());
     let git = ErrandPlace::Git { repository, asker: String::from(asker), turn: LaneTurn::Next };
@@ -199,7 +214,10 @@ fn in_task(home: &Home, setting: &RunFacts, performed: PerformResult) -> Perform
     if origin.task.is_none() || workspace.is_empty() || !origin.base.is_empty() {
         return performed;
     }
-    let head = || worktrees::pool_of(home, &setting.given).ok()?.repository().head(Path::new(workspace)).ok();
+    let head = || {
+        let pool = worktrees::pool_of(home, &setting.given).ok()?;
+        BoundWorktree::at(pool.repository(), Path::new(workspace), None).and_then(|bound| bound.head()).ok()
+    };
     match performed {
         Ok(outcome) => Ok(StepOutcome { commit: head(), ..outcome }),
         Err(PerformError::Failed(failed)) => {

@@ -56,14 +56,19 @@ impl RemovalRule {
 
 /// Repositories by the folder that git keeps for each: opening one asks git, and most checkouts are of the same few.
 #[derive(Default)]
-pub(crate) struct OpenedRepositories(BTreeMap<PathBuf, Option<Repository>>);
+pub(crate) struct OpenedRepositories(BTreeMap<PathBuf, Repository>);
 
 impl OpenedRepositories {
     fn of(&mut self, place: &Path) -> Option<Repository> {
         let link = std::fs::read_to_string(place.join(".git")).ok()?;
         // `REPOSITORY/.git/worktrees/NAME`
         let common = Path::new(link.trim_end().strip_prefix("gitdir: ")?).ancestors().nth(2)?.to_owned();
-        self.0.entry(common).or_insert_with(|| open(place, None).ok()).clone()
+        if let Some(known) = self.0.get(&common) {
+            return Some(known.clone());
+        }
+        // One checkout that cannot be opened says nothing about the others.
+        let repository = open(place, None).ok()?;
+        Some(self.0.entry(common).or_insert(repository).clone())
     }
 }
 

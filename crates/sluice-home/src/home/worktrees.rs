@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::{Duration, SystemTime};
 
 use sluice_api::problem::Problem;
 use sluice_core::id::RunId;
@@ -15,6 +15,7 @@ use sluice_core::run::{RunConclusion, RunParameters};
 use sluice_engine::host::EngineClock;
 use sluice_os::git::{GitError, checked_out_commit};
 use sluice_os::passing::PassingError;
+use sluice_os::process::lives_below;
 use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 use sluice_worker::names::run_branch;
 
@@ -33,6 +34,15 @@ pub(crate) const YOUNG: Duration = Duration::from_secs(600);
 const MOST_FAILED: usize = 100;
 /// So many are remembered; then they are looked at again.
 const MOST_REMEMBERED: usize = 10_000;
+
+/// Since when this process carries out steps.
+static OPENED: LazyLock<SystemTime> = LazyLock::new(SystemTime::now);
+
+/// Whether a run may have begun before this process did.
+pub(crate) fn is_older_than_engine(started: Moment) -> bool {
+    let opened = OPENED.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
+    u128::try_from(started.0).unwrap_or_default() <= opened
+}
 
 #[derive(Default)]
 pub(crate) struct RunWorktrees {
@@ -85,7 +95,9 @@ fn base_by_git(home: &Home, root: &Path) -> Result<Option<String>, PerformError>
 
 /// Whether the worktree of a run is known to be there, or it has none of its own.
 pub(crate) fn is_ready(home: &Home, given: &RunParameters) -> bool {
-    let is_known = || locked(&home.worktrees.ready).contains(&given.id) && Path::new(&given.workspace).exists();
+    // A link that stands in its place leads to somebody else's folder.
+    let is_there = || std::fs::symlink_metadata(&given.workspace).is_ok_and(|it| it.is_dir());
+    let is_known = || locked(&home.worktrees.ready).contains(&given.id) && is_there();
     given.origin.base.is_empty() || is_known()
 }
 
@@ -143,7 +155,9 @@ pub(crate) fn give_back(home: &Arc<Home>, given: &RunParameters) -> Result<Workt
     let name = WorkspaceName::new(given.id.as_str()).map_err(PerformError::by)?;
     // The engine of another home removes what it finds in its own folder, and knows nothing of our spares.
     let is_ours = folder(home).canonicalize().is_ok_and(|own| own == pool.root());
-    let parked = if is_ours { pool.park(&name, &binding(given), &given.origin.base) } else { Ok(None) };
+    // Whoever works there still would work in the worktree of the next run.
+    let is_free = is_ours && !lives_below(&pool.folder(&name));
+    let parked = if is_free { pool.park(&name, &binding(given), &given.origin.base) } else { Ok(None) };
     if let Some(spare) = parked.map_err(PerformError::by)? {
         locked(&home.worktrees.ready).remove(&given.id);
         match home.worktrees.shelf.put(&pool, &given.id, spare) {
@@ -162,6 +176,7 @@ pub(crate) fn give_back(home: &Arc<Home>, given: &RunParameters) -> Result<Workt
     if setup::must_leave(home, pool.repository().folder(), &pool.folder(&name))? {
         return Ok(WorktreeReturn::TearDown);
     }
+    pool.keep_reset(&branch, given.id.as_str()).map_err(PerformError::by)?;
     remove(home, &pool, &name, given.id.as_str())?;
     pool.drop_branch(&branch, &given.origin.base).map_err(PerformError::by)?;
     Ok(WorktreeReturn::Over)
@@ -176,6 +191,7 @@ fn remove(home: &Home, pool: &WorkspacePool, name: &WorkspaceName, run: &str) ->
 
 /// Removes the spare worktrees that an engine before this one has left, before a run can want a branch that one is on.
 pub(crate) fn sweep_spares(home: &Home) {
+    LazyLock::force(&OPENED);
     spares::sweep(&folder(home));
 }
 

@@ -67,6 +67,10 @@ pub enum GitError {
     Submodule { folder: PathBuf, path: String },
     #[error("conflicts are unresolved in {}: {}; resolve them there and commit", folder.display(), files.join(", "))]
     Unresolved { folder: PathBuf, files: Vec<String> },
+    #[error("{} is not the worktree that was made there: {why}; nothing was committed there; put it back, then retry", folder.display())]
+    NotOurs { folder: PathBuf, why: String },
+    #[error("the work in {} cannot be brought to `{branch}`: {why}; bring it there yourself, then retry", folder.display())]
+    OffBranch { folder: PathBuf, branch: String, why: String },
     #[error("what was stored in {reference} is not what lies in {} ({detail}), so nothing was removed; look at the disk and at `git fsck`", folder.display())]
     KeepDiffers { reference: String, folder: PathBuf, detail: String },
     #[error("nothing is kept as {task}/{number}; `sluice workspace list` shows what is kept")]
@@ -152,6 +156,8 @@ impl GitError {
             | GitError::NoWorkspace { .. }
             | GitError::Submodule { .. }
             | GitError::Unresolved { .. }
+            | GitError::NotOurs { .. }
+            | GitError::OffBranch { .. }
             | GitError::NoKeep { .. }
             | GitError::FolderThere { .. }
             | GitError::Dirty { .. }
@@ -180,6 +186,11 @@ impl GitError {
             | GitError::File { .. }
             | GitError::KeepDiffers { .. } => GitErrorFamily::Fault,
         }
+    }
+
+    /// Whether a worktree is not as it was lent, so that nothing is committed there.
+    pub fn is_of_place(&self) -> bool {
+        matches!(self, GitError::NotOurs { .. } | GitError::OffBranch { .. })
     }
 
     /// For `map_err` on what the system says about a file.

@@ -16,7 +16,7 @@ use super::recover::{self, MergeSide};
 use crate::git::{CheckoutChanges, GitCall, GitError, Repository, first_of, path_of, remove_file, shown};
 use crate::lock::FileLock;
 use crate::passing::PassingError;
-use crate::workspace;
+use crate::workspace::{self, WorktreeSite};
 
 /// How long another git may hold the checkout's index.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -39,17 +39,17 @@ impl<'a> BranchTurn<'a> {
         BranchTurn::taken(repository, repository.common(), None)
     }
 
-    pub(crate) fn of(repository: &'a Repository, worktree: &Path) -> Result<BranchTurn<'a>, GitError> {
-        let checkout = MergeCheckout::at(repository, worktree)?;
-        let is_default = checkout.branch(repository)? == repository.default_branch();
-        let admin = if is_default { repository.common().to_owned() } else { checkout.admin.clone() };
-        BranchTurn::taken(repository, &admin, Some(checkout))
+    /// The turn of what is checked out in a worktree of ours.
+    pub(crate) fn of(site: &'a WorktreeSite) -> Result<BranchTurn<'a>, GitError> {
+        let repository = &site.repository;
+        let checkout = MergeCheckout { folder: site.folder.clone(), admin: site.admin.clone() };
+        BranchTurn::taken(repository, &site.admin, Some(checkout))
     }
 
     /// Makes good what a move in a worktree has left half done, if one has.
-    pub(crate) fn make_good(repository: &Repository, worktree: &Path, admin: &Path) -> Result<(), GitError> {
-        let is_left = [admin.join("sluice").join(NOTE), admin.join(OLDER_NOTE)].iter().any(|note| note.exists());
-        if is_left { BranchTurn::of(repository, worktree).map(drop) } else { Ok(()) }
+    pub(crate) fn make_good(site: &WorktreeSite) -> Result<(), GitError> {
+        let notes = [site.admin.join("sluice").join(NOTE), site.admin.join(OLDER_NOTE)];
+        if notes.iter().any(|note| note.exists()) { BranchTurn::of(site).map(drop) } else { Ok(()) }
     }
 
     fn taken(
@@ -83,6 +83,13 @@ impl<'a> BranchTurn<'a> {
         }
     }
 
+    /// Whether this is another checkout than that of the worktree whose turn it is.
+    pub(super) fn is_of_another(&self, checkout: Option<&MergeCheckout>) -> bool {
+        self.worktree
+            .as_ref()
+            .is_some_and(|own| checkout.is_some_and(|it| it.folder != own.folder || it.admin != own.admin))
+    }
+
     /// The call holds this turn too: if we die, the next process waits for it as well.
     fn hold(&self, call: GitCall) -> Result<GitCall, GitError> {
         let held = self.lock.handle();
@@ -104,9 +111,18 @@ impl MergeCheckout {
         Ok(MergeCheckout { folder: folder.to_owned(), admin })
     }
 
+    /// A call in this checkout. In a worktree git is told which it is: what stands there may lead elsewhere by now.
+    pub(super) fn call(&self, repository: &Repository) -> GitCall {
+        if self.admin.parent() != Some(&repository.common().join("worktrees")) {
+            return repository.git().at(&self.folder);
+        }
+        let (folder, admin) = (self.folder.clone(), self.admin.clone());
+        WorktreeSite { repository: repository.clone(), folder, admin }.call()
+    }
+
     /// The branch that is checked out; `HEAD` if none is.
     pub(super) fn branch(&self, repository: &Repository) -> Result<String, GitError> {
-        let call = repository.git().at(&self.folder).args(["symbolic-ref", "--quiet", "HEAD"]);
+        let call = self.call(repository).args(["symbolic-ref", "--quiet", "HEAD"]);
         let name = call.maybe()?.unwrap_or_default();
         Ok(name.strip_prefix("refs/heads/").unwrap_or("HEAD").to_owned())
     }
@@ -230,7 +246,7 @@ pub(crate) fn advance(turn: &BranchTurn<'_>, old: Option<&str>, new: &str) -> Re
     let note = MergeNote::new(repository, (&branch, checkout.as_ref()), old, new)?;
     let Some(checkout) = checkout else {
         note.write(turn)?;
-        swap(turn, &note, repository.folder())?;
+        swap(turn, &note, None)?;
         return MergeNote::remove(turn);
     };
     refuse_changes(turn, &checkout, &note)?;
@@ -239,7 +255,7 @@ pub(crate) fn advance(turn: &BranchTurn<'_>, old: Option<&str>, new: &str) -> Re
         MergeNote::remove(turn)?;
         return Err(error);
     }
-    let moved = go_along(turn, &checkout, &note).and_then(|()| swap(turn, &note, &checkout.folder));
+    let moved = go_along(turn, &checkout, &note).and_then(|()| swap(turn, &note, Some(&checkout)));
     match moved {
         Ok(()) => recover::finish(turn, &checkout)?,
         // A git that took too long may have moved it all the same.
@@ -248,7 +264,7 @@ pub(crate) fn advance(turn: &BranchTurn<'_>, old: Option<&str>, new: &str) -> Re
     }
     if turn.worktree.is_none() {
         // As a merge by hand does: what a person may go back to, and the hook that fetches what belongs to new files.
-        let call = || repository.git().at(&checkout.folder);
+        let call = || checkout.call(repository);
         if let Some(old) = old {
             drop(call().args(["update-ref", "ORIG_HEAD", old]).answer());
         }
@@ -265,7 +281,7 @@ fn go_along(turn: &BranchTurn<'_>, checkout: &MergeCheckout, note: &MergeNote) -
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(GitError::file("cannot write", &own)(error)),
         Ok(_) | Err(_) => {}
     }
-    let call = || turn.repository.git().at(&checkout.folder).env("GIT_INDEX_FILE", &own);
+    let call = || checkout.call(turn.repository).env("GIT_INDEX_FILE", &own);
     // A file that was touched and not changed is no change.
     call().args(["update-index", "-q", "--refresh"]).answer()?;
     let call = turn.hold(call().args(["read-tree", "-m", "-u", &note.from, &note.new]))?;
@@ -281,10 +297,10 @@ fn go_along(turn: &BranchTurn<'_>, checkout: &MergeCheckout, note: &MergeNote) -
     refuse_changes(turn, checkout, note).and(Err(failed))
 }
 
-fn swap(turn: &BranchTurn<'_>, note: &MergeNote, at: &Path) -> Result<(), GitError> {
+fn swap(turn: &BranchTurn<'_>, note: &MergeNote, at: Option<&MergeCheckout>) -> Result<(), GitError> {
     let nothing = "0".repeat(note.new.len());
     let old = note.old.as_deref();
-    let call = turn.repository.git().at(at).durable();
+    let call = at.map_or_else(|| turn.repository.call(), |at| at.call(turn.repository)).durable();
     let call = if turn.worktree.is_none() { call.hooks() } else { call };
     let call = call.args(["update-ref", "-m", "sluice: merge", &note.reference(), &note.new, old.unwrap_or(&nothing)]);
     let call = turn.hold(call)?;
@@ -299,7 +315,7 @@ fn swap(turn: &BranchTurn<'_>, note: &MergeNote, at: &Path) -> Result<(), GitErr
 /// Nothing is begun in a checkout of the user's with changes, nor in any whose changes are in the way, nor where a file
 /// lies in the way of a new one.
 fn refuse_changes(turn: &BranchTurn<'_>, checkout: &MergeCheckout, note: &MergeNote) -> Result<(), GitError> {
-    let changes = CheckoutChanges::of(turn.repository.git().at(&checkout.folder))?;
+    let changes = CheckoutChanges::of(checkout.call(turn.repository))?;
     let differing = note.differing(turn.repository)?;
     let is_in_the_way = |path: &&Vec<u8>| turn.worktree.is_none() || differing.iter().any(|it| it.path == **path);
     let changed = changes.tracked.iter().map(|(path, _)| path).filter(is_in_the_way);

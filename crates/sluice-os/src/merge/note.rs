@@ -82,9 +82,10 @@ impl MergeNote {
         if self.branch == "HEAD" { self.branch.clone() } else { format!("refs/heads/{}", self.branch) }
     }
 
-    pub(super) fn tip(&self, repository: &Repository, at: &Path) -> Result<Option<String>, GitError> {
+    pub(super) fn tip(&self, repository: &Repository, at: Option<&MergeCheckout>) -> Result<Option<String>, GitError> {
         let name = format!("{}^{{commit}}", self.reference());
-        repository.git().at(at).args(["rev-parse", "--verify", "--quiet", &name]).maybe()
+        let call = at.map_or_else(|| repository.call(), |at| at.call(repository));
+        call.args(["rev-parse", "--verify", "--quiet", &name]).maybe()
     }
 
     pub(super) fn checkout(&self) -> Option<MergeCheckout> {

@@ -46,6 +46,10 @@ pub(super) fn recover(turn: &BranchTurn<'_>) -> Result<(), GitError> {
         return checkout.map_or(Ok(()), |checkout| checkout.unlock_index(repository));
     };
     let checkout = note.checkout().filter(|checkout| checkout.folder.is_dir() && checkout.admin.is_dir());
+    // Whoever works in a worktree can write such a note, and one that speaks of another checkout is none of ours.
+    if turn.is_of_another(checkout.as_ref()) {
+        return MergeNote::remove(turn);
+    }
     let admin = checkout.as_ref().map_or(repository.common(), |checkout| &checkout.admin);
     for lock in [admin.join("HEAD.lock"), repository.common().join(format!("refs/heads/{}.lock", note.branch))] {
         break_stale(repository, &lock, &note, written)?;
@@ -65,7 +69,7 @@ pub(super) fn make_good(
     note: &MergeNote,
 ) -> Result<MergeSide, GitError> {
     let repository = turn.repository;
-    let has_moved = match note.tip(repository, &checkout.folder)? {
+    let has_moved = match note.tip(repository, Some(checkout))? {
         Some(tip) => tip == note.new || note.old.as_ref() != Some(&tip) && repository.is_ancestor(&note.new, &tip)?,
         None => false,
     };
@@ -103,7 +107,7 @@ struct HalfDoneMove<'a> {
 
 impl HalfDoneMove<'_> {
     fn call(&self, index: &Path) -> GitCall {
-        self.repository.git().at(&self.checkout.folder).env("GIT_INDEX_FILE", index)
+        self.checkout.call(self.repository).env("GIT_INDEX_FILE", index)
     }
 
     /// An index that knows this side: the checkout's own with what the move concerns made right, or a new one if that

@@ -8,12 +8,13 @@
 //! | `kept.json` | worker | until when the agent may go on, if somebody must keep it |
 //! | `ended.json` | engine | that we want it to end; before any signal |
 //! | `exit.json` | shim | how the agent ended; before anything else is done about it |
+//! | `exit.room` | shim | nothing: it keeps room for `exit.json` while the agent runs |
 //! | `output.log`, `output.N.log` | shim | what the agent printed; `errors.…` beside it when headless |
 //! | `control.sock` | shim | where text for the agent is taken |
 //! | `shim.log` | shim | what went wrong in the shim itself |
 
 use std::fs::{DirBuilder, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,9 @@ use crate::file::{Durability, FileDraft};
 /// Where the shim takes text for its agent.
 pub(crate) const CONTROL: &str = "control.sock";
 pub(crate) const SHIM_LOG: &str = "shim.log";
+/// Bytes that are kept free for the exit record while the agent runs, and the file that keeps them.
+const EXIT_BYTES: usize = 4096;
+const EXIT_ROOM: &str = "exit.room";
 
 #[derive(Debug, Clone)]
 pub(crate) struct SessionFolder(pub(crate) PathBuf);
@@ -89,8 +93,41 @@ impl SessionFolder {
         self.write("ended.json", asked)
     }
 
+    /// Takes the room for the exit record before the agent runs: an agent that fills the disk must not be run again because nothing
+    /// could be written about its end.
+    pub(crate) fn reserve_exit(&self) -> io::Result<()> {
+        std::fs::write(self.0.join(EXIT_ROOM), [b' '; EXIT_BYTES])
+    }
+
     pub(crate) fn write_exit(&self, exit: &ExitRecord) -> io::Result<()> {
-        self.write("exit.json", exit)
+        self.write_exit_by(exit, || self.write("exit.json", exit))?;
+        // It is not needed any more, and does no harm.
+        let _ = std::fs::remove_file(self.0.join(EXIT_ROOM));
+        Ok(())
+    }
+
+    fn write_exit_by(&self, exit: &ExitRecord, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        match write() {
+            Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                self.write_exit_in_room(exit).map_err(|_| error)
+            }
+            written => written,
+        }
+    }
+
+    /// Writes over the room that was taken, which needs no more of it. What is left of it stays blank behind the record.
+    fn write_exit_in_room(&self, exit: &ExitRecord) -> io::Result<()> {
+        let mut text = serde_json::to_vec(exit)?;
+        if text.len() > EXIT_BYTES {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        text.resize(EXIT_BYTES, b' ');
+        let room = self.0.join(EXIT_ROOM);
+        let mut file = File::options().write(true).open(&room)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
+        std::fs::rename(&room, self.0.join("exit.json"))?;
+        File::open(&self.0)?.sync_all()
     }
 
     /// Takes the one right to start the agent. Says whether it was still free.
@@ -115,5 +152,28 @@ impl SessionFolder {
         let draft = FileDraft::private(&self.0.join(name), durability)?;
         draft.write(&serde_json::to_vec_pretty(value)?)?;
         Ok(draft)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::record::{AgentEnd, AgentEndCause, VERSION};
+
+    #[test]
+    fn the_end_of_an_agent_that_filled_the_disk_is_written() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = SessionFolder(place.path().to_owned());
+        let (end, cause) = (AgentEnd::NotStarted("no".to_owned()), AgentEndCause::Itself);
+        let record = ExitRecord { version: VERSION, end, cause, at_ms: 1, duration_ms: 2 };
+        let is_full = || Err(io::ErrorKind::StorageFull.into());
+        assert!(folder.write_exit_by(&record, is_full).is_err(), "no room was taken");
+        folder.reserve_exit().unwrap();
+        folder.write_exit_by(&record, is_full).unwrap();
+        assert_eq!(format!("{:?}", folder.exit().unwrap().unwrap()), format!("{record:?}"));
+        // With room it is written as ever, and what was taken goes.
+        folder.reserve_exit().unwrap();
+        folder.write_exit(&record).unwrap();
+        assert!(folder.exit().unwrap().is_some() && !place.path().join(EXIT_ROOM).exists());
     }
 }

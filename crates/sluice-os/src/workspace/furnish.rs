@@ -206,7 +206,7 @@ fn note(site: &WorktreeSite, new: &[&Vec<u8>]) -> Result<(), GitError> {
 }
 
 /// What a worktree got. A note that cannot be read is none: then what it names counts as work, and is kept.
-fn brought(admin: &Path) -> BTreeSet<Vec<u8>> {
+pub(super) fn brought(admin: &Path) -> BTreeSet<Vec<u8>> {
     let text = fs::read_to_string(admin.join(BROUGHT)).unwrap_or_default();
     text.lines().filter_map(unquote).collect()
 }
@@ -228,12 +228,6 @@ pub(super) fn hide(site: &WorktreeSite) -> Result<(), GitError> {
     let lines: Vec<String> =
         records(&unknown).iter().filter(|path| got.contains(*path)).map(|path| rule(path)).collect();
     place::exclude(&site.repository, &lines)
-}
-
-/// The same for a worktree of which only the folder is known.
-pub(crate) fn hide_in(repository: &Repository, worktree: &Path) -> Result<(), GitError> {
-    let Some(admin) = admin_of(worktree) else { return Ok(()) };
-    hide(&WorktreeSite { repository: repository.clone(), folder: worktree.to_owned(), admin })
 }
 
 /// The rule by which git ignores just this path. It cannot hold an end of line, but a letter that stands for every other.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::place::REMOVED;
+use super::place::{REMOVED, remove_tree};
 use super::site::gone;
 use crate::git::GitError;
 use crate::lock::FileLock;
@@ -57,7 +57,7 @@ pub fn remove_leftover(root: &Path, leftover: &PoolLeftover) -> Result<bool, Git
     match leftover.kind {
         LeftoverKind::Removed => {
             let _lock = super::lock(&root.join(ALL), "the pool of workspaces")?;
-            gone(fs::remove_dir_all(path)).map_err(failed).map(|()| true)
+            gone(remove_tree(path)).map_err(failed).map(|()| true)
         }
         LeftoverKind::Lock => {
             // Held by another process, it is no leftover any more.

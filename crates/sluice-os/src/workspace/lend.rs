@@ -24,7 +24,9 @@ impl WorkspacePool {
         let Some(site) = self.spotless(name, binding)? else { return Ok(false) };
         // What comes into it in this very moment is kept, as whenever a workspace is taken back.
         let (kept, risk, _) = self.clear(&site, &binding.task)?;
+        site.forget_settings()?;
         self.leave(&site, &binding.task, kept, &risk, &self.repository().default_commit()?)?;
+        site.forget_moves()?;
         site.unbind()?;
         Ok(true)
     }

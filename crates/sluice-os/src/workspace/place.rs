@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -81,6 +82,17 @@ impl WorkspacePool {
         Ok(PlacedWorktree { site, is_new: true, kept, set_aside })
     }
 
+    /// Moves away a folder of which git knows nothing any more, when its task gives it back: where it is now. What is in it may be
+    /// work, and no keep can hold it.
+    pub fn set_lost_aside(&self, name: &WorkspaceName) -> Result<Option<PathBuf>, GitError> {
+        let _lock = self.lock(name)?;
+        if self.known(name)?.is_some() {
+            return Ok(None);
+        }
+        let _all = self.lock_all()?;
+        self.clear_place(name)
+    }
+
     /// Moves away what stands where a worktree is to be: where it is now. An empty folder is removed, and of a link only the
     /// link is moved.
     pub(super) fn clear_place(&self, name: &WorkspaceName) -> Result<Option<PathBuf>, GitError> {
@@ -134,8 +146,36 @@ pub(super) fn call_is_odd(pool: &WorkspacePool, folder: &Path) -> GitError {
 /// Makes git forget a worktree whose folder is gone. What it knew has been kept.
 pub(super) fn unregister(site: &WorktreeSite) -> Result<(), GitError> {
     let call = site.repository.call().args(["worktree", "remove", "--force", "--force"]).arg(&site.folder);
-    let ended = call.answer()?;
+    let mut ended = call.answer()?;
+    if ended.code != Some(0) && site.is_present() && open_folders(&site.folder) {
+        ended = call.answer()?;
+    }
     if ended.code != Some(0) && site.admin.exists() { Err(call.failed(&ended)) } else { Ok(()) }
+}
+
+/// Removes a folder with all that is in it. What could be work has been kept: folders of our own that were made read-only, as
+/// some caches are, go as well.
+pub(crate) fn remove_tree(folder: &Path) -> std::io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && open_folders(folder) => fs::remove_dir_all(folder),
+        removed => removed,
+    }
+}
+
+/// Lets us write in all folders below this one that do not let us. Whether there was one.
+fn open_folders(folder: &Path) -> bool {
+    let mut was_closed = false;
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        let Ok(about) = fs::symlink_metadata(&folder) else { continue };
+        if about.is_dir() && about.permissions().mode() & 0o700 != 0o700 {
+            let mode = about.permissions().mode() | 0o700;
+            was_closed |= fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).is_ok();
+        }
+        let below = fs::read_dir(&folder).into_iter().flatten().flatten();
+        open.extend(below.filter(|entry| entry.file_type().is_ok_and(|it| it.is_dir())).map(|entry| entry.path()));
+    }
+    was_closed
 }
 
 /// Removes locks that a killed git has left in a worktree of ours; those of the shared repository are not ours. A lock

@@ -13,12 +13,16 @@ use std::path::{Path, PathBuf};
 use super::furnish;
 use super::keep::{self, KeepKind, KeepNote, KeepRef};
 use super::place;
-use super::risk::{KEPT, WorkspaceRisk, unreached};
+use super::risk::{self, KEPT, WorkspaceRisk, unreached};
 use super::site::{WorkspaceBinding, WorktreeSite, gone};
 use super::sweep::MODULES;
 use super::{WorkspaceName, WorkspacePool};
 use crate::git::{GitError, Repository, path_of, remove_empty_folders, remove_file};
 use crate::merge::BranchTurn;
+use crate::passing::PassingError;
+
+/// Branches that begin with this are the engine's.
+pub(super) const ENGINES: &str = "sluice/";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BranchDeletion {
@@ -42,7 +46,9 @@ impl WorkspacePool {
             return self.forget(&site, name, task);
         }
         let (kept, risk, _) = self.clear(&site, task)?;
+        site.forget_settings()?;
         let kept = self.leave(&site, task, kept, &risk, &self.repository().default_commit()?)?;
+        site.forget_moves()?;
         site.unbind()?;
         Ok(kept)
     }
@@ -85,7 +91,7 @@ impl WorkspacePool {
         place::unregister(&site)?;
         drop(lock);
         // Others need not wait for this: it is known to be removed by its name.
-        fs::remove_dir_all(&doomed).map_err(GitError::file("cannot remove", &doomed))?;
+        place::remove_tree(&doomed).map_err(GitError::file("cannot remove", &doomed))?;
         Ok(kept)
     }
 
@@ -138,12 +144,21 @@ impl WorkspacePool {
             return Err(GitError::BranchElsewhere { branch: branch.to_owned(), folder });
         }
         let reference = format!("refs/heads/{branch}");
+        if branch.starts_with(ENGINES) {
+            self.keep_reset(branch, task)?;
+        }
         let kept = keep_tip(repository, &reference, branch, &tip, task)?;
         // Only if it is still where it was when its commits were found to be safe. A branch that is another's name goes alone.
         self.drop_branch(branch, &tip)?;
         // What the settings say about a branch that is gone; most branches have none.
         repository.call().args(["config", "--remove-section", &format!("branch.{branch}")]).answer()?;
         Ok(kept.map_or(BranchDeletion::Deleted, BranchDeletion::Kept))
+    }
+
+    /// Keeps commits that a branch was put back from, as its log says, and that nothing else reaches: they would go with it.
+    pub fn keep_reset(&self, branch: &str, task: &str) -> Result<(), GitError> {
+        let left = risk::left_by(self.repository(), branch)?;
+        self.keep_commits(&left.into_iter().collect(), None, branch, task)
     }
 
     /// Keeps those of a task's commits that nothing reaches any more. What was merged is not lost, even if the commits
@@ -223,9 +238,12 @@ impl WorkspacePool {
         task: &str,
     ) -> Result<(Option<KeepRef>, WorkspaceRisk, bool), GitError> {
         site.mend_link()?;
-        BranchTurn::make_good(&site.repository, &site.folder, &site.admin)?;
+        BranchTurn::make_good(site)?;
         place::break_stale_locks(&site.admin);
-        let (kept, risk) = keep::keep(site, task)?;
+        let (kept, risk) = match keep::keep(site, task) {
+            Err(error) if !error.is_passing() && site.mend_damage()? => keep::keep(site, task)?,
+            kept => kept?,
+        };
         remove_task_file(site)?;
         risk.listed.show(site, None)?;
         if kept.is_none() && risk.is_untouched(site) {

@@ -9,7 +9,9 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::keep::{self, KeepNote, KeepRef};
+use super::keep::{self, KeepKind, KeepNote, KeepRef};
+use super::place;
+use super::risk::WorkspaceRisk;
 use super::site::{WorktreeSite, gone};
 use super::{WorkspaceName, WorkspacePool};
 use crate::git::run::{CommandTrouble, run};
@@ -58,14 +60,52 @@ impl WorkspacePool {
         }
         let Some(folder) = folder else { return self.restore_branch(kept, &note, branch) };
         let folder = new_folder(folder)?;
-        let done = self.restore_folder(&kept, &note, &folder, branch.map(String::as_str));
+        let draft = draft_of(&folder);
+        self.clear_draft(&draft)?;
+        let done = self.restore_folder(&kept, &note, &draft, branch.map(String::as_str)).and_then(|site| {
+            // An empty one may stand there.
+            gone(fs::remove_dir(&folder)).map_err(GitError::file("cannot replace", &folder))?;
+            site.renamed(folder.clone())
+        });
         if done.is_err() {
-            // Only what was just made from the keep is in it.
-            let call = self.repository().call().args(["worktree", "remove", "--force", "--force"]).arg(&folder);
-            drop(call.answer());
+            drop(self.clear_draft(&draft));
         }
-        let commit = done?;
+        let site = done?;
+        site.mend_link()?;
+        let commit = site.head()?;
+        if let (Some(branch), Some(commit)) = (branch, &commit) {
+            let (reference, nothing) = (format!("refs/heads/{branch}"), "0".repeat(commit.len()));
+            let call =
+                self.repository().call().args(["update-ref", "-m", "sluice: restore", &reference, commit, &nothing]);
+            call.run()?;
+            site.call().args(["symbolic-ref", "HEAD", &reference]).run()?;
+        }
         Ok(RestoredKeep { kept, folder: Some(folder), branch: branch.cloned(), commit })
+    }
+
+    /// Removes what a restore that was broken off has made beside the folder. Only what is in the keep is in it.
+    fn clear_draft(&self, draft: &Path) -> Result<(), GitError> {
+        if let Some(site) = WorktreeSite::find(self.repository(), draft)? {
+            place::unregister(&site)?;
+        }
+        gone(place::remove_tree(draft)).map_err(GitError::file("cannot remove", draft))
+    }
+
+    /// Brings repositories that lie inside a workspace, and so are in no keep, from where they are: they are set aside when the
+    /// workspace goes, and until then they are in it.
+    fn bring_repositories(&self, note: &KeepNote, folder: &Path) -> Result<(), GitError> {
+        let name = note.workspace.as_deref().and_then(|name| WorkspaceName::new(name).ok());
+        let Some(name) = name.filter(|_| note.what.contains(&KeepKind::Repository)) else { return Ok(()) };
+        let Some(site) = self.known(&name)?.filter(WorktreeSite::is_present) else { return Ok(()) };
+        if site.binding()?.is_none_or(|bound| bound.task != note.task) {
+            return Ok(());
+        }
+        for path in &WorkspaceRisk::glance(&site)?.0.changes.nested {
+            let (from, to) = (path_of(&site.folder, path), path_of(folder, path));
+            fs::create_dir_all(&to).map_err(GitError::file("cannot make", &to))?;
+            bring_back(self.repository(), &from, &to)?;
+        }
+        Ok(())
     }
 
     fn restore_branch(
@@ -98,14 +138,10 @@ impl WorkspacePool {
         note: &KeepNote,
         folder: &Path,
         branch: Option<&str>,
-    ) -> Result<Option<String>, GitError> {
+    ) -> Result<WorktreeSite, GitError> {
         let repository = self.repository();
         let start = note.head.as_ref().unwrap_or(&kept.commit);
-        let mut call = repository.call().args(["worktree", "add", "--quiet"]);
-        call = match (branch, &note.head) {
-            (Some(branch), Some(_)) => call.args(["--no-track", "-b", branch]),
-            (Some(_) | None, _) => call.arg("--detach"),
-        };
+        let call = repository.call().args(["worktree", "add", "--quiet", "--detach"]);
         call.arg(folder).arg(start).run()?;
         let site = WorktreeSite::find(repository, folder)?;
         let site = site.ok_or_else(|| GitError::FolderThere { folder: folder.to_owned() })?;
@@ -122,6 +158,8 @@ impl WorkspacePool {
         let aside = self.aside(kept);
         if aside.is_dir() {
             bring_back(repository, &aside, folder)?;
+        } else {
+            self.bring_repositories(note, folder)?;
         }
         for (name, commits) in &note.marks {
             let path = site.admin.join(name);
@@ -134,8 +172,14 @@ impl WorkspacePool {
         }
         // So that `git status` need not read every file again; it says by its exit code that there are changes.
         site.call().args(["update-index", "-q", "--refresh"]).answer()?;
-        site.head()
+        Ok(site)
     }
+}
+
+/// Where a folder is made before it is whole: beside it, with a name that tells what it is.
+fn draft_of(folder: &Path) -> PathBuf {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    folder.with_file_name(format!(".{name}.sluice-restoring"))
 }
 
 /// The folder with its real path; it must be new, or empty.

@@ -287,6 +287,23 @@ fn left_behind(site: &WorktreeSite) -> Result<Vec<String>, GitError> {
     Ok(found)
 }
 
+/// Commits that a branch was at before it was put back, as its log says; none where it has no log in a file of its own. What
+/// was amended or rebased is there in another form. Of a branch that never moved it costs one file.
+pub(super) fn left_by(repository: &Repository, branch: &str) -> Result<Vec<String>, GitError> {
+    let log = contents(&repository.common().join("logs/refs/heads").join(branch))?;
+    let log = String::from_utf8_lossy(&log);
+    let left = |line: &str| {
+        let (ids, action) = line.split_once('\t').unwrap_or((line, ""));
+        let mut ids = ids.split(' ');
+        let (from, to) = (ids.next()?, ids.next()?);
+        let goes_on = ["commit", "rebase", "cherry-pick", "revert", "am:", "branch: Created"].iter();
+        let is_left =
+            from != to && is_id(from) && !is_nothing(from) && !goes_on.clone().any(|it| action.starts_with(it));
+        is_left.then(|| from.to_owned())
+    };
+    Ok(log.lines().rev().take(HISTORY_LINES).filter_map(left).collect())
+}
+
 /// Whether a branch is only another name of a branch.
 fn is_symbolic(site: &WorktreeSite, branch: &str) -> bool {
     let reference = site.repository.common().join("refs/heads").join(branch);

@@ -19,6 +19,9 @@ pub(super) const BINDING: &str = "sluice-binding";
 /// The note that TASK.md of this worktree is a file of the project.
 const TAKEN: &str = "sluice-task-file-taken";
 
+/// The variable by which git is told which repository a worktree belongs to.
+const COMMON: &str = "GIT_COMMON_DIR";
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceBinding {
     /// The task or run, by its id.
@@ -39,14 +42,36 @@ impl WorktreeSite {
     /// only for one that is gone all of them are looked through.
     pub(crate) fn find(repository: &Repository, folder: &Path) -> Result<Option<WorktreeSite>, GitError> {
         let linked = fs::read(folder.join(".git")).ok().and_then(|link| link_target(&link));
-        let is_its = |admin: &PathBuf| target(admin).as_deref() == Some(folder);
+        let is_its = |admin: &PathBuf| is_folder(admin) && target(admin).as_deref() == Some(folder);
         let own =
             linked.filter(|admin| admin.parent() == Some(&repository.common().join("worktrees")) && is_its(admin));
         let admin = match own {
             Some(admin) => Some(admin),
             None => admins(repository)?.into_iter().find(is_its),
         };
-        Ok(admin.map(|admin| WorktreeSite { repository: repository.clone(), folder: folder.to_owned(), admin }))
+        let found =
+            admin.map(|admin| WorktreeSite { repository: repository.clone(), folder: folder.to_owned(), admin });
+        found.map(WorktreeSite::with_own_files).transpose()
+    }
+
+    /// The same, when nothing that git keeps for it leads elsewhere. An agent can put a link in the place of the index, and git
+    /// would write through it into a checkout that is not ours.
+    fn with_own_files(self) -> Result<WorktreeSite, GitError> {
+        let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink());
+        for folder in [self.admin.clone(), self.admin.join("logs")] {
+            let entries = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
+            for path in entries.filter(|path| is_link(path)) {
+                replace_link(&path).map_err(GitError::file("cannot write", &path))?;
+            }
+        }
+        let commondir = self.admin.join("commondir");
+        let named = fs::read(&commondir).map(|text| path_of(&self.admin, text.strip_suffix(b"\n").unwrap_or(&text)));
+        let is_right = named.is_ok_and(|named| is_same(&named, self.repository.common()));
+        if !is_right && self.admin.is_dir() {
+            let written = write_atomically(&commondir, b"../..\n", Durability::Cached);
+            written.map_err(GitError::file("cannot write", &commondir))?;
+        }
+        Ok(self)
     }
 
     /// The worktree that this folder was before it or the repository was moved. Its two links are made right again.
@@ -58,10 +83,11 @@ impl WorktreeSite {
         let elsewhere = named.is_dir() && !named.starts_with(repository.common());
         let Some(id) = named.file_name().filter(|_| !elsewhere) else { return Ok(None) };
         let admin = repository.common().join("worktrees").join(id);
-        if !admin.is_dir() || target(&admin).is_none_or(|target| target != folder && target.exists()) {
+        if !is_folder(&admin) || target(&admin).is_none_or(|target| target != folder && target.exists()) {
             return Ok(None);
         }
         let site = WorktreeSite { repository: repository.clone(), folder: folder.to_owned(), admin };
+        let site = site.with_own_files()?;
         site.register()?;
         site.mend_link()?;
         Ok(Some(site))
@@ -104,7 +130,7 @@ impl WorktreeSite {
 
     /// Whether the folder is there. A link to another folder is not it: whatever is done here would be done there.
     pub(crate) fn is_present(&self) -> bool {
-        fs::symlink_metadata(&self.folder).is_ok_and(|it| it.is_dir())
+        is_folder(&self.folder)
     }
 
     /// A call for this worktree; it works for a folder that is gone too, as far as no files are asked for. A call that does ask
@@ -117,11 +143,14 @@ impl WorktreeSite {
             option
         };
         let git_dir = option("--git-dir=", &self.admin);
+        // Given like this, what the worktree itself says of another repository or folder does not count.
+        let common = self.repository.common();
         if !self.is_present() {
             let nowhere = option("--work-tree=", &self.admin.join("no-such-folder"));
-            return self.repository.call().option(git_dir).option(nowhere);
+            return self.repository.call().env(COMMON, common).option(git_dir).option(nowhere);
         }
-        self.repository.git().at(&self.folder).option(git_dir).option(option("--work-tree=", &self.folder))
+        let call = self.repository.git().at(&self.folder).env(COMMON, common);
+        call.option(git_dir).option(option("--work-tree=", &self.folder))
     }
 
     /// Notes that its files are still to be written: no task has had it yet, so nothing in it can be work.
@@ -240,9 +269,28 @@ fn admins(repository: &Repository) -> Result<Vec<PathBuf>, GitError> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(GitError::file("cannot read", &path)(error)),
     };
-    let mut found: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+    let found = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    let mut found: Vec<PathBuf> = found.filter(|admin| is_folder(admin)).collect();
     found.sort();
     Ok(found)
+}
+
+/// Whether a folder is there, and no link to one.
+fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|it| it.is_dir())
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
+}
+
+/// Puts a copy of the file in the place of a link to it; a link to anything else goes.
+fn replace_link(link: &Path) -> std::io::Result<()> {
+    if fs::metadata(link).is_ok_and(|it| it.is_file()) {
+        let copy = link.with_extension("sluice-copy");
+        return fs::copy(link, &copy).and_then(|_| fs::rename(&copy, link));
+    }
+    gone(fs::remove_file(link))
 }
 
 /// The folder that this one is kept for.

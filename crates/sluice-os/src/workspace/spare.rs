@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use super::keep;
 use super::listed::IndexListing;
 use super::place;
-use super::risk::WorkspaceRisk;
+use super::risk::{self, WorkspaceRisk};
 use super::site::{WorktreeSite, gone};
 use super::{WorkspaceBinding, WorkspaceName, WorkspacePool};
 use crate::git::{CheckoutChanges, GitError, remove_file};
@@ -156,7 +156,7 @@ impl WorkspacePool {
             None => WorktreeSite::reunite(self.repository(), folder)?,
         };
         let Some(site) = site else {
-            return gone(fs::remove_dir_all(folder)).map_err(GitError::file("cannot remove", folder));
+            return gone(place::remove_tree(folder)).map_err(GitError::file("cannot remove", folder));
         };
         place::break_stale_locks(&site.admin);
         // One whose files were not all written when it was made has no index. It was lent to no one; nor was one that was being
@@ -170,7 +170,7 @@ impl WorkspacePool {
     /// Killed in the middle of it, [`WorkspacePool::discard_left`] goes on.
     fn remove_spare(&self, site: &WorktreeSite) -> Result<(), GitError> {
         if !site.admin.exists() {
-            let removed = if site.is_present() { fs::remove_dir_all(&site.folder) } else { Ok(()) };
+            let removed = if site.is_present() { place::remove_tree(&site.folder) } else { Ok(()) };
             return gone(removed).map_err(GitError::file("cannot remove", &site.folder));
         }
         if !site.is_present() {
@@ -225,6 +225,10 @@ fn is_as_lent(site: &WorktreeSite, branch: &str, base: &str) -> Result<bool, Git
     let entries = fs::read_dir(&site.admin).map_err(GitError::file("cannot read", &site.admin))?;
     let is_usual = |path: PathBuf| path.file_name().is_some_and(|name| USUAL.iter().any(|usual| name == *usual));
     if !entries.filter_map(Result::ok).all(|entry| is_usual(entry.path())) {
+        return Ok(false);
+    }
+    // A branch that was put back has left commits, and a reference of the worktree's own would be the next one's.
+    if !risk::left_by(&site.repository, branch)?.is_empty() || site.has_own_references() {
         return Ok(false);
     }
     let listed = IndexListing::of(site)?;

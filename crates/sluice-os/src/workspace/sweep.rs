@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::keep::{self, KEEPS, KeepKind, KeepRef};
+use super::place::remove_tree;
 use super::risk::WorkspaceRisk;
 use super::site::gone;
 use super::{WorkspaceName, WorkspacePool};
@@ -87,7 +88,7 @@ impl Repository {
     /// were set aside as long ago.
     pub fn prune_keeps(&self, age: Duration, pools: &[PathBuf]) -> Result<Vec<KeepRef>, GitError> {
         let is_old = |since: SystemTime| SystemTime::now().duration_since(since).is_ok_and(|it| it >= age);
-        let remove = |path: &Path| gone(fs::remove_dir_all(path)).map_err(GitError::file("cannot remove", path));
+        let remove = |path: &Path| gone(remove_tree(path)).map_err(GitError::file("cannot remove", path));
         let mut pruned = Vec::new();
         for kept in self.kept()?.into_iter().filter(|kept| is_old(kept.time)) {
             self.call().args(["update-ref", "-d", &kept.reference, &kept.commit]).run()?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use sluice_os::git::{GitError, Repository};
-use sluice_os::workspace::{RestoreTarget, WorkspacePool};
+use sluice_os::workspace::{BoundWorktree, RestoreTarget, WorkspacePool};
 
 use crate::ground::{Ground, binding, name};
 
@@ -55,6 +55,35 @@ fn at_every_call(act: impl Fn(&WorkspacePool) -> Result<(), GitError>, check: im
         check(&ground, &pool, &folder);
         if done.is_ok() {
             assert!(calls > 10, "{calls}");
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_restore() {
+    for calls in 0.. {
+        let ground = Ground::new();
+        let pool = ground.pool();
+        let folder = pool.acquire(&name("1"), &binding("t-1", "task"), None).unwrap().folder;
+        ground.sh(&folder, WORK);
+        let before = ground.picture(&folder);
+        pool.release(&name("1"), "t-1").unwrap();
+        let place = ground.path("restored");
+        let target = RestoreTarget::FolderOnBranch(place.clone(), "back".to_owned());
+        let done = dying_pool(&ground, calls).restore("t-1", 1, &target);
+        if done.is_err() {
+            // It is whole, or it is not there, and then it is made the next time.
+            let is_there = fs::read_dir(&place).is_ok_and(|mut entries| entries.next().is_some());
+            if !is_there {
+                pool.restore("t-1", 1, &target).unwrap_or_else(|error| panic!("after {calls} calls: {error}"));
+            }
+        }
+        assert!(ground.picture(&place) == before, "after {calls} calls");
+        let left: Vec<_> = fs::read_dir(ground.path("")).unwrap().map(|it| it.unwrap().file_name()).collect();
+        assert!(!left.iter().any(|name| name.to_string_lossy().contains("restoring")), "{left:?}");
+        if done.is_ok() {
+            assert_eq!(ground.sh(&place, "git branch --show-current"), "back");
             return;
         }
     }
@@ -138,17 +167,17 @@ fn brought_beside_what_somebody_wrote(is_older: bool) {
     }
     // Half of the new is ours, and so is what is not there.
     ground.sh(&folder, "echo 'written meanwhile' > f; printf ne > g; rm h");
-    let repository = pool.repository();
-    repository.commit_all(&folder, "x").unwrap().unwrap();
+    let bound = BoundWorktree::at(pool.repository(), &folder, None).unwrap();
+    bound.commit_all("x").unwrap().unwrap();
     assert_eq!(
         ground.sh(&folder, "cat f g h; git show --name-only --format=%s"),
         "written meanwhile\nold\nold\nx\n\nf"
     );
     // What is in conflict with it changes nothing, and what is not is brought there beside what is not committed.
     ground.sh(&folder, "echo more > unrelated");
-    let error = repository.merge_into(&folder, "item", "item").unwrap_err();
+    let error = bound.merge_in("item", "item").unwrap_err();
     assert!(matches!(&error, GitError::Conflict { files, .. } if files == &["f"]), "{error}");
     ground.sh(&folder, "git revert --no-edit HEAD");
-    repository.merge_into(&folder, "item", "item").unwrap();
+    bound.merge_in("item", "item").unwrap();
     assert_eq!(ground.sh(&folder, "cat f g h; git status --porcelain"), "new\nnew\nnew\n?? unrelated");
 }

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod acquire;
+mod bound;
+mod cleanse;
 mod edges;
 mod forge;
 mod ground;

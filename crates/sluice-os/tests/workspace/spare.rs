@@ -71,10 +71,12 @@ fn one_with_anything_new_in_it_is_not_lent_again_and_stays_as_it_is() {
             "a commit that was left",
             "git checkout -q --detach; git commit -q --allow-empty -m more; git checkout -q run-a",
         ),
+        ("a commit that was reset away", "git commit -q --allow-empty -m more; git reset -q --hard HEAD~1"),
         ("another branch", "git checkout -q -b other"),
         ("a repository inside", "git init -q inner; touch inner/x"),
         ("a bisect", "git bisect start -q"),
         ("a setting", "git config extensions.worktreeConfig true; git config --worktree a.b c"),
+        ("a reference of its own to a known commit", "git update-ref refs/worktree/mine HEAD"),
         ("a reference of its own", "git update-ref refs/worktree/mine $(git commit-tree -m mine HEAD^{tree})"),
     ] {
         let ground = Ground::new();

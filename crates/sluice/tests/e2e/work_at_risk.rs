@@ -99,6 +99,42 @@ fn every_kind_of_work_survives_a_cancel() {
     comes_back(&home, &id, &before);
 }
 
+/// A damaged index or HEAD blocks no worktree, and what lay there is kept.
+#[test]
+fn a_damaged_worktree_is_given_back_and_lent_again() {
+    for damaged in ["index", "HEAD"] {
+        let home = Home::new();
+        let (id, workspace) = at_work(&home);
+        write(&workspace, "work.txt", b"work\n");
+        let admin = git(&home, &workspace, &["rev-parse", "--absolute-git-dir"]);
+        write(Path::new(&admin), damaged, b"garbage\n");
+        home.json(&["task", "cancel", &id, "--yes"]);
+        let kept = git(&home, &home.repository(), &["for-each-ref", "--format=%(refname)", "refs/sluice/keep"]);
+        assert_eq!(git(&home, &home.repository(), &["show", &format!("{kept}:work.txt")]), "work", "{damaged}");
+        let (next, again) = at_work(&home);
+        assert_eq!(again, workspace, "{next}");
+        assert!(!again.join("work.txt").exists());
+    }
+}
+
+/// Where git knows nothing of a worktree any more, its files are moved away as they are, and the task says where to.
+#[test]
+fn a_worktree_that_git_forgot_is_set_aside_and_told() {
+    let home = Home::new();
+    let (id, workspace) = at_work(&home);
+    write(&workspace, "work.txt", b"work\n");
+    let admin = git(&home, &workspace, &["rev-parse", "--absolute-git-dir"]);
+    std::fs::remove_dir_all(admin).unwrap();
+    let told = home.json(&["task", "cancel", &id, "--yes"]);
+    let aside = workspace.parent().unwrap().join("aside/lost-1");
+    assert_eq!(std::fs::read(aside.join("work.txt")).unwrap(), b"work\n");
+    let place = aside.display().to_string();
+    let task = home.task(&id);
+    assert!(task["attention"].to_string().contains(&place), "{task:#}\n{told:#}");
+    let (_, again) = at_work(&home);
+    assert_eq!(again, workspace);
+}
+
 #[test]
 fn work_survives_cancel_gc_and_delete_in_turn() {
     let home = Home::new();

@@ -11,7 +11,8 @@ use sluice_os::git::GitError;
 use sluice_os::passing::PassingError;
 use sluice_os::remote_worktree::own_branch;
 use sluice_os::session::{SessionFailure, SessionId};
-use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
+use sluice_os::workspace::{BoundWorktree, WorkspaceBinding, WorkspaceName, WorkspacePool};
+use sluice_worker::names::run_branch;
 
 use super::label;
 use crate::home::worktrees::pool_of;
@@ -90,7 +91,11 @@ impl StepWorktrees for LocalWorktrees<'_> {
 
     fn discard(&self, lent: LentWorktree) -> Result<Option<String>, PerformError> {
         match lent {
-            LentWorktree::Run(_) => self.save()?,
+            LentWorktree::Run(_) => match self.save() {
+                // What failed is told as it failed.
+                Err(PerformError::Failed(failed)) => tracing::warn!(run = self.seen.id, "{}", failed.error),
+                saved => saved?,
+            },
             LentWorktree::Own(own) => self.give_back(own),
             LentWorktree::Copy(own, before) => {
                 self.give_back(own);
@@ -122,19 +127,24 @@ impl LocalWorktrees<'_> {
         if self.seen.state.given.origin.task.is_none() { self.commit() } else { Ok(()) }
     }
 
+    /// The run's worktree, in which the engine commits. That of a task says itself on which branch it is lent.
+    fn bound(&self) -> Result<BoundWorktree, PerformError> {
+        let branch = Some(run_branch(&self.seen.id)).filter(|_| !self.seen.state.given.origin.base.is_empty());
+        let bound = BoundWorktree::at(self.pool()?.repository(), Path::new(self.seen.folder()), branch.as_deref());
+        bound.map_err(PerformError::by)
+    }
+
     /// Commits what lies in the run's worktree, before others start from there. What cannot be committed stays there; what
-    /// only cannot be committed now is an error.
+    /// only cannot be committed now is an error, and so is a worktree that is not as it was lent.
     fn commit(&self) -> Result<(), PerformError> {
-        if !self.has_worktree() {
+        // One that is gone is made again from its branch.
+        if !self.has_worktree() || std::fs::symlink_metadata(self.seen.folder()).is_err() {
             return Ok(());
         }
-        let folder = Path::new(self.seen.folder());
-        let committed = self
-            .pool()
-            .and_then(|pool| pool.repository().commit_all(folder, &self.message()).map(drop).map_err(PerformError::by));
-        match committed {
-            Ok(()) | Err(PerformError::Failed(_)) => Ok(()),
-            Err(unavailable) => Err(unavailable),
+        match self.bound()?.commit_all(&self.message()) {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_of_place() || error.is_passing() => Err(PerformError::by(error)),
+            Err(_) => Ok(()),
         }
     }
 
@@ -142,7 +152,7 @@ impl LocalWorktrees<'_> {
     fn own(&self) -> Result<OwnWorktree, PerformError> {
         self.commit()?;
         let pool = self.pool()?;
-        let head = pool.repository().head(Path::new(self.seen.folder())).map_err(PerformError::by)?;
+        let head = self.bound()?.head().map_err(PerformError::by)?;
         let name = own_name(self.name);
         let branch = own_branch(&name);
         let name = WorkspaceName::new(&name).map_err(PerformError::by)?;
@@ -156,20 +166,20 @@ impl LocalWorktrees<'_> {
     /// Commits what was done there and brings it into the run's worktree, after all items before it. A conflict leaves
     /// both as they are.
     fn bring_in(&self, own: OwnWorktree) -> Result<(), PerformError> {
-        let repository = own.pool.repository();
+        let bound =
+            BoundWorktree::at(own.pool.repository(), &own.folder, Some(&own.branch)).map_err(PerformError::by)?;
         let unmerged = |error: GitError| match error.is_passing() {
             true => PerformError::by(error),
             false => in_conflict(&own.branch, &error),
         };
-        match repository.commit_all(&own.folder, &self.message()) {
+        match bound.commit_all(&self.message()) {
             Err(error @ GitError::Unresolved { .. }) => return Err(unmerged(error)),
             done => done.map_err(PerformError::by)?,
         };
         if !self.wait_for_those_before() {
             return Err(format!("the run has ended; its work is on `{}`", own.branch).into());
         }
-        let folder = Path::new(self.seen.folder());
-        let told = repository.merge_into(folder, &own.branch, &self.message()).map_err(unmerged)?;
+        let told = self.bound()?.merge_in(&own.branch, &self.message()).map_err(unmerged)?;
         if let Some(told) = told {
             tracing::warn!(run = self.seen.id.as_str(), step = label(self.seen, self.wanted), "{told}");
         }
@@ -212,7 +222,7 @@ impl LocalWorktrees<'_> {
     }
 
     fn standing(&self) -> Result<(String, bool), PerformError> {
-        self.pool()?.repository().standing(Path::new(self.seen.folder())).map_err(PerformError::by)
+        self.bound()?.standing().map_err(PerformError::by)
     }
 
     /// A copy of the work for an arbiter. That the work itself is as it was is looked at afterwards.
@@ -232,7 +242,7 @@ impl LocalWorktrees<'_> {
         }
         let branch = format!("sluice/arbiter-{}", own_name(self.name));
         let work = before.touched.unwrap_or(before.standing.0);
-        let put_back = self.pool()?.repository().put_back(Path::new(self.seen.folder()), &work, &branch);
+        let put_back = self.bound()?.put_back(&work, &branch);
         Err(PerformError::from(match put_back {
             Ok(()) => format!(
                 "the arbiter changed the work, which it may not; the work was put back, and what it changed is on `{branch}`"
