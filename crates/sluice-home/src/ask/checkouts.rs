@@ -1,6 +1,7 @@
 //! The list of what is on disk besides the worktrees of projects: checkouts of runs, what is left over, what is kept where, and
 //! how much room all of it takes. It only looks.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -14,8 +15,8 @@ use sluice_os::workspace::{KeepKind, KeepRef, LeftoverKind, WorkspaceHead, Works
 use crate::home::leftovers::{self, CheckoutRun, FoundCheckout, OpenedRepositories};
 use crate::home::repositories::{KnownRepository, known};
 use crate::home::{Home, room};
-use crate::read::runs::RunSnapshot;
-use crate::read::view_run;
+use crate::read::runs::{self, RunSnapshot};
+use crate::read::{tasks, view_run};
 use crate::settings::clock::written;
 use crate::settings::projects::git;
 
@@ -189,17 +190,38 @@ pub(super) fn find_kept(
     begins: &str,
     number: Option<u32>,
 ) -> Result<Option<(KnownRepository, KeepRef)>, Problem> {
-    let mut newest: Option<(KnownRepository, KeepRef)> = None;
+    let mut all = Vec::new();
     for known in known(home) {
         let kept = known.repository.kept().map_err(|error| git(&error))?;
-        let fits = |it: &KeepRef| it.task.starts_with(begins) && number.is_none_or(|number| it.number == number);
-        let key = |it: &KeepRef| (it.time, it.number);
-        let best = kept.into_iter().filter(fits).max_by_key(key);
-        if let Some(best) = best
-            && newest.as_ref().is_none_or(|(_, before)| key(before) < key(&best))
-        {
-            newest = Some((known, best));
+        all.push((known, kept));
+    }
+    let ids = all.iter().flat_map(|(_, kept)| kept.iter().map(|it| it.task.clone()));
+    let Some(id) = owner_of(home, ids.collect(), begins)? else { return Ok(None) };
+    let is_it = |it: &KeepRef| it.task == id && number.is_none_or(|number| it.number == number);
+    let found = all.into_iter().flat_map(|(known, kept)| {
+        let newest = kept.into_iter().filter(is_it).max_by_key(|it| (it.time, it.number));
+        newest.map(|newest| (known, newest))
+    });
+    Ok(found.max_by_key(|(_, kept)| (kept.time, kept.number)))
+}
+
+/// The task or run that is meant by the beginning of its id, of those that something is kept for and those that the store
+/// knows. Work of another is not given for what could be either.
+fn owner_of(home: &Home, mut ids: BTreeSet<String>, begins: &str) -> Result<Option<String>, Problem> {
+    if begins.is_empty() {
+        return Err(Problem::bad_request("the task or run is not named").hint("`sluice workspace list` shows the ids"));
+    }
+    if ids.contains(begins) || home.tasks.load_run(begins)?.is_some() || home.tasks.load(begins)?.is_some() {
+        return Ok(Some(begins.to_owned()));
+    }
+    let known = [home.tasks.only(runs::KIND, begins)?, home.tasks.only(tasks::KIND, begins)?];
+    ids.retain(|id| id.starts_with(begins));
+    ids.extend(known.into_iter().flatten());
+    match ids.len() {
+        0 | 1 => Ok(ids.pop_first()),
+        _ => {
+            let several = ids.into_iter().collect::<Vec<_>>().join(", ");
+            Err(Problem::bad_request(format!("`{begins}` could be any of: {several}")).hint("say more of it"))
         }
     }
-    Ok(newest)
 }

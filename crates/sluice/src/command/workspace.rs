@@ -40,7 +40,9 @@ pub(crate) fn run(arguments: WorkspaceCommand, output: CliOutput) -> Result<CliE
                 print(&format!("{}\n", answer["path"].as_str().unwrap_or_default()));
                 // It is brought back, whatever becomes of this question.
                 let list: WorkspaceList = client.get("/v1/workspaces").unwrap_or_default();
-                let kept = list.kept.iter().filter(|it| it.task.starts_with(&wanted.task)).count();
+                let is_whole = list.kept.iter().any(|it| it.task == wanted.task);
+                let is_of = |task: &str| if is_whole { task == wanted.task } else { task.starts_with(&wanted.task) };
+                let kept = list.kept.iter().filter(|it| is_of(&it.task)).count();
                 if number.is_none() && kept > 1 {
                     say(&format!(
                         "this is the newest of {kept} that are kept for it; `sluice workspace list` shows them, and \
