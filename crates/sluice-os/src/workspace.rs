@@ -40,6 +40,7 @@ pub(crate) use site::link_target;
 pub use site::{WorkspaceBinding, task_file};
 pub use spare::{SPARE, SpareWorktree, is_own_spare};
 pub use state::{BranchDistance, WorkspaceHead, WorkspaceState, WorkspaceTree};
+pub use sweep::WorkspaceRemoval;
 
 /// The file of a task at the root of its workspace. It is the engine's, and no part of the work.
 pub(crate) const TASK_FILE: &[u8] = b"TASK.md";
