@@ -29,6 +29,13 @@ impl Repository {
         let call = || self.git().at(worktree);
         crate::workspace::hide_in(self, worktree)?;
         call().args(["add", "--all"]).text()?;
+        // What set-up made is not work while nothing has changed it; a file of the last commit stays as it is staged.
+        let made = crate::workspace::as_made(worktree);
+        if !made.is_empty() {
+            let how = ["--pathspec-from-file=-", "--pathspec-file-nul"];
+            let reset = call().option("--literal-pathspecs").args(["reset", "--quiet"]).args(how);
+            reset.input(made.join(&0)).text()?;
+        }
         if call().args(["diff", "--cached", "--quiet", "--no-ext-diff"]).answer()?.code == Some(0) {
             return Ok(None);
         }
