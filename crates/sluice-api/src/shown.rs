@@ -155,7 +155,8 @@ pub struct RunStep {
     pub role: String,
     /// The steps that come before it.
     pub needs: Vec<String>,
-    /// The folder in which the step works; with `workspace: own` the one into which its work is merged. Null for a task.
+    /// The folder in which the step works; with `workspace: own` a worktree of its own while the step runs on this machine,
+    /// and before and after that the one into which its work is merged. Null for a task.
     pub workspace: Option<String>,
     /// The status of the step.
     pub status: RunStepStatus,

@@ -51,6 +51,27 @@ pub struct RunWorktree {
     pub branch: Option<String>,
     /// Whether there is something in it that no commit holds.
     pub dirty: bool,
+    /// When it is removed; null: not as long as the run can go on, or it cannot be removed.
+    pub goes_at: Option<String>,
+    /// Why it cannot be read or removed, such as that its repository is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
+    /// Bytes that it takes on disk; null if sizes were not asked for, or not all of it could be counted.
+    pub size_bytes: Option<u64>,
+    /// The bytes that were counted, where that is not all: it takes at least so many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_over_bytes: Option<u64>,
+}
+
+/// The scratch folder of a run, in which steps with `workspace: none` work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunScratch {
+    /// The id of the run.
+    pub run: String,
+    /// The status of the run; null: no such run is known.
+    pub status: Option<RunStatus>,
+    /// The folder, on the engine's machine.
+    pub path: String,
     /// When it is removed; null: not as long as the run can go on.
     pub goes_at: Option<String>,
     /// Bytes that it takes on disk; null if sizes were not asked for, or not all of it could be counted.
@@ -171,6 +192,9 @@ pub struct WorkspaceList {
     /// The worktrees of runs, and of their parts.
     #[serde(default)]
     pub runs: Vec<RunWorktree>,
+    /// The scratch folders of runs.
+    #[serde(default)]
+    pub scratch: Vec<RunScratch>,
     /// What no task and no run has any more.
     #[serde(default)]
     pub leftovers: Vec<Leftover>,
@@ -208,6 +232,9 @@ pub struct Collected {
     pub removed: Vec<CollectedItem>,
     /// What should be gone and is not.
     pub failed: Vec<NotCollected>,
+    /// What may go later, and why not now.
+    #[serde(default)]
+    pub later: Vec<NotCollected>,
     /// Bytes on disk that this frees; at least, where a size could not be counted whole.
     pub freed_bytes: u64,
 }
@@ -215,7 +242,7 @@ pub struct Collected {
 /// A file or folder that was removed, or would be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectedItem {
-    /// What it is: `worktree`, `run`, or a kind of leftover.
+    /// What it is: `worktree`, `run`, `scratch`, or a kind of leftover.
     pub kind: String,
     /// The file or folder, on the engine's machine.
     pub path: String,

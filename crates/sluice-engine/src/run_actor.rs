@@ -17,7 +17,8 @@ use crate::actor::{Actor, ActorChange, ActorInput, EffectOutcome, Remark, Worker
 use crate::codec::outbox::{self, OutboxNote};
 use crate::codec::{UnreadableData, run_effect, run_event, run_state};
 
-const PERFORM: &str = "perform";
+/// The kind of the effect that carries a part of a step out.
+pub const PERFORM: &str = "perform";
 /// The kind of effect that starts a run again.
 pub const REPEAT: &str = "repeat";
 /// The kind of the effect that gives back what an ended run has worked in.

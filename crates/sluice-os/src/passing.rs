@@ -16,8 +16,9 @@ use crate::{process, tmux};
 /// What the system answers when it has too little of something.
 const SHORTAGES: [Errno; 7] =
     [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM, Errno::NOSPC, Errno::DQUOT, Errno::ROFS];
-/// The same in the words that programs print, and git's own for memory and for a disk that takes no more of a file.
-const WORDS: [&str; 10] = [
+/// The same in the words that programs print, and git's own for memory, for a disk that takes no more of a file, and for what
+/// another git is about to write.
+const WORDS: [&str; 11] = [
     "Too many open files",
     "Resource temporarily unavailable",
     "Cannot allocate memory",
@@ -28,6 +29,8 @@ const WORDS: [&str; 10] = [
     "Out of diskspace",
     "unable to write file",
     "unable to create thread",
+    // Another git makes a worktree of the same repository, and has not written this file yet.
+    "commondir: Success",
 ];
 
 pub trait PassingError: std::error::Error {

@@ -10,6 +10,7 @@ mod keep;
 mod leftovers;
 mod lend;
 mod listed;
+mod made;
 mod place;
 mod release;
 mod restore;
@@ -31,6 +32,7 @@ pub use bound::BoundWorktree;
 pub use furnish::{INCLUDE_FILE, WorktreeFurniture, must_stay_inside};
 pub use keep::{KeepKind, KeepRef};
 pub use leftovers::{LeftoverKind, PoolLeftover, is_empty, leftovers, remove_empty, remove_leftover};
+pub use made::SetupTraces;
 pub(crate) use place::break_stale_locks;
 pub use release::BranchDeletion;
 pub(crate) use release::keep_tip;
@@ -41,6 +43,7 @@ pub use site::{WorkspaceBinding, task_file};
 pub(crate) use site::{WorktreeSite, link_target};
 pub use spare::{LendFailure, SPARE, SpareWorktree, is_own_spare};
 pub use state::{BranchDistance, WorkspaceHead, WorkspaceState, WorkspaceTree};
+pub use sweep::WorkspaceRemoval;
 
 /// The file of a task at the root of its workspace. It is the engine's, and no part of the work.
 pub(crate) const TASK_FILE: &[u8] = b"TASK.md";

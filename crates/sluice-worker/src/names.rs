@@ -14,6 +14,35 @@ pub fn run_branch(run: &RunId) -> String {
     format!("sluice/run-{run}")
 }
 
+/// What the branches of runs, of their parts and of what their arbiters changed begin with.
+pub const RUN_BRANCHES: [&str; 3] = ["sluice/run-", "sluice/part-", "sluice/arbiter-"];
+
+/// The run that a branch is of: its own, or one of a part of it. An id can have a `-` in it: that of a turn of a patrol has.
+pub fn run_of_branch(branch: &str) -> Option<&str> {
+    let [own, part, arbiter] = RUN_BRANCHES;
+    if let Some(id) = branch.strip_prefix(own) {
+        return Some(id).filter(|id| !id.is_empty());
+    }
+    let performance = branch.strip_prefix(part).or_else(|| branch.strip_prefix(arbiter))?;
+    // `RUN-STEP-ATTEMPT-PART`; a part is a word, or a word and a number.
+    let attempt = match performance.strip_suffix("-whole") {
+        Some(attempt) => attempt,
+        None => {
+            let (rest, number) = performance.rsplit_once('-')?;
+            let (attempt, word) = rest.rsplit_once('-')?;
+            let is_part = is_number(number) && ["item", "turn", "arbiter"].contains(&word);
+            Some(attempt).filter(|_| is_part)?
+        }
+    };
+    let (step, attempt) = attempt.rsplit_once('-')?;
+    let (id, step) = step.rsplit_once('-')?;
+    Some(id).filter(|id| !id.is_empty() && is_number(step) && is_number(attempt))
+}
+
+fn is_number(text: &str) -> bool {
+    text.parse::<u32>().is_ok()
+}
+
 /// The name of the worktree of a run that is done elsewhere, on whichever machine its workers have it.
 pub fn remote_folder(run: &RunId) -> String {
     format!("burrows/mission-{run}/")
@@ -76,6 +105,26 @@ pub fn secret(about: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_branch_says_of_which_run_it_is() {
+        for (branch, run) in [
+            ("sluice/run-k3f9", Some("k3f9")),
+            ("sluice/run-k3f9-r7", Some("k3f9-r7")),
+            ("sluice/part-k3f9-0-1-whole", Some("k3f9")),
+            ("sluice/part-k3f9-r7-2-1-whole", Some("k3f9-r7")),
+            ("sluice/part-k3f9-r7-2-1-item-12", Some("k3f9-r7")),
+            ("sluice/part-k3f9-2-1-turn-3", Some("k3f9")),
+            ("sluice/arbiter-k3f9-r7-2-1-arbiter-3", Some("k3f9-r7")),
+            ("sluice/part-k3f9-whole", None),
+            ("sluice/part-k3f9-2-1-odd-3", None),
+            ("sluice/run-", None),
+            ("main", None),
+        ] {
+            assert_eq!(run_of_branch(branch), run, "{branch}");
+        }
+        assert_eq!(run_of_branch(&run_branch("k3f9-r7")), Some("k3f9-r7"));
+    }
 
     #[test]
     fn moments_are_written_alike() {

@@ -44,6 +44,7 @@ mod e2e {
     pub(crate) mod homes;
     pub(crate) mod hostile;
     pub(crate) mod impostors;
+    pub(crate) mod left_behind;
     pub(crate) mod lent;
     pub(crate) mod letter;
     pub(crate) mod limits;

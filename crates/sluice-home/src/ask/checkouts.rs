@@ -1,29 +1,30 @@
 //! The list of what is on disk besides the worktrees of projects: checkouts of runs, what is left over, what is kept where, and
 //! how much room all of it takes. It only looks.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::SystemTime;
 
 use sluice_api::problem::Problem;
-use sluice_api::workspace::{Kept, Leftover, LeftoverForm, RunWorktree, WorkspaceList};
+use sluice_api::workspace::{Kept, Leftover, LeftoverForm, RunScratch, RunWorktree, WorkspaceList};
 use sluice_core::machine::Moment;
 use sluice_core::run::RunConclusion;
 use sluice_os::disk::{FolderSize, SizeBudget};
-use sluice_os::workspace::{KeepKind, KeepRef, LeftoverKind, WorkspaceHead, WorkspaceState};
+use sluice_os::workspace::{KeepKind, KeepRef, LeftoverKind, WorkspaceHead, WorkspaceState, is_empty};
 
 use crate::home::leftovers::{self, CheckoutRun, FoundCheckout, OpenedRepositories};
 use crate::home::repositories::{KnownRepository, known};
-use crate::home::{Home, room};
-use crate::read::runs::RunSnapshot;
-use crate::read::view_run;
+use crate::home::{Home, room, scratch};
+use crate::read::runs::{self, RunSnapshot};
+use crate::read::{tasks, view_run};
 use crate::settings::clock::written;
 use crate::settings::projects::git;
+use crate::undone::described;
 
 /// So many files are looked at to tell the sizes in one list; what is left then is said to be larger.
 const MOST_FILES_SIZED: usize = 1_000_000;
 
 const UNKNOWN: &str = "no task or run is known that has it; `sluice workspace gc` keeps its work and removes it";
-const NO_GIT: &str = "git does not know it, so that its content cannot be kept; look at it, then remove it";
 const HALF: &str = "its work was kept; `sluice workspace gc` removes the rest";
 const SET_ASIDE: &str = "it stood where a worktree was made, and git did not know it; look at it, then remove it";
 const LOCK: &str = "its worktree is gone; `sluice workspace gc` removes it";
@@ -45,6 +46,10 @@ pub(super) fn list(home: &Home, project: Option<&str>, list: &mut WorkspaceList)
     };
     let found = leftovers::of_runs(home, &mut opened);
     for checkout in found.into_iter().chain(leftovers::of_removed_projects(home, &mut opened)).filter(is_of) {
+        if checkout.pool.is_none() && checkout.is_empty() {
+            list.leftovers.push(leftover(LeftoverForm::Empty, &checkout.place, None, EMPTY));
+            continue;
+        }
         match &checkout.run {
             CheckoutRun::Known(seen) => list.runs.push(of_run(home, &checkout, seen)),
             CheckoutRun::Unknown => list.leftovers.push(orphan(&checkout, UNKNOWN)),
@@ -53,6 +58,7 @@ pub(super) fn list(home: &Home, project: Option<&str>, list: &mut WorkspaceList)
     }
     if project.is_none() {
         list.leftovers.extend(dead(home));
+        list.scratch = scratch::found(home).into_iter().map(|(run, place)| of_scratch(home, run, &place)).collect();
     }
     list.disk = room::rooms(home);
     Ok(())
@@ -65,6 +71,9 @@ pub(super) fn measure(home: &Home, list: &mut WorkspaceList) {
         (it.size_bytes, it.size_over_bytes) = told(budget.size(Path::new(&it.path)));
     }
     for it in &mut list.runs {
+        (it.size_bytes, it.size_over_bytes) = told(budget.size(Path::new(&it.path)));
+    }
+    for it in &mut list.scratch {
         (it.size_bytes, it.size_over_bytes) = told(budget.size(Path::new(&it.path)));
     }
     for it in &mut list.leftovers {
@@ -87,7 +96,11 @@ pub(super) fn told(size: FolderSize) -> (Option<u64>, Option<u64>) {
 }
 
 fn of_run(home: &Home, checkout: &FoundCheckout, seen: &RunSnapshot) -> RunWorktree {
-    let state = checkout.pool.as_ref().and_then(|pool| pool.status(&checkout.name).ok().flatten());
+    let (state, unseen) = match checkout.pool.as_ref().map(|pool| pool.status(&checkout.name)) {
+        Some(Ok(state)) => (state, None),
+        Some(Err(error)) => (None, Some(described(&error))),
+        None => (None, Some(checkout.why_unkept())),
+    };
     let is_part = checkout.name.as_str() != seen.id.as_str();
     RunWorktree {
         run: seen.id.to_string(),
@@ -97,13 +110,27 @@ fn of_run(home: &Home, checkout: &FoundCheckout, seen: &RunSnapshot) -> RunWorkt
         path: shown_path(&checkout.place),
         branch: state.as_ref().and_then(branch),
         dirty: state.is_some_and(|state| state.dirty),
-        goes_at: goes_at(home, seen).map(|at| written(at.0)),
+        // What cannot be kept does not go by itself.
+        goes_at: goes_at(home, seen).filter(|_| unseen.is_none()).map(|at| written(at.0)),
+        doubt: unseen,
         size_bytes: None,
         size_over_bytes: None,
     }
 }
 
-/// When the checkout of a run goes by itself: some time after the run has ended; of one that failed, when it is forgotten.
+fn of_scratch(home: &Home, run: String, place: &Path) -> RunScratch {
+    let seen = home.tasks.run_named(&run).ok().flatten();
+    RunScratch {
+        status: seen.as_ref().map(|seen| view_run::status(seen.state.phase())),
+        path: shown_path(place),
+        goes_at: seen.as_ref().and_then(|seen| goes_at(home, seen)).map(|at| written(at.0)),
+        run,
+        size_bytes: None,
+        size_over_bytes: None,
+    }
+}
+
+/// When the folder of a run goes by itself: some time after the run has ended; of one that failed, when it is forgotten.
 fn goes_at(home: &Home, seen: &RunSnapshot) -> Option<Moment> {
     let config = home.context.config();
     let after = match seen.state.end.as_ref()? {
@@ -111,6 +138,12 @@ fn goes_at(home: &Home, seen: &RunSnapshot) -> Option<Moment> {
         RunConclusion::Failed { .. } => config.retention.keep()?,
     };
     Some(Moment(seen.card.updated).after(after))
+}
+
+/// The worktrees of a project whose repository cannot be opened, as far as there are any.
+pub(super) fn unopened(root: &Path, problem: &Problem) -> Option<Leftover> {
+    let note = format!("its repository cannot be opened: {}", problem.message);
+    (root.is_dir() && !is_empty(root)).then(|| leftover(LeftoverForm::Checkout, root, None, &note))
 }
 
 pub(super) fn branch(state: &WorkspaceState) -> Option<String> {
@@ -121,8 +154,8 @@ pub(super) fn branch(state: &WorkspaceState) -> Option<String> {
 }
 
 fn orphan(checkout: &FoundCheckout, note: &str) -> Leftover {
-    let note = if checkout.pool.is_some() { note } else { NO_GIT };
-    leftover(LeftoverForm::Checkout, &checkout.place, Some(checkout.owner.clone()), note)
+    let note = if checkout.pool.is_some() { note.to_owned() } else { checkout.why_unkept() };
+    leftover(LeftoverForm::Checkout, &checkout.place, Some(checkout.owner.clone()), &note)
 }
 
 fn dead(home: &Home) -> Vec<Leftover> {
@@ -189,17 +222,38 @@ pub(super) fn find_kept(
     begins: &str,
     number: Option<u32>,
 ) -> Result<Option<(KnownRepository, KeepRef)>, Problem> {
-    let mut newest: Option<(KnownRepository, KeepRef)> = None;
+    let mut all = Vec::new();
     for known in known(home) {
         let kept = known.repository.kept().map_err(|error| git(&error))?;
-        let fits = |it: &KeepRef| it.task.starts_with(begins) && number.is_none_or(|number| it.number == number);
-        let key = |it: &KeepRef| (it.time, it.number);
-        let best = kept.into_iter().filter(fits).max_by_key(key);
-        if let Some(best) = best
-            && newest.as_ref().is_none_or(|(_, before)| key(before) < key(&best))
-        {
-            newest = Some((known, best));
+        all.push((known, kept));
+    }
+    let ids = all.iter().flat_map(|(_, kept)| kept.iter().map(|it| it.task.clone()));
+    let Some(id) = owner_of(home, ids.collect(), begins)? else { return Ok(None) };
+    let is_it = |it: &KeepRef| it.task == id && number.is_none_or(|number| it.number == number);
+    let found = all.into_iter().flat_map(|(known, kept)| {
+        let newest = kept.into_iter().filter(is_it).max_by_key(|it| (it.time, it.number));
+        newest.map(|newest| (known, newest))
+    });
+    Ok(found.max_by_key(|(_, kept)| (kept.time, kept.number)))
+}
+
+/// The task or run that is meant by the beginning of its id, of those that something is kept for and those that the store
+/// knows. Work of another is not given for what could be either.
+fn owner_of(home: &Home, mut ids: BTreeSet<String>, begins: &str) -> Result<Option<String>, Problem> {
+    if begins.is_empty() {
+        return Err(Problem::bad_request("the task or run is not named").hint("`sluice workspace list` shows the ids"));
+    }
+    if ids.contains(begins) || home.tasks.run_named(begins)?.is_some() || home.tasks.named(begins)?.is_some() {
+        return Ok(Some(begins.to_owned()));
+    }
+    let known = [home.tasks.only(runs::KIND, begins)?, home.tasks.only(tasks::KIND, begins)?];
+    ids.retain(|id| id.starts_with(begins));
+    ids.extend(known.into_iter().flatten());
+    match ids.len() {
+        0 | 1 => Ok(ids.pop_first()),
+        _ => {
+            let several = ids.into_iter().collect::<Vec<_>>().join(", ");
+            Err(Problem::bad_request(format!("`{begins}` could be any of: {several}")).hint("say more of it"))
         }
     }
-    Ok(newest)
 }

@@ -7,18 +7,23 @@ use sluice_api::problem::Problem;
 use sluice_api::workspace::{CollectWorkspaces, Collected, CollectedItem, LeftoverForm, NotCollected};
 use sluice_os::disk::{FolderSize, SizeBudget};
 use sluice_os::git::GitError;
-use sluice_os::workspace::{KeepRef, WorkspaceName, WorkspacePool, remove_empty, remove_leftover};
+use sluice_os::workspace::{
+    KeepRef, WorkspaceName, WorkspacePool, WorkspaceRemoval, is_empty, remove_empty, remove_leftover,
+};
 
 use crate::ask::checkouts::{budget, form, told, what};
 use crate::home::Home;
-use crate::home::leftovers::{self, CheckoutRun, FoundCheckout, OpenedRepositories, RemovalRule};
-use crate::home::setup;
+use crate::home::leftovers::{self, CheckoutFate, CheckoutRun, FoundCheckout, OpenedRepositories, RemovalRule};
+use crate::home::{scratch, setup, worktrees};
 use crate::undone::described;
 
 /// The kind of a worktree of a project's pool, in the answer.
 const WORKTREE: &str = "worktree";
 /// The kind of a checkout of a run, in the answer.
 const RUN: &str = "run";
+
+/// The kind of a scratch folder, in the answer.
+const SCRATCH: &str = "scratch";
 
 /// What is collected, and what has come of it so far.
 struct Collection<'a> {
@@ -52,8 +57,14 @@ pub(super) fn collect(home: &Home, wanted: &CollectWorkspaces) -> Result<Collect
     };
     let mut repositories = Vec::new();
     for project in projects {
-        // A repository that is gone hides no other.
-        let Ok(pool) = home.projects.pool(&project) else { continue };
+        let pool = match home.projects.pool(&project) {
+            Ok(pool) => pool,
+            // It hides no other.
+            Err(problem) => {
+                collection.unopened(&home.projects.workspaces(&project), &problem);
+                continue;
+            }
+        };
         repositories.push(pool.repository().common().to_owned());
         collection.pool(&pool);
     }
@@ -62,11 +73,14 @@ pub(super) fn collect(home: &Home, wanted: &CollectWorkspaces) -> Result<Collect
     let found = leftovers::of_runs(home, &mut opened);
     for checkout in found.into_iter().chain(leftovers::of_removed_projects(home, &mut opened)) {
         let is_of = |pool: &WorkspacePool| repositories.iter().any(|common| common == pool.repository().common());
-        if (wanted.project.is_none() || checkout.pool.as_ref().is_some_and(is_of)) && checkout.may_go(home, rule) {
-            collection.checkout(&checkout);
+        if wanted.project.is_none() || checkout.pool.as_ref().is_some_and(is_of) {
+            collection.checkout(&checkout, rule);
         }
     }
     if wanted.project.is_none() {
+        for (run, place) in scratch::found(home) {
+            collection.scratch(run, &place, rule);
+        }
         collection.leftovers();
     }
     Ok(collection.told)
@@ -80,46 +94,129 @@ impl Collection<'_> {
             Err(error) => return self.failed(pool.root(), described(&error)),
         };
         let home = self.home;
-        for name in made {
+        for name in made.clone() {
             // One that cannot be removed is in the way of no other.
             let Some(_held) = home.reservations.removal(home, pool, &name) else { continue };
             let owner = pool.lent_to(&name).ok().flatten().map(|binding| binding.task);
             let path = pool.folder(&name);
             let size = self.sizes.size(&path);
-            let saved = self.take(pool, &name, |pool| pool.collect(&name));
-            self.note(Candidate { kind: WORKTREE, path: &path, owner }, size, saved);
+            let saved = self.take(pool, &name, |pool| pool.collect(&name).map(WorkspaceRemoval::Gone));
+            if let Some(saved) = saved.transpose() {
+                self.note(Candidate { kind: WORKTREE, path: &path, owner }, size, saved);
+            }
+        }
+        self.unknown(pool, &made);
+    }
+
+    /// The worktrees of a project whose repository cannot be opened: nothing of them can be kept.
+    fn unopened(&mut self, root: &Path, problem: &Problem) {
+        if root.is_dir() && !is_empty(root) {
+            self.failed(root, format!("its repository cannot be opened: {}", problem.message));
+        }
+    }
+
+    /// Folders of a project's pool that git does not know. An empty one goes.
+    fn unknown(&mut self, pool: &WorkspacePool, made: &[WorkspaceName]) {
+        let home = self.home;
+        for name in pool.names().unwrap_or_default().into_iter().filter(|name| !made.contains(name)) {
+            let path = pool.folder(&name);
+            let Some(_held) = home.reservations.removal(home, pool, &name).filter(|_| path.is_dir()) else { continue };
+            match std::fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_none()) {
+                true => self.empty(pool.root(), &name),
+                false => self.failed(&path, leftovers::NO_GIT.to_owned()),
+            }
+        }
+    }
+
+    /// An empty folder where a worktree could be.
+    fn empty(&mut self, root: &Path, name: &WorkspaceName) {
+        let path = root.join(name.as_str());
+        let size = self.sizes.size(&path);
+        if self.wanted.dry_run || WorkspacePool::remove_empty_place(root, name) {
+            let candidate = Candidate { kind: LeftoverForm::Empty.word(), path: &path, owner: None };
+            self.note(candidate, size, Ok(Saved::default()));
         }
     }
 
     /// The checkout of a run, or one that no run has.
-    fn checkout(&mut self, checkout: &FoundCheckout) {
-        let Some(pool) = &checkout.pool else { return };
-        let size = self.sizes.size(&checkout.place);
-        let saved = self.take(pool, &checkout.name, |pool| pool.destroy(&checkout.name, &checkout.owner));
+    fn checkout(&mut self, checkout: &FoundCheckout, rule: RemovalRule) {
+        match checkout.fate(self.home, rule) {
+            CheckoutFate::Goes => {}
+            CheckoutFate::Needed => return,
+            CheckoutFate::Later(why) => return self.later(&checkout.place, why),
+            CheckoutFate::Stuck(why) => return self.failed(&checkout.place, why),
+        }
+        let Some(pool) = &checkout.pool else {
+            let Some(root) = checkout.place.parent() else { return };
+            return self.empty(root, &checkout.name);
+        };
+        let (home, size) = (self.home, self.sizes.size(&checkout.place));
+        let mut later = None;
+        let saved = self.take(pool, &checkout.name, |pool| {
+            worktrees::forget(home, &checkout.owner);
+            // Its run may be retried at any moment until now.
+            let may_go = || match checkout.fate(home, rule) {
+                CheckoutFate::Goes => true,
+                CheckoutFate::Needed => false,
+                CheckoutFate::Later(why) | CheckoutFate::Stuck(why) => {
+                    later = Some(why);
+                    false
+                }
+            };
+            pool.destroy_if(&checkout.name, &checkout.owner, may_go)
+        });
         let kind = match &checkout.run {
             CheckoutRun::Known(_) => RUN,
             CheckoutRun::Unknown | CheckoutRun::Unread(_) => LeftoverForm::Checkout.word(),
         };
         let owner = Some(checkout.owner.clone());
-        self.note(Candidate { kind, path: &checkout.place, owner }, size, saved);
+        match (saved.transpose(), later) {
+            (Some(saved), _) => self.note(Candidate { kind, path: &checkout.place, owner }, size, saved),
+            (None, Some(why)) => self.later(&checkout.place, why),
+            (None, None) => {} // its run goes on
+        }
     }
 
-    /// Removes a worktree and says what was kept, or only what would be.
+    /// The scratch folder of a run. Nothing of it is kept: what a run writes there is not to last.
+    fn scratch(&mut self, run: String, place: &Path, rule: RemovalRule) {
+        let (home, fate) = (self.home, leftovers::fate_of(self.home, &run, place, rule));
+        match fate {
+            CheckoutFate::Goes => {}
+            CheckoutFate::Needed => return,
+            CheckoutFate::Later(why) => return self.later(place, why),
+            CheckoutFate::Stuck(why) => return self.failed(place, why),
+        }
+        let size = self.sizes.size(place);
+        let may_go = || leftovers::fate_of(home, &run, place, rule) == CheckoutFate::Goes;
+        let removed = if self.wanted.dry_run { Ok(true) } else { scratch::remove(place, may_go) };
+        let saved = match removed {
+            Ok(false) => return, // its run goes on
+            Ok(true) => Ok(Saved::default()),
+            Err(undone) => Err(undone.to_string()),
+        };
+        self.note(Candidate { kind: SCRATCH, path: place, owner: Some(run) }, size, saved);
+    }
+
+    /// Removes a worktree and says what was kept, or only what would be; nothing if it may not go any more.
     fn take(
         &self,
         pool: &WorkspacePool,
         name: &WorkspaceName,
-        remove: impl FnOnce(&WorkspacePool) -> Result<Option<KeepRef>, GitError>,
-    ) -> Result<Saved, String> {
+        remove: impl FnOnce(&WorkspacePool) -> Result<WorkspaceRemoval, GitError>,
+    ) -> Result<Option<Saved>, String> {
         if self.wanted.dry_run {
             let at_risk = pool.at_risk(name).map_err(|error| described(&error))?;
             let told = (!at_risk.is_empty()).then(|| what(&at_risk));
-            return Ok(Saved { what: told, number: None });
+            return Ok(Some(Saved { what: told, number: None }));
         }
         let torn_down = setup::tear_down(self.home, pool.repository().folder(), &pool.folder(name));
         torn_down.map_err(|undone| undone.to_string())?;
-        let kept = remove(pool).map_err(|error| described(&error))?;
-        Ok(kept.map_or_else(Saved::default, |kept| Saved { what: Some(what(&kept.what)), number: Some(kept.number) }))
+        let WorkspaceRemoval::Gone(kept) = remove(pool).map_err(|error| described(&error))? else { return Ok(None) };
+        if pool.folder(name).symlink_metadata().is_ok() {
+            return Err(leftovers::NO_GIT.to_owned());
+        }
+        let saved = |kept: KeepRef| Saved { what: Some(what(&kept.what)), number: Some(kept.number) };
+        Ok(Some(kept.map_or_else(Saved::default, saved)))
     }
 
     /// Half-removed checkouts, stale locks and empty folders: nothing of them can be lost.
@@ -165,5 +262,9 @@ impl Collection<'_> {
 
     fn failed(&mut self, path: &Path, why: String) {
         self.told.failed.push(NotCollected { path: path.display().to_string(), why });
+    }
+
+    fn later(&mut self, path: &Path, why: String) {
+        self.told.later.push(NotCollected { path: path.display().to_string(), why });
     }
 }

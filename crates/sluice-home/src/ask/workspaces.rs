@@ -21,7 +21,9 @@ use crate::undone::described;
 
 /// Why a worktree that is not there, as far as git knows, is worth a look.
 fn missing(path: &str, is_lent: bool) -> Option<String> {
+    let is_empty = || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     match std::fs::symlink_metadata(path) {
+        Ok(_) if !is_lent && is_empty() => Some("it is empty; `sluice workspace gc` removes it".into()),
         Ok(_) => Some("git does not know this worktree any more; what is in it stays, and is moved aside later".into()),
         Err(_) if is_lent => Some("its folder is not there".into()),
         Err(_) => None,
@@ -34,8 +36,12 @@ impl Service {
         let mut list = WorkspaceList::default();
         for project in self.some_projects(project)? {
             // A repository that is gone hides no other.
-            let Ok(pool) = self.home.projects.pool(&project) else { continue };
-            self.list_pool(&project, &pool, &mut list)?;
+            match self.home.projects.pool(&project) {
+                Ok(pool) => self.list_pool(&project, &pool, &mut list)?,
+                Err(problem) => {
+                    list.leftovers.extend(checkouts::unopened(&self.home.projects.workspaces(&project), &problem));
+                }
+            }
         }
         checkouts::list(&self.home, project, &mut list)?;
         list.strays = strays::find(&self.home)?;

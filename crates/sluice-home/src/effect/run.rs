@@ -39,6 +39,7 @@ use crate::perform::{LocalOrder, OrderWork, PerformResult, StepIdentity, may_hav
 use crate::read::runs::{RunFacts, RunSnapshot, performance, stream};
 use crate::read::tasks::unread;
 use crate::read::view_run::unless_empty;
+use crate::roster::orders::folder_in;
 use crate::settings::ids::LOCAL;
 use crate::undone::{PerformError, PerformFailure, UnavailableReason, described, settled};
 
@@ -101,7 +102,7 @@ fn next_turn(home: &Arc<Home>, run: &RunId, at: i64) -> Result<EffectOutcome, Er
 /// Ends what scripts of a run have left behind: it may live while the run does, and the next run may be lent the worktree. All
 /// processes are looked through only where there may be one, or an engine before this one carried out a step.
 fn end_leftovers(seen: &RunSnapshot) -> Result<(), ErrandPending> {
-    if !worktrees::is_older_than_engine(seen.state.started) && !may_have_left(&seen.id) {
+    if !worktrees::is_older_than_engine(seen.state.started) && !may_have_left(seen.id.as_str()) {
         return Ok(());
     }
     let stubborn = sweep(&seen.id).map_err(|failure| UnavailableReason(described(&failure)))?;
@@ -240,7 +241,7 @@ fn prepared(home: &Arc<Home>, setting: &RunFacts, wanted: &Perform) -> Result<()
 
 /// Carries a part of a step out. `None`: it is under way, and its end will be told; nothing waits for that here.
 ///
-/// A script needs to know nothing of where the run stands: reading that would cost more the longer the run is.
+/// A script in the run's folder needs to know nothing of where the run stands: reading that would cost more the longer the run is.
 fn perform(home: &Arc<Home>, setting: &RunFacts, wanted: &Perform, name: &str) -> Option<PerformResult> {
     if home.context.was_stopped(name) {
         return Some(Err("it was ended before it began".into()));
@@ -248,9 +249,14 @@ fn perform(home: &Arc<Home>, setting: &RunFacts, wanted: &Perform, name: &str) -
     let seen = || present(home.tasks.load_run(&setting.id));
     Some(match &wanted.job {
         RunJob::Script(script) | RunJob::Gate(script) => {
-            let performed = scratch::folder(setting, wanted.workspace).and_then(|folder| {
-                home.context.perform(&order(setting, wanted, name, folder, OrderWork::Script(script.clone())))
-            });
+            let performed = match WorktreeAccess::of_script(wanted.workspace) {
+                WorktreeAccess::Own => seen().and_then(|seen| script_apart(home, &seen, wanted, name, script)),
+                WorktreeAccess::Shared | WorktreeAccess::Looks => {
+                    scratch::folder(setting, wanted.workspace).and_then(|folder| {
+                        home.context.perform(&order(setting, wanted, name, folder, OrderWork::Script(script.clone())))
+                    })
+                }
+            };
             performed.map(|outcome| listed(&setting.plan.recipe, wanted, outcome))
         }
         RunJob::Agent { prompt, .. } | RunJob::Arbiter { prompt, .. } => {
@@ -276,6 +282,25 @@ fn agent(home: &Arc<Home>, seen: &RunSnapshot, wanted: &Perform, name: &str, pro
         let order = order(&seen.setting(), wanted, name, folder.to_owned(), OrderWork::Agent { prompt });
         let permissions = if access == WorktreeAccess::Looks { AgentPermissions::Reduced } else { order.permissions };
         home.context.perform(&LocalOrder { permissions, ..order })
+    })
+}
+
+/// A script or a gate in a worktree of its own. Where it is told the folder of the run, it is told that one.
+fn script_apart(
+    home: &Arc<Home>,
+    seen: &RunSnapshot,
+    wanted: &Perform,
+    name: &str,
+    script: &RunScript,
+) -> PerformResult {
+    let trees = LocalWorktrees { home, seen, wanted, name };
+    let told = folder_in(&seen.plan.recipe.step(wanted.step).work);
+    crate::perform::performer::perform(&trees, WorktreeAccess::Own, |folder| {
+        let here = folder.display().to_string();
+        let mut script = script.clone();
+        let named = script.environment.iter_mut().filter(|(key, value)| told.contains(key) && value == seen.folder());
+        named.for_each(|(_, value)| value.clone_from(&here));
+        home.context.perform(&order(&seen.setting(), wanted, name, folder.to_owned(), OrderWork::Script(script)))
     })
 }
 

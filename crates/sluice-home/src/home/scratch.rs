@@ -39,6 +39,28 @@ pub(crate) fn give_back(given: &RunParameters) -> Result<(), PerformError> {
     }
 }
 
+/// The scratch folders that are there, each with the id of its run.
+pub(crate) fn found(home: &Home) -> Vec<(String, PathBuf)> {
+    let folders = std::fs::read_dir(home.context.places.scratches()).into_iter().flatten().flatten();
+    let folders = folders.filter(|entry| entry.file_type().is_ok_and(|it| it.is_dir()));
+    let named = folders.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())));
+    let mut found: Vec<(String, PathBuf)> = named.filter(|(name, _)| !name.starts_with('.')).collect();
+    found.sort();
+    found
+}
+
+/// Removes a scratch folder, if `may_go` still says so when no step can begin there any more. Whether it is gone.
+pub(crate) fn remove(folder: &Path, may_go: impl FnOnce() -> bool) -> Result<bool, PerformError> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let doomed = folder.with_file_name(format!(".removed-{name}"));
+    std::fs::rename(folder, &doomed).map_err(PerformError::at("cannot move", folder))?;
+    if !may_go() {
+        std::fs::rename(&doomed, folder).map_err(PerformError::at("cannot move", &doomed))?;
+        return Ok(false);
+    }
+    std::fs::remove_dir_all(&doomed).map_err(PerformError::at("cannot remove", &doomed)).map(|()| true)
+}
+
 /// Removes the scratch folders of runs that ended long enough ago, and as old ones whose run the store does not know. What
 /// failed stays, as it may be tried again, and so does a folder in which an agent lives.
 pub(crate) fn sweep(home: &Home) {

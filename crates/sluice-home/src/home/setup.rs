@@ -15,7 +15,7 @@ use sluice_os::process::{
     ProcessEnding, ProcessFailure, ProcessOutcome, ProcessScript, ScriptCancel, ScriptProgram, kill_leftover,
 };
 use sluice_os::session::SessionId;
-use sluice_os::workspace::{INCLUDE_FILE, SetupNote, SetupSite, WorktreeFurniture};
+use sluice_os::workspace::{INCLUDE_FILE, SetupNote, SetupSite, SetupTraces, WorktreeFurniture};
 
 use crate::background::locked;
 use crate::home::Home;
@@ -136,10 +136,10 @@ pub(crate) fn tear_down(home: &Home, main: &Path, folder: &Path) -> Result<(), P
     if let Some(how) = how_it_failed(outcome.ending) {
         let name = place.project.as_ref().map_or("", |project| &project.name);
         let what = format!(
-            "{} stays: the project's `teardown` (`{}`) failed, {how}; mend it, or change it with `sluice project update {} \
+            "the project's `teardown` (`{}`) failed in {}, {how}; mend it, or change it with `sluice project update {} \
              --teardown`",
-            folder.display(),
             shown(&command),
+            folder.display(),
             shown(name),
         );
         return Err(failed(home, &what, outcome).into());
@@ -205,10 +205,14 @@ impl SetupPlace {
             self.site.write(&note).map_err(unseen())?;
         }
         if note.setup != wanted.setup {
-            if let Some(command) = self.project.as_ref().and_then(|project| project.setup.as_deref())
-                && self.set_up(home, reason, command, run)? == SetupEnd::Unwanted
-            {
-                return Ok(SetupEnd::Unwanted);
+            if let Some(command) = self.project.as_ref().and_then(|project| project.setup.as_deref()) {
+                let traces = SetupTraces::before(&open(&self.main, None)?, &self.folder).map_err(PerformError::by)?;
+                let ended = self.set_up(home, reason, command, run);
+                // What one that failed has left is no work either.
+                traces.map_or(Ok(()), |traces| traces.note()).map_err(PerformError::by)?;
+                if ended? == SetupEnd::Unwanted {
+                    return Ok(SetupEnd::Unwanted);
+                }
             }
             // A command may itself change what it depends on.
             note.setup = self.wanted().map_err(unseen())?.setup;

@@ -101,6 +101,11 @@ pub(crate) fn is_ready(home: &Home, given: &RunParameters) -> bool {
     given.origin.base.is_empty() || is_known()
 }
 
+/// The worktree of a run is about to go: who needs it from now on makes it again, and waits for that.
+pub(crate) fn forget(home: &Home, run: &str) {
+    locked(&home.worktrees.ready).remove(run);
+}
+
 /// Makes the worktree of a run, unless that has been done or it has none of its own.
 pub(crate) fn ready(home: &Arc<Home>, given: &RunParameters) -> Result<(), PerformError> {
     if is_ready(home, given) {

@@ -27,7 +27,7 @@ use crate::read::changes::ChangeSignals;
 use crate::read::readers::{LentReader, ReaderPool};
 use crate::read::runs::{RunFactsCache, RunSnapshotCache};
 
-const KIND: &str = "task/";
+pub(crate) const KIND: &str = "task/";
 const PAGE: usize = 1000;
 /// How long what could not be read waits before it is asked for again.
 const AGAIN: Duration = Duration::from_millis(500);

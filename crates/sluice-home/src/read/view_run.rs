@@ -1,19 +1,22 @@
 //! Runs as they are shown, and the questions that wait for a person. As processes: [`crate::read::view_process`]; their
 //! events: [`crate::read::view_run_event`].
 
+use std::path::Path;
+
 use serde_json::{Map, Value};
 use sluice_api::shown::{
     Question, QuestionCause, Run, RunForm, RunItem, RunItemStatus, RunStatus, RunStep, RunStepStatus, StepUsage,
 };
 use sluice_core::recipe::{Data, StepId, StepWork};
-use sluice_core::run::state::ItemStatus;
+use sluice_core::run::state::{AttemptProgress, ItemStatus};
 use sluice_core::run::{
-    AgentUsage, QuestionKind, RunConclusion, RunKind, RunPhase, RunQuestion, StepOutcome, StepState, StepStatus,
-    StepStatusKind,
+    AgentUsage, AttemptPart, QuestionKind, RunConclusion, RunKind, RunPhase, RunQuestion, StepOutcome, StepState,
+    StepStatus, StepStatusKind,
 };
 use sluice_worker::value::{dollars, plain};
 
-use crate::read::runs::RunSnapshot;
+use crate::perform::performer::{WorktreeAccess, own_name};
+use crate::read::runs::{RunSnapshot, performance};
 use crate::settings::clock::written;
 
 /// Bytes of what a command printed that are shown with a question or an event.
@@ -116,7 +119,9 @@ fn one_step(seen: &RunSnapshot, id: StepId, state: &StepState) -> RunStep {
             | StepWork::AgentLoop { .. }
             | StepWork::ParallelAgents { .. }
             | StepWork::Script { .. }
-            | StepWork::Gate { .. } => unless_empty(seen.shown_folder(step.workspace)),
+            | StepWork::Gate { .. } => {
+                own_folder(seen, id, state).or_else(|| unless_empty(seen.shown_folder(step.workspace)))
+            }
         },
         status: step_status(state.kind()),
         attempt: state.attempts,
@@ -132,6 +137,28 @@ fn one_step(seen: &RunSnapshot, id: StepId, state: &StepState) -> RunStep {
         started_at: state.began.map(|at| written(at.0)),
         finished_at: state.ended.map(|at| written(at.0)),
     }
+}
+
+/// The worktree that a step has to itself on this machine while it is under way.
+fn own_folder(seen: &RunSnapshot, id: StepId, state: &StepState) -> Option<String> {
+    let (StepStatus::Running(progress) | StepStatus::Stopping(progress, _)) = &state.status else { return None };
+    let part = match progress {
+        AttemptProgress::Single => AttemptPart::Whole,
+        AttemptProgress::Turns { turn, said, .. } if said.len() < *turn as usize => AttemptPart::Turn(*turn),
+        // Each item has one of its own, and an arbiter looks at a copy.
+        AttemptProgress::Turns { .. } | AttemptProgress::Items { .. } => return None,
+    };
+    let step = seen.plan.recipe.step(id);
+    let access = match step.work {
+        StepWork::Script { .. } | StepWork::Gate { .. } => WorktreeAccess::of_script(step.workspace),
+        StepWork::Agent { .. } | StepWork::AgentLoop { .. } | StepWork::ParallelAgents { .. } | StepWork::Task(_) => {
+            WorktreeAccess::of_agent(part, step.workspace, step.permissions)
+        }
+    };
+    let given = &seen.state.given;
+    let is_here = access == WorktreeAccess::Own && !given.origin.base.is_empty() && given.workspace.starts_with('/');
+    let pool = Path::new(&given.workspace).parent().filter(|_| is_here)?;
+    Some(pool.join(own_name(&performance(&seen.id, id, state.attempts, part))).display().to_string())
 }
 
 pub fn usage(usage: &AgentUsage) -> StepUsage {

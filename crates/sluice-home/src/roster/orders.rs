@@ -89,7 +89,7 @@ fn asks_for_folder(work: &StepWork, job: &RunJob) -> bool {
 }
 
 /// The variables of a command's environment that hold the folder of the run.
-fn folder_in(work: &StepWork) -> Vec<String> {
+pub(crate) fn folder_in(work: &StepWork) -> Vec<String> {
     let (StepWork::Script { command } | StepWork::Gate { command, .. }) = work else { return Vec::new() };
     command.environment.iter().filter(|(_, path)| is_folder(path)).map(|(name, _)| name.as_str().to_owned()).collect()
 }

@@ -10,14 +10,12 @@ use sluice_core::machine::Moment;
 use sluice_engine::host::EngineClock;
 use sluice_os::git::GitError;
 use sluice_os::workspace::{WorkspacePool, remove_empty, remove_leftover};
+use sluice_worker::names::{RUN_BRANCHES, run_of_branch};
 
 use crate::home::Home;
 use crate::home::leftovers::{self, OpenedRepositories, RemovalRule};
 use crate::home::repositories::{self, KnownRepository};
 use crate::undone::described;
-
-/// What the branches of runs, of their parts and of what their arbiters changed begin with; the id of the run follows.
-const BRANCHES: [&str; 3] = ["sluice/run-", "sluice/part-", "sluice/arbiter-"];
 
 /// Removes what may go by itself. What cannot be removed now is tried the next time.
 pub(crate) fn sweep(home: &Home) {
@@ -67,7 +65,7 @@ fn sweep_branches(home: &Home, known: &KnownRepository, term: Duration) {
     let Some(pool) = known.pools.last().and_then(|root| WorkspacePool::at(known.repository.clone(), root).ok()) else {
         return;
     };
-    for begins in BRANCHES {
+    for begins in RUN_BRANCHES {
         let merged = match known.repository.merged_branches(begins) {
             Ok(merged) => merged,
             Err(error) => {
@@ -76,7 +74,7 @@ fn sweep_branches(home: &Home, known: &KnownRepository, term: Duration) {
             }
         };
         for branch in merged {
-            let id = branch[begins.len()..].split('-').next().unwrap_or_default();
+            let Some(id) = run_of_branch(&branch) else { continue }; // it is not one of ours
             let is_old = known.repository.branch_since(&branch).is_ok_and(|since| {
                 since.is_none_or(|since| home.clock.now() > Moment(since.saturating_mul(1000)).after(term))
             });

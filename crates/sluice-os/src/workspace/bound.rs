@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use super::furnish;
 use super::keep;
+use super::made::as_made;
 use super::release::ENGINES;
 use super::site::WorktreeSite;
 use crate::git::{GitCall, GitError, Repository, shown};
@@ -101,7 +102,15 @@ impl BoundWorktree {
 
     fn add_all(&self) -> Result<(), GitError> {
         furnish::hide(&self.site)?;
-        self.call().args(["add", "--all"]).run()
+        self.call().args(["add", "--all"]).run()?;
+        // What set-up made is not work while nothing has changed it; a file of the last commit stays as it is staged.
+        let made = as_made(&self.site.folder);
+        if made.is_empty() {
+            return Ok(());
+        }
+        let how = ["--pathspec-from-file=-", "--pathspec-file-nul"];
+        let reset = self.call().option("--literal-pathspecs").args(["reset", "--quiet"]).args(how);
+        reset.input(made.join(&0)).text().map(drop)
     }
 
     /// Commits everything, conflicts too: for what is only put away.

@@ -10,8 +10,8 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use super::place;
 use super::site::{WorktreeSite, admin_of};
+use super::{made, place};
 use crate::file::{Durability, FileDraft, write_atomically};
 use crate::git::{CheckoutChanges, GitCall, GitError, Repository, path_of, quote, shown, unquote};
 
@@ -21,6 +21,10 @@ pub const INCLUDE_FILE: &str = ".worktreeinclude";
 const MOST_FURNISHED: usize = 50_000;
 /// The note of what a worktree got.
 const BROUGHT: &str = "sluice-brought";
+/// The rules by which git ignores what a worktree got.
+const RULES: &str = "sluice-exclude";
+/// Where our own rules begin in it.
+const OWN_RULES: &str = "# what this worktree got from the main checkout\n";
 /// Letters that mean more than themselves in a pattern.
 const WILD: [char; 4] = ['*', '?', '[', '\\'];
 
@@ -44,6 +48,7 @@ impl WorktreeFurniture {
         }
         let links = self.links(repository)?;
         let mut copies = self.copies(repository)?;
+        self.must_lead_inside(repository, links.iter().chain(&copies))?;
         copies.extend(included(repository)?);
         if links.len() + copies.len() > MOST_FURNISHED {
             return Err(GitError::TooManyFiles { most: MOST_FURNISHED });
@@ -60,6 +65,34 @@ impl WorktreeFurniture {
             place_in(worktree, path, |to| copied(&from, to))?;
         }
         hide(&site)
+    }
+
+    /// Refuses a link that a pattern matches and that leads out of the checkout, as its own name is refused. Links below a
+    /// folder that is copied, such as those of a virtual environment, are the folder's own.
+    fn must_lead_inside<'a>(
+        &self,
+        repository: &Repository,
+        found: impl Iterator<Item = &'a Vec<u8>>,
+    ) -> Result<(), GitError> {
+        let Ok(root) = repository.folder().canonicalize() else { return Ok(()) };
+        let leads_out = |path: &&Vec<u8>| {
+            let full = path_of(&root, path);
+            let is_link = fs::symlink_metadata(&full).is_ok_and(|it| it.is_symlink());
+            is_link && full.canonicalize().map_or(true, |real| !real.starts_with(&root))
+        };
+        let outward: Vec<&Vec<u8>> = found.filter(leads_out).collect();
+        if outward.is_empty() {
+            return Ok(());
+        }
+        let patterns = self.copy.iter().chain(&self.link).map(|it| format!(":(glob){}", it.trim_end_matches('/')));
+        let named = listed(repository.call().args(["ls-files", "--others", "-z", "--"]).args(patterns))?;
+        match outward.into_iter().find(|path| named.contains(*path)) {
+            Some(path) => {
+                let why = "it is a link that leads out of the checkout; name the others, or copy what it leads to";
+                Err(GitError::OutsidePath { path: shown(path), why: why.into() })
+            }
+            None => Ok(()),
+        }
     }
 
     fn copies(&self, repository: &Repository) -> Result<BTreeSet<Vec<u8>>, GitError> {
@@ -211,27 +244,65 @@ pub(super) fn brought(admin: &Path) -> BTreeSet<Vec<u8>> {
     text.lines().filter_map(unquote).collect()
 }
 
-/// Takes what a worktree got out of what has changed there.
+/// Takes what a worktree got, and what its set-up made, out of what has changed there.
 pub(super) fn forget(site: &WorktreeSite, changes: &mut CheckoutChanges) {
     let got = brought(&site.admin);
     changes.untracked.retain(|path| !got.contains(path));
+    made::forget(site, changes);
 }
 
 /// Tells git to ignore what a worktree got, as far as it would show it: a rule such as `node_modules/` does not hold for a link,
 /// and a branch may have other rules than the main checkout.
+///
+/// The rules hold in this worktree alone and go with it: `info/exclude` holds for all of a repository's checkouts, and would hide
+/// files of the main checkout from the person who works there.
 pub(super) fn hide(site: &WorktreeSite) -> Result<(), GitError> {
     let got = brought(&site.admin);
     if got.is_empty() {
         return Ok(());
     }
     let unknown = site.call().looking().args(["ls-files", "--others", "--exclude-standard", "-z"]).bytes()?;
-    let lines: Vec<String> =
-        records(&unknown).iter().filter(|path| got.contains(*path)).map(|path| rule(path)).collect();
-    place::exclude(&site.repository, &lines)
+    let shown = records(&unknown);
+    let mut lines: BTreeSet<String> = shown.iter().filter(|path| got.contains(*path)).map(|path| rule(path)).collect();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    if site.repository.call().args(["config", "--get", "core.worktree"]).maybe()?.is_some() {
+        // With settings of its own, a worktree would take this one for its own place.
+        return place::exclude(&site.repository, &lines.into_iter().collect::<Vec<String>>());
+    }
+    let _turn = place::exclude_turn(&site.repository)?;
+    let file = site.admin.join(RULES);
+    let before = fs::read_to_string(&file).unwrap_or_default();
+    let (_, own) = before.split_once(OWN_RULES).unwrap_or_default();
+    lines.extend(own.lines().filter(|line| !line.is_empty()).map(str::to_owned));
+    let own: String = lines.into_iter().map(|line| line + "\n").collect();
+    // One file is read in place of the person's own: so it has what that has.
+    let persons = persons_rules(site)?;
+    let start = if persons.is_empty() || persons.ends_with('\n') { "" } else { "\n" };
+    let text = format!("{persons}{start}{OWN_RULES}{own}");
+    write_atomically(&file, text.as_bytes(), Durability::Cached).map_err(GitError::file("cannot write", &file))?;
+    let is_on = site.call().args(["config", "--type=bool", "--get", "extensions.worktreeConfig"]).maybe()?;
+    if is_on.as_deref() != Some("true") {
+        site.repository.call().args(["config", "extensions.worktreeConfig", "true"]).run()?;
+    }
+    site.call().args(["config", "--worktree", "core.excludesFile"]).arg(&file).run()
+}
+
+/// What the person's own file of rules says, for all of their repositories.
+fn persons_rules(site: &WorktreeSite) -> Result<String, GitError> {
+    let named = site.repository.call().args(["config", "--type=path", "--get", "core.excludesFile"]).maybe()?;
+    let usual = || {
+        let folder = std::env::var_os("XDG_CONFIG_HOME").filter(|it| !it.is_empty()).map(PathBuf::from);
+        let folder = folder.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".config")))?;
+        Some(folder.join("git/ignore"))
+    };
+    let path = named.filter(|it| !it.is_empty()).map(PathBuf::from).or_else(usual);
+    Ok(path.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default())
 }
 
 /// The rule by which git ignores just this path. It cannot hold an end of line, but a letter that stands for every other.
-fn rule(path: &[u8]) -> String {
+pub(super) fn rule(path: &[u8]) -> String {
     let mut text = String::from("/");
     for letter in String::from_utf8_lossy(path).chars() {
         match letter {

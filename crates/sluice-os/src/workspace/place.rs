@@ -15,6 +15,7 @@ use super::site::{WorktreeSite, gone};
 use super::{OTHER_TASK_FILE, TASK_FILE, WorkspaceName, WorkspacePool};
 use crate::file::DRAFT;
 use crate::git::{GitError, Repository};
+use crate::lock::FileLock;
 
 /// How old a lock in a workspace must be to be a dead program's: whoever worked there has been ended before it is
 /// emptied.
@@ -114,29 +115,43 @@ impl WorkspacePool {
     }
 }
 
-/// Adds rules to what git ignores in all worktrees of a repository, unless they are there.
+/// Adds rules to what git ignores in all worktrees of a repository, unless they are there. Several processes may do so at the
+/// same time: each looks again when it is its turn.
 pub(super) fn exclude(repository: &Repository, lines: &[String]) -> Result<(), GitError> {
-    if lines.is_empty() {
+    let path = repository.common().join("info/exclude");
+    if missing(&path, lines)?.1.is_empty() {
         return Ok(());
     }
+    let _turn = exclude_turn(repository)?;
     let folder = repository.common().join("info");
-    let path = folder.join("exclude");
-    let there = match fs::read(&path) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(GitError::file("cannot read", &path)(error)),
-    };
-    let known: BTreeSet<&str> = there.lines().map(str::trim_end).collect();
-    let is_missing = |line: &&String| !known.contains(line.as_str());
-    let missing: String = lines.iter().filter(is_missing).map(|line| format!("{line}\n")).collect();
+    fs::create_dir_all(&folder).map_err(GitError::file("cannot make", &folder))?;
+    let (start, missing) = missing(&path, lines)?;
     if missing.is_empty() {
         return Ok(());
     }
-    let start = if there.is_empty() || there.ends_with('\n') { "" } else { "\n" };
-    fs::create_dir_all(&folder).map_err(GitError::file("cannot make", &folder))?;
     let file = OpenOptions::new().append(true).create(true).open(&path);
     let written = file.and_then(|mut file| file.write_all(format!("{start}{missing}").as_bytes()));
     written.map_err(GitError::file("cannot write", &path))
+}
+
+/// The turn to change what git ignores in a repository.
+pub(super) fn exclude_turn(repository: &Repository) -> Result<FileLock, GitError> {
+    let own = repository.common().join("sluice");
+    fs::create_dir_all(&own).map_err(GitError::file("cannot make", &own))?;
+    super::lock(&own.join("exclude.lock"), "what git ignores in the repository")
+}
+
+/// The lines that a file does not have, and what must stand before them.
+fn missing(path: &Path, lines: &[String]) -> Result<(&'static str, String), GitError> {
+    let there = match fs::read(path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(GitError::file("cannot read", path)(error)),
+    };
+    let known: BTreeSet<&str> = there.lines().map(str::trim_end).collect();
+    let is_missing = |line: &&String| !known.contains(line.as_str());
+    let missing = lines.iter().filter(is_missing).map(|line| format!("{line}\n")).collect();
+    Ok((if there.is_empty() || there.ends_with('\n') { "" } else { "\n" }, missing))
 }
 
 pub(super) fn call_is_odd(pool: &WorkspacePool, folder: &Path) -> GitError {

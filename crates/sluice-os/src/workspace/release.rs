@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use super::furnish;
 use super::keep::{self, KeepKind, KeepNote, KeepRef};
-use super::place;
 use super::risk::{self, KEPT, WorkspaceRisk, unreached};
 use super::site::{WorkspaceBinding, WorktreeSite, gone};
 use super::sweep::MODULES;
 use super::{WorkspaceName, WorkspacePool};
+use super::{made, place};
 use crate::git::{GitError, Repository, path_of, remove_empty_folders, remove_file};
 use crate::merge::BranchTurn;
 use crate::passing::PassingError;
@@ -339,7 +339,7 @@ fn unknown(site: &WorktreeSite) -> Result<Vec<Vec<u8>>, GitError> {
     // What cannot be hidden is kept.
     drop(furnish::hide(site));
     let how = ["--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z"];
-    let bytes = site.call().arg("ls-files").args(how).bytes()?;
+    let bytes = site.call().arg("ls-files").args(how).args(made::exclusion(site)).bytes()?;
     let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
     Ok(paths.map(|path| path.strip_suffix(b"/").unwrap_or(path).to_vec()).collect())
 }

@@ -47,7 +47,16 @@ impl WorkspacePool {
         let (kept, note) = (found.kept, found.note.ok_or_else(none)?);
         // What git cannot hold is put aside after the rest is kept: until then it is not whole.
         let name = note.workspace.as_deref().and_then(|name| WorkspaceName::new(name).ok());
-        let _lock = name.map(|name| self.lock(&name)).transpose()?;
+        let Some(name) = name else { return self.restore_found(kept, &note, target) };
+        let lock = self.lock(&name)?;
+        let restored = self.restore_found(kept, &note, target);
+        if !fs::exists(self.folder(&name)).unwrap_or(true) {
+            let _ = lock.remove(&self.lock_file(&name)); // its worktree is gone; one that stays does no harm
+        }
+        restored
+    }
+
+    fn restore_found(&self, kept: KeepRef, note: &KeepNote, target: &RestoreTarget) -> Result<RestoredKeep, GitError> {
         let (folder, branch) = match target {
             RestoreTarget::Folder(folder) => (Some(folder), None),
             RestoreTarget::FolderOnBranch(folder, branch) => (Some(folder), Some(branch)),
@@ -58,11 +67,11 @@ impl WorkspacePool {
         {
             return Err(GitError::BranchThere { branch: branch.clone() });
         }
-        let Some(folder) = folder else { return self.restore_branch(kept, &note, branch) };
+        let Some(folder) = folder else { return self.restore_branch(kept, note, branch) };
         let folder = new_folder(folder)?;
         let draft = draft_of(&folder);
         self.clear_draft(&draft)?;
-        let done = self.restore_folder(&kept, &note, &draft, branch.map(String::as_str)).and_then(|site| {
+        let done = self.restore_folder(&kept, note, &draft, branch.map(String::as_str)).and_then(|site| {
             // An empty one may stand there.
             gone(fs::remove_dir(&folder)).map_err(GitError::file("cannot replace", &folder))?;
             site.renamed(folder.clone())
@@ -184,7 +193,10 @@ fn draft_of(folder: &Path) -> PathBuf {
 
 /// The folder with its real path; it must be new, or empty.
 fn new_folder(folder: &Path) -> Result<PathBuf, GitError> {
-    fs::create_dir_all(folder).map_err(|_| GitError::FolderThere { folder: folder.to_owned() })?;
+    fs::create_dir_all(folder).map_err(|error| match fs::symlink_metadata(folder) {
+        Ok(_) => GitError::FolderThere { folder: folder.to_owned() },
+        Err(_) => GitError::file("cannot make", folder)(error),
+    })?;
     let real = fs::canonicalize(folder).map_err(GitError::file("cannot find", folder))?;
     let mut entries = fs::read_dir(&real).map_err(GitError::file("cannot read", &real))?;
     if entries.next().is_some() { Err(GitError::FolderThere { folder: folder.to_owned() }) } else { Ok(real) }

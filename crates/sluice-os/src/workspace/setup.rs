@@ -86,32 +86,32 @@ impl SetupSite {
         let mut parts = vec![command.as_bytes().to_vec()];
         for path in files {
             parts.push(path.as_bytes().to_vec());
-            parts.push(self.content(path)?);
+            parts.push(content_of(&self.folder.join(path))?);
         }
         Ok(digest(parts.iter().map(Vec::as_slice)))
     }
+}
 
-    fn content(&self, path: &str) -> std::io::Result<Vec<u8>> {
-        let full = self.folder.join(path);
-        let about = match fs::symlink_metadata(&full) {
-            Ok(about) => about,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                return Ok(b"none".to_vec());
-            }
-            Err(error) => return Err(error),
-        };
-        if about.is_symlink() {
-            return Ok(fs::read_link(&full)?.into_os_string().into_encoded_bytes());
+/// What a file holds, as a digest, or where a link leads; another word for what is neither.
+pub(super) fn content_of(full: &Path) -> std::io::Result<Vec<u8>> {
+    let about = match fs::symlink_metadata(full) {
+        Ok(about) => about,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(b"none".to_vec());
         }
-        if !about.is_file() {
-            return Ok(b"no file".to_vec());
-        }
-        let (mut sum, mut file, mut piece) = (Sha256::new(), fs::File::open(&full)?, vec![0; PIECE]);
-        loop {
-            match file.read(&mut piece)? {
-                0 => return Ok(sum.finalize().to_vec()),
-                read => sum.update(&piece[..read]),
-            }
+        Err(error) => return Err(error),
+    };
+    if about.is_symlink() {
+        return Ok(fs::read_link(full)?.into_os_string().into_encoded_bytes());
+    }
+    if !about.is_file() {
+        return Ok(b"no file".to_vec());
+    }
+    let (mut sum, mut file, mut piece) = (Sha256::new(), fs::File::open(full)?, vec![0; PIECE]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(sum.finalize().to_vec()),
+            read => sum.update(&piece[..read]),
         }
     }
 }

@@ -9,12 +9,22 @@ use std::time::{Duration, SystemTime};
 use super::keep::{self, KEEPS, KeepKind, KeepRef};
 use super::place::remove_tree;
 use super::risk::WorkspaceRisk;
-use super::site::gone;
+use super::site::{WorkspaceBinding, gone};
 use super::{WorkspaceName, WorkspacePool};
 use crate::git::{GitError, Repository};
+use crate::lock::FileLock;
 
 /// The repositories of submodules that were set aside begin with this, in what git keeps for the repository.
 pub(super) const MODULES: &str = "modules-";
+
+/// How a removal went that depends on a last look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkspaceRemoval {
+    /// It is gone; this was kept of it.
+    Gone(Option<KeepRef>),
+    /// It may not go any more, or is no workspace.
+    Stays,
+}
 
 impl WorkspacePool {
     /// The worktrees of this repository in the pool. A folder that is none is not ours to remove.
@@ -37,6 +47,42 @@ impl WorkspacePool {
         // One that stays does no harm.
         let _ = lock.remove(&self.lock_file(name));
         Ok(kept)
+    }
+
+    /// Removes a workspace as [`WorkspacePool::destroy`] does, if it still may go when nothing else is at it: what takes it up
+    /// afterwards waits for the same lock, and finds it gone.
+    pub fn destroy_if(
+        &self,
+        name: &WorkspaceName,
+        task: &str,
+        may_go: impl FnOnce() -> bool,
+    ) -> Result<WorkspaceRemoval, GitError> {
+        let lock = self.lock(name)?;
+        let Some(site) = self.known(name)?.filter(|_| may_go()) else { return Ok(WorkspaceRemoval::Stays) };
+        if let Some(WorkspaceBinding { task, branch }) = site.binding()?.filter(|bound| bound.task != task) {
+            return Err(GitError::Bound { workspace: name.to_string(), branch, task });
+        }
+        let kept = self.destroy_locked(name, task)?;
+        // One that stays does no harm.
+        let _ = lock.remove(&self.lock_file(name));
+        Ok(WorkspaceRemoval::Gone(kept))
+    }
+
+    /// Removes the folder of a workspace that git does not know, if nothing is in it. Whether it is gone.
+    pub fn remove_empty_place(root: &Path, name: &WorkspaceName) -> bool {
+        let path = root.join(format!("{name}.lock"));
+        // Held by another process, a worktree is being made there.
+        let Ok(lock) = FileLock::take(&path) else { return false };
+        let is_gone = fs::remove_dir(root.join(name.as_str())).is_ok();
+        if is_gone {
+            let _ = lock.remove(&path);
+        }
+        is_gone
+    }
+
+    /// Whether git knows a workspace. A folder that was copied, or whose repository has forgotten it, is none.
+    pub fn knows(&self, name: &WorkspaceName) -> Result<bool, GitError> {
+        self.known(name).map(|site| site.is_some())
     }
 
     /// What [`WorkspacePool::collect`] would keep of a workspace. Nothing is written.

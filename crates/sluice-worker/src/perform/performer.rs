@@ -23,6 +23,14 @@ pub enum WorktreeAccess {
 }
 
 impl WorktreeAccess {
+    /// How a script or a gate uses it. What it does beside others is brought in as an agent's work is.
+    pub fn of_script(workspace: StepWorkspace) -> WorktreeAccess {
+        match workspace {
+            StepWorkspace::Own => WorktreeAccess::Own,
+            StepWorkspace::Run | StepWorkspace::Scratch | StepWorkspace::Here => WorktreeAccess::Shared,
+        }
+    }
+
     /// How an agent uses it. Only one that may write disturbs others.
     pub fn of_agent(part: AttemptPart, workspace: StepWorkspace, permissions: AgentPermissions) -> WorktreeAccess {
         let is_beside_others = match workspace {
@@ -196,5 +204,9 @@ mod tests {
             assert_eq!(of(AttemptPart::Arbiter(1), workspace, AgentPermissions::Full), WorktreeAccess::Looks);
         }
         assert_eq!(of(AttemptPart::Arbiter(1), own, AgentPermissions::Full), WorktreeAccess::Looks);
+        assert_eq!(WorktreeAccess::of_script(own), WorktreeAccess::Own);
+        for workspace in [run, StepWorkspace::Scratch, StepWorkspace::Here] {
+            assert_eq!(WorktreeAccess::of_script(workspace), WorktreeAccess::Shared);
+        }
     }
 }

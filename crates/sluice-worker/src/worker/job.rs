@@ -90,7 +90,7 @@ impl WorkerAssignment {
         let permissions = allowed(permissions, is_arbiter);
         let workspace = place(workspace, own_workspace);
         let access = match &work {
-            OrderWork::Script(_) => WorktreeAccess::Shared,
+            OrderWork::Script(_) => WorktreeAccess::of_script(workspace),
             OrderWork::Agent { .. } if is_arbiter => WorktreeAccess::Looks,
             OrderWork::Agent { .. } => WorktreeAccess::of_agent(part_called(&part), workspace, permissions),
         };

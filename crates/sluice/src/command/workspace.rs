@@ -40,7 +40,9 @@ pub(crate) fn run(arguments: WorkspaceCommand, output: CliOutput) -> Result<CliE
                 print(&format!("{}\n", answer["path"].as_str().unwrap_or_default()));
                 // It is brought back, whatever becomes of this question.
                 let list: WorkspaceList = client.get("/v1/workspaces").unwrap_or_default();
-                let kept = list.kept.iter().filter(|it| it.task.starts_with(&wanted.task)).count();
+                let is_whole = list.kept.iter().any(|it| it.task == wanted.task);
+                let is_of = |task: &str| if is_whole { task == wanted.task } else { task.starts_with(&wanted.task) };
+                let kept = list.kept.iter().filter(|it| is_of(&it.task)).count();
                 if number.is_none() && kept > 1 {
                     say(&format!(
                         "this is the newest of {kept} that are kept for it; `sluice workspace list` shows them, and \
@@ -59,6 +61,7 @@ fn show(answer: &WorkspaceList, output: CliOutput) -> Result<CliExit, CliFailure
 fn tell(answer: &WorkspaceList) {
     tell_worktrees(answer);
     tell_runs(answer);
+    tell_scratch(answer);
     tell_leftovers(answer);
     if !answer.strays.is_empty() {
         print("\n");
@@ -90,9 +93,9 @@ fn tell(answer: &WorkspaceList) {
 }
 
 fn tell_worktrees(answer: &WorkspaceList) {
-    if answer.workspaces.is_empty() {
-        say("no worktrees; they are made when a task needs one");
-    } else {
+    if answer.workspaces.is_empty() && answer.runs.is_empty() {
+        say("no worktrees; they are made when a task or run needs one");
+    } else if !answer.workspaces.is_empty() {
         let rows = answer.workspaces.iter().map(|it| {
             let state = match (it.exists, it.dirty) {
                 (false, _) => "not made",
@@ -114,15 +117,37 @@ fn tell_runs(answer: &WorkspaceList) {
     if answer.runs.is_empty() {
         return;
     }
-    print("\n");
+    if !answer.workspaces.is_empty() {
+        print("\n");
+    }
     let rows = answer.runs.iter().map(|it| {
-        let state = if it.dirty { "changed" } else { "clean" };
+        let state = match (&it.doubt, it.dirty) {
+            (Some(_), _) => "not known",
+            (None, true) => "changed",
+            (None, false) => "clean",
+        };
         let name = it.part.clone().unwrap_or_else(|| it.run.clone());
         let goes = it.goes_at.clone().unwrap_or_default();
         let size = size(it.size_bytes, it.size_over_bytes);
         vec![name, it.status.to_string(), state.into(), goes, size, it.path.clone()]
     });
     table::print(&["worktree of run", "status", "state", "goes at", "size", "path"], rows);
+    for (path, doubt) in answer.runs.iter().filter_map(|it| it.doubt.as_ref().map(|doubt| (&it.path, doubt))) {
+        say(&format!("{path}: {doubt}"));
+    }
+}
+
+fn tell_scratch(answer: &WorkspaceList) {
+    if answer.scratch.is_empty() {
+        return;
+    }
+    print("\n");
+    let rows = answer.scratch.iter().map(|it| {
+        let status = it.status.map_or_else(|| "not known".to_owned(), |status| status.to_string());
+        let goes = it.goes_at.clone().unwrap_or_default();
+        vec![it.run.clone(), status, goes, size(it.size_bytes, it.size_over_bytes), it.path.clone()]
+    });
+    table::print(&["scratch folder of run", "status", "goes at", "size", "path"], rows);
 }
 
 fn tell_leftovers(answer: &WorkspaceList) {
@@ -172,7 +197,7 @@ fn tell_collected(collected: &Collected) {
             say(&format!("`sluice workspace restore {owner} --number {number} --into FOLDER` brings its work back"));
         }
     }
-    for it in &collected.failed {
+    for it in collected.failed.iter().chain(&collected.later) {
         say(&format!("{} stays: {}", it.path, it.why));
     }
     let freed = written_size(collected.freed_bytes);

@@ -20,7 +20,7 @@ const STEPS: [(&str, &str); 7] = [
 ];
 
 /// Recipes whose steps go on from each other's work, and how their runs end. What the last step prints shows it.
-const WORK: [(&str, &str, &str); 10] = [
+const WORK: [(&str, &str, &str); 12] = [
     (
         "fan-out",
         "completed",
@@ -55,6 +55,19 @@ const WORK: [(&str, &str, &str); 10] = [
         "  - {name: one, workspace: own, prompt: 'echo 1 > one.txt'}
   - {name: two, workspace: own, prompt: 'echo 2 > two.txt'}
   - {name: after, type: script, needs: [one, two], command: 'cat *.txt'}",
+    ),
+    (
+        "own-workspaces-of-scripts",
+        "completed",
+        "  - {name: one, type: script, needs: [], workspace: own, command: 'echo 1 > one.txt; ls; git add .'}
+  - {name: two, type: script, needs: [], workspace: own, command: 'echo 2 > two.txt; test ${run.workspace} = \"$(pwd)\"'}
+  - {name: judge, type: gate, needs: [], workspace: own, command: 'echo 3 > three.txt'}
+  - {name: after, type: script, needs: [one, two, judge], command: 'cat one.txt two.txt three.txt'}",
+    ),
+    (
+        "own-workspace-of-a-script-that-fails",
+        "failed",
+        "  - {name: half, type: script, workspace: own, command: 'echo half > half.txt; exit 4'}",
     ),
     (
         "loop",

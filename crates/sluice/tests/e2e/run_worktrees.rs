@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::home::{Home, LONG};
+use super::home::{Home, LONG, Pipe};
 use super::recipes::{begin, fresh, grimoire, start, text, until, until_status};
 
 /// What is left of runs: checkouts and their locks, and branches. The pool has a lock of its own.
@@ -223,4 +223,38 @@ fn engines_that_are_killed_while_runs_come_and_go_leave_nothing() {
     ids.iter().for_each(|id| drop(until_status(&home, id, "completed")));
     until_nothing_is_left(&home);
     assert_eq!(home.git(&["for-each-ref", "refs/sluice"]), "");
+}
+
+#[test]
+fn scripts_and_gates_with_a_workspace_of_their_own_do_not_meet() {
+    let home = fresh();
+    let pipes = [1, 2, 3].map(|n| (home.pipe(&format!("begun{n}")), home.pipe(&format!("end{n}"))));
+    // All of them are at work at the same time.
+    let step = |(n, (begun, end)): (usize, &(Pipe, Pipe))| {
+        let work = format!(
+            "echo {n} > {n}.txt; git add . && git commit -qm {n}; echo > {}; cat {}; pwd",
+            begun.path(),
+            end.path()
+        );
+        let kind = if n == 3 { "gate" } else { "script" };
+        format!("  - {{name: s{n}, type: {kind}, needs: [], workspace: own, command: '{work}'}}\n")
+    };
+    let steps: String = (1..).zip(&pipes).map(step).collect();
+    let after = "  - {name: after, type: script, needs: [s1, s2, s3], command: 'cat 1.txt 2.txt 3.txt; pwd'}\n";
+    grimoire(&home, "mine", &format!("max_parallel: 3\nsteps:\n{steps}{after}"));
+    let id = begin(&home, &["mine"]);
+    pipes.iter().for_each(|(begun, _)| begun.hear());
+    let shown = home.json(&["run", "show", &id])["run"].take();
+    let tree = home.place().join("runs").join(&id).display().to_string();
+    let folders = [0, 1, 2].map(|n| text(&shown["steps"][n]["workspace"]).to_owned());
+    assert_eq!(folders, [0, 1, 2].map(|n| format!("{tree}-{n}-1-whole")), "{shown:#}");
+    pipes.iter().for_each(|(_, end)| end.let_go());
+    let run = until_status(&home, &id, "completed");
+    for (n, folder) in folders.iter().enumerate() {
+        assert!(text(&run["steps"][n]["output"]).ends_with(folder.as_str()), "{run:#}");
+        assert_eq!(text(&run["steps"][n]["workspace"]), tree, "there its work is now");
+    }
+    assert_eq!(run["steps"][3]["output"], format!("1\n2\n3\n{tree}"), "{run:#}");
+    until(&home, &id, |_| left(&home).0.iter().all(|name| name.trim_end_matches(".lock") == id));
+    assert_eq!(left(&home).1, format!("sluice/run-{id}"));
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
-use super::home::{Home, Pipe};
+use super::home::{Home, Pipe, run};
 use super::recipes::{begin, events, grimoire, start, text, until, until_status, write};
 
 /// What the agents of tasks do: they say what they find, and stay.
@@ -353,4 +353,73 @@ fn nothing_is_copied_through_a_link_of_the_branch() {
     assert!(worktree(&home, &id).join("local").is_symlink());
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
     assert!(events(&home, &id).iter().all(|event| event["type"] != "hook.failed"));
+}
+
+#[test]
+fn what_set_up_made_is_no_work_until_it_is_changed() {
+    let (home, here) = home();
+    update(&home, &["--setup", "echo 1 > .env.local; mkdir -p gen; echo 2 > gen/two.txt"]);
+    script(&home, "cat .env.local gen/two.txt");
+    let run = start(&home, &["mine"]).done().json()["run"].take();
+    let (id, folder) = (text(&run["id"]).to_owned(), PathBuf::from(text(&run["workspace"])));
+    until(&home, &id, |_| !folder.exists() && home.git(&["branch", "--list", "sluice/*"]).is_empty());
+    assert_eq!(kept(&home), "");
+    // It is not committed; what a step changes is.
+    let prompt = "cat .env.local > work.txt; echo 3 > gen/two.txt";
+    grimoire(&home, "mine", &format!("steps:\n  - {{name: one, type: agent, harness: shell, prompt: '{prompt}'}}\n"));
+    let id = begin(&home, &["mine"]);
+    until_status(&home, &id, "completed");
+    assert_eq!(home.git(&["diff", "--name-only", "main", &format!("sluice/run-{id}")]), "gen/two.txt\nwork.txt");
+    // So it is in the worktree of a task, which the next task gets with it.
+    let id = create(&home, "brew");
+    here.hear();
+    let folder = worktree(&home, &id);
+    let listed = home.json(&["workspace", "list"]);
+    assert_eq!(listed["workspaces"][0]["dirty"], false, "{listed:#}");
+    home.json(&["task", "cancel", &id, "--yes"]);
+    assert_eq!(kept(&home), "", "{id}: {}", home.json(&["workspace", "list"])["kept"]);
+    let id = create(&home, "next");
+    here.hear();
+    assert_eq!(std::fs::read_to_string(folder.join(".env.local")).unwrap(), "1\n");
+    std::fs::write(folder.join(".env.local"), "mine\n").unwrap();
+    home.json(&["task", "cancel", &id, "--yes"]);
+    let names = home.git(&["ls-tree", "-r", "--name-only", &kept(&home)]);
+    assert!(names.contains(".env.local") && !names.contains("gen/two.txt"), "{names}");
+}
+
+#[test]
+fn what_is_copied_is_hidden_in_the_worktree_and_not_in_the_main_checkout() {
+    let (home, here) = home();
+    update(&home, &["--copy", "notes.txt", "--link", "node_modules"]);
+    let id = create(&home, "brew");
+    here.hear();
+    let folder = worktree(&home, &id);
+    let status = |folder: &Path| {
+        let ran = run(home.program("git").arg("-C").arg(folder).args(["status", "--porcelain"])).done();
+        ran.stdout.trim_end().to_owned()
+    };
+    assert_eq!((status(&home.repository()), status(&folder)), ("?? notes.txt".to_owned(), String::new()));
+    let rules = std::fs::read_to_string(home.repository().join(".git/info/exclude")).unwrap();
+    assert!(!rules.contains("notes.txt") && !rules.contains("node_modules"), "{rules}");
+    // What a person ignores everywhere is ignored there too.
+    std::fs::write(folder.join("work.txt"), "work").unwrap();
+    assert_eq!(status(&folder), "?? work.txt");
+}
+
+#[test]
+fn a_pattern_brings_no_link_that_leads_out() {
+    let (home, _) = home();
+    std::os::unix::fs::symlink("/etc", home.repository().join("outlink")).unwrap();
+    std::os::unix::fs::symlink("notes.txt", home.repository().join("inlink")).unwrap();
+    update(&home, &["--copy", "*link"]);
+    script(&home, "true");
+    let id = begin(&home, &["mine"]);
+    let run = until_status(&home, &id, "failed");
+    let error = text(&run["steps"][0]["error"]);
+    assert!(error.contains("`outlink` cannot be brought into worktrees: it is a link that leads out"), "{run:#}");
+    std::fs::remove_file(home.repository().join("outlink")).unwrap();
+    home.json(&["run", "retry", &id]);
+    until_status(&home, &id, "completed");
+    let wrong = home.sluice(&["project", "update", "coffee", "--setup-when", "../x"]);
+    assert!(wrong.code == 2 && wrong.stderr.contains("`../x` is no file of a worktree: `..` leads out"), "{wrong:?}");
 }

@@ -1,6 +1,6 @@
 //! The worktrees of runs on this machine: what an agent did is committed when it has ended, and those that write beside each
-//! other get worktrees of their own, which are merged in the order of the items. Scripts are not followed by a commit: it
-//! would cost more than most of them do.
+//! other get worktrees of their own, which are merged in the order of the items. A script in the run's worktree is not followed
+//! by a commit: it would cost more than most of them do.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl StepWorktrees for LocalWorktrees<'_> {
         match lent {
             LentWorktree::Run(_) => match self.save() {
                 // What failed is told as it failed.
-                Err(PerformError::Failed(failed)) => tracing::warn!(run = self.seen.id, "{}", failed.error),
+                Err(PerformError::Failed(failed)) => tracing::warn!(run = self.seen.id.as_str(), "{}", failed.error),
                 saved => saved?,
             },
             LentWorktree::Own(own) => self.give_back(own),

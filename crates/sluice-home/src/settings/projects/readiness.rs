@@ -4,6 +4,7 @@ use std::path::Path;
 
 use sluice_api::problem::Problem;
 use sluice_api::project::Project;
+use sluice_os::git::GitError;
 use sluice_os::workspace::must_stay_inside;
 
 /// Bytes of a command.
@@ -30,7 +31,12 @@ pub(super) fn check(project: &mut Project) -> Result<(), Problem> {
         }
         for path in paths.iter() {
             check_path(key, path)?;
-            must_stay_inside(main, path).map_err(|error| Problem::bad_request(error.to_string()))?;
+            must_stay_inside(main, path).map_err(|error| match error {
+                GitError::OutsidePath { path, why } if key == "setup_when" => {
+                    Problem::bad_request(format!("`{path}` is no file of a worktree: {why}"))
+                }
+                error => Problem::bad_request(error.to_string()),
+            })?;
         }
     }
     Ok(())
