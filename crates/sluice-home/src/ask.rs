@@ -13,6 +13,7 @@ mod merge;
 mod page;
 pub(crate) mod runs;
 mod settle;
+mod signal;
 mod strays;
 mod who;
 mod workspaces;

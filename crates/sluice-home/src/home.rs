@@ -18,6 +18,7 @@ pub mod reservations;
 pub(crate) mod room;
 pub(crate) mod scratch;
 pub(crate) mod setup;
+pub(crate) mod signals;
 mod spares;
 pub(crate) mod waits;
 pub(crate) mod work;
@@ -57,6 +58,7 @@ use crate::home::mirrors::Mirrors;
 use crate::home::registry::Registry;
 use crate::home::reservations::Reservations;
 use crate::home::room::RoomWatch;
+use crate::home::signals::SessionSignals;
 use crate::home::waits::EffectWaits;
 use crate::home::workers::Roster;
 use crate::home::worktrees::RunWorktrees;
@@ -100,6 +102,8 @@ pub struct Home {
     pub(crate) threads: ThreadPool,
     pub(crate) lane: Lane,
     pub(crate) waits: EffectWaits,
+    /// What was heard of living agents.
+    pub(crate) signals: SessionSignals,
     /// For how long what is over is kept, as the engine was started.
     keep: Option<RetentionTerm>,
     pub(crate) registry: Registry,
@@ -152,6 +156,7 @@ impl Home {
             setups: KeyedTurns::default(),
             uprooted: Mutex::default(),
             mirrors: Mirrors::default(),
+            signals: SessionSignals::default(),
             later,
             keep,
             registry,

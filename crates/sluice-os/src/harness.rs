@@ -9,9 +9,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use thiserror::Error;
 
+pub mod hooks;
 mod invocation;
 mod own;
 pub mod result;
+pub mod screens;
 mod skills;
 pub mod stream;
 mod table;
@@ -75,6 +77,12 @@ struct OwnFolder {
     variable: String,
     usual: String,
     shared: Vec<String>,
+}
+
+impl OwnFolder {
+    fn path(&self, private: &std::path::Path) -> std::path::PathBuf {
+        private.join(self.usual.trim_start_matches('.'))
+    }
 }
 
 /// How long a headless agent may be quiet before it is taken for stuck.

@@ -58,6 +58,7 @@ pub(super) fn session(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSessi
             workspace: &workspace,
             private: &private,
             sluice: &home.context.program,
+            session: Some(id.as_str()),
             environment: &lookup,
         })
         .map_err(|error| error.to_string())?;
