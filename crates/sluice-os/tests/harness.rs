@@ -10,6 +10,8 @@ mod own;
 mod recordings;
 #[path = "harness/results.rs"]
 mod results;
+#[path = "harness/screens.rs"]
+mod screens;
 #[path = "harness/skills.rs"]
 mod skills;
 #[path = "harness/streams.rs"]

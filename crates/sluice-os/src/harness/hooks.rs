@@ -91,7 +91,7 @@ pub(super) fn setup(format: HarnessFormat, site: &HookSite<'_>) -> Option<HookSe
             Some(HookSetup { word, file: Some(file(path, &CLAUDE, format, site)) })
         }
         HarnessFormat::Codex => {
-            let Some(folder) = &site.own_folder else {
+            let Some(folder) = site.own_folder.as_ref().filter(|_| site.session.is_some()) else {
                 return Some(HookSetup { word: "hooks.state={}".to_owned(), file: None });
             };
             let path = folder.join("hooks.json");
