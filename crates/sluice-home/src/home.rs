@@ -18,6 +18,7 @@ pub mod reservations;
 pub(crate) mod room;
 pub(crate) mod scratch;
 pub(crate) mod setup;
+pub(crate) mod sights;
 pub(crate) mod signals;
 mod spares;
 pub(crate) mod waits;
@@ -58,6 +59,7 @@ use crate::home::mirrors::Mirrors;
 use crate::home::registry::Registry;
 use crate::home::reservations::Reservations;
 use crate::home::room::RoomWatch;
+use crate::home::sights::SessionSights;
 use crate::home::signals::SessionSignals;
 use crate::home::waits::EffectWaits;
 use crate::home::workers::Roster;
@@ -104,6 +106,7 @@ pub struct Home {
     pub(crate) waits: EffectWaits,
     /// What was heard of living agents.
     pub(crate) signals: SessionSignals,
+    pub(crate) sights: SessionSights,
     /// For how long what is over is kept, as the engine was started.
     keep: Option<RetentionTerm>,
     pub(crate) registry: Registry,
@@ -157,6 +160,7 @@ impl Home {
             uprooted: Mutex::default(),
             mirrors: Mirrors::default(),
             signals: SessionSignals::default(),
+            sights: SessionSights::default(),
             later,
             keep,
             registry,
@@ -335,6 +339,8 @@ impl Home {
             if let sluice_os::session::SessionFailure::Unknown(_) = failure {
                 crate::home::exits::elsewhere(self, task, number);
             }
+        } else if self.context.sessions.is_living(&id) {
+            self.sights.begin(&id);
         }
     }
 
@@ -352,6 +358,7 @@ impl Home {
     }
 
     pub(crate) fn leaves(&self, id: &SessionId) {
+        self.sights.end(id);
         locked(&self.watched).remove(id);
     }
 

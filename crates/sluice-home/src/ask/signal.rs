@@ -2,9 +2,10 @@
 
 use sluice_api::attention::{AgentNews, SignalAnswer, SignalSession};
 use sluice_api::problem::Problem;
-use sluice_core::attention::DialogKind;
+use sluice_core::attention::{AttentionChannel, DialogKind};
 
 use super::{Requester, Service};
+use crate::home::session_id;
 use crate::home::signals::{self, HeardNews};
 
 impl Service {
@@ -21,5 +22,13 @@ impl Service {
             AgentNews::Works => HeardNews::Works,
         };
         Ok(SignalAnswer { taken: signals::heard(&self.home, task, number, &news)? })
+    }
+
+    /// A session that asks for something works, whatever its screen shows: the only exact sign of many programs.
+    pub(super) fn is_at_work(&self, who: &Requester) {
+        let Requester::Session { task, number } = who else { return };
+        if let Ok(id) = session_id(task, *number) {
+            signals::works(&self.home, &id, (task, *number), AttentionChannel::Hook);
+        }
     }
 }

@@ -116,6 +116,12 @@ pub(crate) fn raise(
     ask(home, task, TaskInput::Signal { session, signal }).map(drop)
 }
 
+/// The same, where nobody waits for an answer.
+pub(crate) fn tell(home: &Home, id: &SessionId, (task, session): (&str, SessionNumber), signal: SessionSignal) {
+    home.signals.with(home, id, |memory| memory.is_raised = true);
+    home.input(task, home.context.clean().task_input(TaskInput::Signal { session, signal }));
+}
+
 /// An agent works, as this channel says: what was raised of it is taken back, if the channel may.
 pub(crate) fn works(home: &Home, id: &SessionId, (task, session): (&str, SessionNumber), by: AttentionChannel) {
     // Hooks tell that again and again, and once is enough. A weaker channel may have taken back nothing.
@@ -168,9 +174,7 @@ fn conclude(home: &Arc<Home>, end: TurnEnd) {
     if seen.state.awaits(&seen.lifecycle, end.session) {
         let (what, by) = (DialogKind::Question, AttentionChannel::Hook);
         let signal = SessionSignal::Waits { what, text: end.text, by };
-        let said = home.context.clean().task_input(TaskInput::Signal { session: end.session, signal });
-        home.signals.with(home, &end.id, |memory| memory.is_raised = true);
-        home.input(&end.task, said);
+        tell(home, &end.id, (&end.task, end.session), signal);
     }
 }
 

@@ -22,6 +22,8 @@ const BURST: u32 = 4000;
 const KEPT_DAYS: u32 = 90;
 /// For so many days the checkout of an ended run stays that holds work, unless a person says otherwise.
 const KEPT_CHECKOUT_DAYS: u64 = 7;
+/// After so many minutes without a word an agent needs a person, unless a person says otherwise.
+const QUIET_MINUTES: u64 = 15;
 /// With less free bytes than this a disk is low, unless a person says otherwise.
 const LOW_DISK: u64 = 1 << 30;
 /// With less free bytes than this no new worktree is made, unless a person says otherwise.
@@ -37,6 +39,8 @@ pub struct HomeConfig {
     pub retention: RetentionConfig,
     /// What becomes of worktrees, and of the room that they need.
     pub workspaces: WorkspacesConfig,
+    /// When a person is told that something waits.
+    pub attention: AttentionConfig,
     /// What a person is told with.
     pub notify: NotifyConfig,
     pub serve: ServeConfig,
@@ -117,6 +121,21 @@ impl Default for WorkspacesConfig {
     fn default() -> WorkspacesConfig {
         let keep = Duration::from_secs(KEPT_CHECKOUT_DAYS * 86_400);
         WorkspacesConfig { keep, low_disk: LOW_DISK, least_free: LEAST_FREE }
+    }
+}
+
+/// When a person is told that something waits.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AttentionConfig {
+    /// After so long a living agent that has printed nothing needs a person: `15m`, `2h`; `0s` for never.
+    #[serde(deserialize_with = "optional_length")]
+    pub quiet_after: Option<Duration>,
+}
+
+impl Default for AttentionConfig {
+    fn default() -> AttentionConfig {
+        AttentionConfig { quiet_after: Some(Duration::from_secs(QUIET_MINUTES * 60)) }
     }
 }
 

@@ -20,10 +20,12 @@ hook() {
     printf '%s' "$2" | sh -c "$line"
     echo "$1 $?" >> OUT/log
 }
+(cat <&3 > OUT/typed) 3<&0 &
 echo ready >> OUT/log
 while IFS= read -r step < OUT/steps; do
     case "$step" in
         hook\ *) rest="${step#hook }"; hook "${rest%% *}" "${rest#* }" ;;
+        show\ *) cat "${step#show }" ;;
         print\ *) printf "${step#print }\n" ;;
         run\ *) sh -c "${step#run }" >> OUT/log 2>&1; echo "ran $?" >> OUT/log ;;
         exit) exit 0 ;;
@@ -41,7 +43,14 @@ struct Signals {
 
 impl Signals {
     fn new() -> Signals {
+        Signals::with("")
+    }
+
+    /// The same with these settings.
+    fn with(config: &str) -> Signals {
         let home = Home::empty();
+        std::fs::create_dir(home.place()).unwrap();
+        std::fs::write(home.place().join("config.toml"), config).unwrap();
         let programs = home.path("programs");
         std::fs::create_dir(&programs).unwrap();
         let program = programs.join("claude");
@@ -99,7 +108,11 @@ impl Signals {
 fn attention(task: &Value) -> String {
     let attention = &task["attention"];
     let word = |key: &str| attention[key].as_str().unwrap_or_default().to_owned();
-    if attention.is_null() { String::new() } else { format!("{} {}: {}", word("reason"), word("said_by"), word("text")) }
+    if attention.is_null() {
+        String::new()
+    } else {
+        format!("{} {}: {}", word("reason"), word("said_by"), word("text"))
+    }
 }
 
 #[test]
@@ -129,7 +142,11 @@ fn hooks_tell_what_the_agent_waits_for_and_that_it_works_again() {
     it.until("dialog hook: the agent waits for you (question): Shall I pour it?");
     it.hook("UserPromptSubmit", json!({ "prompt": "Yes" }));
     it.until("");
-    assert!(!it.log().contains("not hooked") && it.log().lines().skip(1).all(|line| line.ends_with(" 0")), "{}", it.log());
+    assert!(
+        !it.log().contains("not hooked") && it.log().lines().skip(1).all(|line| line.ends_with(" 0")),
+        "{}",
+        it.log()
+    );
 }
 
 #[test]
@@ -174,4 +191,43 @@ fn no_other_process_speaks_for_a_session_and_a_flood_is_bounded() {
     it.step(&format!("run {}", flood.replace("NEWS", news).replace("ID", id)));
     let told = it.count("session.waits");
     assert!((1..=200).contains(&told), "{told}");
+}
+
+/// What claude 2.1.326 shows in a folder that it does not trust.
+const TRUST: &str = include_str!("../../../sluice-os/tests/harness/screens/claude-2.1.326-trust.txt");
+
+/// A screen may have been printed by anything: it raises, and clears nothing; and nothing types, whatever it asks for.
+#[test]
+fn a_screen_of_a_dialog_raises_perhaps_and_is_never_answered() {
+    let it = Signals::new();
+    std::fs::write(it.home.path("trust"), TRUST).unwrap();
+    it.step(&format!("show {}", it.home.path("trust").display()));
+    let line = "Quick safety check: Is this a project you created or one you trust? (Like your own code, a well-known open \
+                source";
+    let waits = format!("dialog screen: the agent perhaps waits for you (trust): {line}");
+    it.until(&waits);
+    // The screen is another one now: that clears nothing.
+    it.step("print \\033[2J\\033[Hworking on it");
+    it.step("print and on");
+    it.hook("PermissionRequest", json!({ "tool_name": "Bash", "tool_input": { "command": "ls" } }));
+    it.until("dialog hook: the agent waits for you (permission): Bash: ls");
+    // A screen says less than a hook, and hides nothing of it.
+    it.step(&format!("show {}", it.home.path("trust").display()));
+    it.hook("PostToolUse", json!({ "tool_name": "Bash" }));
+    it.until("");
+    assert_eq!(std::fs::read_to_string(it.home.path("typed")).unwrap(), "");
+    assert_eq!(it.count("attention.set"), 2);
+}
+
+#[test]
+fn an_agent_that_has_been_silent_for_long_is_told_until_it_prints_again() {
+    let it = Signals::with("[attention]\nquiet_after = \"1s\"\n");
+    let is_quiet = |task: &Value| attention(task).starts_with("quiet engine: the agent has printed nothing for ");
+    it.home.until(&it.id, "quiet", is_quiet);
+    it.step("print hello");
+    it.until("");
+    it.home.until(&it.id, "quiet again", is_quiet);
+    // It is silent because it waits: that says more.
+    it.hook("PermissionRequest", json!({ "tool_name": "Bash", "tool_input": { "command": "ls" } }));
+    it.until("dialog hook: the agent waits for you (permission): Bash: ls");
 }
