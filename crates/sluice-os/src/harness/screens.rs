@@ -14,6 +14,9 @@ const TABLE: &str = include_str!("screens.toml");
 /// Lines of a screen that are looked at, from its end; a terminal has fewer.
 const MOST_LINES: usize = 500;
 
+/// What stands in a pattern for any words of the same line.
+const GAP: &str = " … ";
+
 /// What a dialog of an agent program is about, by the words of `screens.toml`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -56,9 +59,9 @@ struct ScreenRow {
     what: AgentDialog,
     /// Each stands on some line.
     all: Vec<String>,
-    /// One of them stands on some line.
+    /// None of them stands on any line.
     #[serde(default)]
-    any: Vec<String>,
+    none: Vec<String>,
 }
 
 static ROWS: LazyLock<ScreenTable> =
@@ -77,12 +80,12 @@ impl ShownDialog {
     pub fn find(format: HarnessFormat, screen: &str) -> Option<ShownDialog> {
         let mut lines: Vec<&str> = screen.lines().rev().take(MOST_LINES).map(bare).collect();
         lines.reverse();
-        let line_with = |part: &String| lines.iter().find(|line| line.contains(part.as_str()));
+        let line_with = |wanted: &String| lines.iter().find(|line| fits(line, wanted));
         ROWS.screen.iter().filter(|row| row.programs.contains(&format)).find_map(|row| {
-            let is_there = row.all.iter().all(|part| line_with(part).is_some());
-            let one_is = row.any.is_empty() || row.any.iter().any(|part| line_with(part).is_some());
+            let is_there = row.all.iter().all(|wanted| line_with(wanted).is_some());
+            let is_excluded = row.none.iter().any(|unwanted| line_with(unwanted).is_some());
             let line = row.all.first().and_then(line_with)?;
-            (is_there && one_is).then(|| ShownDialog { what: row.what, line: (*line).to_owned() })
+            (is_there && !is_excluded).then(|| ShownDialog { what: row.what, line: (*line).to_owned() })
         })
     }
 
@@ -90,6 +93,12 @@ impl ShownDialog {
     pub fn are_known(format: HarnessFormat) -> bool {
         ROWS.screen.iter().any(|row| row.programs.contains(&format))
     }
+}
+
+/// Whether a line holds these words. Between words that a gap separates anything may stand.
+fn fits(line: &str, wanted: &str) -> bool {
+    let after = |rest: &str, part: &str| rest.find(part).map(|at| at + part.len());
+    wanted.split(GAP).try_fold(line, |rest, part| after(rest, part).and_then(|at| rest.get(at..))).is_some()
 }
 
 /// A line without the frame that is drawn around it.

@@ -56,6 +56,16 @@ fn a_screen_of_one_program_means_nothing_on_another() {
     }
 }
 
+/// Words of a prompt that stand above do not make another dialog of one.
+#[test]
+fn words_of_one_line_must_stand_on_one_line() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/screens/claude-2.1.326-network-retry.txt");
+    let screen = std::fs::read_to_string(folder).unwrap().replace("hello", "Answer 429 as we answer 401 ");
+    let found = ShownDialog::find(HarnessFormat::Claude, &screen).unwrap();
+    assert_eq!(found.what.word(), "network");
+    assert!(found.line.contains("ECONNREFUSED"), "{found:?}");
+}
+
 #[test]
 fn prose_about_dialogs_is_no_dialog() {
     let prose = "I looked at the trust dialog (`Do you trust the files in this folder?`), at 401 and 429 answers, at usage \
