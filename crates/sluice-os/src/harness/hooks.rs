@@ -1,7 +1,7 @@
 //! Hooks of agent programs: which of them call our own command, in the form that each program reads, and what a call says.
 //!
 //! claude reads them from a file that its command names; codex from `hooks.json` in the configuration folder of the attempt,
-//! and its command says that they may be run. The person's own configuration is neither read nor changed. Programs that
+//! and its command says that they may be run; opencode loads a small plugin, which its environment names. The person's own configuration is neither read nor changed. Programs that
 //! have no such hooks get none: what is known of them stands on their screen (`screens.rs`).
 
 use std::path::{Path, PathBuf};
@@ -45,6 +45,11 @@ const CODEX: [HookRow; 5] = [
     row("PostToolUse", "post_tool_use", None),
     row("Stop", "stop", None),
 ];
+
+/// The plugin of opencode that calls our command. It needs two names before it.
+const PLUGIN: &str = include_str!("opencode-hooks.js");
+/// The variable by which opencode takes settings besides those of its files.
+pub(super) const OPENCODE_SETTINGS: &str = "OPENCODE_CONFIG_CONTENT";
 
 /// What the word `{hooks}` of a command is filled with, and the file that must be there.
 pub(super) struct HookSetup {
@@ -111,6 +116,25 @@ pub(super) fn setup(format: HarnessFormat, site: &HookSite<'_>) -> Option<HookSe
     }
 }
 
+/// The plugin of a program that loads one, and the settings that name it, added to those that the session would inherit. None
+/// if those cannot be read: the program says so itself.
+pub(super) fn plugin(
+    format: HarnessFormat,
+    site: &HookSite<'_>,
+    inherited: Option<&str>,
+) -> Option<(HarnessPromptFile, String)> {
+    let session = site.session.filter(|_| format == HarnessFormat::Opencode)?;
+    let quoted = |text: &str| Value::String(text.to_owned()).to_string();
+    let names = [("SLUICE", quoted(&site.sluice.display().to_string())), ("SESSION", quoted(session))];
+    let names = names.map(|(name, value)| format!("const {name} = {value};\n")).concat();
+    let path = site.private.join("hooks.js");
+    let mut settings: Map<String, Value> = inherited.map_or(Ok(Map::new()), serde_json::from_str).ok()?;
+    let plugins = settings.entry("plugin").or_insert_with(|| Value::Array(Vec::new()));
+    plugins.as_array_mut()?.push(Value::String(format!("file://{}", path.display())));
+    let file = HarnessPromptFile { path, content: format!("{names}{PLUGIN}").into_bytes() };
+    Some((file, Value::Object(settings).to_string()))
+}
+
 fn file(path: PathBuf, rows: &[HookRow], format: HarnessFormat, site: &HookSite<'_>) -> HarnessPromptFile {
     let groups = rows.iter().filter_map(|row| Some((row.event.to_owned(), group(row, format, site)?)));
     let groups =
@@ -171,9 +195,9 @@ impl HookCall {
     pub fn read(format: HarnessFormat, input: &[u8]) -> Option<HookCall> {
         match format {
             HarnessFormat::Claude | HarnessFormat::Codex => call(&serde_json::from_slice(input).ok()?),
+            HarnessFormat::Opencode => event(&serde_json::from_slice(input).ok()?),
             HarnessFormat::Text
             | HarnessFormat::Gemini
-            | HarnessFormat::Opencode
             | HarnessFormat::Goose
             | HarnessFormat::Cursor
             | HarnessFormat::Amp
@@ -202,6 +226,29 @@ fn call(said: &Value) -> Option<HookCall> {
         "Stop" if said["background_tasks"].as_array().is_some_and(|tasks| !tasks.is_empty()) => Some(HookCall::Works),
         "Stop" => Some(HookCall::TurnEnded { text: text("last_assistant_message") }),
         "StopFailure" => waits(failure(&text("error")), text("last_assistant_message")),
+        _ => None,
+    }
+}
+
+/// An event of opencode.
+fn event(said: &Value) -> Option<HookCall> {
+    let about = &said["properties"];
+    let texts = |list: &Value, text: &dyn Fn(&Value) -> Option<String>| {
+        let all = list.as_array().map(Vec::as_slice).unwrap_or_default();
+        all.iter().filter_map(text).collect::<Vec<_>>().join(" ")
+    };
+    match said["type"].as_str()? {
+        "permission.asked" => {
+            let wanted = texts(&about["patterns"], &|it| it.as_str().map(str::to_owned));
+            let text = format!("{}: {wanted}", about["permission"].as_str().unwrap_or_default());
+            Some(HookCall::Waits { what: AgentDialog::Permission, text })
+        }
+        "question.asked" => {
+            let text = texts(&about["questions"], &|it| it["question"].as_str().map(str::to_owned));
+            Some(HookCall::Waits { what: AgentDialog::Question, text })
+        }
+        "permission.replied" | "question.replied" | "question.rejected" | "session.status" => Some(HookCall::Works),
+        "session.idle" => Some(HookCall::TurnEnded { text: String::new() }),
         _ => None,
     }
 }
@@ -265,6 +312,26 @@ mod tests {
         let digest: String = Sha256::digest(stop).iter().map(|byte| format!("{byte:02x}")).collect();
         let trusted = state["/home/a/codex/hooks.json:stop:0:0"]["trusted_hash"].as_str().unwrap();
         assert_eq!(trusted, format!("sha256:{digest}"));
+    }
+
+    #[test]
+    fn a_plugin_is_added_to_the_settings_that_are_there() {
+        let site = site(Some("k3f9.2"));
+        let (file, settings) =
+            plugin(HarnessFormat::Opencode, &site, Some(r#"{"model":"m","plugin":["mine"]}"#)).unwrap();
+        let settings: Value = serde_json::from_str(&settings).unwrap();
+        assert_eq!(settings, serde_json::json!({ "model": "m", "plugin": ["mine", "file:///home/a/hooks.js"] }));
+        let text = String::from_utf8(file.content).unwrap();
+        assert!(text.starts_with("const SLUICE = \"/opt/it's/sluice\";\nconst SESSION = \"k3f9.2\";\n"), "{text}");
+        assert!(plugin(HarnessFormat::Opencode, &site, Some("broken")).is_none());
+        assert!(plugin(HarnessFormat::Claude, &site, None).is_none());
+        let read = |text: &str| HookCall::read(HarnessFormat::Opencode, text.as_bytes());
+        // As opencode 1.18.33 said it.
+        let asked = r#"{"type":"permission.asked","properties":{"permission":"bash","patterns":["rm -rf x"]}}"#;
+        let text = "bash: rm -rf x".to_owned();
+        assert_eq!(read(asked), Some(HookCall::Waits { what: AgentDialog::Permission, text }));
+        assert_eq!(read(r#"{"type":"permission.replied","properties":{"reply":"once"}}"#), Some(HookCall::Works));
+        assert_eq!(read(r#"{"type":"session.idle"}"#), Some(HookCall::TurnEnded { text: String::new() }));
     }
 
     #[test]

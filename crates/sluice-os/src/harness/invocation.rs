@@ -142,6 +142,18 @@ impl Harness {
         made.argv = words.iter().map(|word| fill(word, &values)).collect();
     }
 
+    /// Has the program load a plugin that calls us, if it loads any.
+    fn put_plugin(&self, request: &HarnessRequest<'_>, made: &mut HarnessInvocation) {
+        let HarnessRequest { sluice, session, private, .. } = *request;
+        let inherited = (request.environment)(hooks::OPENCODE_SETTINGS);
+        let inherited = inherited.as_deref().map(OsStr::to_string_lossy);
+        let site = HookSite { sluice, session, private, own_folder: None };
+        if let Some((file, settings)) = hooks::plugin(self.output, &site, inherited.as_deref()) {
+            made.files.push(file);
+            made.env_set.push((hooks::OPENCODE_SETTINGS.to_owned(), settings.into()));
+        }
+    }
+
     /// Has the program's hooks call us; what its command must say for that.
     fn put_hooks(&self, request: &HarnessRequest<'_>, made: &mut HarnessInvocation) -> String {
         let own_folder = self.own_folder.as_ref().map(|own| own.path(request.private));
@@ -162,6 +174,7 @@ impl Harness {
         }
         made.env_set.extend(set.into_iter().map(|(name, value)| (name, OsString::from(value))));
         made.env_unset.extend(self.unset.iter().cloned());
+        self.put_plugin(request, made);
         let Some(own) = &self.own_folder else { return };
         let folder = own.path(request.private);
         let usual = (request.environment)(&own.variable)
