@@ -192,3 +192,60 @@ pub struct AttentionAnswer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
+
+words! {
+    /// What a dialog of an agent program is about.
+    AgentDialogKind {
+        /// Whether the folder is trusted.
+        Trust = "trust",
+        /// The program wants its user to log in.
+        Login = "login",
+        /// Whether the agent may do something.
+        Permission = "permission",
+        /// The agent asks its user something.
+        Question = "question",
+        /// The program offers a newer version of itself.
+        Update = "update",
+        /// A limit of use is reached.
+        Limit = "limit",
+        /// The program does not reach its model.
+        Network = "network",
+        /// Anything else that waits for a key.
+        Other = "other",
+    }
+}
+
+words! {
+    /// What the hook of an agent program tells about its agent.
+    AgentNews {
+        /// The agent shows a dialog and waits for a person.
+        Waits = "waits",
+        /// The agent has ended its turn.
+        TurnEnded = "turn_ended",
+        /// The agent is at work.
+        Works = "works",
+    }
+}
+
+/// What a session tells about its own agent. Its agent program's hooks send it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SignalSession {
+    /// The session that it is about: `TASK.NUMBER`. No other session may say it.
+    pub session: String,
+    /// What the agent does now.
+    pub news: AgentNews,
+    /// What the dialog is about; only for an agent that waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what: Option<AgentDialogKind>,
+    /// The words of the dialog, or what the agent said last. What is too long is cut.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+}
+
+/// Whether a signal was taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SignalAnswer {
+    /// False when the session has told too much in a short time: then this signal was dropped.
+    pub taken: bool,
+}

@@ -17,6 +17,7 @@ mod page;
 mod run_merge;
 pub(crate) mod runs;
 mod settle;
+mod signal;
 mod strays;
 mod who;
 mod workspaces;

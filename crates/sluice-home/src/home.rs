@@ -19,6 +19,8 @@ pub mod reservations;
 pub(crate) mod room;
 pub(crate) mod scratch;
 pub(crate) mod setup;
+pub(crate) mod sights;
+pub(crate) mod signals;
 mod spares;
 pub(crate) mod waits;
 pub(crate) mod work;
@@ -60,6 +62,8 @@ use crate::home::mirrors::Mirrors;
 use crate::home::registry::Registry;
 use crate::home::reservations::Reservations;
 use crate::home::room::RoomWatch;
+use crate::home::sights::SessionSights;
+use crate::home::signals::SessionSignals;
 use crate::home::waits::EffectWaits;
 use crate::home::workers::Roster;
 use crate::home::worktrees::RunWorktrees;
@@ -105,6 +109,9 @@ pub struct Home {
     pub(crate) waits: EffectWaits,
     /// Since when the home itself needs a person.
     pub(crate) known_since: SinceKnown,
+    /// What was heard of living agents.
+    pub(crate) signals: SessionSignals,
+    pub(crate) sights: SessionSights,
     /// For how long what is over is kept, as the engine was started.
     keep: Option<RetentionTerm>,
     pub(crate) registry: Registry,
@@ -158,6 +165,8 @@ impl Home {
             setups: KeyedTurns::default(),
             uprooted: Mutex::default(),
             mirrors: Mirrors::default(),
+            signals: SessionSignals::default(),
+            sights: SessionSights::default(),
             later,
             keep,
             registry,
@@ -336,6 +345,8 @@ impl Home {
             if let sluice_os::session::SessionFailure::Unknown(_) = failure {
                 crate::home::exits::elsewhere(self, task, number);
             }
+        } else if self.context.sessions.is_living(&id) {
+            self.sights.begin(&id);
         }
     }
 
@@ -353,6 +364,7 @@ impl Home {
     }
 
     pub(crate) fn leaves(&self, id: &SessionId) {
+        self.sights.end(id);
         locked(&self.watched).remove(id);
     }
 

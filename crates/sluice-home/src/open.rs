@@ -95,6 +95,8 @@ impl Service {
         home.roster.take_up(&home);
         let looking = Arc::downgrade(&home);
         spawn("exits", move || crate::home::exits::keep_looking(looking, strays))?;
+        let looking = Arc::downgrade(&home);
+        spawn("sights", move || crate::home::sights::keep_looking(looking))?;
         let waiting = Arc::downgrade(&home);
         spawn("queue", move || crate::effect::queue::keep_going(waiting))?;
         crate::watch::follower::start(&home)?;

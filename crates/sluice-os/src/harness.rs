@@ -9,10 +9,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use thiserror::Error;
 
+pub mod hooks;
 mod invocation;
 mod own;
 mod preflight;
 pub mod result;
+pub mod screens;
 mod scripted;
 mod setup;
 mod skills;
@@ -94,6 +96,12 @@ struct OwnFolder {
     variable: String,
     usual: String,
     shared: Vec<String>,
+}
+
+impl OwnFolder {
+    fn path(&self, private: &std::path::Path) -> std::path::PathBuf {
+        private.join(self.usual.trim_start_matches('.'))
+    }
 }
 
 /// How long a headless agent may be quiet before it is taken for stuck.

@@ -14,6 +14,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+mod activity;
 mod asker;
 mod end;
 pub(crate) mod folder;
@@ -25,6 +26,7 @@ mod standing;
 mod start;
 mod watch;
 
+pub use activity::SessionActivity;
 pub use asker::ProcessAsker;
 pub use end::ASKER_EXITS_WITHIN;
 pub use keep::LeaseFolder;
@@ -198,6 +200,18 @@ impl Sessions {
     pub fn pane(&self, id: &SessionId) -> Result<(PathBuf, String), SessionFailure> {
         let (tmux, pane) = self.shown(id)?;
         Ok((tmux.socket().to_owned(), pane))
+    }
+
+    /// What stands on the screen of a living session now; or why there is none to look at.
+    pub fn screen(&self, id: &SessionId) -> Result<String, SessionFailure> {
+        let (tmux, pane) = self.shown(id)?;
+        Ok(tmux.screen(&pane)?)
+    }
+
+    /// For how long an agent has printed nothing; `None` if it has printed nothing yet.
+    pub fn still_for(&self, id: &SessionId) -> Option<Duration> {
+        let last = output::last_change(self.folder(id).path())?;
+        Some(SystemTime::now().duration_since(last).unwrap_or_default())
     }
 
     pub fn forget(&self, id: &SessionId) -> Result<(), SessionFailure> {

@@ -178,6 +178,11 @@ impl Tmux {
         }
     }
 
+    /// What stands on the screen of a pane now, a line for each of its rows.
+    pub(crate) fn screen(&self, pane: &str) -> Result<String, TmuxFailure> {
+        self.tell("show a window", &words(&["capture-pane", "-p", "-t", pane]))
+    }
+
     fn shows(&self, key: &str) -> Result<Option<TmuxPane>, TmuxFailure> {
         Ok(self.list()?.into_iter().find(|pane| pane.key == key))
     }

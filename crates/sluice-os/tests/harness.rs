@@ -12,6 +12,8 @@ mod preflight;
 mod recordings;
 #[path = "harness/results.rs"]
 mod results;
+#[path = "harness/screens.rs"]
+mod screens;
 #[path = "harness/skills.rs"]
 mod skills;
 #[path = "harness/streams.rs"]

@@ -245,6 +245,8 @@ impl<'a> KitBench<'a> {
             workspace: &workspace,
             private: &private,
             sluice: self.order.sluice,
+            // No engine listens: hooks would tell nothing.
+            session: None,
             environment: &lookup,
         })?;
         let text = |word: &OsString| word.to_string_lossy().into_owned();

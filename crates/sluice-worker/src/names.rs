@@ -123,7 +123,7 @@ mod tests {
         ] {
             assert_eq!(run_of_branch(branch), run, "{branch}");
         }
-        assert_eq!(run_of_branch(&run_branch("k3f9-r7")), Some("k3f9-r7"));
+        assert_eq!(run_of_branch(&run_branch(&"k3f9-r7".parse().unwrap())), Some("k3f9-r7"));
     }
 
     #[test]

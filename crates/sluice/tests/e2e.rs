@@ -73,6 +73,7 @@ mod e2e {
     pub(crate) mod settings;
     pub(crate) mod setup;
     pub(crate) mod shortage;
+    pub(crate) mod signals;
     pub(crate) mod state_runs;
     pub(crate) mod step_folders;
     pub(crate) mod store_faults;

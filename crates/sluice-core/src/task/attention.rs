@@ -358,6 +358,21 @@ impl TaskState {
         })
     }
 
+    /// Whether the task waits for the agent of `session` to go on: it lives, it is the one that the status watches, and no
+    /// person, run or hook is to act first. An agent that stops or falls silent then needs a person.
+    pub fn awaits(&self, lifecycle: &Lifecycle, session: SessionNumber) -> bool {
+        let is_watched = match self.session(self.visit.watch) {
+            TaskSession::Alive(agent) => agent.id == session,
+            TaskSession::Absent | TaskSession::Starting(_) | TaskSession::Ending(_) | TaskSession::Dead(..) => false,
+        };
+        let began_here = self.turns_taken > self.visit.turn;
+        is_watched
+            && self.turns.is_empty()
+            && !self.has_open_run()
+            && !lifecycle.state(self.status).terminal
+            && (began_here || !lifecycle.is_left_by_persons(self.status))
+    }
+
     /// Folds a signal: one that says that the agent works leaves nothing behind.
     pub(super) fn signalled(&mut self, session: SessionNumber, signal: &SessionSignal) {
         self.signal = match signal {

@@ -44,6 +44,7 @@ impl Service {
         let mut seen = Arc::new(self.home.tasks.find(id)?);
         let id = &seen.id.clone();
         who.must_be_of(id)?;
+        self.is_at_work(who);
         let mut recorded = nothing(&seen);
         let summary = wanted.summary.map(|summary| crate::start::summary(&self.home, &summary)).transpose()?;
         let change = |update| ask(&self.home, id, TaskInput::Update { by: who.to(id), update });

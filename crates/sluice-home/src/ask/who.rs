@@ -27,6 +27,9 @@ use crate::home::session_of;
 const NOBODY_HINT: &str = "ask from a shell that Sluice did not start; a script or gate that is to act for a person says \
                            `acts_as: person` in its recipe";
 
+/// Who may tell what the agent of a session does.
+const THAT_SESSION: &str = "that session itself";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requester {
     /// A person, or a program that a person trusts.
@@ -128,6 +131,19 @@ impl Requester {
         }
     }
 
+    /// Only the session of this name may do this: neither another one nor a person.
+    pub(super) fn must_be_session(&self, session: &str) -> Result<(&TaskId, SessionNumber), Problem> {
+        match self {
+            Requester::Session { task, number } if session == format!("{task}.{}", number.0) => Ok((task, *number)),
+            Requester::Person { .. }
+            | Requester::Session { .. }
+            | Requester::Step { .. }
+            | Requester::Worker { .. }
+            | Requester::Reader { .. }
+            | Requester::Nobody => Err(self.is_not_for("a signal of a session", THAT_SESSION)),
+        }
+    }
+
     pub fn unknown() -> Problem {
         // Without a file descriptor nothing can be looked at.
         if let Err(error) = std::fs::File::open("/dev/null") {
@@ -141,6 +157,7 @@ impl Requester {
     fn is_not_for(&self, what: &str, whom: &str) -> Problem {
         let other = match self {
             Requester::Person { .. } => "a person",
+            Requester::Session { .. } | Requester::Step { .. } if whom == THAT_SESSION => "another session",
             Requester::Session { .. } | Requester::Step { .. } => "a session",
             Requester::Worker { .. } => "a worker",
             Requester::Reader { .. } => "a reader",

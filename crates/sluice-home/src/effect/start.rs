@@ -50,14 +50,12 @@ pub(super) fn session(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSessi
     let invocation = harness
         .invocation(&HarnessRequest {
             mode: HarnessMode::Interactive,
-            permissions: match wanted.permissions {
-                AgentPermissions::Full => HarnessPermissions::Full,
-                AgentPermissions::Reduced => HarnessPermissions::Reduced,
-            },
+            permissions: permissions(wanted.permissions),
             prompt: &files::told(&workspace, &wanted.prompt),
             workspace: &workspace,
             private: &private,
             sluice: &home.context.program,
+            session: Some(id.as_str()),
             environment: &lookup,
         })
         .map_err(|error| error.to_string())?;
@@ -105,6 +103,13 @@ pub(super) fn session(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSessi
     }
     home.watch(&seen.id, wanted.session);
     Ok(TaskEffectProduct::Nothing)
+}
+
+fn permissions(wanted: AgentPermissions) -> HarnessPermissions {
+    match wanted {
+        AgentPermissions::Full => HarnessPermissions::Full,
+        AgentPermissions::Reduced => HarnessPermissions::Reduced,
+    }
 }
 
 /// An agent is started nowhere but in its own worktree. What led elsewhere there is put right, or nothing is started.

@@ -2,11 +2,12 @@
 //!
 //! The prompt is one word of the command, stdin, a file, or typed later. It is never part of a shell's text.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::hooks::{self, HookSetup, HookSite};
 use super::{Harness, HarnessError, HarnessMode, HarnessPermissions};
 
 /// What one word of a command may hold, its end mark included: the kernel's MAX_ARG_STRLEN.
@@ -33,6 +34,8 @@ pub struct HarnessRequest<'a> {
     /// A folder of this attempt alone, outside the workspace, for the files that the agent needs.
     pub private: &'a Path,
     pub sluice: &'a Path,
+    /// The session about which the program's hooks tell us; without one they tell nothing.
+    pub session: Option<&'a str>,
     /// The environment that the session would inherit.
     pub environment: &'a dyn Fn(&str) -> Option<OsString>,
 }
@@ -127,7 +130,38 @@ impl Harness {
             // Some programs read stdin to its end before they begin, whatever their command says.
             made.stdin = Some(Vec::new());
         }
-        made.argv = words.iter().map(|word| fill(word, request, &prompt, &file)).collect();
+        let hooks = if mentions("{hooks}") { self.put_hooks(request, made) } else { String::new() };
+        let values = [
+            ("{prompt}", prompt.as_os_str()),
+            ("{prompt_file}", file.as_os_str()),
+            ("{workspace}", request.workspace.as_os_str()),
+            ("{private}", request.private.as_os_str()),
+            ("{sluice}", request.sluice.as_os_str()),
+            ("{hooks}", OsStr::new(&hooks)),
+        ];
+        made.argv = words.iter().map(|word| fill(word, &values)).collect();
+    }
+
+    /// Has the program load a plugin that calls us, if it loads any.
+    fn put_plugin(&self, request: &HarnessRequest<'_>, made: &mut HarnessInvocation) {
+        let HarnessRequest { sluice, session, private, .. } = *request;
+        let inherited = (request.environment)(hooks::OPENCODE_SETTINGS);
+        let inherited = inherited.as_deref().map(OsStr::to_string_lossy);
+        let site = HookSite { sluice, session, private, own_folder: None };
+        if let Some((file, settings)) = hooks::plugin(self.output, &site, inherited.as_deref()) {
+            made.files.push(file);
+            made.env_set.push((hooks::OPENCODE_SETTINGS.to_owned(), settings.into()));
+        }
+    }
+
+    /// Has the program's hooks call us; what its command must say for that.
+    fn put_hooks(&self, request: &HarnessRequest<'_>, made: &mut HarnessInvocation) -> String {
+        let own_folder = self.own_folder.as_ref().map(|own| own.path(request.private));
+        let HarnessRequest { sluice, session, private, .. } = *request;
+        let setup = hooks::setup(self.output, &HookSite { sluice, session, private, own_folder });
+        let Some(HookSetup { word, file }) = setup else { return String::new() };
+        made.files.extend(file);
+        word
     }
 
     fn put_environment(&self, reduced: bool, request: &HarnessRequest<'_>, made: &mut HarnessInvocation) {
@@ -140,8 +174,9 @@ impl Harness {
         }
         made.env_set.extend(set.into_iter().map(|(name, value)| (name, OsString::from(value))));
         made.env_unset.extend(self.unset.iter().cloned());
+        self.put_plugin(request, made);
         let Some(own) = &self.own_folder else { return };
-        let folder = request.private.join(own.usual.trim_start_matches('.'));
+        let folder = own.path(request.private);
         let usual = (request.environment)(&own.variable)
             .map(PathBuf::from)
             .or_else(|| Some(PathBuf::from((request.environment)("HOME")?).join(&own.usual)));
@@ -161,14 +196,7 @@ fn fits(word: &str, prompt: &str) -> bool {
 }
 
 /// One word with its placeholders filled. What is filled in is not looked at again.
-fn fill(word: &str, request: &HarnessRequest<'_>, prompt: &OsString, file: &Path) -> OsString {
-    let values = [
-        ("{prompt}", prompt.as_os_str()),
-        ("{prompt_file}", file.as_os_str()),
-        ("{workspace}", request.workspace.as_os_str()),
-        ("{private}", request.private.as_os_str()),
-        ("{sluice}", request.sluice.as_os_str()),
-    ];
+fn fill(word: &str, values: &[(&str, &OsStr)]) -> OsString {
     let mut filled = OsString::new();
     let mut rest = word;
     while let Some(start) = rest.find('{') {
@@ -194,6 +222,9 @@ impl HarnessInvocation {
     pub fn prepare(&self) -> std::io::Result<()> {
         std::fs::create_dir_all(&self.folder)?;
         for file in &self.files {
+            if let Some(folder) = file.path.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
             // A prompt may quote what is not for everybody on this machine.
             let mut opened =
                 std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&file.path)?;

@@ -22,6 +22,7 @@ fn request<'a>(
         workspace: Path::new("/work tree"),
         private,
         sluice: Path::new("/bin/sluice"),
+        session: None,
         environment: &environment,
     }
 }

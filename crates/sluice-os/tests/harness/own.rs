@@ -18,6 +18,7 @@ fn words(all: &Harnesses, name: &str, mode: HarnessMode, permissions: HarnessPer
         workspace: Path::new("/w"),
         private: Path::new("/p"),
         sluice: Path::new("/bin/sluice"),
+        session: None,
         environment: &|_| None,
     };
     let made = all.get(name).unwrap().invocation(&request).unwrap();
@@ -121,6 +122,7 @@ fn a_name_that_is_not_there_and_a_command_that_is_missing() {
         workspace: Path::new("/w"),
         private: Path::new("/p"),
         sluice: Path::new("/bin/sluice"),
+        session: None,
         environment: &|_| None,
     };
     let refused = all.get("mine").unwrap().invocation(&request).unwrap_err();

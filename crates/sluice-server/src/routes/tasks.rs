@@ -3,6 +3,7 @@
 use axum::extract::{Path, Query};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use sluice_api::attention::SignalSession;
 use sluice_api::task::{CreateTask, Judgement, MergeTask, Message, UpdateTask};
 use sluice_home::ask::{PageQuery, Requester, TaskFilter};
 
@@ -26,6 +27,14 @@ fn tasks_table() -> RouteTable {
             |service, who, (RequestKeyedId(chosen), said): (RequestKeyedId, Said<CreateTask>)| {
                 service.create(who, &chosen, &said.read()?)
             },
+        )
+        .ask(
+            post(
+                "/v1/lifecycle/signal",
+                "Tell what the agent of one's own session does; hooks of agent programs ask this",
+            )
+            .for_(RouteAudience::Agents),
+            |service, who, said: Said<SignalSession>| service.signal(who, &said.read()?),
         )
         .ask(
             get("/v1/lifecycle/tasks/here", "Find the task that works in a folder"),

@@ -36,6 +36,8 @@ const KEPT_DAYS: u32 = 90;
 const KEPT_CHECKOUT_DAYS: u64 = 7;
 /// After so many minutes a person is told that a task waits for a worktree, unless a person says otherwise.
 const POOL_FULL_MINUTES: u64 = 10;
+/// After so many minutes without a word an agent needs a person, unless a person says otherwise.
+const QUIET_MINUTES: u64 = 15;
 /// With less free bytes than this a disk is low, unless a person says otherwise.
 const LOW_DISK: u64 = 1 << 30;
 /// With less free bytes than this no new worktree is made, unless a person says otherwise.
@@ -171,11 +173,18 @@ pub struct AttentionConfig {
     #[serde(deserialize_with = "length", serialize_with = "write_length")]
     #[schemars(schema_with = "length_schema", example = &"5m")]
     pub pool_full_after: Duration,
+    /// After so long a living agent that has printed nothing needs a person: `15m`, `2h`; `0s` for never.
+    #[serde(deserialize_with = "optional_length", serialize_with = "write_optional_length")]
+    #[schemars(schema_with = "length_schema", example = &"30m")]
+    pub quiet_after: Option<Duration>,
 }
 
 impl Default for AttentionConfig {
     fn default() -> AttentionConfig {
-        AttentionConfig { pool_full_after: Duration::from_secs(POOL_FULL_MINUTES * 60) }
+        AttentionConfig {
+            pool_full_after: Duration::from_secs(POOL_FULL_MINUTES * 60),
+            quiet_after: Some(Duration::from_secs(QUIET_MINUTES * 60)),
+        }
     }
 }
 

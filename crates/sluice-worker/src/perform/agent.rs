@@ -56,6 +56,7 @@ pub(super) fn run(bench: &PerformContext, order: &LocalOrder, prompt: &str) -> P
         workspace: &order.folder,
         private: &private,
         sluice: &bench.program,
+        session: None,
         environment: &lookup,
     };
     let invocation = harness.invocation(&request).map_err(|error| error.to_string())?;

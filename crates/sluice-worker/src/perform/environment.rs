@@ -325,7 +325,7 @@ mod tests {
         let set = [pair("LANG", "de"), pair("MY_TOKEN", "a-secret-value"), pair("SLUICE_TOKEN", "x")];
         let env = EnvConfig { set: set.into(), ..EnvConfig::default() };
         let given = surroundings.given(&env);
-        assert_eq!(given, [pair("CI", "1"), pair("LANG", "de"), pair("MY_TOKEN", "a-secret-value")].into());
+        assert_eq!(*given, [pair("CI", "1"), pair("LANG", "de"), pair("MY_TOKEN", "a-secret-value")].into());
         assert_eq!(surroundings.secrets(), [pair("MY_TOKEN", "a-secret-value")]);
     }
 

@@ -99,6 +99,13 @@ pub(crate) enum InnerCommand {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<std::ffi::OsString>,
     },
+    /// Tell the engine what a hook of an agent program says; the program calls this, and is never held up or failed by it
+    #[command(hide = true)]
+    Hook {
+        /// The agent program, and the session that it works in
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<std::ffi::OsString>,
+    },
     /// Run the built-in scripted agent
     #[command(hide = true)]
     DemoAgent {

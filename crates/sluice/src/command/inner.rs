@@ -1,4 +1,7 @@
-//! What Sluice calls itself with: the engine in the background, the process around an agent, the scripted agent.
+//! What Sluice calls itself with: the engine in the background, the process around an agent, the scripted agent; and what
+//! agent programs call: their hooks.
+
+mod hook;
 
 use std::process::ExitCode;
 
@@ -12,6 +15,10 @@ pub(crate) fn run(arguments: InnerCommand) -> Result<ExitCode, CliFailure> {
     match arguments {
         InnerCommand::Engine => engine().map(ExitCode::from),
         InnerCommand::Shim { arguments } => Ok(sluice_os::shim::main(arguments)),
+        InnerCommand::Hook { arguments } => {
+            hook::tell(&arguments);
+            Ok(ExitCode::SUCCESS)
+        }
         InnerCommand::DemoAgent { arguments } => Ok(sluice_testkit::agent::main(arguments, std::env::vars_os())),
     }
 }
