@@ -10,9 +10,10 @@ use sluice_core::lifecycle::{AgentPermissions, HarnessChoice};
 use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::TaskEffectProduct;
 use sluice_os::git::GitError;
-use sluice_os::harness::{HarnessMode, HarnessPermissions, HarnessRequest, HarnessScene};
+use sluice_os::harness::{Harness, HarnessMode, HarnessPermissions, HarnessRequest, HarnessScene};
 use sluice_os::session::{
-    AgentEnd, SessionEnding, SessionLimits, SessionPlace, SessionSpec, SessionStanding, SessionWindow, TypedText,
+    AgentEnd, SessionEnding, SessionId, SessionLimits, SessionPlace, SessionSpec, SessionStanding, SessionWindow,
+    TypedText,
 };
 use sluice_os::workspace::WorkspacePool;
 
@@ -49,10 +50,7 @@ pub(super) fn session(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSessi
     let invocation = harness
         .invocation(&HarnessRequest {
             mode: HarnessMode::Interactive,
-            permissions: match wanted.permissions {
-                AgentPermissions::Full => HarnessPermissions::Full,
-                AgentPermissions::Reduced => HarnessPermissions::Reduced,
-            },
+            permissions: permissions(wanted.permissions),
             prompt: &files::told(&workspace, &wanted.prompt),
             workspace: &workspace,
             private: &private,
@@ -62,12 +60,9 @@ pub(super) fn session(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSessi
         .map_err(|error| error.to_string())?;
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     let arguments: Vec<String> = invocation.argv.iter().map(text).collect();
-    // One that was asked for before is adopted, whatever has changed since.
-    if !home.context.sessions.is_known(&id) {
-        let (mode, environment) = (HarnessMode::Interactive, &environment);
-        let scene = HarnessScene { mode, arguments: &arguments, environment, workspace: &workspace };
-        harness.refusal(&scene, &respawn(&seen.id)).map_or(Ok(()), Err)?;
-    }
+    let mode = HarnessMode::Interactive;
+    let scene = HarnessScene { mode, arguments: &arguments, environment: &environment, workspace: &workspace };
+    must_be_startable(home, &id, harness, &scene, &seen.id)?;
     invocation.prepare().map_err(PerformError::at("cannot prepare", &private))?;
     for gone in &invocation.env_unset {
         environment.remove(gone);
@@ -128,6 +123,28 @@ fn must_be_its_worktree(home: &Home, seen: &TaskSnapshot, workspace: &Path) -> R
         GitError::NoWorkspace { .. } => gone(),
         error => PerformError::by(error),
     })
+}
+
+fn permissions(wanted: AgentPermissions) -> HarnessPermissions {
+    match wanted {
+        AgentPermissions::Full => HarnessPermissions::Full,
+        AgentPermissions::Reduced => HarnessPermissions::Reduced,
+    }
+}
+
+/// A start that would come to nothing is no crash: nothing is started, and the task says what to do. One that was asked for
+/// before is adopted, whatever has changed since.
+fn must_be_startable(
+    home: &Home,
+    id: &SessionId,
+    harness: &Harness,
+    scene: &HarnessScene<'_>,
+    task: &str,
+) -> Result<(), String> {
+    if home.context.sessions.is_known(id) {
+        return Ok(());
+    }
+    harness.refusal(scene, &respawn(task)).map_or(Ok(()), Err)
 }
 
 fn respawn(task: &str) -> String {
