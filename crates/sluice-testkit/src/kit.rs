@@ -68,10 +68,10 @@ pub struct KitReport {
     pub runs: Vec<KitRun>,
 }
 
-/// One start.
+/// One start of the program, in one place.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KitRun {
-    /// `headless` or `terminal`.
+    /// The place: `headless` or `terminal`.
     pub place: &'static str,
     /// Whether the model heard the prompt; absent where there is none to hear it.
     pub prompt_arrived: Option<bool>,
@@ -81,7 +81,7 @@ pub struct KitRun {
     pub result_read: Option<bool>,
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
-    /// In US dollars.
+    /// What it cost, in US dollars.
     pub cost: Option<f64>,
     /// How it ended, in words.
     pub ended: String,

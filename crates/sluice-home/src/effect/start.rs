@@ -11,9 +11,10 @@ use sluice_core::lifecycle::{AgentPermissions, HarnessChoice};
 use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::TaskEffectProduct;
 use sluice_os::git::GitError;
-use sluice_os::harness::{HarnessMode, HarnessPermissions, HarnessRequest, HarnessScene};
+use sluice_os::harness::{Harness, HarnessMode, HarnessPermissions, HarnessRequest, HarnessScene};
 use sluice_os::session::{
-    AgentEnd, SessionEnding, SessionLimits, SessionPlace, SessionSpec, SessionStanding, SessionWindow, TypedText,
+    AgentEnd, SessionEnding, SessionId, SessionLimits, SessionPlace, SessionSpec, SessionStanding, SessionWindow,
+    TypedText,
 };
 use sluice_os::workspace::WorkspacePool;
 
@@ -61,12 +62,9 @@ pub(super) fn session(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSessi
         .map_err(|error| error.to_string())?;
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     let arguments: Vec<String> = invocation.argv.iter().map(text).collect();
-    // One that was asked for before is adopted, whatever has changed since.
-    if !home.context.sessions.is_known(&id) {
-        let (mode, environment) = (HarnessMode::Interactive, &environment);
-        let scene = HarnessScene { mode, arguments: &arguments, environment, workspace: &workspace };
-        harness.refusal(&scene, &respawn(&seen.id)).map_or(Ok(()), Err)?;
-    }
+    let mode = HarnessMode::Interactive;
+    let scene = HarnessScene { mode, arguments: &arguments, environment: &environment, workspace: &workspace };
+    must_be_startable(home, &id, harness, &scene, &seen.id)?;
     invocation.prepare().map_err(PerformError::at("cannot prepare", &private))?;
     for gone in &invocation.env_unset {
         environment.remove(gone);
@@ -134,6 +132,21 @@ fn must_be_its_worktree(home: &Home, seen: &TaskSnapshot, workspace: &Path) -> R
         GitError::NoWorkspace { .. } => gone(),
         error => PerformError::by(error),
     })
+}
+
+/// A start that would come to nothing is no crash: nothing is started, and the task says what to do. One that was asked for
+/// before is adopted, whatever has changed since.
+fn must_be_startable(
+    home: &Home,
+    id: &SessionId,
+    harness: &Harness,
+    scene: &HarnessScene<'_>,
+    task: &TaskId,
+) -> Result<(), String> {
+    if home.context.sessions.is_known(id) {
+        return Ok(());
+    }
+    harness.refusal(scene, &respawn(task)).map_or(Ok(()), Err)
 }
 
 fn respawn(task: &TaskId) -> String {

@@ -58,7 +58,7 @@ impl HarnessLook {
 /// What a look found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HarnessAnswer {
-    /// By this.
+    /// It is so, and this is what shows it.
     Yes(String),
     /// Why, and what a person can do about it.
     No { why: String, cure: String },

@@ -30,7 +30,7 @@ impl Ground {
     fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text.replace("{ground}", &self.path("").display().to_string().trim_end_matches('/')))
+        std::fs::write(path, text.replace("{ground}", self.path("").display().to_string().trim_end_matches('/')))
             .unwrap();
     }
 

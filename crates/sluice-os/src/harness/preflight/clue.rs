@@ -179,7 +179,8 @@ fn is(value: &Value, wanted: &str) -> bool {
     match value {
         Value::String(text) => text == wanted,
         Value::Array(list) => list.iter().any(|it| it.as_str() == Some(wanted)),
-        Value::Bool(_) | Value::Number(_) => value.to_string() == wanted,
+        Value::Bool(given) => wanted.parse() == Ok(*given),
+        Value::Number(given) => given.to_string().as_str() == wanted,
         Value::Null | Value::Object(_) => false,
     }
 }
