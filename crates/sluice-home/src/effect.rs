@@ -135,7 +135,8 @@ fn carried_out(
     effect: &Effect,
     place: &ErrandPlace,
 ) -> Result<EffectOutcome, ErrandPending> {
-    let failed = |failed: PerformFailure| TaskEffectOutcome::Failed(home.context.clean().text(&failed.error));
+    let failed =
+        |failed: PerformFailure| TaskEffectOutcome::Failed(home.context.clean().text(&failed.error.to_string()));
     let (seen, instruction) = match settled(wanted(home, id, effect))? {
         Ok(wanted) => wanted,
         Err(gone) => return Ok(EffectOutcome::Task(failed(gone))),
@@ -146,8 +147,10 @@ fn carried_out(
     }
     let span = spans::task(id, &effect.id, &effect.kind);
     let done = caused_by(span.context(), || carry_out(home, &seen, &effect.id, &instruction));
-    let outcome = settled(done)?.unwrap_or_else(failed);
-    spans::task_ended(span, &outcome);
+    let done = settled(done)?;
+    let code = done.as_ref().err().and_then(|failed| failed.error.code()).map(str::to_owned);
+    let outcome = done.unwrap_or_else(failed);
+    spans::task_ended(span, &outcome, code.as_deref());
     Ok(EffectOutcome::Task(outcome))
 }
 

@@ -26,8 +26,8 @@ pub(crate) fn task(task: &TaskId, effect: &str, kind: &str) -> TraceSpan {
         .with("sluice.kind", kind)
 }
 
-/// It is over, and this came of it.
-pub(crate) fn task_ended(mut span: TraceSpan, outcome: &TaskEffectOutcome) {
+/// It is over, and this came of it; with the code of what failed, where that has one.
+pub(crate) fn task_ended(mut span: TraceSpan, outcome: &TaskEffectOutcome, code: Option<&str>) {
     match outcome {
         TaskEffectOutcome::Ok(product) => {
             if let TaskEffectProduct::Run { id, .. } = product
@@ -37,7 +37,10 @@ pub(crate) fn task_ended(mut span: TraceSpan, outcome: &TaskEffectOutcome) {
             }
             span.outcome("completed", false);
         }
-        TaskEffectOutcome::Failed(_) => span.outcome("failed", true),
+        TaskEffectOutcome::Failed(_) => {
+            span.outcome("failed", false);
+            span.fail(code.unwrap_or("failed"));
+        }
         TaskEffectOutcome::Skipped(_) => span.outcome("skipped", false),
     }
 }

@@ -99,7 +99,9 @@ pub type PerformResult = Result<StepOutcome, PerformError>;
 pub fn reported(bench: &PerformContext, performed: PerformResult) -> Result<AttemptReport, UnavailableReason> {
     let report = match settled(performed)? {
         Ok(outcome) => AttemptReport::Completed(outcome),
-        Err(PerformFailure { kind, error, outcome }) => AttemptReport::Failed { kind, error, outcome: *outcome },
+        Err(PerformFailure { kind, error, outcome }) => {
+            AttemptReport::Failed { kind, error: error.to_string(), outcome: *outcome }
+        }
     };
     Ok(bench.clean().report(report))
 }

@@ -16,16 +16,64 @@ use sluice_os::passing::PassingError;
 #[derive(Debug)]
 pub struct UnavailableReason(pub String);
 
+/// Why something failed. Only the outcome of an effect makes words of it; until then its code and its hint are kept.
+#[derive(Debug)]
+pub enum FailureReason {
+    /// What a program, git or the machine said.
+    Words(String),
+    /// What a person is answered who asks for the same.
+    Answer(Box<Problem>),
+}
+
+impl FailureReason {
+    /// The word for programs, where there is one.
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            FailureReason::Words(_) => None,
+            FailureReason::Answer(problem) => Some(&problem.code),
+        }
+    }
+
+    /// The same with what was being done before it.
+    fn doing(self, what: &str) -> FailureReason {
+        match self {
+            FailureReason::Words(words) => FailureReason::Words(format!("{what}: {words}")),
+            FailureReason::Answer(problem) => {
+                let message = format!("{what}: {}", problem.message);
+                FailureReason::Answer(Box::new(Problem { message, ..*problem }))
+            }
+        }
+    }
+}
+
+impl fmt::Display for FailureReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FailureReason::Words(words) => f.write_str(words),
+            FailureReason::Answer(problem) => match &problem.hint {
+                Some(hint) => write!(f, "{} ({hint})", problem.message),
+                None => f.write_str(&problem.message),
+            },
+        }
+    }
+}
+
+impl From<String> for FailureReason {
+    fn from(words: String) -> FailureReason {
+        FailureReason::Words(words)
+    }
+}
+
 #[derive(Debug)]
 pub struct PerformFailure {
     pub kind: FailureKind,
-    pub error: String,
+    pub error: FailureReason,
     pub outcome: Box<StepOutcome>,
 }
 
 impl PerformFailure {
     pub fn because(error: impl Into<String>) -> PerformFailure {
-        PerformFailure { kind: FailureKind::Failed, error: error.into(), outcome: Box::default() }
+        PerformFailure { kind: FailureKind::Failed, error: error.into().into(), outcome: Box::default() }
     }
 }
 
@@ -80,7 +128,10 @@ impl From<Problem> for PerformError {
             | ProblemStatus::TooLarge
             | ProblemStatus::WrongForm
             | ProblemStatus::Refused
-            | ProblemStatus::Fault => PerformError::Failed(PerformFailure::because(problem.message)),
+            | ProblemStatus::Fault => {
+                let error = FailureReason::Answer(Box::new(problem));
+                PerformError::Failed(PerformFailure { kind: FailureKind::Failed, error, outcome: Box::default() })
+            }
         }
     }
 }
@@ -106,7 +157,12 @@ impl PerformError {
     /// What somebody is answered who asked for it: a refusal with this code, or to ask again.
     pub fn refusal(self, code: &str) -> Problem {
         match self {
-            PerformError::Failed(failed) => Problem::new(ProblemStatus::Refused, code, failed.error),
+            PerformError::Failed(PerformFailure { error: FailureReason::Words(words), .. }) => {
+                Problem::new(ProblemStatus::Refused, code, words)
+            }
+            PerformError::Failed(PerformFailure { error: FailureReason::Answer(problem), .. }) => {
+                Problem { hint: problem.hint, ..Problem::new(ProblemStatus::Refused, code, problem.message) }
+            }
             PerformError::Unavailable(UnavailableReason(why)) => Problem::unavailable(why),
         }
     }
@@ -123,7 +179,7 @@ impl PerformError {
     pub fn doing(self, what: &str) -> PerformError {
         match self {
             PerformError::Failed(failed) => {
-                PerformError::Failed(PerformFailure { error: format!("{what}: {}", failed.error), ..failed })
+                PerformError::Failed(PerformFailure { error: failed.error.doing(what), ..failed })
             }
             PerformError::Unavailable(UnavailableReason(why)) => {
                 PerformError::Unavailable(UnavailableReason(format!("{what}: {why}")))
@@ -135,8 +191,8 @@ impl PerformError {
 impl fmt::Display for PerformError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PerformError::Failed(PerformFailure { error: why, .. })
-            | PerformError::Unavailable(UnavailableReason(why)) => f.write_str(why),
+            PerformError::Failed(failed) => failed.error.fmt(f),
+            PerformError::Unavailable(UnavailableReason(why)) => f.write_str(why),
         }
     }
 }
@@ -164,6 +220,20 @@ pub fn described(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_would_be_answered_keeps_its_code_and_its_hint() {
+        let answer = || Problem::not_found("there is no project `x`").hint("`sluice project list` shows them");
+        let PerformError::Failed(failed) = PerformError::from(answer()).doing("the task") else {
+            panic!("it is there no later either");
+        };
+        assert_eq!(failed.error.code(), Some(answer().code.as_str()));
+        let told = "the task: there is no project `x` (`sluice project list` shows them)";
+        assert_eq!(failed.error.to_string(), told);
+        let refused = PerformError::from(failed).refusal("no_pull_request");
+        assert_eq!((refused.code.as_str(), refused.hint), ("no_pull_request", answer().hint));
+        assert_eq!(PerformError::from("git said no").to_string(), "git said no");
+    }
 
     #[test]
     fn only_what_can_be_asked_again_is_unavailable() {

@@ -68,7 +68,7 @@ pub(super) fn carry_out(
     };
     Ok(match settled(done)? {
         Ok(()) => EffectOutcome::Done,
-        Err(failed) => EffectOutcome::Failed(home.context.clean().text(&failed.error)),
+        Err(failed) => EffectOutcome::Failed(home.context.clean().text(&failed.error.to_string())),
     })
 }
 
@@ -82,7 +82,7 @@ fn present<T>(read: Result<Option<T>, Problem>) -> Result<T, PerformError> {
 fn next_turn(home: &Arc<Home>, run: &RunId, at: i64) -> Result<EffectOutcome, ErrandPending> {
     let seen = match settled(present(home.tasks.load_run(run)))? {
         Ok(seen) => seen,
-        Err(failed) => return Ok(EffectOutcome::Failed(failed.error)),
+        Err(failed) => return Ok(EffectOutcome::Failed(failed.error.to_string())),
     };
     if let Err(problem) = crate::start::repeats::tidy(home, &seen) {
         tracing::warn!(run = run.as_str(), "the old turns of its patrol are not removed: {}", problem.message);
@@ -127,7 +127,8 @@ fn give_back(
     }
     let given = &seen.state.given;
     end_leftovers(seen)?;
-    let failed = |failed: PerformFailure| Ok(EffectOutcome::Failed(home.context.clean().text(&failed.error)));
+    let failed =
+        |failed: PerformFailure| Ok(EffectOutcome::Failed(home.context.clean().text(&failed.error.to_string())));
     let (repository, asker) = (given.origin.root.clone(), seen.id.clone());
     let git = ErrandPlace::Git { repository, asker: String::from(asker), turn: LaneTurn::Next };
     if *place != git && !given.origin.base.is_empty() {

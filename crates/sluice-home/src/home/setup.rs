@@ -296,7 +296,7 @@ fn failed(home: &Home, what: &str, outcome: ProcessOutcome) -> PerformFailure {
     };
     let outcome = StepOutcome { output: Data::Text(stdout), stderr: Some(stderr), ..StepOutcome::default() };
     let error = std::iter::once(what.to_owned()).chain(told).collect::<Vec<_>>().join("\n");
-    PerformFailure { kind, error, outcome: Box::new(outcome) }
+    PerformFailure { kind, error: error.into(), outcome: Box::new(outcome) }
 }
 
 fn last_lines(text: &str) -> String {

@@ -233,9 +233,11 @@ fn judged(
         usage: used(ended.usage),
     });
     match (silent, broken, ended.error) {
-        (Some(error), ..) => Err(PerformFailure { kind: FailureKind::Timeout, error, outcome }.into()),
-        (None, Some((kind, error)), _) => Err(PerformFailure { kind, error, outcome }.into()),
-        (None, None, Some(error)) => Err(PerformFailure { kind: FailureKind::Failed, error, outcome }.into()),
+        (Some(error), ..) => Err(PerformFailure { kind: FailureKind::Timeout, error: error.into(), outcome }.into()),
+        (None, Some((kind, error)), _) => Err(PerformFailure { kind, error: error.into(), outcome }.into()),
+        (None, None, Some(error)) => {
+            Err(PerformFailure { kind: FailureKind::Failed, error: error.into(), outcome }.into())
+        }
         (None, None, None) => Ok(*outcome),
     }
 }

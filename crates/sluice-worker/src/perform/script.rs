@@ -64,7 +64,7 @@ pub(super) fn run(bench: &PerformContext, order: &LocalOrder, script: &RunScript
         ProcessEnding::TimedOut => (FailureKind::Timeout, "its time was over".into()),
         ProcessEnding::Cancelled => (FailureKind::Failed, "it was ended".into()),
     };
-    Err(PerformFailure { kind, error: format!("{what}{last}"), outcome: Box::new(outcome) }.into())
+    Err(PerformFailure { kind, error: format!("{what}{last}").into(), outcome: Box::new(outcome) }.into())
 }
 
 /// As a child of ours. One that an earlier process left running is ended first.
@@ -122,7 +122,7 @@ fn kept(
     bench.sessions.watch(&id, move |_, gone| drop(over.send(gone))).map_err(PerformError::by)?;
     let gone =
         ended.recv().map_err(|_| PerformFailure::because("how it ended is not known"))?.map_err(PerformError::by)?;
-    let lost = |error: String| PerformFailure { kind: FailureKind::Lost, error, outcome: Box::default() };
+    let lost = |error: String| PerformFailure { kind: FailureKind::Lost, error: error.into(), outcome: Box::default() };
     let ending = match gone.how {
         SessionEnding::Lost { why } => return Err(lost(why).into()),
         SessionEnding::Exited(record) => match (record.end, record.cause) {

@@ -230,7 +230,7 @@ impl WorkerRuntime {
         let report = match trees.merge_again() {
             Ok(commit) => AttemptReport::Completed(StepOutcome { commit, ..outcome }),
             Err(PerformError::Failed(PerformFailure { kind, error, .. })) => {
-                AttemptReport::Failed { kind, error, outcome }
+                AttemptReport::Failed { kind, error: error.to_string(), outcome }
             }
             Err(PerformError::Unavailable(UnavailableReason(error))) => {
                 AttemptReport::Failed { kind: FailureKind::Lost, error, outcome }

@@ -80,7 +80,9 @@ fn result(task: &TaskSnapshot) -> Result<StepOutcome, PerformFailure> {
 fn reported(result: Result<StepOutcome, PerformFailure>) -> AttemptReport {
     match result {
         Ok(outcome) => AttemptReport::Completed(outcome),
-        Err(PerformFailure { kind, error, outcome }) => AttemptReport::Failed { kind, error, outcome: *outcome },
+        Err(PerformFailure { kind, error, outcome }) => {
+            AttemptReport::Failed { kind, error: error.to_string(), outcome: *outcome }
+        }
     }
 }
 
