@@ -1,5 +1,5 @@
-//! The ids of tasks and runs. Both are text, and must not be mixed up with one another, nor with what a person typed: that may
-//! be the beginning of an id, and is one only when it was found.
+//! The ids of tasks, runs and workers, and the numbers of what is handed out. They are text and numbers, and must not be mixed
+//! up with one another, nor with what a person typed: that may be the beginning of an id, and is one only when it was found.
 //!
 //! Nothing here makes a new id: that takes random numbers, which the core has not.
 
@@ -61,6 +61,45 @@ ids! {
     TaskId;
     /// The id of a run: `k3f9abcdef`, or `k3f9abcdef-r7` if it is a later turn of a patrol.
     RunId;
+}
+
+/// The id of a worker: the one that it gave, or that it was given when it registered.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WorkerId(pub String);
+
+impl WorkerId {
+    /// The id as it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for WorkerId {
+    fn from(id: &str) -> WorkerId {
+        WorkerId(id.to_owned())
+    }
+}
+
+impl fmt::Display for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Borrow<str> for WorkerId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The number under which an effect was handed out: every time it is, it gets another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Dispatch(pub u64);
+
+impl fmt::Display for Dispatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 /// A text that was given as an id, and cannot be one.

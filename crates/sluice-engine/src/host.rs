@@ -28,7 +28,7 @@ use sluice_store::{Append, Store, StoreError, StreamId};
 
 use crate::loader::{Definitions, Loader};
 use crate::reactor::{Assignment, Reactor, ReactorAction, ReactorAnswer, ReactorMessage, ReactorToken};
-use crate::workers::WorkerId;
+use crate::workers::{Dispatch, WorkerId};
 use handle::{HostEvent, StoreHindrance};
 use owning::OwnershipThread;
 use threads::{CommitThread, LoadThread, RetentionSweep, SharedWriter, append, locked};
@@ -48,7 +48,7 @@ pub trait Executor: Send {
     fn held(&mut self, _assignment: Assignment, _name: Option<String>, _report: &EngineHandle) {}
 
     /// What a lasting worker was handed is not its any more: it is done or not wanted, or the worker is lost.
-    fn withdrawn(&mut self, _worker: &WorkerId, _dispatch: u64, _is_lost: bool) {}
+    fn withdrawn(&mut self, _worker: &WorkerId, _dispatch: Dispatch, _is_lost: bool) {}
 }
 
 /// Who wants to know that something has changed. Called after every commit, from the loop: it must not block, and looks

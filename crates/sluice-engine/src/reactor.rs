@@ -20,7 +20,7 @@ use sluice_core::machine::{Moment, Refusal, RefusalCode};
 use sluice_store::{Append, Effect, OpenEffect, StreamId};
 
 use crate::actor::{Actor, ActorChange, ActorInput};
-use crate::workers::{QueuedEffect, WorkerId, WorkerQueue};
+use crate::workers::{Dispatch, QueuedEffect, WorkerId, WorkerQueue};
 use leases::release_hold;
 use release::CommitRelease;
 
@@ -66,7 +66,7 @@ impl ActorSlot {
 }
 
 struct EffectDispatch {
-    dispatch: u64,
+    dispatch: Dispatch,
     worker: Option<WorkerId>,
     until: Option<i64>,
     effect: Effect,
@@ -394,7 +394,7 @@ impl Reactor {
             Some(wanted) => self.workers.wait(QueuedEffect { stream: stream.clone(), effect, wanted }),
             None => {
                 self.dispatches += 1;
-                let dispatch = self.dispatches;
+                let dispatch = Dispatch(self.dispatches);
                 let handed = EffectDispatch { dispatch, worker: None, until: None, effect: effect.clone() };
                 slot.handed.insert(effect.id.clone(), handed);
                 self.out.push(ReactorAction::Perform(Assignment {
@@ -408,7 +408,7 @@ impl Reactor {
     }
 
     /// Whether an effect is handed out under this number, and not given up.
-    fn is_held(&self, stream: &StreamId, effect: &str, dispatch: u64) -> bool {
+    fn is_held(&self, stream: &StreamId, effect: &str, dispatch: Dispatch) -> bool {
         let current = self.slots.get(stream).and_then(|slot| slot.handed.get(effect));
         current.is_some_and(|handed| handed.dispatch == dispatch)
     }

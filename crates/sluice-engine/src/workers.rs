@@ -8,15 +8,12 @@ mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use sluice_core::id::{Dispatch, WorkerId};
 use sluice_store::StreamId;
 
 use crate::scheduler::{FreeWorker, assign};
 pub(crate) use waiting::QueuedEffect;
 use waiting::WaitingEffects;
-
-/// A worker, by the name it gave.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct WorkerId(pub String);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerOffer {
@@ -39,7 +36,7 @@ struct WorkerEntry {
 }
 
 /// Something that a worker holds: the number of the handing-out, the stream, and the effect's id.
-pub(crate) type HeldEffect = (u64, StreamId, String);
+pub(crate) type HeldEffect = (Dispatch, StreamId, String);
 
 /// The workers, what each holds, and what waits for one. What is done here costs what it touches: a worker, its group, a
 /// stream. How much waits for others does not matter.
@@ -123,9 +120,9 @@ impl WorkerQueue {
     }
 
     /// What a worker holds of these handings-out.
-    pub(crate) fn held_of(&self, id: &WorkerId, dispatches: &[u64]) -> Vec<HeldEffect> {
+    pub(crate) fn held_of(&self, id: &WorkerId, dispatches: &[Dispatch]) -> Vec<HeldEffect> {
         let Some(held) = self.held.get(id) else { return Vec::new() };
-        let of = |dispatch: u64| {
+        let of = |dispatch: Dispatch| {
             let first: HeldEffect = (dispatch, StreamId::new(""), String::new());
             held.range(first..).take_while(move |(of, _, _)| *of == dispatch).cloned()
         };

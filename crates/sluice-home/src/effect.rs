@@ -24,7 +24,7 @@ use sluice_engine::actor::EffectOutcome;
 use sluice_engine::codec::task_effect;
 use sluice_engine::host::{EngineHandle, Executor};
 use sluice_engine::reactor::{Assignment, ReactorMessage};
-use sluice_engine::workers::WorkerId;
+use sluice_engine::workers::{Dispatch, WorkerId};
 use sluice_os::harness::HarnessWatchdogs;
 use sluice_os::process::{self, ProcessScript, ScriptProgram};
 use sluice_os::session::{SayDelivery, SayRequest, SessionFailure};
@@ -95,7 +95,7 @@ impl Executor for LocalExecutor {
         self.tell_worker(&assignment, name);
     }
 
-    fn withdrawn(&mut self, _: &WorkerId, dispatch: u64, is_lost: bool) {
+    fn withdrawn(&mut self, _: &WorkerId, dispatch: Dispatch, is_lost: bool) {
         let lost = self.home.roster.withdrawn(&self.home, dispatch, is_lost).filter(|_| is_lost);
         if let Some(worker) = lost {
             let home = self.home.clone();

@@ -21,7 +21,7 @@ use serde_json::Value;
 use sluice_api::Problem;
 use sluice_api::control::{Crab, CrabState};
 use sluice_api::work::{Envelope, PROTOCOL, ToWorker};
-use sluice_core::id::RunId;
+use sluice_core::id::{Dispatch, RunId, WorkerId};
 use sluice_core::recipe::StepId;
 use sluice_core::run::AttemptPart;
 use sluice_engine::host::EngineClock;
@@ -34,7 +34,7 @@ use crate::read::view::as_json;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepHolder {
-    pub worker: String,
+    pub worker: WorkerId,
     pub has_begun: bool,
 }
 
@@ -50,7 +50,7 @@ impl Roster {
     }
 
     /// The worker that did a step last, as long as that is remembered.
-    pub fn did(&self, mission: &RunId, step: StepId) -> Option<String> {
+    pub fn did(&self, mission: &RunId, step: StepId) -> Option<WorkerId> {
         self.inner().did.get(&(mission.to_owned(), step)).cloned()
     }
 
@@ -75,7 +75,7 @@ impl Roster {
     }
 
     /// A message about what is handed out, in the envelope that workers know.
-    fn envelope(&self, home: &Home, dispatch: u64, about: &LeasedStep, kind: ToWorker) -> Value {
+    fn envelope(&self, home: &Home, dispatch: Dispatch, about: &LeasedStep, kind: ToWorker) -> Value {
         let run = about.attempt.clone().unwrap_or_else(|| usual_name(&about.mission, dispatch));
         let task = match &kind {
             ToWorker::Assigned(order) => Some(order.task_id.clone()),
@@ -96,9 +96,9 @@ impl Roster {
 
 impl RosterState {
     /// Forgets those of these workers that have been gone for longest, so many at most. Which.
-    fn forget_gone(&mut self, most: usize, of: impl Fn((&str, &RemoteWorker)) -> bool) -> Vec<String> {
+    fn forget_gone(&mut self, most: usize, of: impl Fn((&WorkerId, &RemoteWorker)) -> bool) -> Vec<WorkerId> {
         let gone = self.workers.iter().filter(|(id, worker)| !worker.is_present && of((id, worker)));
-        let mut gone: Vec<(i64, String)> = gone.map(|(id, worker)| (worker.registered_at_ms, id.clone())).collect();
+        let mut gone: Vec<(i64, WorkerId)> = gone.map(|(id, worker)| (worker.registered_at_ms, id.clone())).collect();
         gone.sort();
         gone.truncate(most);
         gone.iter().for_each(|(_, id)| drop(self.workers.remove(id)));
@@ -109,7 +109,7 @@ impl RosterState {
     fn sees(&self, keeper: Option<&str>, worker: &str) -> bool {
         let Some(keeper) = keeper else { return true };
         let mut own = self.workers.iter().filter(|(_, worker)| worker.keeper.as_deref() == Some(keeper));
-        own.any(|(own, _)| self.are_of_one_group(own, worker))
+        own.any(|(own, _)| self.are_of_one_group(own.as_str(), worker))
     }
 
     /// Whether both are there and of one group.
@@ -118,8 +118,8 @@ impl RosterState {
         group(one).is_some_and(|one| Some(one) == group(other))
     }
 
-    fn shown(&self, id: &str, worker: &RemoteWorker) -> Crab {
-        let mut held = self.jobs.values().filter(|job| job.worker == id);
+    fn shown(&self, id: &WorkerId, worker: &RemoteWorker) -> Crab {
+        let mut held = self.jobs.values().filter(|job| job.worker == *id);
         let holds = held.next();
         let state = match (worker.is_present, holds) {
             (false, _) => CrabState::Offline,
@@ -127,7 +127,7 @@ impl RosterState {
             (true, None) => CrabState::Idle,
         };
         Crab {
-            crab_id: id.to_owned(),
+            crab_id: id.to_string(),
             colony_id: worker.group.clone(),
             name: worker.name.clone(),
             role: worker.role.clone(),
@@ -138,17 +138,17 @@ impl RosterState {
         }
     }
 
-    fn listener(&self, worker: &str) -> Option<&WorkerSink> {
+    fn listener(&self, worker: &WorkerId) -> Option<&WorkerSink> {
         self.workers.get(worker)?.listens.as_ref().map(|(_, post)| post)
     }
 
-    fn held_by(&self, worker: &str) -> Vec<u64> {
-        self.jobs.iter().filter(|(_, job)| job.worker == worker).map(|(dispatch, _)| *dispatch).collect()
+    fn held_by(&self, worker: &WorkerId) -> Vec<Dispatch> {
+        self.jobs.iter().filter(|(_, job)| job.worker == *worker).map(|(dispatch, _)| *dispatch).collect()
     }
 }
 
 /// What an attempt is called unless its worker calls it something else.
-fn usual_name(mission: &RunId, dispatch: u64) -> String {
+fn usual_name(mission: &RunId, dispatch: Dispatch) -> String {
     format!("{mission}-{dispatch}")
 }
 

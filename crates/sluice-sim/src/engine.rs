@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use sluice_core::id::Dispatch;
 use sluice_core::machine::Moment;
 use sluice_core::task::state::WorktreePath;
 use sluice_engine::ownership::Tenure;
@@ -150,7 +151,7 @@ impl SimLife {
             for append in &batch {
                 for effect in append.effects.iter().filter(|effect| effect.kind == "end_session") {
                     let (stream, effect) = (append.stream.clone(), effect.clone());
-                    self.hand_to_task(Assignment { stream, effect, dispatch: 0, worker: None })?;
+                    self.hand_to_task(Assignment { stream, effect, dispatch: Dispatch(0), worker: None })?;
                 }
             }
         }

@@ -5,7 +5,7 @@ use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::{AttemptReport, StepOutcome};
 use sluice_engine::actor::EffectOutcome;
 use sluice_engine::reactor::{Assignment, ReactorMessage, ReactorToken};
-use sluice_engine::workers::{WorkerId, WorkerOffer};
+use sluice_engine::workers::{Dispatch, WorkerId, WorkerOffer};
 
 use crate::bug::SimBug;
 use crate::world::{CALM, SimEvent, SimLife, SimRequest, SimWorkerReport};
@@ -83,7 +83,7 @@ impl SimLife {
     }
 
     /// The work of a worker is given to another. One that is there must not lose it.
-    pub(crate) fn is_given_up(&mut self, worker: &WorkerId, dispatch: u64) -> Result<(), String> {
+    pub(crate) fn is_given_up(&mut self, worker: &WorkerId, dispatch: Dispatch) -> Result<(), String> {
         self.note(&format!("{dispatch} of {} is given up", worker.0));
         let is_at_it = *worker == self.lasting_name() && self.at_hand(worker).contains(&dispatch);
         match is_at_it && self.is_owner(self.here) {
@@ -117,7 +117,7 @@ impl SimLife {
         Ok(())
     }
 
-    pub(crate) fn at_hand(&self, worker: &WorkerId) -> Vec<u64> {
+    pub(crate) fn at_hand(&self, worker: &WorkerId) -> Vec<Dispatch> {
         let is_its = |it: &Assignment| it.worker.as_ref() == Some(worker);
         let held = self.due.values().filter_map(|(_, due)| match due {
             SimEvent::Performed { assignment, .. } => Some(assignment),
@@ -146,7 +146,7 @@ impl SimLife {
     }
 
     /// The newest handing-out of the same effect, for an engine that cannot tell them apart.
-    fn newest(&self, it: &Assignment) -> Option<u64> {
+    fn newest(&self, it: &Assignment) -> Option<Dispatch> {
         self.due.values().rev().find_map(|(_, due)| match due {
             SimEvent::Performed { assignment, .. }
             | SimEvent::Acts { assignment }

@@ -23,6 +23,7 @@ use sluice_api::work::{
     Envelope, FromWorker, Heartbeat, OLDEST, PROTOCOL, StepDispatch, StepOrder, StepProgress, ToWorker,
     WORKER_ELSEWHERE, works_with,
 };
+use sluice_core::id::Dispatch;
 use sluice_os::file::{Durability, write_atomically};
 use sluice_os::process::ProcessIdentity;
 use sluice_os::session::{SessionId, SessionKeeper, SessionStream, boot_ms};
@@ -79,7 +80,7 @@ pub struct WorkerRuntime {
 #[derive(Default)]
 struct WorkerRuntimeState {
     /// What it is at, by the number of the handing-out.
-    jobs: BTreeMap<u64, Arc<WorkerAssignment>>,
+    jobs: BTreeMap<Dispatch, Arc<WorkerAssignment>>,
     /// The way to the engine, while there is a connection.
     say: Option<Box<dyn Fn(String) -> bool + Send>>,
     /// Since it is connected it has looked for what is left of work that is not its any more.
@@ -289,7 +290,7 @@ impl WorkerRuntime {
             Ok(envelope) => envelope.kind,
             Err(why) => return self.not_understood(message, &why),
         };
-        let job = |it: StepDispatch| self.inner().jobs.get(&it.dispatch).cloned();
+        let job = |it: StepDispatch| self.inner().jobs.get(&Dispatch(it.dispatch)).cloned();
         match said {
             ToWorker::Assigned(order) => self.take(*order),
             ToWorker::Revoked(it) => {
@@ -314,7 +315,7 @@ impl WorkerRuntime {
 
     /// Begins with a step, unless it is at it already.
     fn take(self: &Arc<Self>, order: StepOrder) {
-        let dispatch = order.dispatch;
+        let dispatch = Dispatch(order.dispatch);
         // Half of it, so that an agent is paused, and one whose worker does not come back has ended, well before another is
         // given its step.
         let away_ms = order.lease_ms.unwrap_or(AWAY).min(order.away_ms.unwrap_or(AWAY)) / 2;
@@ -344,7 +345,7 @@ impl WorkerRuntime {
         }
     }
 
-    fn done(&self, dispatch: u64) {
+    fn done(&self, dispatch: Dispatch) {
         let mut inner = self.inner();
         inner.jobs.remove(&dispatch);
         if inner.jobs.is_empty() && self.stage.load(Ordering::Relaxed) != WORKING {
@@ -375,7 +376,7 @@ impl WorkerRuntime {
     /// Gives a sign of life, and says what it is at. The engine answers with what it should be at.
     fn sign(&self) {
         let sent_ms = boot_ms(); // before it is sent: what the engine knows then, it knows later
-        let dispatches: Vec<u64> = self.inner().jobs.keys().copied().collect();
+        let dispatches: Vec<u64> = self.inner().jobs.keys().map(|dispatch| dispatch.0).collect();
         let finishing = self.stage.load(Ordering::Relaxed) != WORKING;
         let (dispatches, sent_ms) = (Some(dispatches), Some(sent_ms));
         self.say(FromWorker::Heartbeat(Heartbeat { dispatches, finishing, sent_ms }));

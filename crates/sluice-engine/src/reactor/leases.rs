@@ -9,7 +9,7 @@ use sluice_store::{Append, Effect, Event, Lease, StreamId};
 use super::{Assignment, CommitRelease, EffectDispatch, EventRange, Reactor, ReactorAction, ReactorToken};
 use crate::actor::ActorInput;
 use crate::codec::outbox::{self, OutboxNote};
-use crate::workers::{WorkerId, WorkerQueue};
+use crate::workers::{Dispatch, WorkerId, WorkerQueue};
 
 /// Who was stopped for this part of a lease may have missed the signs that its worker gave.
 const GOOD_PART: i64 = 3;
@@ -20,7 +20,7 @@ impl Reactor {
         for (worker, job) in self.workers.hand_out() {
             let Some(slot) = self.slots.get_mut(&job.stream) else { continue };
             self.dispatches += 1;
-            let dispatch = self.dispatches;
+            let dispatch = Dispatch(self.dispatches);
             self.workers.hold(&worker, (dispatch, job.stream.clone(), job.effect.id.clone()));
             let until = self.workers.lease_of(&worker).map(|lease| now.0.saturating_add(lease));
             let handed = EffectDispatch { dispatch, worker: Some(worker.clone()), until, effect: job.effect.clone() };
@@ -104,7 +104,7 @@ impl Reactor {
         }
     }
 
-    pub(super) fn renew(&mut self, worker: &WorkerId, at: &[u64], now: Moment) {
+    pub(super) fn renew(&mut self, worker: &WorkerId, at: &[Dispatch], now: Moment) {
         self.workers.heard(worker, now.0);
         let Some(lease) = self.workers.lease_of(worker) else { return };
         for (dispatch, stream, id) in self.workers.held_of(worker, at) {
@@ -164,16 +164,21 @@ impl Reactor {
 /// Who holds a lease, which handing-out it is for, how long it lasts, and what the worker calls it once it has begun:
 /// after a restart the answer to that one must still be taken, and the worker be given its time. No worker has a `#` in
 /// its name.
-fn write_holder(worker: &WorkerId, dispatch: u64, lasts: i64, name: &str) -> String {
+fn write_holder(worker: &WorkerId, dispatch: Dispatch, lasts: i64, name: &str) -> String {
     let name = if name.is_empty() { String::new() } else { format!("#{name}") };
     format!("{dispatch}#{lasts}#{}{name}", worker.0)
 }
 
-fn read_holder(holder: &str) -> (WorkerId, u64, i64, Option<String>) {
+fn read_holder(holder: &str) -> (WorkerId, Dispatch, i64, Option<String>) {
     let mut parts = holder.splitn(4, '#');
     let (dispatch, lasts) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let worker = parts.next().unwrap_or(holder).to_owned();
-    (WorkerId(worker), dispatch.parse().unwrap_or(0), lasts.parse().unwrap_or(0), parts.next().map(str::to_owned))
+    (
+        WorkerId(worker),
+        Dispatch(dispatch.parse().unwrap_or(0)),
+        lasts.parse().unwrap_or(0),
+        parts.next().map(str::to_owned),
+    )
 }
 
 pub(super) fn release_hold(

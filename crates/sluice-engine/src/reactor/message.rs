@@ -4,7 +4,7 @@ use sluice_core::machine::Refusal;
 use sluice_store::{Append, Conflict, Effect, OpenEffect, StreamId};
 
 use crate::actor::{Actor, ActorChange, ActorInput, EffectOutcome};
-use crate::workers::{WorkerId, WorkerOffer};
+use crate::workers::{Dispatch, WorkerId, WorkerOffer};
 
 /// A caller that asked and waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +43,7 @@ pub enum ReactorMessage {
         stream: StreamId,
         effect: String,
         /// Which handing-out of it.
-        dispatch: u64,
+        dispatch: Dispatch,
         outcome: EffectOutcome,
     },
     /// A lasting worker begins with what it was handed, and calls it so: after a restart it is still known by that name.
@@ -53,7 +53,7 @@ pub enum ReactorMessage {
         stream: StreamId,
         effect: String,
         /// Which handing-out of it.
-        dispatch: u64,
+        dispatch: Dispatch,
         /// What the worker calls it.
         name: String,
     },
@@ -64,7 +64,7 @@ pub enum ReactorMessage {
     Heard {
         worker: WorkerId,
         /// What it is at.
-        at: Vec<u64>,
+        at: Vec<Dispatch>,
     },
     /// Nothing happened but time.
     Nothing,
@@ -93,7 +93,7 @@ pub enum ReactorAction {
     /// What a lasting worker was handed is not its any more: it is done, lost, or not wanted.
     Withdrawn {
         worker: WorkerId,
-        dispatch: u64,
+        dispatch: Dispatch,
         /// Its lease ran out, or it left.
         is_lost: bool,
     },
@@ -105,7 +105,7 @@ pub struct Assignment {
     pub stream: StreamId,
     pub effect: Effect,
     /// Which handing-out of it: an answer to an older one is refused.
-    pub dispatch: u64,
+    pub dispatch: Dispatch,
     /// To whom; `None` are the engine's own hands.
     pub worker: Option<WorkerId>,
 }

@@ -6,7 +6,7 @@
 use sluice_store::{Conflict, Effect, StreamId};
 
 use super::{Assignment, EventRange, Reactor, ReactorAction, ReactorAnswer, ReactorToken};
-use crate::workers::WorkerId;
+use crate::workers::{Dispatch, WorkerId};
 
 /// What is let go when a batch is durable.
 pub(super) enum CommitRelease {
@@ -18,7 +18,7 @@ pub(super) enum CommitRelease {
     /// These effects of an actor that wants them in order.
     Settled(StreamId, Vec<String>),
     Leased(Box<Assignment>),
-    Withdrawn(WorkerId, u64),
+    Withdrawn(WorkerId, Dispatch),
     Over(StreamId),
 }
 

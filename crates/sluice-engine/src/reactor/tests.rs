@@ -87,7 +87,7 @@ fn reactor(ordered: bool, open: &[&str]) -> Reactor {
 }
 
 /// What is handed out now, and whether something is to be stored.
-fn act(reactor: &mut Reactor) -> (Vec<(String, u64)>, usize) {
+fn act(reactor: &mut Reactor) -> (Vec<(String, Dispatch)>, usize) {
     let (mut handed, mut stored) = (Vec::new(), 0);
     for action in reactor.act(NOW) {
         match action {
@@ -108,7 +108,7 @@ fn wish(reactor: &mut Reactor, ids: &str) {
     reactor.receive(ReactorMessage::Say { token: None, stream: stream(), said: ActorInput::Timer(ids.into()) }, NOW);
 }
 
-fn end(reactor: &mut Reactor, (effect, dispatch): &(String, u64)) {
+fn end(reactor: &mut Reactor, (effect, dispatch): &(String, Dispatch)) {
     let (effect, dispatch) = (effect.clone(), *dispatch);
     reactor.receive(
         ReactorMessage::Ended { token: None, stream: stream(), effect, dispatch, outcome: EffectOutcome::Done },
@@ -120,7 +120,7 @@ fn commit(reactor: &mut Reactor, count: usize) {
     reactor.receive(ReactorMessage::Committed((0..count).map(|_| Ok(0)).collect()), NOW);
 }
 
-fn ids(handed: &[(String, u64)]) -> Vec<&str> {
+fn ids(handed: &[(String, Dispatch)]) -> Vec<&str> {
     handed.iter().map(|(id, _)| id.as_str()).collect()
 }
 

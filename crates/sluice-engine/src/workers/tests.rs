@@ -30,7 +30,7 @@ fn hand_out(queue: &mut WorkerQueue) -> Vec<(usize, usize)> {
 }
 
 fn held(job: &QueuedEffect) -> HeldEffect {
-    (job.stream.as_str().parse().expect("a number"), job.stream.clone(), job.effect.id.clone())
+    (Dispatch(job.stream.as_str().parse().expect("a number")), job.stream.clone(), job.effect.id.clone())
 }
 
 /// For each of those that are wanted, in their order, which of the workers gets it.

@@ -18,7 +18,7 @@ use sluice_engine::loader::{Definitions, pin};
 use sluice_engine::reactor::{Assignment, ReactorAnswer, ReactorMessage};
 use sluice_engine::run_actor::RunActor;
 use sluice_engine::task_actor::TaskActor;
-use sluice_engine::workers::{WorkerId, WorkerOffer};
+use sluice_engine::workers::{Dispatch, WorkerId, WorkerOffer};
 use sluice_store::{Store, StoreError, StreamId};
 
 pub(crate) const RECIPE: &[u8] = b"name: one\nsteps:\n  - {name: a, type: script, command: 'true'}\n";
@@ -60,7 +60,7 @@ impl Executor for Told {
         let _ = self.told.send(format!("{} {}, {name}, held as {}", it.stream, it.effect.id, it.dispatch));
     }
 
-    fn withdrawn(&mut self, worker: &WorkerId, dispatch: u64, is_lost: bool) {
+    fn withdrawn(&mut self, worker: &WorkerId, dispatch: Dispatch, is_lost: bool) {
         let how = if is_lost { "lost by" } else { "withdrawn from" };
         let _ = self.told.send(format!("{how} {}: {dispatch}", worker.0));
     }

@@ -7,7 +7,7 @@ use sluice_core::run::{AttemptReport, StepOutcome};
 use sluice_engine::actor::EffectOutcome;
 use sluice_engine::host::Host;
 use sluice_engine::reactor::{ReactorAnswer, ReactorMessage};
-use sluice_engine::workers::{WorkerId, WorkerOffer};
+use sluice_engine::workers::{Dispatch, WorkerId, WorkerOffer};
 use sluice_store::{Store, StreamId};
 
 use crate::fixture::{create_run, is_done, say, start};
@@ -30,13 +30,23 @@ fn join(host: &Host) {
 
 fn begin(host: &Host, dispatch: u64) -> ReactorAnswer {
     let (stream, effect, name) = (StreamId::new("run-1"), "0.1.whole".to_owned(), "mine".to_owned());
-    host.ask(|token| ReactorMessage::Begun { token: Some(token), stream, effect, dispatch, name }).recv().unwrap()
+    host.ask(|token| ReactorMessage::Begun { token: Some(token), stream, effect, dispatch: Dispatch(dispatch), name })
+        .recv()
+        .unwrap()
 }
 
 fn report(host: &Host, dispatch: u64) -> ReactorAnswer {
     let outcome = EffectOutcome::Run(AttemptReport::Completed(StepOutcome::default()));
     let (stream, effect) = (StreamId::new("run-1"), "0.1.whole".to_owned());
-    host.ask(|token| ReactorMessage::Ended { token: Some(token), stream, effect, dispatch, outcome }).recv().unwrap()
+    host.ask(|token| ReactorMessage::Ended {
+        token: Some(token),
+        stream,
+        effect,
+        dispatch: Dispatch(dispatch),
+        outcome,
+    })
+    .recv()
+    .unwrap()
 }
 
 /// The number behind the last word of what was told, which begins like this.

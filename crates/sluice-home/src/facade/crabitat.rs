@@ -81,16 +81,16 @@ impl Service {
     }
 
     pub fn disconnect_worker(&self, id: &str, connection: WorkerConnection) {
-        self.home.roster.disconnect(&self.home, id, connection);
+        self.home.roster.disconnect(&self.home, &id.into(), connection);
     }
 
     pub fn heard_worker(&self, id: &str) {
-        self.home.roster.heard(&self.home, id);
+        self.home.roster.heard(&self.home, &id.into());
     }
 
     /// A worker gives a sign of life, and says what it is at.
     pub fn signed_worker(&self, id: &str, sign: &Heartbeat) {
-        self.home.roster.signed(&self.home, id, sign);
+        self.home.roster.signed(&self.home, &id.into(), sign);
     }
 
     pub fn spoken_of(&self, who: &Requester, worker: &str, about: MessageSubject<'_>) -> Result<String, Problem> {

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use serde_json::Value;
 use sluice_api::control::AttemptStatus;
-use sluice_core::id::RunId;
+use sluice_core::id::{Dispatch, RunId, WorkerId};
 use sluice_core::recipe::StepId;
 use sluice_core::run::Perform;
 use sluice_store::StreamId;
@@ -26,20 +26,20 @@ pub struct Roster {
 
 #[derive(Default)]
 pub(crate) struct RosterState {
-    pub(crate) workers: BTreeMap<String, RemoteWorker>,
+    pub(crate) workers: BTreeMap<WorkerId, RemoteWorker>,
     /// What is handed out, by the number of its handing-out.
-    pub(crate) jobs: BTreeMap<u64, LeasedStep>,
+    pub(crate) jobs: BTreeMap<Dispatch, LeasedStep>,
     /// Attempts that are over, the latest last.
     pub(crate) over: VecDeque<EndedAttempt>,
     /// Who did a step last, until the engine ends.
-    pub(crate) did: BTreeMap<(RunId, StepId), String>,
+    pub(crate) did: BTreeMap<(RunId, StepId), WorkerId>,
     /// Handed out since a caller last read this count.
     pub(crate) assigned: usize,
 }
 
 pub(crate) struct EndedAttempt {
     pub(crate) name: String,
-    pub(crate) worker: String,
+    pub(crate) worker: WorkerId,
     /// Its report was taken, which said this.
     pub(crate) counted_as: Option<AttemptStatus>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct RemoteWorker {
 }
 
 pub(crate) struct LeasedStep {
-    pub(crate) worker: String,
+    pub(crate) worker: WorkerId,
     pub(crate) mission: RunId,
     pub(crate) stream: StreamId,
     pub(crate) effect: String,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use sluice_api::control::AttemptStatus;
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::work::{AskMergeTurn, MERGES, MergeTurn, NO_MERGE_TURN, StepReport};
-use sluice_core::id::RunId;
+use sluice_core::id::{Dispatch, RunId};
 use sluice_core::recipe::FailureKind;
 use sluice_core::run::{AttemptPart, AttemptReport, StepOutcome};
 
@@ -54,7 +54,12 @@ impl Roster {
 
     /// A report that says where the work of the run stands counts only if that was merged with where it stands now, and only
     /// one at a time: who reports has the turn, or takes it. A worker that speaks an older version knows of no turns.
-    pub(super) fn must_have_turn(&self, home: &Arc<Home>, dispatch: u64, report: &StepReport) -> Result<(), Problem> {
+    pub(super) fn must_have_turn(
+        &self,
+        home: &Arc<Home>,
+        dispatch: Dispatch,
+        report: &StepReport,
+    ) -> Result<(), Problem> {
         let moves = report.commit.is_some() && report.status == AttemptStatus::Completed.word();
         if !(moves && knows_turns(report)) {
             return Ok(());
@@ -78,7 +83,7 @@ impl Roster {
 
     /// Whether the work of a run has moved on since a worker of an older version began, which knows of no turns: what it has
     /// pushed does not hold that.
-    pub(super) fn is_overtaken(&self, dispatch: u64, report: &StepReport, seen: &RunSnapshot) -> bool {
+    pub(super) fn is_overtaken(&self, dispatch: Dispatch, report: &StepReport, seen: &RunSnapshot) -> bool {
         let from = self.inner().jobs.get(&dispatch).and_then(|job| job.started_from.clone());
         !knows_turns(report) && report.commit.is_some() && from.is_some_and(|from| from.as_deref() != tip(seen))
     }
@@ -96,7 +101,7 @@ pub(super) fn overtaken() -> AttemptReport {
 
 impl RosterState {
     /// The handing-out that has the turn of a mission.
-    fn has_turn(&self, mission: &RunId) -> Option<u64> {
+    fn has_turn(&self, mission: &RunId) -> Option<Dispatch> {
         let mut held = self.jobs.iter().filter(|(_, job)| job.mission == *mission);
         held.find(|(_, job)| job.has_turn).map(|(dispatch, _)| *dispatch)
     }

@@ -248,12 +248,14 @@ fn task(home: &Home, seen: &RunSnapshot, id: StepId, step: &Step) -> MissionTask
         role: step.role.to_string(),
         status,
         assigned_crab_id: match status {
-            MissionTaskStatus::Completed | MissionTaskStatus::Failed => home.roster.did(&seen.id, id),
+            MissionTaskStatus::Completed | MissionTaskStatus::Failed => {
+                home.roster.did(&seen.id, id).map(|worker| worker.0)
+            }
             MissionTaskStatus::Blocked
             | MissionTaskStatus::Queued
             | MissionTaskStatus::Assigned
             | MissionTaskStatus::Running
-            | MissionTaskStatus::Skipped => holder.map(|holder| holder.worker),
+            | MissionTaskStatus::Skipped => holder.map(|holder| holder.worker.0),
         },
         depends_on: step.needs.iter().map(name).collect(),
         prompt: sluice_core::run::prompt(&seen.plan, &seen.state, id),

@@ -3,6 +3,7 @@
 //! Everything is taken apart by name and without `..`: a field that is added does not compile until it is carried.
 
 use sluice_api::work::{OrderWorkspace, PROTOCOL, StepOrder, StepPermissions};
+use sluice_core::id::Dispatch;
 use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::recipe::{StepPrompt, StepWork, StepWorkspace};
 use sluice_core::run::{Perform, RunJob, is_folder};
@@ -13,7 +14,7 @@ use crate::read::view_run::unless_empty;
 
 /// What the engine adds to a step before it hands it out.
 pub(super) struct StepHandOut {
-    pub(super) dispatch: u64,
+    pub(super) dispatch: Dispatch,
     pub(super) repository: Option<String>,
     pub(super) lease_ms: u64,
     pub(super) away_ms: u64,
@@ -36,7 +37,7 @@ pub(super) fn order(seen: &RunSnapshot, wanted: &Perform, hand_out: StepHandOut)
     };
     StepOrder {
         protocol: Some(PROTOCOL),
-        dispatch,
+        dispatch: dispatch.0,
         task_id: task_id(&seen.id, step.name.as_str(), *part),
         mission_id: seen.id.to_string(),
         step_id: step.name.as_str().to_owned(),

@@ -13,7 +13,7 @@ use sluice_core::event_name::EventName;
 use sluice_core::machine::RefusalCode;
 use sluice_engine::host::EngineClock;
 use sluice_engine::reactor::ReactorMessage;
-use sluice_engine::workers::{WorkerId, WorkerOffer};
+use sluice_engine::workers::{Dispatch, WorkerId, WorkerOffer};
 
 use crate::home::Home;
 use crate::home::engine::refusal;
@@ -55,6 +55,7 @@ impl Roster {
     /// Takes up the workers that an earlier engine knew. Those that listened to it are given a moment to come back.
     pub(crate) fn take_up(&self, home: &Arc<Home>) {
         for (id, entry) in home.registry.all::<RosterEntry>() {
+            let id = WorkerId(id);
             let (is_present, listened) = (entry.present, entry.listens);
             let worker = RemoteWorker::from(entry);
             if is_present && worker.may_work() {
@@ -79,9 +80,10 @@ impl Roster {
         };
         groups::must_be_an_id("crab_id", &id)?;
         must_not_be_another(&id)?;
+        let id = WorkerId(id);
         let group = groups::find(home, &wanted.colony_id)?.colony_id;
         if self.inner().workers.contains_key(&id) {
-            self.must_keep(keeper, &id)?;
+            self.must_keep(keeper, id.as_str())?;
             self.must_be_the_same(&id, wanted.instance.as_deref())?;
             let moves = self.inner().workers.get(&id).is_some_and(|worker| worker.group != group);
             if moves && !self.inner().held_by(&id).is_empty() {
@@ -103,15 +105,15 @@ impl Roster {
         };
         let crowd = self.too_many_of(keeper, &id)?;
         let told = CrabRegistered {
-            crab_id: id.clone(),
+            crab_id: id.to_string(),
             colony_id: entry.colony_id.clone(),
             name: entry.name.clone(),
             role: entry.role.clone(),
         };
-        let registered = RegistryChange::new(EventName::WorkerRegistered, &id, &told);
+        let registered = RegistryChange::new(EventName::WorkerRegistered, id.as_str(), &told);
         let forgotten = self.too_many().into_iter().chain(crowd);
-        let registered = forgotten.fold(registered, |change, old| change.remove::<RosterEntry>(&old));
-        let registered = registered.put(&id, &entry);
+        let registered = forgotten.fold(registered, |change, old| change.remove::<RosterEntry>(old.as_str()));
+        let registered = registered.put(id.as_str(), &entry);
         let worker = RemoteWorker::from(entry);
         // It is in force as soon as it is on its way.
         home.registry.record(home, registered).or_else(|it| if it.is_coming() { Ok(()) } else { Err(it) })?;
@@ -127,14 +129,14 @@ impl Roster {
     }
 
     /// Workers to be forgotten before another comes.
-    fn too_many(&self) -> Vec<String> {
+    fn too_many(&self) -> Vec<WorkerId> {
         let mut inner = self.inner();
         let excess = (inner.workers.len() + 1).saturating_sub(MOST_WORKERS);
         inner.forget_gone(excess, |_| true)
     }
 
     /// Workers of a token to be forgotten before it registers another one. A token whose workers are all there gets no more.
-    fn too_many_of(&self, keeper: Option<&str>, id: &str) -> Result<Vec<String>, Problem> {
+    fn too_many_of(&self, keeper: Option<&str>, id: &WorkerId) -> Result<Vec<WorkerId>, Problem> {
         let Some(keeper) = keeper else { return Ok(Vec::new()) };
         let is_kept = |worker: &RemoteWorker| worker.keeper.as_deref() == Some(keeper);
         let mut inner = self.inner();
@@ -153,9 +155,10 @@ impl Roster {
     pub fn unregister(&self, home: &Arc<Home>, keeper: Option<&str>, id: &str) -> Result<Crab, Problem> {
         self.must_see(keeper, id)?;
         self.must_keep(keeper, id)?;
+        let id = &WorkerId::from(id);
         self.gone(home, id, EventName::WorkerLeft);
         let inner = self.inner();
-        inner.workers.get(id).map(|worker| inner.shown(id, worker)).ok_or_else(|| unknown(id))
+        inner.workers.get(id).map(|worker| inner.shown(id, worker)).ok_or_else(|| unknown(id.as_str()))
     }
 
     /// A worker listens. What it holds is told again: it may not have heard.
@@ -168,10 +171,11 @@ impl Roster {
     ) -> Result<WorkerConnection, Problem> {
         self.must_see(keeper, id)?;
         self.must_keep(keeper, id)?;
+        let id = &WorkerId::from(id);
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         {
             let mut inner = self.inner();
-            let Some(worker) = inner.workers.get_mut(id) else { return Err(unknown(id)) };
+            let Some(worker) = inner.workers.get_mut(id) else { return Err(unknown(id.as_str())) };
             worker.listens = Some((number, post));
             (worker.is_present, worker.is_awaited) = (true, true);
             worker.comings += 1;
@@ -184,7 +188,7 @@ impl Roster {
     }
 
     /// A worker's connection is gone, unless it has another by now.
-    pub fn disconnect(&self, home: &Arc<Home>, id: &str, connection: WorkerConnection) {
+    pub fn disconnect(&self, home: &Arc<Home>, id: &WorkerId, connection: WorkerConnection) {
         {
             let mut inner = self.inner();
             let Some(worker) = inner.workers.get_mut(id) else { return };
@@ -199,8 +203,8 @@ impl Roster {
     }
 
     /// Gives up a worker that does not come back.
-    fn leave_unless_back(&self, home: &Arc<Home>, id: &str) {
-        let (weak, id) = (Arc::downgrade(home), id.to_owned());
+    fn leave_unless_back(&self, home: &Arc<Home>, id: &WorkerId) {
+        let (weak, id) = (Arc::downgrade(home), id.clone());
         let Some(comings) = self.inner().workers.get(&id).map(|worker| worker.comings) else { return };
         let moment = home.clock.now().0.saturating_add(home.context.config().workers.reconnect());
         home.later.at(moment, move || {
@@ -220,12 +224,12 @@ impl Roster {
     }
 
     /// A worker gave a sign of life: what it holds is its own for another lease.
-    pub fn heard(&self, home: &Home, id: &str) {
+    pub fn heard(&self, home: &Home, id: &WorkerId) {
         if !home.context.may_act() {
             return; // nobody knows whose it is
         }
         let at = self.inner().held_by(id);
-        home.engine.send(ReactorMessage::Heard { worker: WorkerId(id.to_owned()), at });
+        home.engine.send(ReactorMessage::Heard { worker: id.clone(), at });
     }
 
     /// A worker says what it is at: that is its own for another lease. What it was given and is not at it is told again, and
@@ -233,7 +237,7 @@ impl Roster {
     ///
     /// While the store may be another engine's nothing is said: that one may have given the worker's work away, and the worker
     /// pauses what nobody says is its own.
-    pub fn signed(&self, home: &Home, id: &str, sign: &Heartbeat) {
+    pub fn signed(&self, home: &Home, id: &WorkerId, sign: &Heartbeat) {
         if !home.context.may_act() {
             return;
         }
@@ -242,44 +246,46 @@ impl Roster {
             offer(home, id, worker, 0);
         }
         let Some(at) = &sign.dispatches else { return self.heard(home, id) };
+        let at: Vec<Dispatch> = at.iter().copied().map(Dispatch).collect();
         let engine = &home.engine;
-        engine.send(ReactorMessage::Heard { worker: WorkerId(id.to_owned()), at: at.clone() });
+        engine.send(ReactorMessage::Heard { worker: id.clone(), at: at.clone() });
         let held = self.inner().held_by(id);
         if !sign.finishing {
             held.iter().filter(|dispatch| !at.contains(dispatch)).for_each(|dispatch| drop(self.tell(home, *dispatch)));
         }
         if engine.has_taken_up() {
-            self.tell_what_is_held(home, id, at, sign.sent_ms);
+            self.tell_what_is_held(home, id, &at, sign.sent_ms);
         }
     }
 
     /// A worker lost a lease: it is not there until it comes again.
-    pub(crate) fn lost(&self, home: &Arc<Home>, id: &str) {
+    pub(crate) fn lost(&self, home: &Arc<Home>, id: &WorkerId) {
         self.gone(home, id, EventName::WorkerLost);
     }
 
-    fn gone(&self, home: &Arc<Home>, id: &str, name: EventName) {
+    fn gone(&self, home: &Arc<Home>, id: &WorkerId, name: EventName) {
         // First: what it held is withdrawn by that, and nothing more is offered in its name.
         if let Some(worker) = self.inner().workers.get_mut(id) {
             (worker.is_present, worker.is_awaited) = (false, false);
             worker.listens = None;
         }
-        home.engine.send(ReactorMessage::Left(WorkerId(id.to_owned())));
+        home.engine.send(ReactorMessage::Left(id.clone()));
         self.remember(home, id, name);
     }
 
     /// Writes down whether a worker is there. It is only for the next engine: what cannot be written fails nothing.
-    fn remember(&self, home: &Home, id: &str, name: EventName) {
+    fn remember(&self, home: &Home, id: &WorkerId, name: EventName) {
         let Some(entry) = self.inner().workers.get(id).map(entry) else { return };
-        let told = CrabChanged { crab_id: id.to_owned(), colony_id: entry.colony_id.clone(), name: entry.name.clone() };
-        let change = RegistryChange::new(name, id, &told).put(id, &entry);
+        let told =
+            CrabChanged { crab_id: id.to_string(), colony_id: entry.colony_id.clone(), name: entry.name.clone() };
+        let change = RegistryChange::new(name, id.as_str(), &told).put(id.as_str(), &entry);
         if let Err(problem) = home.registry.record(home, change) {
-            tracing::warn!(worker = id, "{} is not written down: {}", name.word(), problem.message);
+            tracing::warn!(worker = id.as_str(), "{} is not written down: {}", name.word(), problem.message);
         }
     }
 
     /// A copy of a worker is refused while the worker is there, or may come back in a moment: both would do the same work.
-    fn must_be_the_same(&self, id: &str, instance: Option<&str>) -> Result<(), Problem> {
+    fn must_be_the_same(&self, id: &WorkerId, instance: Option<&str>) -> Result<(), Problem> {
         let inner = self.inner();
         let Some(worker) = inner.workers.get(id).filter(|worker| worker.is_awaited) else { return Ok(()) };
         match (worker.instance.as_deref(), instance) {
@@ -315,8 +321,8 @@ pub(super) fn unknown(id: &str) -> Problem {
 
 /// A worker that has registered is waited for for as long as one that is away. If it does not listen by then, another of its
 /// id may come.
-fn await_listening(home: &Arc<Home>, id: &str, comings: u64) {
-    let (weak, id) = (Arc::downgrade(home), id.to_owned());
+fn await_listening(home: &Arc<Home>, id: &WorkerId, comings: u64) {
+    let (weak, id) = (Arc::downgrade(home), id.clone());
     let moment = home.clock.now().0.saturating_add(home.context.config().workers.reconnect());
     home.later.at(moment, move || {
         let Some(home) = weak.upgrade() else { return };
@@ -381,18 +387,18 @@ impl RemoteWorker {
 
 impl RosterState {
     /// Tells the engine again what a worker can take, as it is now. What only waits for others keeps nothing from being done.
-    pub(super) fn offer_again(&self, home: &Home, id: &str) {
+    pub(super) fn offer_again(&self, home: &Home, id: &WorkerId) {
         let is_offered = |worker: &&RemoteWorker| worker.is_present && !worker.is_finishing && worker.may_work();
         if let Some(worker) = self.workers.get(id).filter(is_offered) {
-            let waiting = self.jobs.values().filter(|job| job.worker == id && job.waits_for_turn).count();
+            let waiting = self.jobs.values().filter(|job| job.worker == *id && job.waits_for_turn).count();
             offer(home, id, worker, 1 + waiting);
         }
     }
 }
 
-fn offer(home: &Home, id: &str, worker: &RemoteWorker, capacity: usize) {
+fn offer(home: &Home, id: &WorkerId, worker: &RemoteWorker, capacity: usize) {
     let offer = WorkerOffer {
-        id: WorkerId(id.to_owned()),
+        id: id.clone(),
         role: worker.role.clone(),
         group: worker.group.clone(),
         knows_scratch: worker.protocol.is_some_and(|version| version >= WORKSPACES),

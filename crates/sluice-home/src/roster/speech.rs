@@ -9,7 +9,7 @@ use sluice_api::control::AttemptAnswer;
 use sluice_api::problem::Problem;
 use sluice_api::work::{ReplyEnvelope, StepStart, WorkerReply};
 
-use sluice_core::id::RunId;
+use sluice_core::id::{Dispatch, RunId};
 
 use super::usual_name;
 use crate::home::Home;
@@ -32,9 +32,9 @@ impl Roster {
         worker: &str,
         about: MessageSubject<'_>,
     ) -> Result<String, Problem> {
-        let held: Vec<(u64, RunId, Option<String>)> = {
+        let held: Vec<(Dispatch, RunId, Option<String>)> = {
             let inner = self.inner();
-            let own = inner.jobs.iter().filter(|(_, job)| job.worker == worker);
+            let own = inner.jobs.iter().filter(|(_, job)| job.worker.as_str() == worker);
             own.map(|(dispatch, job)| (*dispatch, job.mission.clone(), job.attempt.clone())).collect()
         };
         for (dispatch, mission, begun) in held {

@@ -9,7 +9,7 @@ use sluice_api::work::{
     HeartbeatAnswer, HeldSteps, LONGEST_PROGRESS, StepDispatch, StepProgress, StepReport, StepStart, ToWorker,
 };
 use sluice_core::event_name::EventName;
-use sluice_core::id::RunId;
+use sluice_core::id::{Dispatch, RunId, WorkerId};
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::StepId;
 use sluice_core::run::{AttemptReport, RunEffect, StepStatus};
@@ -43,14 +43,14 @@ const PROGRESS_EVERY: i64 = 1000;
 
 impl Roster {
     /// A step was handed to a worker, by this engine or by an earlier one. Called by the engine's loop: it only notes.
-    pub(crate) fn assigned(&self, assignment: &Assignment, attempt: Option<String>) -> Option<u64> {
+    pub(crate) fn assigned(&self, assignment: &Assignment, attempt: Option<String>) -> Option<Dispatch> {
         let Assignment { stream, effect, dispatch, worker } = assignment;
         let (Some(mission), Some(worker)) = (runs::id_of(stream), worker) else { return None };
         let Ok(RunEffect::Perform(wanted)) = run_effect::read(&effect.data) else { return None };
         let mut inner = self.inner();
         inner.assigned += 1;
         let job = LeasedStep {
-            worker: worker.0.clone(),
+            worker: worker.clone(),
             mission: mission.to_owned(),
             stream: stream.clone(),
             effect: effect.id.clone(),
@@ -67,7 +67,7 @@ impl Roster {
     }
 
     /// A step is not a worker's any more. Called by the engine's loop. Whether the worker is lost with it.
-    pub(crate) fn withdrawn(&self, home: &Home, dispatch: u64, is_lost: bool) -> Option<String> {
+    pub(crate) fn withdrawn(&self, home: &Home, dispatch: Dispatch, is_lost: bool) -> Option<WorkerId> {
         let mut inner = self.inner();
         let job = inner.jobs.remove(&dispatch)?;
         // One that lost its lease gets nothing until it comes again.
@@ -84,12 +84,12 @@ impl Roster {
             inner.over.drain(..excess);
         }
         if let (None, Some(post)) = (job.reports, inner.listener(&job.worker)) {
-            post(self.envelope(home, dispatch, &job, ToWorker::Revoked(StepDispatch { dispatch })));
+            post(self.envelope(home, dispatch, &job, ToWorker::Revoked(StepDispatch { dispatch: dispatch.0 })));
         }
         Some(job.worker)
     }
 
-    pub(crate) fn tell(&self, home: &Home, dispatch: u64) -> Result<(), UnavailableReason> {
+    pub(crate) fn tell(&self, home: &Home, dispatch: Dispatch) -> Result<(), UnavailableReason> {
         let about = self.inner().jobs.get(&dispatch).map(|job| (job.mission.clone(), job.wanted.workspace));
         let Some((mission, workspace)) = about else { return Ok(()) };
         let Ok(Some(seen)) = settled(home.tasks.load_run(&mission).map_err(PerformError::from))? else {
@@ -112,21 +112,21 @@ impl Roster {
         post(self.envelope(home, dispatch, job, ToWorker::Assigned(Box::new(order))));
         // It may have been away when that was decided.
         if let StepStatus::Stopping(..) = seen.state.step(job.wanted.step).status {
-            post(self.envelope(home, dispatch, job, ToWorker::Stop(StepDispatch { dispatch })));
+            post(self.envelope(home, dispatch, job, ToWorker::Stop(StepDispatch { dispatch: dispatch.0 })));
         }
         Ok(())
     }
 
     /// Tells a worker what it holds, and so what it does not, in answer to a sign that says what it is at. Told under the lock:
     /// whatever it was told before is part of it.
-    pub(super) fn tell_what_is_held(&self, home: &Home, worker: &str, at: &[u64], sent_ms: Option<u64>) {
+    pub(super) fn tell_what_is_held(&self, home: &Home, worker: &WorkerId, at: &[Dispatch], sent_ms: Option<u64>) {
         let inner = self.inner();
         let Some(post) = inner.listener(worker) else { return };
-        let held = || inner.jobs.iter().filter(|(_, job)| job.worker == worker);
+        let held = || inner.jobs.iter().filter(|(_, job)| job.worker == *worker);
         let held = HeldSteps {
-            dispatches: held().map(|(dispatch, _)| *dispatch).collect(),
+            dispatches: held().map(|(dispatch, _)| dispatch.0).collect(),
             performances: held().map(|(_, job)| job.performance()).collect(),
-            answers: Some(HeartbeatAnswer { dispatches: at.to_vec(), sent_ms }),
+            answers: Some(HeartbeatAnswer { dispatches: at.iter().map(|dispatch| dispatch.0).collect(), sent_ms }),
         };
         post(as_json(&self.enveloped(home, [None, None, None], ToWorker::Held(held))));
     }
@@ -138,7 +138,7 @@ impl Roster {
         for (dispatch, job) in inner.jobs.iter().filter(|(_, job)| job.performance() == wanted) {
             is_held = true;
             if let Some(post) = inner.listener(&job.worker) {
-                post(self.envelope(home, *dispatch, job, ToWorker::Stop(StepDispatch { dispatch: *dispatch })));
+                post(self.envelope(home, *dispatch, job, ToWorker::Stop(StepDispatch { dispatch: dispatch.0 })));
             }
         }
         is_held
@@ -146,7 +146,7 @@ impl Roster {
 
     /// Tells a worker again everything that it holds. What cannot be read now it is told when it has given its next sign
     /// without naming it.
-    pub(super) fn tell_again(&self, home: &Home, worker: &str) {
+    pub(super) fn tell_again(&self, home: &Home, worker: &WorkerId) {
         let held = self.inner().held_by(worker);
         held.into_iter().for_each(|dispatch| drop(self.tell(home, dispatch)));
     }
@@ -154,8 +154,8 @@ impl Roster {
     pub fn start(&self, home: &Arc<Home>, keeper: Option<&str>, wanted: &StepStart) -> Result<AttemptStarted, Problem> {
         self.must_see(keeper, &wanted.crab_id)?;
         self.must_keep(keeper, &wanted.crab_id)?;
-        self.heard(home, &wanted.crab_id);
-        let group = self.inner().workers.get(&wanted.crab_id).map(|worker| worker.group.clone());
+        self.heard(home, &WorkerId::from(wanted.crab_id.as_str()));
+        let group = self.inner().workers.get(wanted.crab_id.as_str()).map(|worker| worker.group.clone());
         let seen = match group.filter(|_| keeper.is_some()) {
             Some(group) => missions::of_group(home, &wanted.mission_id, &group)?,
             None => missions::leased(home, &wanted.mission_id)?,
@@ -198,9 +198,10 @@ impl Roster {
     }
 
     /// The handing-out of a task to a worker, its effect, and the name of the attempt if it has begun.
-    fn given(&self, seen: &RunSnapshot, wanted: &StepStart) -> Option<(u64, String, Option<String>)> {
+    fn given(&self, seen: &RunSnapshot, wanted: &StepStart) -> Option<(Dispatch, String, Option<String>)> {
         let inner = self.inner();
-        let mut held = inner.jobs.iter().filter(|(_, job)| job.worker == wanted.crab_id && job.mission == seen.id);
+        let mut held =
+            inner.jobs.iter().filter(|(_, job)| job.worker.as_str() == wanted.crab_id && job.mission == seen.id);
         let is_it = |job: &LeasedStep| {
             let step = seen.plan.recipe.step(job.wanted.step).name.as_str();
             task_id(&job.mission, step, job.wanted.part) == wanted.task_id
@@ -214,7 +215,7 @@ impl Roster {
         wanted: &StepStart,
         mission: &RunId,
         run_id: &str,
-        dispatch: u64,
+        dispatch: Dispatch,
         effect: String,
     ) -> Result<(), Problem> {
         groups::must_be_an_id("run_id", run_id)?;
@@ -223,7 +224,7 @@ impl Roster {
             let held = inner.jobs.values().filter(|job| job.attempt.as_deref() == Some(run_id)).map(|job| &job.worker);
             let over = inner.over.iter().filter(|over| over.name == run_id).map(|over| &over.worker);
             // What other groups call theirs is not for this worker's ears, and they are not asked about this one.
-            held.chain(over).any(|other| inner.are_of_one_group(&wanted.crab_id, other))
+            held.chain(over).any(|other| inner.are_of_one_group(&wanted.crab_id, other.as_str()))
         };
         if is_taken {
             let message = format!("run_id {run_id} is taken by another attempt");
@@ -252,9 +253,9 @@ impl Roster {
         let found = {
             let inner = self.inner();
             let is_it = |name: Option<&str>, worker: &str| name == Some(run_id) && inner.sees(keeper, worker);
-            let held = inner.jobs.iter().find(|(_, job)| is_it(job.attempt.as_deref(), &job.worker));
+            let held = inner.jobs.iter().find(|(_, job)| is_it(job.attempt.as_deref(), job.worker.as_str()));
             let held = held.map(|(dispatch, job)| (&job.worker, Some(*dispatch), None));
-            let over = || inner.over.iter().rev().find(|it| is_it(Some(&it.name), &it.worker));
+            let over = || inner.over.iter().rev().find(|it| is_it(Some(&it.name), it.worker.as_str()));
             let found = held.or_else(|| over().map(|it| (&it.worker, None, it.counted_as)));
             found.map(|(worker, held, counted_as)| RemoteAttempt { worker: worker.clone(), held, counted_as })
         };
@@ -266,7 +267,7 @@ impl Roster {
                 .hint("POST /v1/runs/start begins one")
         };
         let attempt = found.ok_or_else(none)?;
-        self.must_keep(keeper, &attempt.worker)?;
+        self.must_keep(keeper, attempt.worker.as_str())?;
         if !home.context.may_act() {
             let message = "the engine does not reach its store, and does not know whether this is still yours";
             return Err(Problem::unavailable(message).hint("ask again in a moment"));
@@ -296,14 +297,14 @@ impl Roster {
             };
             if self.progresses(home, dispatch) {
                 let id = progress_of(dispatch);
-                replace(home, &id, EventName::AttemptProgress, &attempt.worker, mission.as_str(), &progressed);
+                replace(home, &id, EventName::AttemptProgress, attempt.worker.as_str(), mission.as_str(), &progressed);
             }
         }
         Ok(AttemptUpdated { run_id: wanted.run_id.clone(), task_id: task, status: AttemptStatus::Running })
     }
 
     /// Whether the progress of an attempt is written down now, or too little time has passed since it was.
-    fn progresses(&self, home: &Home, dispatch: u64) -> bool {
+    fn progresses(&self, home: &Home, dispatch: Dispatch) -> bool {
         let now = home.clock.now().0;
         let mut inner = self.inner();
         let Some(job) = inner.jobs.get_mut(&dispatch) else { return false };
@@ -314,9 +315,9 @@ impl Roster {
         is_due
     }
 
-    fn remember_who_did(&self, mission: &RunId, step: StepId, worker: &str) {
+    fn remember_who_did(&self, mission: &RunId, step: StepId, worker: &WorkerId) {
         let mut inner = self.inner();
-        inner.did.insert((mission.to_owned(), step), worker.to_owned());
+        inner.did.insert((mission.to_owned(), step), worker.clone());
         while inner.did.len() > MOST_OVER {
             inner.did.pop_first();
         }
@@ -326,7 +327,7 @@ impl Roster {
         self.inner().over.iter().any(|over| over.name == run_id)
     }
 
-    pub(super) fn about(&self, home: &Home, dispatch: u64) -> Result<(RunId, String), Problem> {
+    pub(super) fn about(&self, home: &Home, dispatch: Dispatch) -> Result<(RunId, String), Problem> {
         let found = self.inner().jobs.get(&dispatch).map(|job| (job.mission.clone(), job.wanted.clone()));
         let (mission, wanted) = found.ok_or_else(late)?;
         let seen = missions::leased(home, mission.as_str())?;
@@ -397,13 +398,13 @@ impl Roster {
             token_usage: wanted.token_usage,
             commit: wanted.commit.clone(),
         };
-        note(home, EventName::AttemptEnded, &attempt.worker, mission.as_str(), &finished);
+        note(home, EventName::AttemptEnded, attempt.worker.as_str(), mission.as_str(), &finished);
         Ok(AttemptEnded { run_id: wanted.run_id.clone(), task_id: Some(task), status, ok: true })
     }
 }
 
 /// Where the progress of what is handed out is kept: only the latest, and only while it is under way.
-fn progress_of(dispatch: u64) -> String {
+fn progress_of(dispatch: Dispatch) -> String {
     format!("progress-{dispatch}")
 }
 
@@ -414,9 +415,9 @@ fn must_have_taken_up(home: &Home) -> Result<(), Problem> {
 }
 
 pub(super) struct RemoteAttempt {
-    pub(super) worker: String,
+    pub(super) worker: WorkerId,
     /// Its handing-out, while it is under way.
-    pub(super) held: Option<u64>,
+    pub(super) held: Option<Dispatch>,
     /// It is over, and its report was taken, which said this.
     counted_as: Option<AttemptStatus>,
 }

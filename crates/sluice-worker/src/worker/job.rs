@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_api::Problem;
 use sluice_api::work::{NO_MERGE_TURN, OrderWorkspace, StepOrder, StepPermissions, StepReport, StepStart};
-use sluice_core::id::{MalformedId, RunId};
+use sluice_core::id::{Dispatch, MalformedId, RunId};
 use sluice_core::lifecycle::AgentPermissions;
 use sluice_core::recipe::{FailureKind, StepWorkspace};
 use sluice_core::run::effect::RunScript;
@@ -34,7 +34,7 @@ pub(super) struct WorkerAssignment {
     pub(super) mission: RunId,
     pub(super) task: String,
     pub(super) title: String,
-    dispatch: u64,
+    dispatch: Dispatch,
     /// Where the repository is, and where to start there.
     pub(super) repository: Option<String>,
     pub(super) commit: Option<String>,
@@ -112,7 +112,7 @@ impl WorkerAssignment {
             order,
             task: task_id,
             title,
-            dispatch,
+            dispatch: Dispatch(dispatch),
             repository: repo,
             commit,
             named: WorktreeAlias { name: worktree_path, at: worktree_at, variables: worktree_in },

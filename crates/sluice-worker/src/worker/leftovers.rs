@@ -30,8 +30,8 @@ impl WorkerRuntime {
         let (lost, kept, own, has_tidied) = {
             let mut inner = self.inner();
             let (held, lost): (Vec<_>, Vec<_>) =
-                inner.jobs.clone().into_iter().partition(|(dispatch, _)| dispatches.contains(dispatch));
-            let kept: Vec<_> = held.into_iter().filter(|(dispatch, _)| signed.contains(dispatch)).collect();
+                inner.jobs.clone().into_iter().partition(|(dispatch, _)| dispatches.contains(&dispatch.0));
+            let kept: Vec<_> = held.into_iter().filter(|(dispatch, _)| signed.contains(&dispatch.0)).collect();
             let own: Vec<String> = inner.jobs.values().map(|job| job.order.name.clone()).collect();
             (lost, kept, own, std::mem::replace(&mut inner.has_tidied, true))
         };
