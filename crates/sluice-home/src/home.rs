@@ -254,7 +254,17 @@ impl Home {
 
     /// What a task's files say now.
     pub fn evidence(&self, seen: &TaskSnapshot) -> Result<Evidence, Problem> {
-        let body = self.read_file(seen)?.text();
+        self.evidence_in(seen, &self.read_file(seen)?)
+    }
+
+    /// The same for a look that decides nothing: what stands in TASK.md is neither kept nor told.
+    pub fn glimpse(&self, seen: &TaskSnapshot) -> Result<Evidence, Problem> {
+        let truth = files::truth(seen, self.tmux_session(seen).as_deref());
+        self.evidence_in(seen, &files::read(&self.context.places, seen, &truth)?)
+    }
+
+    fn evidence_in(&self, seen: &TaskSnapshot, read: &TaskFileContent) -> Result<Evidence, Problem> {
+        let body = read.text();
         let is_written = files::is_written(&self.context.places, seen);
         Ok(Evidence { body, is_written, work: crate::home::work::of(self, seen)? })
     }

@@ -19,7 +19,7 @@ impl Service {
             return Vec::new();
         }
         // Where the files cannot be read the gates say what they lack, and nothing can be merged.
-        let evidence = self.home.evidence(seen).unwrap_or_else(|problem| Evidence {
+        let evidence = self.home.glimpse(seen).unwrap_or_else(|problem| Evidence {
             work: WorkEvidence::Unreadable(problem.message),
             ..Evidence::default()
         });

@@ -8,7 +8,9 @@ ask() {
     what="$1"; shift
     "$@" --json > "$OUT/answer" 2>&1
     code=$?
-    printf '%s: %s %s\n' "$what" "$code" "$(sed -n 's/.*"code": "\([a-z_]*\)".*/\1/p' "$OUT/answer" | head -1)" | sed 's/ $//' >> "$OUT/log"
+    why=''
+    [ $code = 0 ] || why=$(sed -n 's/.*"code": "\([a-z_]*\)".*/\1/p' "$OUT/answer" | head -1)
+    printf '%s: %s %s\n' "$what" "$code" "$why" | sed 's/ $//' >> "$OUT/log"
 }
 "#;
 

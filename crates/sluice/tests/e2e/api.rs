@@ -12,9 +12,10 @@ use super::recipes::settled;
 use super::served::request;
 
 /// What cannot be done here, and why.
-const NOT_HERE: [&str; 3] = [
+const NOT_HERE: [&str; 4] = [
     "POST /v1/workspaces/end",                 // there is no agent that no task knows
     "POST /v1/workspaces/adopt",               // nor here
+    "POST /v1/lifecycle/signal",               // only the hooks of a session may say it
     "POST /v1/lifecycle/tasks/{id}/create-pr", // there is no forge
 ];
 
@@ -95,6 +96,8 @@ fn tasks(api: &mut Described, home: &Home) {
     api.does("GET", &format!("{at}/attach"), "");
     api.does("GET", &format!("{at}/file"), "");
     api.does("GET", &format!("{at}/history"), "");
+    api.does("GET", &format!("{at}/diff"), "");
+    api.does("GET", &format!("{at}/log"), "");
     api.does("POST", &format!("{at}/nudge"), r#"{"message":"Make it hot"}"#);
     api.does("PATCH", &at, r#"{"summary":"Do it well"}"#);
     let folder = id_of(&task, "/task/workspace");
@@ -122,6 +125,11 @@ fn tasks(api: &mut Described, home: &Home) {
     let at = format!("/v1/lifecycle/tasks/{id}");
     let moved = api.does("POST", &format!("{at}/request-changes"), r#"{"message":"Hotter"}"#);
     assert_eq!(moved["transition"]["to"], "working");
+    home.until_status(&id, "reviewing");
+    let moved = api.does("POST", &format!("{at}/reject"), r#"{"message":"Colder"}"#);
+    assert_eq!(moved["transition"]["to"], "working");
+    home.until_status(&id, "reviewing");
+    assert_eq!(api.does("POST", &format!("{at}/approve"), "{}")["task"]["status"], "done");
 }
 
 fn runs(api: &mut Described, home: &Home) {
@@ -154,6 +162,10 @@ fn runs(api: &mut Described, home: &Home) {
     let failed = start(api, "broken");
     api.does("POST", &format!("/v1/recipe/runs/{failed}/retry"), r#"{"step":"bad","message":"Again"}"#);
     assert_eq!(settled(home, &failed)["status"], "failed");
+    let made = start(api, "makes");
+    api.does("GET", &format!("/v1/recipe/runs/{made}/diff"), "");
+    api.does("POST", &format!("/v1/recipe/runs/{made}/merge"), "{}");
+    api.does("POST", &format!("/v1/recipe/runs/{failed}/delete"), "");
 }
 
 /// The token of an agent that runs elsewhere speaks for its step.

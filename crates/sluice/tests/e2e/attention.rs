@@ -79,7 +79,7 @@ fn a_crash_and_what_is_stuck_are_answered_from_the_inbox() {
     answer(&home, &crashed, &["respawn"]);
     let stuck = raised(&home, &id, 2);
     assert_eq!(text(&stuck["reason"]), "stuck", "{stuck:#}");
-    assert_eq!(options(&stuck), ["respawn", "working", "agent-review", "cancel"]);
+    assert_eq!(options(&stuck), ["request-changes", "respawn", "working", "agent-review", "cancel"]);
     answer(&home, &stuck, &["move:working"]);
     assert_eq!(text(&raised(&home, &id, 3)["reason"]), "review");
     let cancelled = home.json(&["answer", &id, "cancel"]);

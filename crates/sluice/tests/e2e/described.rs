@@ -61,6 +61,8 @@ pub(crate) fn furnished() -> Home {
     }
     grimoire(&home, "gated", "steps:\n  - {name: tests, type: gate, command: 'test -e fine'}\n");
     grimoire(&home, "broken", "steps:\n  - {name: bad, type: script, command: 'exit 3'}\n");
+    let makes = "echo new > made; git add made; git commit --quiet --message made";
+    grimoire(&home, "makes", &format!("steps:\n  - {{name: make, type: script, command: '{makes}'}}\n"));
     write(
         &home,
         ".work/templates/by-hand.toml",
