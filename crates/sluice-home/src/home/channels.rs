@@ -1,6 +1,8 @@
 //! The channels through which a person is told: the desktop, a command, webhooks. Each takes one message at a time, within a time
 //! limit, and says whether it has. Of the address of a webhook nothing but the host is ever said.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use sluice_api::client::Outside;
@@ -79,7 +81,7 @@ pub(crate) fn all(home: &Home) -> (Vec<NoticeChannel>, Vec<ChannelReport>) {
     let (mut there, mut absent) = (Vec::new(), Vec::new());
     let own = |name: &str, way| NoticeChannel { name: name.to_owned(), key: name.to_owned(), way };
     if config.desktop {
-        match desktop(home) {
+        match desktop(&inherited(&home.context), home.context.places.home()) {
             Ok(way) => there.push(own("desktop", way)),
             Err(why) => absent.push(ChannelReport {
                 channel: "desktop".to_owned(),
@@ -102,11 +104,15 @@ pub(crate) fn all(home: &Home) -> (Vec<NoticeChannel>, Vec<ChannelReport>) {
     (there, absent)
 }
 
-/// The program that shows something on the desktop of the person who gave the last command.
-fn desktop(home: &Home) -> Result<NoticeWay, String> {
-    let environment = inherited(&home.context);
+/// Whether a person with this environment has a desktop that can be told; if not, why.
+pub(crate) fn has_desktop(environment: &BTreeMap<String, String>, folder: &Path) -> Result<(), String> {
+    desktop(environment, folder).map(drop)
+}
+
+/// The program that shows something on the desktop of the person who has this environment.
+fn desktop(environment: &BTreeMap<String, String>, folder: &Path) -> Result<NoticeWay, String> {
     let path = environment.get("PATH").map(String::as_str);
-    let is_there = |program: &str| find_program(program, path, home.context.places.home()).is_some();
+    let is_there = |program: &str| find_program(program, path, folder).is_some();
     if is_there("osascript") {
         return Ok(NoticeWay::AppleScript);
     }

@@ -272,6 +272,8 @@ fn the_desktop_of_the_last_command_shows_it() {
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
     let without = home.json(&["notify", "test"]);
     assert!(text(&without["channels"][0]["why"]).contains("DISPLAY"), "{without:#}");
+    let doctor = home.sluice(&["doctor"]).stdout;
+    assert!(doctor.lines().any(|line| line.contains("notify ") && line.contains("DISPLAY")), "{doctor}");
     let with = run(home.command(&["notify", "test", "--json"]).env("DISPLAY", ":7")).done().json();
     assert_eq!(with["channels"][0]["outcome"], "sent", "{with:#}");
     let words = std::fs::read_to_string(&shown).unwrap();
