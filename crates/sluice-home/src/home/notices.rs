@@ -196,9 +196,9 @@ fn single(attention: &Attention) -> AttentionMessage {
 /// The command that answers with the first option.
 fn answer(attention: &Attention) -> Option<String> {
     let option = match attention.options.first().map(String::as_str) {
-        Some("request-changes") => "request-changes --message TEXT",
-        Some(option) => option,
-        None if attention.kind == AttentionKind::Clarification => "TEXT",
+        Some(option @ "request-changes") => [option, "--message=TEXT"].join(" "),
+        Some(option) => option.to_owned(),
+        None if attention.kind == AttentionKind::Clarification => "TEXT".to_owned(),
         None => return None,
     };
     Some(format!("sluice answer {} {option}", attention.id))
