@@ -11,6 +11,7 @@ pub mod control;
 pub mod diff;
 pub mod event;
 pub mod grimoire;
+pub mod notice;
 pub mod problem;
 pub mod project;
 pub mod run;

@@ -126,6 +126,8 @@ names! {
     RequestBegun = "request.begun",
     RequestAnswered = "request.answered",
     SchedulerTicked = "scheduler.ticked",
+    AttentionTold = "attention.told",
+    AttentionOver = "attention.over",
     RegistryTurnedOver = "house.turned_over",
     LedgerClosed = "ledger.closed",
 }

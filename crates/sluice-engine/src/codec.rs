@@ -36,9 +36,9 @@ use sluice_core::id::MalformedId;
 /// 3: runs say at which commit their work stands; tasks say which verdicts were planted.
 /// 4: a run that has ended gives back its worktree (the effect `release`); steps work outside worktrees; a task that waits for a
 ///    person lends its worktree on (the event `workspace_lent`, the key `lent`).
-/// 5: a person removes a run from every list (the event `run.deleted`, and the status `deleted` on its card).
-/// 6: a task numbers what it needs a person for, and says since when (`attention_number`, `attention_since`, `attentions`);
-///    the words for what follows from its state; what is heard of its agent (the event `signalled`, the key `signal`).
+/// 5: a person removes a run from every list (the event `run.deleted`, and the status `deleted` on its card); a task
+///    numbers what it needs a person for, and says since when (`attention_number`, `attention_since`, `attentions`); the words for
+///    what follows from its state; what is heard of its agent (the event `signalled`, the key `signal`).
 pub const FORMAT: u32 = 5;
 
 /// What was read is not what was written by any version of this program.

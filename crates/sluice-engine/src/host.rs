@@ -175,6 +175,12 @@ impl Host {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// A look at the same, for a thread that must not hold the host.
+    pub fn fault_look(&self) -> impl Fn() -> BTreeMap<StreamId, String> + Send + 'static + use<> {
+        let faults = self.faults.clone();
+        move || faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Whether the loop has ended by itself; [`Host::stop`] says why.
     pub fn has_ended(&self) -> bool {
         self.engine.is_finished()

@@ -90,6 +90,7 @@ impl Service {
             .iter()
             .all(|seen| seen.state.turns.is_empty() && !seen.state.main.is_living() && !seen.state.beside.is_living())
             && !self.home.tasks.runs_want_something()
+            && !self.home.notices.owes()
     }
 
     /// What cannot be understood in the store, and why.

@@ -11,6 +11,8 @@ use sluice_api::{Client, Problem};
 use sluice_store::{Meaning, Store, StoreError};
 
 use self::DoctorStatus::{Broken, Missing, Warning};
+use crate::home::channels::has_desktop;
+use crate::perform::of_this_command;
 use crate::settings::attached::{self, StoreChoice};
 use crate::settings::config::HomeConfig;
 use crate::settings::config_check;
@@ -349,12 +351,29 @@ fn settings(places: &HomePaths) -> (DoctorFinding, Vec<DoctorFinding>) {
         return (finding("config", Broken, why, Some("mend [harnesses] in it")), Vec::new());
     }
     let shown = if file.exists() { file.display().to_string() } else { "none, and none is needed".into() };
+    let told = notify(places, &config);
     let config = finding("config", DoctorStatus::Ok, shown, None);
     let here = std::env::current_dir().unwrap_or_default();
     match HarnessSurvey::of(places).and_then(|survey| survey.reports(&here, None)) {
-        Ok(reports) => (config, reports.iter().map(harness).collect()),
+        Ok(reports) => (config, reports.iter().map(harness).chain([told]).collect()),
         Err(problem) => (broken("config", problem), Vec::new()),
     }
+}
+
+/// How a person is told of what waits for them.
+fn notify(places: &HomePaths, config: &HomeConfig) -> DoctorFinding {
+    let set = &config.notify;
+    let desktop = match set.desktop {
+        true => match has_desktop(&of_this_command(places, &config.env), places.home()) {
+            Ok(()) => "the desktop".to_owned(),
+            Err(why) => format!("no desktop ({why})"),
+        },
+        false => "no desktop (`[notify] desktop` is false)".to_owned(),
+    };
+    let command = (!set.command.is_empty()).then(|| "a command".to_owned());
+    let webhooks = (!set.webhook.is_empty()).then(|| format!("webhooks: {}", set.webhook.len()));
+    let found = [Some(desktop), command, webhooks].into_iter().flatten().collect::<Vec<_>>().join(", ");
+    finding("notify", DoctorStatus::Ok, found, Some("`sluice notify test` sends a message through each"))
 }
 
 fn harness(report: &HarnessReport) -> DoctorFinding {

@@ -14,7 +14,7 @@ pub(crate) use git::{create_pr, current_branch};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use sluice_core::id::{MalformedId, TaskId};
 use sluice_core::task::effect::{Instruction, PlainEffect, StartSession};
@@ -22,7 +22,7 @@ use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct};
 use sluice_core::task::session::SessionNumber;
 use sluice_engine::actor::EffectOutcome;
 use sluice_engine::codec::task_effect;
-use sluice_engine::host::{EngineHandle, Executor};
+use sluice_engine::host::{EngineClock, EngineHandle, Executor};
 use sluice_engine::reactor::{Assignment, ReactorMessage};
 use sluice_engine::workers::{Dispatch, WorkerId};
 use sluice_os::harness::HarnessWatchdogs;
@@ -33,6 +33,7 @@ use sluice_store::Effect;
 use sluice_telemetry::caused_by;
 
 use crate::background::lane::LaneTurn;
+use crate::home::channels::PROGRAM_LIMIT;
 use crate::home::errand::{Errand, ErrandPending, ErrandPlace};
 use crate::home::hook::{hook, run_to_end};
 use crate::home::setup::{self, SetupEnd};
@@ -48,7 +49,6 @@ use crate::undone::{PerformError, PerformFailure, settled};
 
 /// Why something was not begun.
 const ENDED: &str = "the task has ended while its worktree was made ready";
-const NOTIFY_LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) struct LocalExecutor {
     pub(crate) home: Arc<Home>,
@@ -295,9 +295,11 @@ fn tell_worker(home: &Home, seen: &TaskSnapshot, session: SessionNumber, effect:
 }
 
 /// Tells a person, once: a note in the folder `notes` says that the program which tells has ended well. An engine that is
-/// killed between that end and the note tells again, which is better than never; nothing can be asked of the program.
+/// killed between that end and the note tells again, which is better than never; nothing can be asked of the program. What needs
+/// a person in the same moment is not told through the same program again.
 fn notify(home: &Home, about: &str, effect: &str, notes: &Path, message: &str) -> EffectResult {
     let note = notes.join(format!("told-{}", effect.replace(|it: char| !it.is_ascii_alphanumeric(), "-")));
+    home.notices.hook_tells(about, home.clock.now().0);
     if note.exists() {
         return Ok(TaskEffectProduct::Nothing);
     }
@@ -307,8 +309,8 @@ fn notify(home: &Home, about: &str, effect: &str, notes: &Path, message: &str) -
     if is_nobody_told {
         return Ok(TaskEffectProduct::Nothing);
     }
-    let (input, timeout) = (message.as_bytes().to_vec(), Some(NOTIFY_LIMIT));
-    run_to_end(home, &ProcessScript { input, timeout, ..hook })?;
+    let (input, timeout) = (message.as_bytes().to_vec(), Some(PROGRAM_LIMIT));
+    run_to_end(home, &ProcessScript { input, timeout, ..hook }).inspect_err(|_| home.notices.hook_failed(about))?;
     // Told is told: without its note it is told again after a crash, and fails for nothing else.
     let noted = std::fs::create_dir_all(notes).map_err(|error| error.to_string());
     if let Err(why) = noted.and_then(|()| taskfile::write(&note, message.as_bytes()).map_err(|error| described(&error)))

@@ -3,6 +3,7 @@
 
 pub(crate) mod attention;
 pub(crate) mod branches;
+pub(crate) mod channels;
 mod checkouts;
 pub(crate) mod engine;
 pub(crate) mod errand;
@@ -12,6 +13,7 @@ pub(crate) mod judged;
 pub(crate) mod leftovers;
 pub(crate) mod lending;
 mod mirrors;
+pub(crate) mod notices;
 pub(crate) mod project_workers;
 pub(crate) mod registry;
 pub(crate) mod repositories;
@@ -59,6 +61,7 @@ use crate::home::attention::SinceKnown;
 use crate::home::branches::BranchClaims;
 use crate::home::checkouts::CheckoutSnapshots;
 use crate::home::mirrors::Mirrors;
+use crate::home::notices::Notices;
 use crate::home::registry::Registry;
 use crate::home::reservations::Reservations;
 use crate::home::room::RoomWatch;
@@ -112,6 +115,8 @@ pub struct Home {
     /// What was heard of living agents.
     pub(crate) signals: SessionSignals,
     pub(crate) sights: SessionSights,
+    /// When there is something to tell a person.
+    pub(crate) notices: Notices,
     /// For how long what is over is kept, as the engine was started.
     keep: Option<RetentionTerm>,
     pub(crate) registry: Registry,
@@ -167,6 +172,7 @@ impl Home {
             mirrors: Mirrors::default(),
             signals: SessionSignals::default(),
             sights: SessionSights::default(),
+            notices: Notices::default(),
             later,
             keep,
             registry,

@@ -99,6 +99,7 @@ impl Service {
         spawn("sights", move || crate::home::sights::keep_looking(looking))?;
         let waiting = Arc::downgrade(&home);
         spawn("queue", move || crate::effect::queue::keep_going(waiting))?;
+        crate::watch::notify::start(&home, host.fault_look())?;
         crate::watch::follower::start(&home)?;
         let finishing = Arc::downgrade(&home);
         spawn("merges", move || crate::effect::merges::keep_finishing(&finishing))?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod attempts;
 pub(crate) mod follower;
+pub(crate) mod notify;
 mod retention;
 pub(crate) mod state_runs;
 pub(crate) mod triggers;

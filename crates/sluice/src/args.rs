@@ -21,7 +21,8 @@ mod workspace;
 pub(crate) use config::ConfigCommand;
 pub(crate) use harness::HarnessCommand;
 pub(crate) use home::{
-    BackupArgs, CompletionsArgs, DoctorArgs, EventsArgs, InnerCommand, RestoreArgs, SkillCommand, StopArgs,
+    BackupArgs, CompletionsArgs, DoctorArgs, EventsArgs, InnerCommand, NotifyCommand, RestoreArgs, SkillCommand,
+    StopArgs,
 };
 pub(crate) use project::{ProjectArgs, ProjectCommand};
 pub(crate) use run::{
@@ -69,6 +70,8 @@ pub(crate) enum CliCommand {
     Step(StepCommand),
     Inbox(InboxArgs),
     Answer(AnswerArgs),
+    #[command(subcommand)]
+    Notify(NotifyCommand),
     Events(EventsArgs),
     Doctor(DoctorArgs),
     #[command(subcommand)]

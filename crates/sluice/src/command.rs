@@ -22,7 +22,7 @@ mod worker;
 mod workflow;
 mod workspace;
 
-use crate::args::CliCommand;
+use crate::args::{CliCommand, NotifyCommand};
 use std::process::ExitCode;
 
 use crate::output::{CliFailure, CliOutput};
@@ -41,6 +41,7 @@ pub(crate) fn run(command: CliCommand, output: CliOutput) -> Result<ExitCode, Cl
         CliCommand::Step(arguments) => run::step(arguments, output),
         CliCommand::Inbox(_) => inbox::inbox(output),
         CliCommand::Answer(arguments) => inbox::answer(arguments, output),
+        CliCommand::Notify(NotifyCommand::Test {}) => inbox::test_channels(output),
         CliCommand::Events(arguments) => home::events(&arguments, output),
         CliCommand::Doctor(arguments) => home::doctor(&arguments, output),
         CliCommand::Config(arguments) => config::run(&arguments, output),

@@ -57,6 +57,7 @@ mod e2e {
     pub(crate) mod merges;
     pub(crate) mod merges_and_forges;
     pub(crate) mod missions;
+    mod notify;
     pub(crate) mod persistent_flow;
     pub(crate) mod pg_chaos;
     pub(crate) mod processes;

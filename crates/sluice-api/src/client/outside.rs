@@ -46,15 +46,20 @@ impl Outside {
 
     /// Posts JSON, on this thread. The error says why it was not taken.
     pub fn post(&self, body: Vec<u8>) -> Result<(), Problem> {
+        self.post_as("application/json", body)
+    }
+
+    /// Posts something of this media type, on this thread. The error names the host, and nothing else of the address.
+    pub fn post_as(&self, media: &'static str, body: Vec<u8>) -> Result<(), Problem> {
         let failed = |why: &dyn std::fmt::Display| Problem::unavailable(format!("{}: {why}", self.address.host()));
-        let request = self.address.http.post(&self.url).header(CONTENT_TYPE, "application/json");
+        let request = self.address.http.post(&self.url).header(CONTENT_TYPE, media);
         let request = request.headers(self.headers.clone()).timeout(ANSWERED_WITHIN).body(body);
         run(async {
             match request.send().await {
                 Ok(answer) if answer.status().is_success() => Ok(()),
                 Ok(answer) => Err(failed(&format!("it answered {}", answer.status()))),
                 Err(error) if error.is_timeout() => Err(failed(&"it does not answer")),
-                Err(error) => Err(failed(&innermost(&error))),
+                Err(error) => Err(failed(&innermost(&error.without_url()))),
             }
         })
     }

@@ -1,6 +1,7 @@
 //! What waits for a person, and the one way to answer it: questions of runs, tasks, and what either waits for.
 
 use sluice_api::attention::{AnswerAttention, Attention, AttentionAnswer};
+use sluice_api::notice::{AttentionMessage, NotifyReport};
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::AnswerQuestion;
 use sluice_api::task::{MergeTask, TaskAnswer, UpdateTask};
@@ -11,10 +12,12 @@ use sluice_engine::host::EngineClock;
 
 use super::{Requester, Service};
 use crate::home::attention::all;
+use crate::home::channels;
 use crate::home::engine::{ask, refusal};
 use crate::read::runs::RunSnapshot;
 use crate::read::tasks::TaskSnapshot;
 use crate::read::{attention, view_run};
+use crate::settings::clock::{new_id, written};
 use crate::settings::projects::shown;
 
 /// What is shown as an id belongs to a task or to a run.
@@ -27,6 +30,26 @@ impl Service {
     /// Everything that waits for a person, the oldest first.
     pub fn attention(&self) -> Result<Vec<Attention>, Problem> {
         all(&self.home, &self.faults())
+    }
+
+    /// Sends a test message through every channel, and says what came of it.
+    pub fn test_channels(&self, who: &Requester) -> Result<NotifyReport, Problem> {
+        who.must_be_person("testing the notifications")?;
+        let (there, absent) = channels::all(&self.home);
+        let message = AttentionMessage {
+            id: format!("test-{}", new_id().map_err(Problem::fault)?),
+            reason: None,
+            title: "Sluice: a test message".to_owned(),
+            text: "Sluice tells you here what waits for you.".to_owned(),
+            project: None,
+            task: None,
+            run: None,
+            since: written(self.home.clock.now().0),
+            answer: Some("sluice inbox".to_owned()),
+            things: Vec::new(),
+        };
+        let tested = there.iter().map(|channel| channel.test(&self.home, &message));
+        Ok(NotifyReport { channels: absent.into_iter().chain(tested).collect() })
     }
 
     /// What waits under this id: that of the attention, or of a task or run that has exactly one.

@@ -42,10 +42,7 @@ pub(super) fn session(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSessi
     let workspace = PathBuf::from(&wanted.workspace.0);
     must_be_its_worktree(home, seen, &workspace)?;
     let private = home.context.places.attempt(id.as_str());
-    let mut environment = inherited(&home.context);
-    environment.extend(about(home, seen));
-    environment.insert("SLUICE_ROLE".into(), wanted.role.word().into());
-    environment.insert("SLUICE_ATTEMPT".into(), wanted.session.0.to_string());
+    let mut environment = told(home, seen, wanted);
     environment.insert("SLUICE_TOKEN".into(), token(&id, &private)?);
     let lookup = |name: &str| environment.get(name).map(OsString::from);
     let invocation = harness
@@ -101,6 +98,15 @@ pub(super) fn session(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSessi
     }
     home.watch(&seen.id, wanted.session);
     Ok(TaskEffectProduct::Nothing)
+}
+
+/// What an agent inherits, and what it is told about itself.
+fn told(home: &Home, seen: &TaskSnapshot, wanted: &StartSession) -> BTreeMap<String, String> {
+    let mut environment = inherited(&home.context);
+    environment.extend(about(home, seen));
+    environment.insert("SLUICE_ROLE".into(), wanted.role.word().into());
+    environment.insert("SLUICE_ATTEMPT".into(), wanted.session.0.to_string());
+    environment
 }
 
 fn permissions(wanted: AgentPermissions) -> HarnessPermissions {

@@ -154,6 +154,7 @@ impl Follower {
 
     fn act_on(&mut self, home: &Arc<Home>, page: &[LoggedEvent]) -> Result<(), UnavailableReason> {
         spans::ended(home, page);
+        home.notices.heard(page);
         let mut touched = BTreeMap::new();
         let (mut turned, mut waiting, mut moved) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for logged in page {

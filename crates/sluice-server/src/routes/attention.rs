@@ -11,6 +11,9 @@ pub(crate) fn table() -> RouteTable {
         .ask(get("/v1/attention", "List everything that waits for a person, the oldest first"), |service, _, ()| {
             Ok(AttentionList { attention: service.attention()? })
         })
+        .ask(post("/v1/notify/test", "Send a test message through every channel of `[notify]`"), |service, who, ()| {
+            service.test_channels(who)
+        })
         .ask(
             get("/v1/attention/{id}", "Show what waits: by its id, or by the id of its task or run"),
             |service, _, Path(id): Path<String>| service.attention_of(&id),

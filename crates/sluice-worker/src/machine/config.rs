@@ -20,10 +20,12 @@ use super::units::{
 };
 
 mod file;
+mod notify;
 pub mod page;
 pub mod table;
 
 pub use file::ConfigFile;
+pub use notify::{NotifyConfig, QuietHours, WebhookConfig, WebhookKind};
 
 /// So many requests a second one token may go on with, unless a person says otherwise.
 const REQUESTS_PER_SECOND: u32 = 2000;
@@ -186,15 +188,6 @@ impl Default for AttentionConfig {
             quiet_after: Some(Duration::from_secs(QUIET_MINUTES * 60)),
         }
     }
-}
-
-/// What a person is told with.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct NotifyConfig {
-    /// A program and its arguments; the message comes on its standard input.
-    #[schemars(extend("examples" = [["notify-send", "Sluice"]]))]
-    pub command: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]

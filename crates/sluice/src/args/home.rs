@@ -86,6 +86,19 @@ pub(crate) enum SkillCommand {
     },
 }
 
+/// Test how Sluice tells you that something waits for you
+///
+/// `[notify]` in config.toml sets the channels: the desktop, a command, webhooks.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Example:\n  sluice notify test")]
+pub(crate) enum NotifyCommand {
+    /// Send a test message through every channel, and say what came of it
+    ///
+    /// Exits with 1 if a channel did not take the message.
+    #[command(after_help = "Example:\n  sluice notify test --json")]
+    Test {},
+}
+
 /// What Sluice calls itself with.
 #[derive(Debug, Subcommand)]
 pub(crate) enum InnerCommand {

@@ -6,6 +6,7 @@ use serde_json::json;
 use sluice_api::Client;
 use sluice_api::attention::{Attention, AttentionAnswer, AttentionCause, AttentionKind, AttentionNote};
 use sluice_api::client::escape;
+use sluice_api::notice::{ChannelOutcome, ChannelReport, NotifyReport};
 use sluice_api::problem::ProblemStatus;
 use sluice_api::shown::{Inbox, Run, RunAnswer, RunStatus};
 use sluice_api::task::TaskAnswer;
@@ -91,6 +92,22 @@ pub(crate) fn answer(arguments: AnswerArgs, output: CliOutput) -> Result<CliExit
             task::tell(&TaskAnswer { task: after.clone(), transition: None, notes, still_running: false });
         }
     })
+}
+
+/// Sends a test message through every channel through which a person is told.
+pub(crate) fn test_channels(output: CliOutput) -> Result<CliExit, CliFailure> {
+    let report: NotifyReport = connect()?.post("/v1/notify/test", &json!({}))?;
+    output.show(&report, || {
+        for ChannelReport { channel, outcome, why } in &report.channels {
+            let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            print(&format!("{outcome:<8} {}\n", table::line(&format!("{channel}{why}"), 2000)));
+        }
+        if report.channels.iter().all(|it| it.outcome == ChannelOutcome::Absent) {
+            say("hint: `[notify]` in config.toml sets a command or webhooks (docs/working-with-tasks.md)");
+        }
+    })?;
+    let failed = report.channels.iter().any(|it| it.outcome == ChannelOutcome::Failed);
+    Ok(if failed { CliExit::Refused } else { CliExit::Done })
 }
 
 /// Looks at a run after everything that happens to it, until it has ended or needs a person.

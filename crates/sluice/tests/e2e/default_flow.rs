@@ -290,8 +290,9 @@ fn a_person_is_told_of_reviewed_work_and_leads_it_out_of_stuck() {
     let reviewer = "reviewer 1: review fail\nreviewer 2: review fail\nreviewer 3: review fail\nreviewer: review pass";
     let id = home.create("brew", &format!("worker: work\n{reviewer}"), &["--workflow", "reviewed"]);
     let is_told = |words: &str| {
-        let message = told.heard();
-        assert!(message.contains("coffee") && message.contains(words), "{message}");
+        // What no hook tells of, such as a review that a person asked for, comes here too if it is not answered at once.
+        let message = std::iter::repeat_with(|| told.heard()).find(|message| !message.contains("sluice answer"));
+        assert!(message.is_some_and(|message| message.contains("coffee") && message.contains(words)), "{words}");
     };
     is_told("is stuck (brew)");
     assert_eq!(home.until_status(&id, "stuck")["review_round"], 2);
