@@ -11,7 +11,9 @@ use sluice_core::run::RunKind;
 
 /// What looks like the name of an event and is something else: variables of a recipe, spans, files, ids, and a name that
 /// a page shows as misspelt.
-const OTHERS: [&str; 12] = [
+const OTHERS: [&str; 15] = [
+    "attention.pool_full_after",
+    "attention.quiet_after",
     "mission.plan",
     "run.context",
     "run.id",
@@ -19,6 +21,7 @@ const OTHERS: [&str; 12] = [
     "run.start",
     "run.work_order",
     "run.workspace",
+    "session.idle",
     "status.change",
     "store.commit",
     "task.create",

@@ -63,7 +63,7 @@ impl Notices {
         self.0.changed.notify_all();
     }
 
-    /// These events happened.
+    /// Takes note of events that may change what waits for a person.
     pub(crate) fn heard(&self, page: &[LoggedEvent]) {
         let needs = |logged: &LoggedEvent| {
             let name = EventName::read(&logged.event.kind);
@@ -95,7 +95,7 @@ impl Notices {
         hooks.insert(about.to_owned(), now);
     }
 
-    /// That failed.
+    /// Forgets that a hook has told of this: the hook failed.
     pub(crate) fn hook_failed(&self, about: &str) {
         locked(&self.0.state).hooks.remove(about);
         self.stir();

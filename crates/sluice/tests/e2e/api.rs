@@ -47,6 +47,7 @@ fn look_around(api: &mut Described, home: &Home) {
     assert_eq!(api.does("GET", "/v1/faults", ""), json!({ "faults": [] }));
     assert!(api.does("GET", "/metrics", "").as_str().unwrap().contains("sluice_faults 0"));
     assert!(api.does("GET", "/v1/events?type=*&since=1h&follow=false", "").is_string());
+    api.does("POST", "/v1/notify/test", "");
     let file = home.path("copy.db");
     api.does("POST", "/v1/backup", &json!({ "file": file }).to_string());
     assert!(file.exists());
