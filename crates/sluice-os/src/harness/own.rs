@@ -31,7 +31,7 @@ pub struct HarnessConfig {
     output: Option<String>,
     /// What is looked at before a start: `true` for everything that is known of the program, `false` for nothing, or the names of
     /// the looks.
-    #[schemars(schema_with = "preflight")]
+    #[schemars(schema_with = "preflight", example = false)]
     preflight: Option<bool>,
 }
 

@@ -35,10 +35,10 @@ fn a_program_without_a_login_is_refused_with_the_cure_and_is_no_crash() {
         "`codex` cannot be started: it is not logged in: ~/.codex/auth.json is not there. Run `codex login`, or `printenv \
          OPENAI_API_KEY | codex login --with-api-key`; then `sluice task respawn {id}`"
     );
-    assert!(text(&task["attention"]).ends_with(&why), "{task:#}");
+    assert!(text(&task["attention"]["text"]).ends_with(&why), "{task:#}");
     assert_eq!((&task["status"], &task["crash_count"]), (&"working".into(), &0.into()));
     assert!(home.sluice(&["task", "show", &id]).done().stdout.contains(&why));
-    assert!(home.sluice(&["task", "list"]).done().stdout.contains("cannot be started"));
+    assert!(home.sluice(&["task", "list"]).done().stdout.contains("cannot_start"));
     assert!(home.sluice(&["task", "history", &id]).done().stdout.contains("cannot be started"));
     let said = home.sluice(&["task", "respawn", &id]);
     assert!(said.stderr.contains(&why), "{said:?}");
@@ -128,7 +128,7 @@ fn setup_does_once_what_can_be_done_and_keeps_everything_else() {
     std::fs::set_permissions(&state, PermissionsExt::from_mode(0o600)).unwrap();
     let create = ["task", "create", "brew", "Brew it", "--harness", "claude", "--json"];
     let task = sluice_with(&home, &SANDBOX, &create).done().json()["task"].take();
-    let why = text(&task["attention"]);
+    let why = text(&task["attention"]["text"]);
     for part in ["does not trust", "without permissions", "first start", "`sluice harness setup claude`"] {
         assert!(why.contains(part), "{why}");
     }

@@ -153,11 +153,14 @@ fn what_a_script_leaves_behind_is_nobody_also_without_environment_and_after_a_re
     for (name, begins) in left {
         // The script waits until what it leaves has left its process group, which ends with it.
         let (file, there) = (stage.waits(name, &mut go), stage.path(&format!("{name}.there")).display().to_string());
-        // The worktree goes when the run has ended.
+        // The run is held: what a script leaves behind lives as long as its run.
         let stays = format!("sh -c \"cd /; echo > {there}; exec sh {file}\" >/dev/null 2>&1 &)");
         let command = format!("mkfifo {there}; {begins}{stays}; read x < {there}");
-        let run = stage.play(name, &format!("steps:\n  - {{name: leave, type: script, command: '{command}'}}\n"));
-        assert_eq!(run["status"], "completed", "{run:#}");
+        let steps = format!(
+            "  - {{name: leave, type: script, command: '{command}'}}\n  - {{name: hold, type: gate, command: 'false'}}\n"
+        );
+        let run = stage.play(name, &format!("steps:\n{steps}"));
+        assert_eq!(run["status"], "held", "{run:#}");
     }
     // Of our tmux server, which outlives the engine: with and without a window.
     for (name, by) in [("run-shell", "run-shell"), ("new-window", "new-window")] {

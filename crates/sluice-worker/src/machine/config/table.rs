@@ -220,9 +220,12 @@ mod tests {
 
     #[test]
     fn every_key_says_what_it_is_for_and_shows_how_it_is_written() {
-        let wrong = keys()
-            .into_iter()
-            .filter(|(_, key)| key.about.is_empty() || key.example.is_none() || key.kind == ConfigKind::Other);
+        // A truth or a list: only loading can judge it.
+        let is_known =
+            |name: &str, key: &ConfigKey| key.kind != ConfigKind::Other || name == "harnesses.NAME.preflight";
+        let is_told =
+            |name: &str, key: &ConfigKey| !key.about.is_empty() && key.example.is_some() && is_known(name, key);
+        let wrong = keys().into_iter().filter(|(name, key)| !is_told(name, key));
         let wrong: Vec<String> = wrong.map(|(name, _)| name).collect();
         assert!(wrong.is_empty(), "give each of {wrong:?} a doc comment, an `example` and a kind that is known here");
     }
