@@ -30,12 +30,14 @@ const EXCLUDED: [(&str, &str); 7] = [
 ];
 
 /// What the tester cannot reach, and why.
-const UNREACHED: [(&str, &str); 5] = [
+const UNREACHED: [(&str, &str); 7] = [
     ("/v1/workspaces/end", "there is no session that no task knows"),
     ("/v1/workspaces/adopt", "there is no session that no task knows"),
     ("/v1/workspaces/restore", "no work was put away"),
     ("/v1/lifecycle/tasks/here", "it is asked from inside of a task's worktree"),
     ("/v1/step", "it is for the agent of a step, and asked by none here"),
+    ("/v1/lifecycle/signal", "it is for the hooks of a session, and no other may say it"),
+    ("/v1/attention/{id}/{number}", "each answer to the question of the run gives the next one another number"),
 ];
 
 /// What is not asked of answers, and why.
@@ -176,6 +178,9 @@ fn furnish(home: &Home, served: &Served, secret: &str) -> Result<(), String> {
     let task = home.json(&["task", "create", "brew", "Brew it", "--no-spawn"])?;
     let process = home.json(&["process", "start", "by-hand"])?;
     let workflow = home.json(&["start", "gated", "--detach"])?;
+    // One to be deleted, and one whose question is answered.
+    let doomed = text(&home.json(&["start", "gated", "--detach"])?["run"]["id"])?;
+    let asked = text(&home.json(&["start", "gated", "--detach"])?["run"]["id"])?;
     let post = |path: &str, body: &str| served.post(secret, path, body);
     post("/v1/crabs/register", r#"{"crab_id":"clawde","colony_id":"local","name":"Clawde","role":"any"}"#)?;
     let colony = text(&post("/v1/colonies", r#"{"name":"reef"}"#)?["colony_id"])?;
@@ -197,6 +202,8 @@ fn furnish(home: &Home, served: &Served, secret: &str) -> Result<(), String> {
         ("/v1/missions/", "path.id", &mission),
         ("/v1/tasks", "query.mission_id", &mission),
         ("/v1/lifecycle/tasks/\\\\{id\\\\}/(history|file|attach|nudge|request-changes)", "path.id", &task),
+        ("/v1/recipe/runs/\\\\{id\\\\}/delete", "path.id", &doomed),
+        ("/v1/attention/\\\\{id\\\\}", "path.id", &asked),
         ("/v1/recipe/runs/\\\\{id\\\\}", "path.id", &run),
         ("/workflows/", "path.id", &run),
         ("/v1/processes/", "path.id", &process),
@@ -214,6 +221,7 @@ fn furnish(home: &Home, served: &Served, secret: &str) -> Result<(), String> {
     let examples = [
         ("/v1/workspaces/init", json!({ "project": "coffee" })),
         ("/v1/inbox", json!({ "id": format!("{run}/1"), "option": "retry" })),
+        ("/v1/attention/{id}", json!({ "option": "retry" })),
         ("/v1/runs/update", json!({ "run_id": attempt, "progress_message": "half of it" })),
         ("/v1/runs/merge-turn", json!({ "run_id": attempt })),
         ("/v1/runs/complete", json!({ "run_id": attempt, "status": "completed", "summary": "done" })),
