@@ -26,8 +26,9 @@ fn waiting(home: &Home) -> Vec<(String, &'static str)> {
 
 #[track_caller]
 fn begins(home: &Home, id: &str, status: &str) {
-    let task = home.until(id, "begun", |task| task["session"] == "active");
-    assert_eq!((&task["status"], &task["attention"]), (&status.into(), &Value::Null));
+    let has_begun = |task: &Value| task["session"] == "active" && task["attention"] == Value::Null;
+    let task = home.until(id, "begun, and waits for nothing", has_begun);
+    assert_eq!(task["status"], status);
 }
 
 #[test]

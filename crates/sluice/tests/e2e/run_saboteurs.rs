@@ -96,7 +96,7 @@ fn what_a_script_left_behind_ends_with_its_run_before_the_next_has_its_worktree(
             &home,
             "leaves",
             &format!(
-                "steps:\n  - name: one\n    type: script\n    command: |\n      {leave} '{script}' >/dev/null 2>&1 </dev/null &\n  - name: two\n    type: script\n    command: |\n      while ! test -e {alive}; do :; done; kill -0 $(cat {alive}) && readlink /proc/$(cat {alive})/cwd\n",
+                "steps:\n  - name: one\n    type: script\n    command: |\n      {leave} '{script}' >/dev/null 2>&1 </dev/null &\n      while ! test -e {alive}; do :; done\n  - name: two\n    type: script\n    command: |\n      kill -0 $(cat {alive}) && readlink /proc/$(cat {alive})/cwd\n",
                 alive = alive.display()
             ),
         );
