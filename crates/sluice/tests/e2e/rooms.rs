@@ -26,8 +26,9 @@ fn waiting(home: &Home) -> Vec<(String, &'static str)> {
 
 #[track_caller]
 fn begins(home: &Home, id: &str, status: &str) {
-    let has_begun = |task: &Value| task["session"] == "active" && task["attention"] == Value::Null;
-    let task = home.until(id, "begun, and waits for nothing", has_begun);
+    // What is to be clarified may wait for a person from then on.
+    let has_begun = |task: &Value| task["session"] == "active" && task["attention"]["reason"] != "pool_full";
+    let task = home.until(id, "begun, and waits for no worktree", has_begun);
     assert_eq!(task["status"], status);
 }
 
