@@ -17,7 +17,7 @@ use crate::attention::{AttentionChannel, AttentionReason, DialogKind, SessionSig
 use crate::lifecycle::{DONE, Lifecycle, STUCK, StateId};
 use crate::machine::Moment;
 
-/// Where a task goes that nobody has described yet.
+/// The state of a task whose summary is still missing.
 pub(super) const CLARIFICATION: &str = "clarification";
 
 /// An attention that was raised: the task has at most one.

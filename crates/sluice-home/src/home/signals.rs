@@ -1,8 +1,8 @@
 //! What is heard of living agents becomes a signal of their task: what their hooks tell, what stands on their screens, and
 //! that they are silent. How much of it is taken is bounded; what it means is decided by the task's machine.
 //!
-//! The channel `protocol` comes in here as well, once agents are driven by a protocol of their own (ACP): whoever holds that
-//! connection says [`heard`], as the route for hooks does.
+//! The channel `protocol` comes in here as well, once agents are driven by a protocol of their own (ACP): the owner of that
+//! connection calls [`heard`], as the route for hooks does.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -117,7 +117,7 @@ pub(crate) fn raise(
     ask(home, task, TaskInput::Signal { session, signal }).map(drop)
 }
 
-/// The same, where nobody waits for an answer.
+/// The same, where the caller needs no answer.
 pub(crate) fn tell(home: &Home, id: &SessionId, (task, session): (&TaskId, SessionNumber), signal: SessionSignal) {
     home.signals.with(home, id, |memory| memory.is_raised = true);
     home.input(task, home.context.clean().task_input(TaskInput::Signal { session, signal }));

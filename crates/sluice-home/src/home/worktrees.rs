@@ -95,7 +95,7 @@ fn base_by_git(home: &Home, root: &Path) -> Result<Option<String>, PerformError>
 
 /// Whether the worktree of a run is known to be there, or it has none of its own.
 pub(crate) fn is_ready(home: &Home, given: &RunParameters) -> bool {
-    // A link that stands in its place leads to somebody else's folder.
+    // A link that stands in its place leads to a folder that is not ours.
     let is_there = || std::fs::symlink_metadata(&given.workspace).is_ok_and(|it| it.is_dir());
     let is_known = || locked(&home.worktrees.ready).contains(&given.id) && is_there();
     given.origin.base.is_empty() || is_known()
