@@ -19,7 +19,7 @@ const NAME: &str = "the tester's own";
 const CASES: u32 = 100;
 
 /// What is not asked for, and why.
-const EXCLUDED: [(&str, &str); 7] = [
+const EXCLUDED: [(&str, &str); 10] = [
     ("/v1/stop", "it ends the engine that is tested"),
     ("/v1/backup", "it writes a file wherever it is told to"),
     ("/v1/ws/crab/{id}", "it is a WebSocket, not a question with an answer"),
@@ -27,12 +27,16 @@ const EXCLUDED: [(&str, &str); 7] = [
     ("/events", "it does not end"),
     ("/v1/events", "with `follow` it does not end"),
     ("/v1/recipe/runs/{id}/events", "with `follow` it does not end"),
+    ("/v1/lifecycle/tasks/{id}/events", "with `follow` it does not end"),
+    ("/v1/recipe/runs/{id}/log/stream", "it ends with the run"),
+    ("/v1/lifecycle/tasks/{id}/log/stream", "it ends with the agent"),
 ];
 
 /// What the tester cannot reach, and why.
-const UNREACHED: [(&str, &str); 7] = [
+const UNREACHED: [(&str, &str); 8] = [
     ("/v1/workspaces/end", "there is no session that no task knows"),
     ("/v1/workspaces/adopt", "there is no session that no task knows"),
+    ("/v1/workspaces/drop", "there is no kept work"),
     ("/v1/workspaces/restore", "no work was put away"),
     ("/v1/lifecycle/tasks/here", "it is asked from inside of a task's worktree"),
     ("/v1/step", "it is for the agent of a step, and asked by none here"),
@@ -201,7 +205,11 @@ fn furnish(home: &Home, served: &Served, secret: &str) -> Result<(), String> {
     let known = [
         ("/v1/missions/", "path.id", &mission),
         ("/v1/tasks", "query.mission_id", &mission),
-        ("/v1/lifecycle/tasks/\\\\{id\\\\}/(history|file|attach|nudge|request-changes)", "path.id", &task),
+        (
+            "/v1/lifecycle/tasks/\\\\{id\\\\}/(history|file|attach|nudge|request-changes|changes|screen|usage)",
+            "path.id",
+            &task,
+        ),
         ("/v1/recipe/runs/\\\\{id\\\\}/delete", "path.id", &doomed),
         ("/v1/attention/\\\\{id\\\\}", "path.id", &asked),
         ("/v1/recipe/runs/\\\\{id\\\\}", "path.id", &run),

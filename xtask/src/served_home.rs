@@ -32,7 +32,7 @@ pub(crate) struct Home {
 impl Home {
     pub(crate) fn new(program: PathBuf) -> Result<Home, String> {
         let wrong = |error: std::io::Error| error.to_string();
-        let kept = tempfile::Builder::new().prefix("api-fuzz-").tempdir().map_err(wrong)?;
+        let kept = tempfile::Builder::new().prefix("sluice-").tempdir().map_err(wrong)?;
         let folder = kept.path().canonicalize().map_err(wrong)?;
         let home = Home { program, folder, _kept: kept };
         home.write("home/config.toml", "[defaults]\nharness = \"demo\"\n")?;

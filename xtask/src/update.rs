@@ -10,7 +10,7 @@ use crate::{generated, root};
 /// What the tests write in place of comparing. Each variable stands for one kind of file:
 ///
 /// - `UPDATE_DOCS`: pages and documents that are drawn from the code (`docs/machines/`, `docs/openapi.json`,
-///   `docs/config.md`, `schemas/config.schema.json`).
+///   `docs/config.md`, `docs/dashboard.md`, `schemas/config.schema.json`).
 /// - `UPDATE_EXPECTED`: what a test expects (the answers in `task/plays/`).
 /// - `UPDATE_GOLDEN`: golden samples that are missing.
 /// - `INSTA_UPDATE`: snapshots.
@@ -18,7 +18,7 @@ const WRITES: [(&str, &str); 4] =
     [("UPDATE_DOCS", "1"), ("UPDATE_EXPECTED", "1"), ("UPDATE_GOLDEN", "1"), ("INSTA_UPDATE", "always")];
 
 /// The tests that compare with a file or a snapshot, without those that drive an engine.
-const SUITES: [&[&str]; 9] = [
+const SUITES: [&[&str]; 10] = [
     &["--package", "sluice-core"],
     &["--package", "sluice-dialect", "--lib", "--test", "pin"],
     &["--package", "sluice-draw"],
@@ -27,6 +27,7 @@ const SUITES: [&[&str]; 9] = [
     &["--package", "sluice-telemetry", "--lib"],
     &["--package", "sluice-worker", "--lib", "the_committed_reference_is_current"],
     &["--package", "sluice-server", "--lib", "the_committed_document_is_current"],
+    &["--package", "sluice-tui", "--lib"],
     &["--package", "sluice", "--test", "cli"],
 ];
 /// Those that drive agents and engines; they take minutes.

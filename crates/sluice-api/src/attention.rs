@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::shell::answer_command;
 use crate::shown::Run;
 use crate::task::Task;
 use crate::words::words;
@@ -157,6 +158,82 @@ pub struct AttentionNote {
     pub said_by: AttentionSource,
 }
 
+impl Attention {
+    /// The command that solves it with its usual answer, as a person types it; words in capitals are theirs to fill in. `None`
+    /// where the text alone says what to do.
+    pub fn command(&self) -> Option<String> {
+        let project = self.project.as_deref();
+        match (self.reason, project) {
+            // Giving the task up is no answer to a lack of room.
+            (AttentionCause::PoolFull, Some(project)) => {
+                return Some(format!("sluice project update {project} --pool-size N"));
+            }
+            (AttentionCause::Store, _) => return Some("sluice doctor --deep".to_owned()),
+            (_, _) => {}
+        }
+        let takes_words = self.kind == AttentionKind::Clarification;
+        usual(&self.id, self.reason, &self.options).or_else(|| {
+            let is_open = takes_words && self.options.is_empty();
+            is_open.then(|| format!("sluice answer {} TEXT", self.id))
+        })
+    }
+}
+
+impl AttentionNote {
+    /// The same, where the task itself is shown.
+    pub fn command(&self) -> Option<String> {
+        usual(&self.id, self.reason, &self.choices)
+    }
+}
+
+/// What holds for a cause wherever it is shown.
+struct CauseMarks {
+    /// Something failed or died, or work may be lost.
+    is_failure: bool,
+    /// The option that is usual; none: the first of them.
+    usual: Option<&'static str>,
+}
+
+impl AttentionCause {
+    /// Whether something failed or died, or work may be lost: more than a turn that is a person's.
+    pub const fn is_failure(self) -> bool {
+        self.marks().is_failure
+    }
+
+    const fn marks(self) -> CauseMarks {
+        let (is_failure, usual) = match self {
+            AttentionCause::Dialog | AttentionCause::Quiet => (false, Some("attach")),
+            AttentionCause::HookFailed | AttentionCause::WorkAtRisk => (true, Some("retry")),
+            AttentionCause::Crashed | AttentionCause::CannotStart | AttentionCause::Store => (true, None),
+            AttentionCause::Question
+            | AttentionCause::Gate
+            | AttentionCause::Conflict
+            | AttentionCause::LoopExhausted
+            | AttentionCause::Timeout
+            | AttentionCause::Review
+            | AttentionCause::Clarification
+            | AttentionCause::Stuck
+            | AttentionCause::PoolFull
+            | AttentionCause::Worker => (false, None),
+        };
+        CauseMarks { is_failure, usual }
+    }
+}
+
+/// The usual one of these options as a command: who waits in a terminal is talked with, what failed is done again, and everything
+/// else has its usual answer first. To give up is always possible, and never the usual answer; to merge is it only where the
+/// work waits to be read.
+fn usual(id: &str, reason: AttentionCause, options: &[String]) -> Option<String> {
+    let of = id.split_once('/').map_or(id, |(of, _)| of);
+    let known = options.iter().find(|option| Some(option.as_str()) == reason.marks().usual);
+    let merges = |option: &&String| *option == "approve" && reason != AttentionCause::Review;
+    match known.or_else(|| options.iter().find(|option| !merges(option)))?.as_str() {
+        "attach" => Some(format!("sluice task attach {of}")),
+        "cancel" => None,
+        option => Some(answer_command(id, option)),
+    }
+}
+
 /// Everything that waits for a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AttentionList {
@@ -241,6 +318,10 @@ pub struct SignalSession {
     /// The words of the dialog, or what the agent said last. What is too long is cut.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
+    /// Which dialog of the agent it is about, by a name of at most 100 letters that its end has too. An agent that works with
+    /// this name has only that dialog behind it; without a name, all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialog: Option<String>,
 }
 
 /// Whether a signal was taken.
@@ -248,4 +329,47 @@ pub struct SignalSession {
 pub struct SignalAnswer {
     /// False when the session has told too much in a short time: then this signal was dropped.
     pub taken: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(reason: AttentionCause, kind: AttentionKind, options: &[&str]) -> Option<String> {
+        let attention = Attention {
+            id: "k3f9/2".to_owned(),
+            kind,
+            reason,
+            task: None,
+            run: None,
+            step: None,
+            recipe: None,
+            project: Some("coffee".to_owned()),
+            title: String::new(),
+            text: String::new(),
+            since: String::new(),
+            options: options.iter().map(|option| (*option).to_owned()).collect(),
+            default: None,
+            deadline: None,
+            evidence: Vec::new(),
+            exit_code: None,
+            printed: None,
+            said_by: AttentionSource::Engine,
+        };
+        attention.command()
+    }
+
+    #[test]
+    fn each_thing_that_waits_has_its_usual_command() {
+        use AttentionCause as Cause;
+        let task = |reason, options: &[&str]| command(reason, AttentionKind::Task, options).unwrap_or_default();
+        assert_eq!(task(Cause::Review, &["approve", "cancel"]), "sluice answer k3f9/2 approve");
+        assert_eq!(task(Cause::Stuck, &["request-changes"]), "sluice answer k3f9/2 request-changes --message TEXT");
+        assert_eq!(task(Cause::Dialog, &["stuck", "attach", "dismiss"]), "sluice task attach k3f9");
+        assert_eq!(task(Cause::PoolFull, &["cancel"]), "sluice project update coffee --pool-size N");
+        assert_eq!(task(Cause::Worker, &["cancel"]), "", "giving up is never the usual answer");
+        let asked = |options: &[&str]| command(Cause::Question, AttentionKind::Clarification, options);
+        assert_eq!(asked(&[]).as_deref(), Some("sluice answer k3f9/2 TEXT"));
+        assert_eq!(asked(&["it's hot", "cold"]).as_deref(), Some("sluice answer k3f9/2 'it'\\''s hot'"));
+    }
 }

@@ -4,6 +4,7 @@
 //! microseconds. Answers that go on (the event log) come as lines.
 
 mod address;
+mod away;
 mod listen;
 mod outside;
 mod silence;
@@ -23,6 +24,7 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::{ACCEPTED, Problem, ProblemStatus};
 use address::HttpAddress;
+pub use away::EngineAbsence;
 pub use listen::{Outgoing, letters};
 pub use outside::Outside;
 pub use silence::{SILENT, when_silent};
@@ -73,6 +75,8 @@ fn note(headers: &HeaderMap) {
 
 /// How many lines the reading thread buffers ahead of `take`.
 const LINES_AHEAD: usize = 64;
+/// How often a caller that waits looks again when it hears nothing.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// How long until a socket with too many callers is tried again.
 const CALL_AGAIN: Duration = Duration::from_millis(50);
@@ -140,6 +144,11 @@ impl Client {
         self.ask(Method::POST, path, Some(body))
     }
 
+    /// Sends a PUT request with a JSON body, and reads the JSON answer as `T`.
+    pub fn put<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Problem> {
+        self.ask(Method::PUT, path, Some(body))
+    }
+
     /// Sends a PATCH request with a JSON body, and reads the JSON answer as `T`.
     pub fn patch<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Problem> {
         self.ask(Method::PATCH, path, Some(body))
@@ -169,16 +178,38 @@ impl Client {
 
     /// Reads lines until there are no more, or until `take` says that it has enough or fails. They are read on a thread of
     /// their own, so that `take` may ask for other things meanwhile. Lines that are followed end only with the engine.
-    pub fn lines(&self, path: &str, take: impl FnMut(&str) -> Result<bool, Problem>) -> Result<(), Problem> {
-        self.lines_within(path, None, take).map(drop)
+    pub fn lines(&self, path: &str, mut take: impl FnMut(&str) -> Result<bool, Problem>) -> Result<(), Problem> {
+        self.followed(path, None, None, |line| line.map_or(Ok(true), &mut take)).map(drop)
     }
 
-    /// The same for at most so long; whether that was enough.
-    pub fn lines_within(
+    /// The same, and `take` is given no line when none has come for `every`.
+    pub fn lines_or_none(
+        &self,
+        path: &str,
+        every: Duration,
+        take: impl FnMut(Option<&str>) -> Result<bool, Problem>,
+    ) -> Result<(), Problem> {
+        self.followed(path, None, Some(every), take).map(drop)
+    }
+
+    /// Follows an answer of lines, and looks after each of them, and every few seconds, because not everything that a caller
+    /// waits for is an event; until `look` has seen enough. Whether it was in time.
+    pub fn look_within(
         &self,
         path: &str,
         within: Option<Duration>,
-        mut take: impl FnMut(&str) -> Result<bool, Problem>,
+        mut look: impl FnMut() -> Result<bool, Problem>,
+    ) -> Result<bool, Problem> {
+        self.followed(path, within, Some(LOOK_AGAIN), |_| look())
+    }
+
+    /// Reads lines as they come, for as long as `take` wants more. It is given no line when none has come for `every`.
+    fn followed(
+        &self,
+        path: &str,
+        within: Option<Duration>,
+        every: Option<Duration>,
+        mut take: impl FnMut(Option<&str>) -> Result<bool, Problem>,
     ) -> Result<bool, Problem> {
         let until = within.and_then(|within| Instant::now().checked_add(within));
         std::thread::scope(|scope| {
@@ -194,14 +225,18 @@ impl Client {
                 })
             });
             loop {
-                let line = match until {
+                let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+                let line = match [left, every].into_iter().flatten().min() {
                     None => lines.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                    Some(until) => lines.recv_timeout(until.saturating_duration_since(Instant::now())),
+                    Some(wait) => lines.recv_timeout(wait),
                 };
-                let in_time = line != Err(RecvTimeoutError::Timeout);
+                let is_over = until.is_some_and(|until| Instant::now() >= until);
                 match line {
-                    Ok(line) if take(&line)? => {}
-                    Ok(_) | Err(RecvTimeoutError::Timeout) => return Ok(in_time),
+                    Ok(line) if take(Some(&line))? => {}
+                    Ok(_) => return Ok(true),
+                    Err(RecvTimeoutError::Timeout) if is_over => return Ok(false),
+                    Err(RecvTimeoutError::Timeout) if take(None)? => {}
+                    Err(RecvTimeoutError::Timeout) => return Ok(true),
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
             }
@@ -357,7 +392,8 @@ pub fn escape(text: &str) -> String {
     text.bytes().map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-fn unescape(text: &str) -> String {
+/// What [`escape`] was given.
+pub fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {

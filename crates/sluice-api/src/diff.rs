@@ -58,10 +58,28 @@ pub struct TaskLog {
     pub session: Option<String>,
     /// Whether that session is alive.
     pub alive: bool,
-    /// The last lines that it printed, without what only a terminal obeys.
+    /// The last lines that it printed, without what only a terminal obeys; of a living one that draws a screen, the screen.
     pub log: String,
     /// Whether it printed more before that.
     pub cut: bool,
+    /// Whether this is what stands on its screen now.
+    #[serde(default)]
+    pub screen: bool,
+}
+
+/// A piece of what the agents of a task or run print, as it comes: one line of JSON each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LogPiece {
+    /// The session that printed it; null for what a script printed, and at the end.
+    pub session: Option<String>,
+    /// The text, without what only a terminal obeys.
+    pub text: String,
+    /// Whether this is the end: the agents have ended, and all that they printed was sent.
+    pub ended: bool,
+    /// Where the next piece begins: `STREAM:PLACE` of each stream that this piece is of. The newest of every stream, given back
+    /// as `from`, let the next engine go on after what was read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<String>,
 }
 
 /// How the branch of a run is merged.

@@ -6,20 +6,29 @@
 #![warn(missing_docs)]
 
 pub mod attention;
+pub mod board;
+pub mod changes;
 pub mod client;
 pub mod control;
 pub mod diff;
 pub mod event;
 pub mod grimoire;
 pub mod notice;
+pub mod page_link;
 pub mod problem;
 pub mod project;
 pub mod run;
+pub mod schedules;
+pub mod screen;
+pub mod shell;
 pub mod shown;
 pub mod task;
+pub mod timeline;
 pub mod token;
+pub mod usage;
 mod words;
 pub mod work;
+pub mod workers;
 pub mod workspace;
 
 pub use client::Client;

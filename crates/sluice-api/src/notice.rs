@@ -34,9 +34,20 @@ pub struct AttentionMessage {
     /// The command that answers it, if anything can be answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+    /// Where the page shows the task or run; absent where `[notify] page` names no address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
     /// The single things, if this is about several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub things: Vec<AttentionMessage>,
+    /// How many more things there are than the message has room for.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub more: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 words! {
@@ -68,6 +79,20 @@ pub struct ChannelReport {
 pub struct NotifyReport {
     /// The channels, in the order in which they are asked.
     pub channels: Vec<ChannelReport>,
+    /// The newest messages that a channel refused so often that the engine gave them up, the oldest first.
+    #[serde(default)]
+    pub given_up: Vec<RefusedNotice>,
+}
+
+/// A message that a channel refused so often that the engine gave it up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RefusedNotice {
+    /// The channel: `desktop`, `command`, or `webhook` and its host.
+    pub channel: String,
+    /// The id of what a person should have been told.
+    pub id: String,
+    /// What the channel said at last.
+    pub why: String,
 }
 
 /// What an incoming webhook of Slack takes.

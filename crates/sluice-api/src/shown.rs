@@ -112,6 +112,12 @@ pub struct Run {
     pub current_step: Option<String>,
     /// The folder that the run works in, on the engine's machine.
     pub workspace: Option<String>,
+    /// The branch that holds what the run has committed; null if it has none, or none any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The references under which work of the run is kept that no branch has: `sluice workspace restore` brings it back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
     /// What is wanted, in words.
     pub prompt: String,
     /// The work order that the run is done for.
@@ -158,6 +164,9 @@ pub struct RunStep {
     /// The folder in which the step works; with `workspace: own` a worktree of its own while the step runs on this machine,
     /// and before and after that the one into which its work is merged. Null for a task.
     pub workspace: Option<String>,
+    /// The name of the worker elsewhere that has the step, or did it last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
     /// The status of the step.
     pub status: RunStepStatus,
     /// How often it was tried.

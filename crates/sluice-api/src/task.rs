@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::attention::AttentionNote;
+use crate::attention::{AttentionCause, AttentionNote};
 use crate::event::EventShown;
 use crate::words::words;
+use crate::workspace::Kept;
 
 words! {
     /// How the session of a task is.
@@ -117,6 +118,9 @@ pub struct Task {
     pub idle_seconds: Option<u64>,
     /// Why a person should look, and what can be answered; null if nothing waits.
     pub attention: Option<AttentionNote>,
+    /// What else a person should look at, behind `attention`: a hook that failed beside a review.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub also: Option<AttentionCause>,
     /// Whether nothing goes on before a person does something.
     #[serde(default)]
     pub needs_person: bool,
@@ -129,11 +133,17 @@ pub struct Task {
     /// The transitions from its present status, and which of them the caller could take; only where one task is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moves: Option<Vec<MoveShown>>,
+    /// The work of the task that was put away and can be restored, the newest first; only where one task is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<Kept>,
     /// Where the pull request is.
     pub pr_url: Option<String>,
     /// The run that its state has started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// The number of its last event: a follower of its events goes on after it.
+    #[serde(default)]
+    pub version: u64,
     /// When it was created.
     pub created_at: String,
     /// When it last changed.

@@ -292,6 +292,9 @@ pub struct Heartbeat {
     /// When it was sent, by the worker's clock: the answer repeats it.
     #[serde(default)]
     pub sent_ms: Option<u64>,
+    /// The worker's disk has too little room for another step; it takes no more until it has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub full: bool,
 }
 
 /// A worker begins a step that was assigned to it.

@@ -268,6 +268,26 @@ pub struct NotCollected {
     pub why: String,
 }
 
+/// Which kept work is not wanted any more.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DropKept {
+    /// The id of the task or run whose work it is, or how it begins.
+    pub task: String,
+    /// The number of the copy; it must be named if there is more than one.
+    #[serde(default)]
+    pub number: Option<u32>,
+}
+
+/// Kept work that was dropped.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DroppedKept {
+    /// What it was, and the reference that is gone.
+    pub dropped: Kept,
+    /// The commit that held it. git has it for a while, until it clears away what nothing leads to.
+    pub commit: String,
+}
+
 /// What to bring back, and where to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -277,6 +297,7 @@ pub struct Restore {
     /// The number of the copy to restore; default: the newest.
     #[serde(default)]
     pub number: Option<u32>,
-    /// The folder to put it into.
+    /// The new folder to put it into; default: one in the engine's home.
+    #[serde(default)]
     pub into: String,
 }

@@ -116,7 +116,7 @@ fn this_build_sends_what_the_golden_files_say() {
     let answers = Some(HeartbeatAnswer { dispatches: vec![7, 8], sent_ms: Some(5) });
     let held = HeldSteps { dispatches: vec![7], performances: vec!["brew.0-2-i3".into()], answers };
     is_golden("held", &about(ToWorker::Held(held)));
-    let beat = Heartbeat { dispatches: Some(vec![7, 8]), finishing: true, sent_ms: Some(5) };
+    let beat = Heartbeat { dispatches: Some(vec![7, 8]), finishing: true, sent_ms: Some(5), full: false };
     is_golden("heartbeat", &about(FromWorker::Heartbeat(beat)));
     let start = StepStart {
         run_id: Some("brew-7".into()),

@@ -61,6 +61,7 @@ names! {
     HookIdle = "hook.idle",
     HookSkipped = "hook.skipped",
     HookFailed = "hook.failed",
+    HookRetrying = "hook.retrying",
     TurnSettled = "turn.settled",
     TaskRunStarted = "task.run_started",
     TaskRunEnded = "task.run_ended",
@@ -103,6 +104,7 @@ names! {
     RunCancelled = "run.cancelled",
     // Remarks about runs.
     RunDeleted = "run.deleted",
+    RunMerged = "run.merged",
     // Notes about effects of tasks and runs.
     EffectSettled = "effect.settled",
     EffectLeased = "effect.leased",
@@ -114,6 +116,8 @@ names! {
     ProjectAdded = "project.added",
     ProjectChanged = "project.changed",
     ProjectRemoved = "project.removed",
+
+    KeptDropped = "workspace.dropped",
     GroupCreated = "colony.created",
     MissionCreated = "mission.created",
     WorkerRegistered = "crab.registered",

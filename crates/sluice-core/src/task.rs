@@ -9,12 +9,13 @@
 //! becomes of a session. The stories behind the first stand in `moves` (transition, guard, gate), `hooks` and
 //! `outcomes` (one job after another), `spawn` (agents), `exits` (agents that end by themselves), `runs` (what a state
 //! starts), `merge` (what may be merged), `lent` (worktrees that are lent on), and `commands` (what else people ask for).
-//! `choices` tells what could be done, and does nothing. `docs/machines/task.md` is drawn from the tables.
+//! `reconcile` says which `attention` of a person the task needs. `choices` and `actions` tell what could be done, and do nothing;
+//! `ways` knows which way leads on and which way back. `docs/machines/task.md` is drawn from the tables.
 //!
 //! Nothing here reads a clock, a file or a screen. The body of TASK.md comes in with the input; its frontmatter is
 //! only ever written, so a status that somebody forges there has no effect.
 
-pub mod answers;
+pub mod actions;
 mod apply;
 pub mod attention;
 pub mod choices;
@@ -31,11 +32,13 @@ mod merge;
 mod moves;
 mod outcomes;
 mod pending;
+mod reconcile;
 mod runs;
 mod seen;
 pub mod session;
 mod spawn;
 pub mod state;
+mod ways;
 
 pub use effect::{EffectKey, Instruction, PlainEffect, TaskAction, TaskEffect};
 pub use event::TaskEvent;
@@ -66,7 +69,7 @@ pub fn create(
     let unclear = create.about.summary.trim().is_empty();
     let status = match &create.status {
         Some(name) => lifecycle.find(name.as_str()),
-        None => lifecycle.find(attention::CLARIFICATION).filter(|_| unclear).or(lifecycle.initial.first().copied()),
+        None => lifecycle.find(reconcile::CLARIFICATION).filter(|_| unclear).or(lifecycle.initial.first().copied()),
     };
     let Some(status) = status.filter(|status| lifecycle.initial.contains(status)) else {
         let names: Vec<&str> = lifecycle.initial.iter().map(|state| lifecycle.state_name(*state)).collect();
@@ -135,7 +138,9 @@ fn answered(ledger: &mut TaskPending<'_>, input: &TaskInput) -> TaskInputResult 
             Err(Refusal::new(code, message).hint("respawn starts its agent again"))
         }
         TaskResponse::Ignore => Ok(()),
-        TaskResponse::Move | TaskResponse::Respawn if ledger.state.turns.len() >= MOST_OPEN_TURNS => {
+        TaskResponse::Move | TaskResponse::Respawn | TaskResponse::Retry
+            if ledger.state.turns.len() >= MOST_OPEN_TURNS =>
+        {
             let message = format!("Not allowed yet: {MOST_OPEN_TURNS} moves are under way, and none has settled");
             Err(Refusal::new(RefusalCode::NotReady, message)
                 .hint("wait for their hooks, or look at what holds them up"))
@@ -149,6 +154,7 @@ fn answered(ledger: &mut TaskPending<'_>, input: &TaskInput) -> TaskInputResult 
         | TaskResponse::Respawn
         | TaskResponse::Update
         | TaskResponse::Clear
+        | TaskResponse::Retry
         | TaskResponse::Lend
         | TaskResponse::TakeUp
         | TaskResponse::Hear
@@ -165,8 +171,8 @@ fn carry_out(ledger: &mut TaskPending<'_>, input: &TaskInput, watching: bool) ->
     match input {
         TaskInput::Spawn { by, evidence, room } => commands::spawn(ledger, *by, evidence, room)?,
         TaskInput::Move { by, to, evidence, room, feedback } => {
-            moves::go(ledger, *by, to.as_str(), evidence, room)?;
             ledger.feedback.clone_from(feedback);
+            moves::go(ledger, *by, to.as_str(), evidence, room)?;
         }
         TaskInput::Verdict { by, to, evidence } => moves::keep_verdict(ledger, *by, to.as_str(), evidence),
         TaskInput::Cancel { by, evidence } => {
@@ -177,14 +183,15 @@ fn carry_out(ledger: &mut TaskPending<'_>, input: &TaskInput, watching: bool) ->
         }
         TaskInput::Merge { by, force, evidence } => merge::may(ledger, *by, *force, evidence)?,
         TaskInput::Merged { by, commit, forced, push_failed, evidence, feedback } => {
+            ledger.feedback.clone_from(feedback);
             ledger.clear_attention();
             ledger.record(TaskEvent::Merged { commit: commit.clone(), forced: *forced });
             merge::closed(ledger, *by, push_failed.as_ref(), evidence);
-            ledger.feedback.clone_from(feedback);
         }
         TaskInput::Respawn { by, .. } => commands::respawn(ledger, *by)?,
         TaskInput::Update { update, .. } => commands::update(ledger, update),
         TaskInput::ClearAttention { .. } => ledger.dismiss(),
+        TaskInput::Retry { by, .. } => commands::retry(ledger, *by)?,
         TaskInput::Signal { session, signal } => ledger.heard_signal(*session, signal),
         TaskInput::Lend { workspace, events, work } => lent::lend(ledger, workspace, *events, work)?,
         TaskInput::TakeUp { .. } => lent::take_up(ledger),
@@ -245,6 +252,7 @@ fn may_ask(ledger: &TaskPending<'_>, input: &TaskInput) -> TaskInputResult {
             | TaskInput::Merge { .. }
             | TaskInput::Merged { .. }
             | TaskInput::Respawn { .. }
+            | TaskInput::Retry { .. }
             | TaskInput::ClearAttention { .. } => {
                 refuse(format!("Not allowed: `{}` is for a person to ask, not for a session", input.kind().words()))
             }

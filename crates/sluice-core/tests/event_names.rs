@@ -11,14 +11,18 @@ use sluice_core::run::RunKind;
 
 /// What looks like the name of an event and is something else: variables of a recipe, spans, files, ids, and a name that
 /// a page shows as misspelt.
-const OTHERS: [&str; 15] = [
+const OTHERS: [&str; 18] = [
     "attention.pool_full_after",
+    "attention.worker_after",
     "attention.quiet_after",
     "mission.plan",
     "run.context",
     "run.id",
     "run.prompt",
     "run.start",
+    // opencode's own.
+    "session.error",
+    "session.status",
     "run.work_order",
     "run.workspace",
     "session.idle",

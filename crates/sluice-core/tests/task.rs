@@ -78,6 +78,9 @@ macro_rules! plays {
 }
 
 plays! {
+    the_same_state_has_the_same_attention,
+    a_failed_hook_is_done_again,
+    a_mark_hides_nothing_that_blocks_more,
     a_merge_takes_what_was_judged_or_nothing,
     a_pass_that_was_planted_counts_in_no_round,
     a_fail_is_no_licence,
@@ -165,6 +168,8 @@ plays! {
     a_task_that_waits_for_a_worktree_can_move_on,
     what_only_a_person_can_move_is_raised,
     an_agent_that_waits_is_heard_of,
+    an_agent_that_waits_is_replaced_by_a_person,
+    an_answer_is_typed_to_the_agent_that_waits,
     a_screen_raises_and_never_clears,
     a_signal_about_another_session_says_nothing,
 }

@@ -28,7 +28,7 @@ use std::fmt;
 pub use dot::dot;
 pub use mermaid::mermaid;
 pub use model::{Graph, GraphEdge, GraphKind, NodeBox};
-pub use svg::svg;
+pub use svg::{NodeMark, inline_svg, svg};
 pub use text::{TextStyle, text};
 
 /// Why a graph is not drawn as a picture.

@@ -18,6 +18,8 @@ use paint::SvgPage;
 const COLUMN: f64 = 7.0;
 const MARGIN: f64 = 24.0;
 const HEADER: f64 = 52.0;
+/// The margin of a picture inside a page.
+const INSET: f64 = 4.0;
 
 /// Colours are stated as rules and not as variables, which some renderers do not know.
 const STYLE: &str = "\
@@ -42,14 +44,69 @@ text { font-family: ui-sans-serif, -apple-system, 'Segoe UI', Roboto, Helvetica,
 }
 ";
 
+/// What a page says about a box beside what the definition says: how it stands now, and where a click on it leads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeMark {
+    /// A class for the style of the page; none when it is empty.
+    pub class: &'static str,
+    /// An address; none when the box leads nowhere.
+    pub link: Option<String>,
+    /// What is said when the pointer rests on the box, before its notes.
+    pub about: String,
+}
+
 pub fn svg(graph: &Graph) -> Result<String, GraphTooLarge> {
-    let Ok(plan) = GraphPlan::new(graph, true) else { return large::svg(graph) };
+    let plain = vec![NodeMark::default(); graph.nodes.len()];
+    let (body, size, style) = drawn(graph, &plain)?;
+    Ok(framed(graph, size, style, &body))
+}
+
+/// The picture for inside a page: without a title, a background and rules of its own, because a page that allows no inline
+/// style has them in its style sheet. `marks` has a mark for each node, in their order.
+pub fn inline_svg(graph: &Graph, marks: &[NodeMark]) -> Result<String, GraphTooLarge> {
+    let (body, (wide, high), _) = drawn(graph, marks)?;
+    let (wide, high) = (wide + 2.0 * INSET, high + 2.0 * INSET);
+    let label = escaped(&format!("{}: {}", graph.title, graph.about()));
+    Ok(format!(
+        "<svg class=\"graph\" role=\"group\" aria-label=\"{label}\" width=\"{wide}\" height=\"{high}\" \
+         viewBox=\"0 0 {wide} {high}\">\n<g transform=\"translate({INSET} {INSET})\">\n{body}</g>\n</svg>\n"
+    ))
+}
+
+/// The boxes and lines, their size, and the rules that they need beside the usual ones.
+fn drawn(graph: &Graph, marks: &[NodeMark]) -> Result<(String, (f64, f64), &'static str), GraphTooLarge> {
+    let Ok(plan) = GraphPlan::new(graph, true) else { return large::drawn(graph, marks) };
     let page = SvgPage::new(&plan);
     let mut body = String::new();
     page.wires(&mut body, &plan);
-    page.boxes(&mut body, graph, &plan);
+    page.boxes(&mut body, graph, &plan, marks);
     page.labels(&mut body, &plan);
-    Ok(framed(graph, (plan.columns as f64 * COLUMN, page.height()), "", &body))
+    Ok((body, (plan.columns as f64 * COLUMN, page.height()), ""))
+}
+
+/// Opens the group of a box, with its mark; what closes it again.
+fn open_node(out: &mut String, node: &NodeBox, mark: Option<&NodeMark>, title: &str) -> &'static str {
+    let plain = NodeMark::default();
+    let NodeMark { class, link, about } = mark.unwrap_or(&plain);
+    match class.is_empty() {
+        true => out.push_str("<g>"),
+        false => {
+            let _ = write!(out, "<g class=\"node {class}\">");
+        }
+    }
+    let close = match link {
+        None => "</g>\n",
+        Some(link) => {
+            let name = escaped(&[node.name.as_str(), about].join(", "));
+            let _ = write!(out, "<a href=\"{}\" aria-label=\"{}\">", escaped(link), name.trim_end_matches(", "));
+            "</a></g>\n"
+        }
+    };
+    let said: Vec<&str> = [about.as_str(), title].into_iter().filter(|text| !text.is_empty()).collect();
+    if !said.is_empty() {
+        let _ = write!(out, "<title>{}</title>", escaped(&said.join("; ")));
+    }
+    close
 }
 
 /// The whole picture around `body`, which is as wide and as high as `size`.

@@ -362,3 +362,23 @@ fn recipes_for_graphviz() {
     }
     "##);
 }
+
+#[test]
+fn a_picture_inside_a_page_has_marks_and_no_style_of_its_own() {
+    let graph = Graph::of_recipe(&diamond());
+    let mark = |node: &NodeBox| NodeMark {
+        class: "running",
+        link: Some(format!("/runs/k?step=\"{}\"&<b>", node.name)),
+        about: "running <now>".to_owned(),
+    };
+    let marks: Vec<NodeMark> = graph.nodes.iter().map(mark).collect();
+    let drawn = inline_svg(&graph, &marks).expect("it is small");
+    assert!(!drawn.contains("<style") && !drawn.contains("style="), "{drawn}");
+    assert_eq!(drawn.matches("<g class=\"node running\"><a href=").count(), graph.nodes.len());
+    assert!(drawn.contains("&quot;&amp;&lt;b&gt;\"") && drawn.contains("running &lt;now&gt;"), "{drawn}");
+    // Without marks it is the picture that stands alone, but for what stands around it.
+    let plain = inline_svg(&graph, &[]).expect("it is small");
+    let alone = svg(&graph).expect("it is small");
+    let inner = |text: &str| text.split("<path").skip(1).collect::<Vec<_>>().join("").replace("</g>\n</svg>\n", "");
+    assert_eq!(inner(&plain), inner(&alone));
+}

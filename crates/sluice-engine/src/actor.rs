@@ -40,13 +40,17 @@ pub enum Remark {
     Leak { what: String, session: String },
     /// A person removed it from every list.
     Deleted,
+    /// A person merged the branch of a run, as this commit of the default branch.
+    Merged { branch: String, commit: String },
 }
 
 impl ActorInput {
     pub(crate) fn body(&self) -> Option<(Digest, Vec<u8>)> {
         match self {
             ActorInput::Remark(Remark::Read { body }) => Some((pin(body), body.clone())),
-            ActorInput::Remark(Remark::Forged { .. } | Remark::Leak { .. } | Remark::Deleted)
+            ActorInput::Remark(
+                Remark::Forged { .. } | Remark::Leak { .. } | Remark::Deleted | Remark::Merged { .. },
+            )
             | ActorInput::Run(_)
             | ActorInput::Task(_)
             | ActorInput::Outcome { .. }
@@ -123,10 +127,26 @@ pub trait Actor: Send {
         None
     }
 
+    /// The time limit of an effect that a worker performs, as long as it counts. `None`: it has none.
+    fn limit(&self, _effect: &str) -> Option<TimeLimit> {
+        None
+    }
+
     /// The longest time for which a timer of this name can have been set. `None`: any time.
     fn longest(&self, _timer: &str) -> Option<Duration> {
         None
     }
+}
+
+/// How long an effect may take. It counts from when a worker has it: the time before that is nobody's fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeLimit {
+    /// The timer that is due when it is over. Effects of one attempt share it.
+    pub timer: String,
+    /// When that timer is due as it was set first, with the attempt: then no worker has been at it yet.
+    pub first_due: i64,
+    /// How long it lasts, in milliseconds.
+    pub lasts: i64,
 }
 
 /// What a task answers to what is meant for a run, and the other way round.

@@ -18,9 +18,11 @@ pub mod remark;
 pub mod run_effect;
 pub mod run_event;
 pub mod run_state;
+mod task_attention;
 mod task_data;
 pub mod task_effect;
 pub mod task_event;
+mod task_job;
 pub mod task_state;
 
 use std::fmt;
@@ -36,10 +38,15 @@ use sluice_core::id::MalformedId;
 /// 3: runs say at which commit their work stands; tasks say which verdicts were planted.
 /// 4: a run that has ended gives back its worktree (the effect `release`); steps work outside worktrees; a task that waits for a
 ///    person lends its worktree on (the event `workspace_lent`, the key `lent`).
-/// 5: a person removes a run from every list (the event `run.deleted`, and the status `deleted` on its card); a task
-///    numbers what it needs a person for, and says since when (`attention_number`, `attention_since`, `attentions`); the words for
+/// 5: a person removes a run from every list (the event `run.deleted`, and the status `deleted` on its card) or merges its branch
+///    (the event `run.merged`); a task numbers what it needs a person for, and says since when (`attention_number`, `attention_since`, `attentions`); the words for
 ///    what follows from its state; what is heard of its agent (the event `signalled`, the key `signal`).
-pub const FORMAT: u32 = 5;
+/// 6: a task knows which hooks failed and are to be done again (the event `retrying`, the key `undone`), and whether a person
+///    has had the agent of its status started again (`helped`).
+/// 7: a mark of a task is kept behind what is more urgent (`behind`, `attention_behind`).
+/// 8: a move says whether a person has written something with it (`said`), of which a living agent is told (the job `tell`, the
+///    occasion `answered`).
+pub const FORMAT: u32 = 8;
 
 /// What was read is not what was written by any version of this program.
 #[derive(Clone, Debug, PartialEq, Eq)]

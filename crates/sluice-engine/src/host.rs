@@ -254,8 +254,8 @@ impl HostLoop {
         let (mut stopping, mut all_named) = (false, false);
         let mut awake = LoopGap::since(self.clock.now());
         while !(stopping && self.reactor.is_settled()) {
-            let planned = self.reactor.next_alarm();
-            let Some(first) = self.wait(inbox) else { return Ok(()) };
+            let planned = self.reactor.next_look(self.clock.now(), LONGEST_WAIT);
+            let Some(first) = self.wait(inbox, planned) else { return Ok(()) };
             awake.look(self.clock.now(), planned);
             let mut next = Some(first);
             while let Some(event) = next {
@@ -322,14 +322,14 @@ impl HostLoop {
     }
 
     /// The next message, or an empty one when it is time to wake a stream; `None` when no sender is left.
-    fn wait(&self, inbox: &Receiver<HostEvent>) -> Option<HostEvent> {
+    fn wait(&self, inbox: &Receiver<HostEvent>, planned: Option<Moment>) -> Option<HostEvent> {
         let idle = HostEvent::Message(ReactorMessage::Nothing);
-        match self.reactor.next_alarm() {
+        match planned {
             None => inbox.recv().ok(),
-            Some(alarm) => {
-                let wait = u64::try_from(alarm.0.saturating_sub(self.clock.now().0)).unwrap_or(0);
+            Some(planned) => {
+                let wait = u64::try_from(planned.0.saturating_sub(self.clock.now().0)).unwrap_or(0);
                 // Such a wait does not count the time in which the machine sleeps.
-                match inbox.recv_timeout(Duration::from_millis(wait).min(LONGEST_WAIT)) {
+                match inbox.recv_timeout(Duration::from_millis(wait)) {
                     Ok(event) => Some(event),
                     Err(RecvTimeoutError::Timeout) => Some(idle),
                     Err(RecvTimeoutError::Disconnected) => None,

@@ -11,7 +11,9 @@ mod release;
 mod tests;
 mod withdraw;
 
-pub use message::{Assignment, EventRange, LoadedStream, ReactorAction, ReactorAnswer, ReactorMessage, ReactorToken};
+pub use message::{
+    Assignment, EventRange, LoadedStream, ReactorAction, ReactorAnswer, ReactorMessage, ReactorToken, Withdrawal,
+};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -65,14 +67,25 @@ impl ActorSlot {
     }
 }
 
+#[derive(Clone)]
 struct EffectDispatch {
     dispatch: Dispatch,
     worker: Option<WorkerId>,
     until: Option<i64>,
     effect: Effect,
+    withdrawal: Withdrawal,
 }
 
 impl EffectDispatch {
+    fn new(dispatch: Dispatch, worker: Option<WorkerId>, until: Option<i64>, effect: Effect) -> EffectDispatch {
+        EffectDispatch { dispatch, worker, until, effect, withdrawal: Withdrawal::default() }
+    }
+
+    fn assignment(&self, stream: StreamId) -> Assignment {
+        let EffectDispatch { dispatch, worker, until: _, effect, withdrawal } = self.clone();
+        Assignment { stream, effect, dispatch, worker, withdrawal }
+    }
+
     /// The worker that must be told when this is not its any more: one that outlives the engine.
     fn lasting(&self) -> Option<WorkerId> {
         self.until.and(self.worker.clone())
@@ -186,6 +199,8 @@ impl Reactor {
                     holder.iter().for_each(|worker| self.workers.ran_out(worker, now.0));
                     self.lose(&stream, effect, now);
                 }
+                // It stays set, and is set anew when a worker has the work.
+                None if self.waits_for_a_worker(&stream, &key, at) => {}
                 None => {
                     if let Some(slot) = self.slots.get_mut(&stream) {
                         slot.timers.remove(&key);
@@ -292,6 +307,7 @@ impl Reactor {
         let mut withdrawn = Vec::new();
         for id in &change.settled {
             if let Some(handed) = slot.handed.remove(id) {
+                handed.withdrawal.withdraw();
                 release_hold(&mut self.workers, &mut self.alarms, stream, id, &handed);
                 withdrawn.extend(handed.lasting().map(|worker| CommitRelease::Withdrawn(worker, handed.dispatch)));
             }
@@ -395,14 +411,9 @@ impl Reactor {
             None => {
                 self.dispatches += 1;
                 let dispatch = Dispatch(self.dispatches);
-                let handed = EffectDispatch { dispatch, worker: None, until: None, effect: effect.clone() };
-                slot.handed.insert(effect.id.clone(), handed);
-                self.out.push(ReactorAction::Perform(Assignment {
-                    stream: stream.clone(),
-                    effect,
-                    dispatch,
-                    worker: None,
-                }));
+                let handed = EffectDispatch::new(dispatch, None, None, effect);
+                self.out.push(ReactorAction::Perform(handed.assignment(stream.clone())));
+                slot.handed.insert(handed.effect.id.clone(), handed);
             }
         }
     }

@@ -13,9 +13,9 @@ use sluice_core::run::{
 };
 use sluice_store::{Card, Effect, Event, Header, RowKey, StoredStream};
 
-use crate::actor::{Actor, ActorChange, ActorInput, EffectOutcome, Remark, WorkerRequirement, misdirected};
+use crate::actor::{Actor, ActorChange, ActorInput, EffectOutcome, Remark, TimeLimit, WorkerRequirement, misdirected};
 use crate::codec::outbox::{self, OutboxNote};
-use crate::codec::{UnreadableData, run_effect, run_event, run_state};
+use crate::codec::{UnreadableData, remark, run_effect, run_event, run_state};
 
 /// The kind of the effect that carries a part of a step out.
 pub const PERFORM: &str = "perform";
@@ -26,6 +26,7 @@ const RELEASE: &str = "release";
 /// What is said of a performance that says nothing.
 const NO_REPORT: &str = "it ended without a report";
 const ENGINE: &str = "engine";
+const PERSON: &str = "person";
 
 pub struct RunActor {
     plan: Arc<RunPlan>,
@@ -159,7 +160,7 @@ impl RunActor {
             | RunInput::Retry { .. }
             | RunInput::Cancel { .. }
             | RunInput::ByHand { .. }
-            | RunInput::Close { .. } => "person".into(),
+            | RunInput::Close { .. } => PERSON.into(),
             RunInput::By { asker: RunAsker::Stranger, .. } => "stranger".into(),
             RunInput::Ended { .. } | RunInput::Lost { .. } | RunInput::Timer(_) => ENGINE.into(),
         }
@@ -309,10 +310,19 @@ impl RunActor {
         if std::mem::replace(&mut self.deleted, true) {
             return Ok(None);
         }
-        let event = self.event(EventName::RunDeleted.word(), b"{}".to_vec(), ENGINE, now);
+        let event = self.event(EventName::RunDeleted.word(), b"{}".to_vec(), PERSON, now);
         let change = ActorChange::new(vec![event], self.describe(now));
         self.version += 1;
         Ok(Some(change))
+    }
+
+    /// Writes down that its branch was merged. Nothing follows from it.
+    fn merged(&mut self, remark: &Remark, now: Moment) -> ActorChange {
+        let data = remark::write(remark, "");
+        let event = self.event(EventName::RunMerged.word(), data, ENGINE, now);
+        let change = ActorChange::new(vec![event], self.describe(now));
+        self.version += 1;
+        change
     }
 
     /// A performance has ended, in time or too late; either way it is settled.
@@ -350,6 +360,7 @@ impl Actor for RunActor {
         let input = match said {
             ActorInput::Run(input) => input,
             ActorInput::Remark(Remark::Deleted) => return self.delete(now),
+            ActorInput::Remark(remark @ Remark::Merged { .. }) => return Ok(Some(self.merged(&remark, now))),
             ActorInput::Task(_)
             | ActorInput::Remark(Remark::Read { .. } | Remark::Forged { .. } | Remark::Leak { .. }) => {
                 return Err(misdirected("run", "task"));
@@ -416,6 +427,16 @@ impl Actor for RunActor {
         let told =
             |(step, attempt, part)| ActorInput::Run(RunInput::Ended { step, attempt, part, report: failed(NO_REPORT) });
         nobody_is_at.map(told).collect()
+    }
+
+    fn limit(&self, effect: &str) -> Option<TimeLimit> {
+        let (step, _, _) = performed(effect)?;
+        let timeout = self.plan.recipe.step(step).timeout?;
+        let state = self.state.step(step);
+        let began = state.began?;
+        let timer = TimerKey::Timeout(step, state.since).to_string();
+        let first_due = began.after(timeout).0;
+        Some(TimeLimit { timer, first_due, lasts: first_due.saturating_sub(began.0) })
     }
 
     fn longest(&self, timer: &str) -> Option<Duration> {

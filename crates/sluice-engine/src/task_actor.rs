@@ -201,12 +201,17 @@ impl TaskActor {
                 );
             }
             Remark::Deleted => !std::mem::replace(&mut self.kept.remarks.deleted, true),
+            Remark::Merged { .. } => return Err(misdirected("task", "run")),
         };
         if !is_new {
             return Ok(None);
         }
         let data = remark::write(remark, &digest);
-        let event = self.event(remark::kind(remark), remark::VERSION, data, TaskAsker::Engine, now);
+        let by = match remark {
+            Remark::Read { .. } | Remark::Forged { .. } | Remark::Leak { .. } => TaskAsker::Engine,
+            Remark::Deleted | Remark::Merged { .. } => TaskAsker::Person,
+        };
+        let event = self.event(remark::kind(remark), remark::VERSION, data, by, now);
         Ok(Some(ActorChange::new(vec![event], self.describe(now))))
     }
 }

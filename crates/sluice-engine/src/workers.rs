@@ -50,10 +50,13 @@ pub(crate) struct WorkerQueue {
     waiting: WaitingEffects,
     /// The groups to which work, a worker or room has come since something was last handed out. In the others nothing fits.
     stirred: BTreeSet<String>,
+    /// Of all that were offered.
+    shortest_lease: Option<i64>,
 }
 
 impl WorkerQueue {
     pub(crate) fn join(&mut self, offer: WorkerOffer, now: i64) {
+        self.shortest_lease = [self.shortest_lease, offer.lease].into_iter().flatten().min();
         self.leave(&offer.id);
         self.stirred.insert(offer.group.clone());
         self.members.entry(offer.group.clone()).or_default().insert(offer.id.clone());
@@ -89,11 +92,26 @@ impl WorkerQueue {
         self.workers.get(id).and_then(|worker| worker.offer.lease)
     }
 
+    /// The shortest lease that any worker was ever given, while something is held.
+    pub(crate) fn shortest_lease_held(&self) -> Option<i64> {
+        self.shortest_lease.filter(|_| !self.held.is_empty())
+    }
+
     pub(crate) fn wait(&mut self, job: QueuedEffect) {
         if !self.stirred.contains(&job.wanted.group) {
             self.stirred.insert(job.wanted.group.clone());
         }
         self.waiting.add(job);
+    }
+
+    /// What of a stream waits for a worker that holds its work under a lease: the engine's own hands have none.
+    pub(crate) fn waiting_for_others(&self, stream: &StreamId) -> impl Iterator<Item = &str> {
+        let has_own_hands = |group: &str| {
+            let members = self.members.get(group).into_iter().flatten();
+            members.filter_map(|id| self.workers.get(id)).any(|worker| worker.offer.lease.is_none())
+        };
+        let others = self.waiting.of_stream(stream).filter(move |job| !has_own_hands(&job.wanted.group));
+        others.map(|job| job.effect.id.as_str())
     }
 
     /// What waits no longer because it has been settled.

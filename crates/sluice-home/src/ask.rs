@@ -4,28 +4,44 @@
 mod access;
 mod approve;
 mod attention;
+mod board;
 mod change;
+mod changes;
 mod checkouts;
 mod collect;
+mod costs;
+mod definitions;
 pub mod denied;
 mod diff;
+mod evidence;
 mod file;
 pub(crate) mod keys;
+pub(crate) mod logins;
 mod look;
 mod merge;
 mod page;
+mod printing;
 mod run_merge;
 pub(crate) mod runs;
+mod schedules;
+mod screen;
 mod settle;
 mod signal;
 mod strays;
+mod views;
 mod who;
+mod workers;
 mod workspaces;
 
 pub use access::{Bearer, DeniedBearer};
+pub use costs::CostsFilter;
+pub use definitions::{DefinitionDetail, DefinitionFinding, DefinitionInput, DefinitionPicture, DefinitionSummary};
+pub use evidence::EvidenceShown;
 pub use keys::{IdempotencyKey, KeyStatus, KeyedId};
+pub use logins::{LINK_LASTS, SESSION_LASTS};
 pub use look::{Census, TaskFilter};
 pub use page::{ListPage, PageQuery};
+pub use printing::{LogFollower, LogNews, LogWaker};
 pub use runs::by_hand;
 pub use sluice_os::process::ProcessIdentity;
 pub use who::{RequestAccess, Requester};
@@ -38,6 +54,7 @@ use sluice_api::problem::Problem;
 use sluice_engine::host::Host;
 use sluice_store::Store;
 
+use crate::ask::logins::PageLinks;
 use crate::background::locked;
 use crate::fence::HomeFence;
 use crate::home::{Home, registry};
@@ -52,6 +69,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 pub struct Service {
     pub(crate) home: Arc<Home>,
     pub(crate) tokens: Tokens,
+    pub(crate) links: PageLinks,
     /// What stops everything when the store becomes another engine's; nothing where it cannot.
     pub(crate) fence: Option<Arc<HomeFence>>,
     pub(crate) host: Mutex<Option<Host>>,

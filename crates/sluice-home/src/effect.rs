@@ -6,6 +6,7 @@ mod git;
 pub(crate) mod merges;
 pub(crate) mod queue;
 pub(crate) mod run;
+pub(crate) mod run_merges;
 mod start;
 mod state_run;
 
@@ -16,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use sluice_core::id::{MalformedId, TaskId};
+use sluice_core::id::TaskId;
 use sluice_core::task::effect::{Instruction, PlainEffect, StartSession};
 use sluice_core::task::input::{TaskEffectOutcome, TaskEffectProduct};
 use sluice_core::task::session::SessionNumber;
@@ -36,6 +37,7 @@ use crate::background::lane::LaneTurn;
 use crate::home::channels::PROGRAM_LIMIT;
 use crate::home::errand::{Errand, ErrandPending, ErrandPlace};
 use crate::home::hook::{hook, run_to_end};
+use crate::home::notices::{self, cleaned};
 use crate::home::setup::{self, SetupEnd};
 use crate::home::{Home, session_id};
 use crate::perform::GRACE;
@@ -110,9 +112,7 @@ fn outcome_of(home: &Arc<Home>, assignment: &Assignment, place: &ErrandPlace) ->
     let Assignment { stream, effect, .. } = assignment;
     caught(&format!("{} of {stream}", effect.id), || match (id_of(stream), runs::id_of(stream)) {
         (Some(task), _) => carried_out(home, &task, effect, place),
-        (None, Some(run)) => {
-            caused_by(spans::root_of(stream), || run::carry_out(home, &run, &effect.id, &effect.data, place))
-        }
+        (None, Some(run)) => caused_by(spans::root_of(stream), || run::carry_out(home, &run, assignment, place)),
         (None, None) => Ok(EffectOutcome::Failed(format!("{stream} is neither a task nor a run"))),
     })
 }
@@ -204,9 +204,7 @@ fn carry_out(
         Instruction::StartRun { recipe, inputs, workspace } => {
             state_run::start(home, seen, effect, recipe, inputs, workspace.as_ref())
         }
-        Instruction::CancelRun { run } => {
-            state_run::cancel(home, &run.parse().map_err(|error: MalformedId| error.to_string())?)
-        }
+        Instruction::CancelRun { run } => state_run::cancel(home, run),
         Instruction::WriteArtifact { feedback, .. } => {
             // What is true now, not what was true when it was asked for: a later writing has been asked for then.
             let truth = files::truth(seen, home.tmux_session(seen).as_deref());
@@ -220,6 +218,9 @@ fn carry_out(
 
 /// Starts an agent in a worktree that is ready for it.
 fn started(home: &Arc<Home>, seen: &TaskSnapshot, wanted: &StartSession) -> Result<TaskEffectOutcome, PerformError> {
+    if !seen.state.is_living(wanted.session) {
+        return Ok(TaskEffectOutcome::Ok(TaskEffectProduct::Nothing)); // it has been, and its end is recorded
+    }
     if !setup::has_begun(home, session_id(&seen.id, wanted.session)) {
         match setup::of_task(home, seen, Path::new(&wanted.workspace.0))? {
             SetupEnd::Ready => {}
@@ -295,11 +296,11 @@ fn tell_worker(home: &Home, seen: &TaskSnapshot, session: SessionNumber, effect:
 }
 
 /// Tells a person, once: a note in the folder `notes` says that the program which tells has ended well. An engine that is
-/// killed between that end and the note tells again, which is better than never; nothing can be asked of the program. What needs
-/// a person in the same moment is not told through the same program again.
+/// killed between that end and the note tells again, which is better than never; nothing can be asked of the program. What it
+/// is about is not told through the same program again.
 fn notify(home: &Home, about: &str, effect: &str, notes: &Path, message: &str) -> EffectResult {
-    let note = notes.join(format!("told-{}", effect.replace(|it: char| !it.is_ascii_alphanumeric(), "-")));
-    home.notices.hook_tells(about, home.clock.now().0);
+    let note = notices::note(notes, effect);
+    home.notices.hook_tells(about, effect, message, home.clock.now().0);
     if note.exists() {
         return Ok(TaskEffectProduct::Nothing);
     }
@@ -309,8 +310,9 @@ fn notify(home: &Home, about: &str, effect: &str, notes: &Path, message: &str) -
     if is_nobody_told {
         return Ok(TaskEffectProduct::Nothing);
     }
-    let (input, timeout) = (message.as_bytes().to_vec(), Some(PROGRAM_LIMIT));
-    run_to_end(home, &ProcessScript { input, timeout, ..hook }).inspect_err(|_| home.notices.hook_failed(about))?;
+    let (input, timeout) = (cleaned(message).into_bytes(), Some(PROGRAM_LIMIT));
+    run_to_end(home, &ProcessScript { input, timeout, ..hook })
+        .inspect_err(|_| home.notices.hook_failed(about, effect))?;
     // Told is told: without its note it is told again after a crash, and fails for nothing else.
     let noted = std::fs::create_dir_all(notes).map_err(|error| error.to_string());
     if let Err(why) = noted.and_then(|()| taskfile::write(&note, message.as_bytes()).map_err(|error| described(&error)))

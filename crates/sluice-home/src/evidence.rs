@@ -144,6 +144,7 @@ const VERDICT: &str = "verdict";
 struct LastLine {
     kind: String,
     version: Option<u64>,
+    commit: Option<String>,
 }
 
 pub(crate) struct EvidenceRecord {
@@ -247,6 +248,11 @@ fn last_line(path: &Path) -> Option<LastLine> {
     let (_, bytes) = tail(path, LAST).ok()?;
     let line = bytes.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()?;
     serde_json::from_slice(line).ok()
+}
+
+/// The commit that a run had come to when it ended, as far as it was written down.
+pub(crate) fn last_commit(home: &Home, run: &RunId) -> Option<String> {
+    last_line(&file(home, run)).filter(|line| line.kind == VERDICT)?.commit
 }
 
 /// The size of a file, and the last bytes of it, so many at most.

@@ -5,6 +5,8 @@ pub(crate) mod attention;
 pub(crate) mod branches;
 pub(crate) mod channels;
 mod checkouts;
+pub(crate) mod daybook;
+pub(crate) mod ended;
 pub(crate) mod engine;
 pub(crate) mod errand;
 pub(crate) mod exits;
@@ -15,14 +17,18 @@ pub(crate) mod lending;
 mod mirrors;
 pub(crate) mod notices;
 pub(crate) mod project_workers;
+pub(crate) mod pulses;
 pub(crate) mod registry;
 pub(crate) mod repositories;
 pub mod reservations;
 pub(crate) mod room;
+pub(crate) mod rows;
 pub(crate) mod scratch;
 pub(crate) mod setup;
+pub(crate) mod sight_pace;
 pub(crate) mod sights;
 pub(crate) mod signals;
+pub(crate) mod sizes;
 mod spares;
 pub(crate) mod waits;
 pub(crate) mod work;
@@ -35,18 +41,16 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
-use sluice_api::attention::AttentionNote;
+use sluice_api::attention::{AttentionCause, AttentionNote};
 use sluice_api::project::Project;
 use sluice_api::task::{SessionPulse, Task};
 use sluice_core::id::TaskId;
 use sluice_core::task::session::{SessionNumber, TaskSession};
-use sluice_core::task::state::{RaisedAttention, TaskAttention};
 use sluice_core::task::{Evidence, TaskEvent, TaskInput};
 use sluice_engine::actor::{ActorInput, Remark};
 use sluice_engine::codec::task_event;
-use sluice_engine::host::{EngineHandle, RetentionTerm};
+use sluice_engine::host::{EngineClock, EngineHandle, RetentionTerm};
 use sluice_engine::reactor::ReactorMessage;
-use sluice_os::merge::PUSHED_LATER;
 use sluice_os::process::ProcessIdentity;
 use sluice_os::session::SessionId;
 use sluice_os::taskfile::FrontmatterForgery;
@@ -57,16 +61,19 @@ use crate::background::later::HomeTimer;
 use crate::background::locked;
 use crate::background::threads::ThreadPool;
 use crate::background::turns::KeyedTurns;
-use crate::home::attention::SinceKnown;
+use crate::home::attention::{SinceKnown, still_owed};
 use crate::home::branches::BranchClaims;
 use crate::home::checkouts::CheckoutSnapshots;
+use crate::home::daybook::DayBook;
 use crate::home::mirrors::Mirrors;
 use crate::home::notices::Notices;
+use crate::home::pulses::SessionPulses;
 use crate::home::registry::Registry;
 use crate::home::reservations::Reservations;
 use crate::home::room::RoomWatch;
 use crate::home::sights::SessionSights;
 use crate::home::signals::SessionSignals;
+use crate::home::sizes::ChangeSizes;
 use crate::home::waits::EffectWaits;
 use crate::home::workers::Roster;
 use crate::home::worktrees::RunWorktrees;
@@ -89,6 +96,8 @@ pub struct Home {
     pub reservations: Reservations,
     pub(crate) branches: BranchClaims,
     pub clock: Arc<WallClock>,
+    /// When this engine opened it.
+    pub(crate) began: i64,
     pub(crate) engine: EngineHandle,
     /// The process that asked last, of each session that asked for something.
     asking: Mutex<BTreeMap<SessionId, ProcessIdentity>>,
@@ -115,6 +124,9 @@ pub struct Home {
     /// What was heard of living agents.
     pub(crate) signals: SessionSignals,
     pub(crate) sights: SessionSights,
+    pub(crate) pulses: SessionPulses,
+    pub(crate) sizes: ChangeSizes,
+    pub(crate) daybook: DayBook,
     /// When there is something to tell a person.
     pub(crate) notices: Notices,
     /// For how long what is over is kept, as the engine was started.
@@ -158,6 +170,7 @@ impl Home {
             tasks,
             reservations: Reservations::default(),
             branches: BranchClaims::default(),
+            began: clock.now().0,
             clock,
             engine,
             asking: Mutex::default(),
@@ -172,6 +185,9 @@ impl Home {
             mirrors: Mirrors::default(),
             signals: SessionSignals::default(),
             sights: SessionSights::default(),
+            pulses: SessionPulses::default(),
+            sizes: ChangeSizes::default(),
+            daybook: DayBook::default(),
             notices: Notices::default(),
             later,
             keep,
@@ -296,17 +312,23 @@ impl Home {
         if shown.session == SessionPulse::Active && self.is_gone(seen) {
             shown.session = SessionPulse::Crashed;
         }
-        shown.attention = shown.attention.or_else(|| self.waits.of(&stream(&seen.id)));
-        if let Some(RaisedAttention { why: TaskAttention::NotPushed(why), .. }) = &seen.state.attention
-            && self.pool_of(seen).is_ok_and(|(_, pool)| pool.repository().is_pushed().unwrap_or(false))
-        {
-            // A person has pushed it since. What else the task has to say stands behind that.
-            let later = why.split_once(PUSHED_LATER).map(|(_, later)| later.trim_start_matches("; "));
-            shown.attention = match (shown.attention, later.filter(|later| !later.is_empty())) {
-                (Some(note), Some(later)) => Some(AttentionNote { text: later.to_owned(), ..note }),
-                (_, None) | (None, _) => None,
-            };
+        if shown.attention.is_none() {
+            shown.attention = self.waits.of(&stream(&seen.id));
+            // What takes long passes by itself; a full disk does not.
+            shown.needs_person |=
+                shown.attention.as_ref().is_some_and(|wait| wait.reason == AttentionCause::WorkAtRisk);
         }
+        if let Some(note) = shown.attention.take() {
+            shown.last_lines = attention::last_lines(self, seen);
+            let text = attention::explained(self, seen, &shown.last_lines, note.text);
+            shown.attention = Some(AttentionNote { text, ..note });
+        }
+        // A pool that is full for long needs a person to see why.
+        shown.needs_person |= attention::is_full_for_long(self, seen);
+        shown.attention = shown.attention.and_then(|note| {
+            let text = still_owed(self, seen, note.text)?;
+            Some(AttentionNote { text, ..note })
+        });
         shown
     }
 
@@ -363,6 +385,7 @@ impl Home {
             }
         } else if self.context.sessions.is_living(&id) {
             self.sights.begin(&id);
+            signals::take_up(self, &id, true);
         }
     }
 
@@ -381,6 +404,7 @@ impl Home {
 
     pub(crate) fn leaves(&self, id: &SessionId) {
         self.sights.end(id);
+        self.pulses.forget(id);
         locked(&self.watched).remove(id);
     }
 

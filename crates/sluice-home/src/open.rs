@@ -11,6 +11,7 @@ use sluice_os::process::{HomeNesting, StrayProcesses};
 use sluice_store::{Meaning, Store};
 
 use crate::ask::Service;
+use crate::ask::logins::PageLinks;
 use crate::background::threads::spawn;
 use crate::definitions::PinnedDefinitions;
 use crate::effect::LocalExecutor;
@@ -103,7 +104,7 @@ impl Service {
         crate::watch::follower::start(&home)?;
         let finishing = Arc::downgrade(&home);
         spawn("merges", move || crate::effect::merges::keep_finishing(&finishing))?;
-        Ok(Service { home, tokens, fence, host: Mutex::new(Some(host)), store })
+        Ok(Service { home, tokens, links: PageLinks::default(), fence, host: Mutex::new(Some(host)), store })
     }
 }
 

@@ -54,6 +54,13 @@ impl Roster {
         self.inner().did.get(&(mission.to_owned(), step)).cloned()
     }
 
+    /// The name of the worker that has a step, or did it last; its id, if it is not known any more.
+    pub(crate) fn worker_of(&self, run: &RunId, step: StepId) -> Option<String> {
+        let id = self.holder(run, step).map(|holder| holder.worker).or_else(|| self.did(run, step))?;
+        let name = self.inner().workers.get(&id).map(|worker| worker.name.clone());
+        Some(name.unwrap_or(id.0))
+    }
+
     /// Whether a worker is at this: a part of an attempt, by its name.
     pub fn is_at(&self, performance: &str) -> bool {
         self.inner().jobs.values().any(|job| job.performance() == performance)
@@ -106,7 +113,7 @@ impl RosterState {
     }
 
     /// Whether the holder of this token sees a worker: one of the group of their own workers. A person sees all.
-    fn sees(&self, keeper: Option<&str>, worker: &str) -> bool {
+    pub(crate) fn sees(&self, keeper: Option<&str>, worker: &str) -> bool {
         let Some(keeper) = keeper else { return true };
         let mut own = self.workers.iter().filter(|(_, worker)| worker.keeper.as_deref() == Some(keeper));
         own.any(|(own, _)| self.are_of_one_group(own.as_str(), worker))

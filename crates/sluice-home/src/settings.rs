@@ -10,6 +10,7 @@ pub mod config_edit;
 pub mod config_list;
 pub mod harnesses;
 pub(crate) mod ids;
+pub mod left_signal;
 pub mod lock;
 pub mod projects;
 pub(crate) mod repositories;
@@ -18,6 +19,7 @@ pub mod skills;
 pub(crate) mod store;
 pub mod tokens;
 
+pub use sluice_os::file;
 pub use sluice_worker::machine::{config, identity, log, places, units};
 
 /// The log of all tests of this process, whose threads have no log of their own.

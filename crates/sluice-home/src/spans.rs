@@ -30,10 +30,8 @@ pub(crate) fn task(task: &TaskId, effect: &str, kind: &str) -> TraceSpan {
 pub(crate) fn task_ended(mut span: TraceSpan, outcome: &TaskEffectOutcome, code: Option<&str>) {
     match outcome {
         TaskEffectOutcome::Ok(product) => {
-            if let TaskEffectProduct::Run { id, .. } = product
-                && let Ok(id) = id.parse()
-            {
-                span.link(runs::stream(&id).as_str());
+            if let TaskEffectProduct::Run { id, .. } = product {
+                span.link(runs::stream(id).as_str());
             }
             span.outcome("completed", false);
         }

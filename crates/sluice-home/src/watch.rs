@@ -5,4 +5,5 @@ pub(crate) mod follower;
 pub(crate) mod notify;
 mod retention;
 pub(crate) mod state_runs;
+mod telling;
 pub(crate) mod triggers;

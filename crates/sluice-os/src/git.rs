@@ -22,9 +22,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub use diff::{DiffLimits, DiffRead, DiffedFile};
+pub use diff::{BranchCommit, DiffLimits, DiffRead, DiffedFile};
 pub use error::{GitError, GitErrorFamily};
-pub use head::checked_out_commit;
+pub(crate) use head::references_below;
+pub use head::{checked_out_commit, has_branch, is_bare};
 pub use name::slug;
 pub(crate) use quote::{first_of, path_of, quote, shown, unquote};
 pub use remote::RemoteBranchDeletion;
@@ -35,6 +36,8 @@ pub(crate) use status::CheckoutChanges;
 pub use tree::CommittedFile;
 
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+/// The lock of a reference that is so old is a dead git's.
+const DEAD_LOCK: Duration = Duration::from_secs(60);
 /// How long a look may take before it is asked why.
 const LOOK: Duration = Duration::from_secs(10);
 const LONG_LOOK: Duration = Duration::from_secs(60);
@@ -231,6 +234,12 @@ impl GitCall {
         self.option("-c").option("core.fsync=committed,reference")
     }
 
+    /// The same, with the index. Many new files are brought there together.
+    pub(crate) fn durable_with_index(self) -> GitCall {
+        let call = self.option("-c").option("core.fsync=committed,reference,index");
+        call.option("-c").option("core.fsyncMethod=batch")
+    }
+
     /// No more than so many bytes of what it says are kept.
     pub(crate) fn first(mut self, most: u64) -> GitCall {
         self.most = Some(most);
@@ -256,7 +265,13 @@ impl GitCall {
                 None => run::run_first(self.command(), &self.input, self.limit, self.most),
             };
             let ended = ended.map_err(|trouble| self.trouble(trouble))?;
-            if ended.code == Some(0) || !is_locked(&ended.stderr) || Instant::now() >= deadline {
+            if ended.code == Some(0) || !is_locked(&ended.stderr) {
+                return Ok(ended);
+            }
+            if is_dead_lock_broken(&ended.stderr) {
+                continue;
+            }
+            if Instant::now() >= deadline {
                 return Ok(ended);
             }
             // git does not say when it lets go of a lock, so one asks again.
@@ -391,6 +406,25 @@ pub(crate) fn remove_empty_folders(above: &Path, up_to: &Path) {
 
 /// Whether it failed because another git is in the middle of something: it holds a lock that it will let go of, or has
 /// begun with a worktree whose files are not written yet.
+/// Breaks the lock of a reference that git names, if it is so old that its git must be dead: a git that was killed, or whose machine
+/// has lost its power, leaves it, and nothing could be kept, committed or given back in the repository any more. Of all locks
+/// only these are broken, as git holds them for moments. Whether it was broken.
+fn is_dead_lock_broken(stderr: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(stderr);
+    let named = text.split_once("Unable to create '").and_then(|(_, rest)| rest.split_once("': File exists"));
+    let Some(path) = named.map(|(path, _)| Path::new(path)) else { return false };
+    let is_of_references = path.file_name().is_some_and(|name| name == "packed-refs.lock")
+        || (path.extension().is_some_and(|it| it == "lock") && path.iter().any(|part| part == "refs"));
+    is_of_references && break_dead_lock(path)
+}
+
+/// Removes a lock that is so old that its git must be dead. Whether there was one.
+fn break_dead_lock(path: &Path) -> bool {
+    let written = std::fs::metadata(path).and_then(|about| about.modified());
+    let is_dead = written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= DEAD_LOCK));
+    is_dead && std::fs::remove_file(path).is_ok()
+}
+
 fn is_locked(stderr: &[u8]) -> bool {
     let text = String::from_utf8_lossy(stderr);
     let half_made = text.contains("failed to read worktrees/") && text.contains("commondir");

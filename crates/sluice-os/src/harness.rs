@@ -25,7 +25,8 @@ mod version;
 pub use invocation::{HarnessInvocation, HarnessLink, HarnessPromptFile, HarnessRequest};
 pub use own::HarnessConfig;
 pub use preflight::{
-    HarnessAnswer, HarnessFinding, HarnessLook, HarnessPreflight, HarnessScene, find_program, repository_of,
+    HarnessAnswer, HarnessCure, HarnessFinding, HarnessLook, HarnessPreflight, HarnessRetry, HarnessScene,
+    find_program, repository_of,
 };
 pub use scripted::HarnessScriptedModel;
 pub use setup::{HarnessSetup, HarnessSetupChange, HarnessSetupError};
@@ -86,6 +87,8 @@ pub struct Harness {
     pub preflight: HarnessPreflight,
     #[serde(default)]
     setup: Vec<setup::SetupRow>,
+    /// How a person logs in, in a terminal.
+    login: Option<Vec<String>>,
     scripted: Option<HarnessScriptedModel>,
 }
 
@@ -194,6 +197,36 @@ impl Harness {
         (!words.is_empty()).then_some(words)
     }
 
+    /// Whether its program calls us from a terminal: by hooks that its command names, or by a plugin.
+    pub fn has_hooks(&self) -> bool {
+        let names_hooks = self.interactive.iter().flatten().any(|word| word.contains("{hooks}"));
+        match self.output {
+            HarnessFormat::Claude | HarnessFormat::Codex => names_hooks,
+            HarnessFormat::Opencode => true,
+            HarnessFormat::Text
+            | HarnessFormat::Gemini
+            | HarnessFormat::Goose
+            | HarnessFormat::Cursor
+            | HarnessFormat::Amp
+            | HarnessFormat::Pi
+            | HarnessFormat::Copilot
+            | HarnessFormat::Qwen
+            | HarnessFormat::Agy
+            | HarnessFormat::Aider => false,
+        }
+    }
+
+    /// What a person runs in a terminal to log in.
+    pub fn login_command(&self) -> Option<&[String]> {
+        self.login.as_deref().filter(|words| !words.is_empty())
+    }
+
+    /// The model that the command for a terminal names, else the one without: `--model NAME` or `--model=NAME`. `None` where the
+    /// program chooses by itself.
+    pub fn model(&self) -> Option<&str> {
+        [&self.interactive, &self.headless].into_iter().flatten().find_map(|words| model_of(words))
+    }
+
     /// What a person should know about it before relying on it: `doctor` shows this.
     pub fn warnings(&self) -> Vec<String> {
         [HarnessMode::Interactive, HarnessMode::Headless]
@@ -215,4 +248,10 @@ impl Harness {
             )
         })
     }
+}
+
+/// The model that a command names.
+fn model_of(words: &[String]) -> Option<&str> {
+    let after = words.iter().skip_while(|word| *word != "--model").nth(1).map(String::as_str);
+    after.or_else(|| words.iter().find_map(|word| word.strip_prefix("--model=")))
 }

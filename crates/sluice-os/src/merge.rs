@@ -362,6 +362,12 @@ fn push(repository: &Repository, remote: Option<&str>, commit: &str) -> MergePus
     }
 }
 
+/// Pushes the default branch as it is here, as `git push` does it: after a merge that could not be pushed.
+pub fn push_default(repository: &Repository) -> Result<MergePush, GitError> {
+    let remote = repository.remote()?;
+    Ok(push(repository, remote.as_deref(), &repository.default_commit()?))
+}
+
 /// A commit in the user's name, or in ours if the user has none.
 pub(crate) fn commit_tree(
     repository: &Repository,

@@ -37,7 +37,7 @@ mod within;
 pub use capture::{CapturedOutput, LONGEST_FILE};
 use identity::look_up;
 pub use identity::{ProcessIdentity, environment_of, has_terminal};
-pub(crate) use identity::{ProcessStat, environment, stat};
+pub(crate) use identity::{ProcessStat, boot, environment, stat};
 pub use note::tidy_notes;
 pub(crate) use pause::PausedProcesses;
 pub(crate) use running::script_of;

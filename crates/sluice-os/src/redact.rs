@@ -12,7 +12,7 @@ use std::path::Path;
 
 use forms::{DASHES, LONGEST_BEGIN, SecretMatch, is_of_secret, position};
 use known::KnownSecrets;
-use unseen::{ShownBytes, WordBoundary, colours};
+use unseen::{ShownBytes, WordBoundary, colours, spread};
 
 pub const REDACTED: &str = "[redacted]";
 /// The shortest value that is taken for a secret because of its variable's name; a shorter one is a word.
@@ -67,7 +67,7 @@ pub fn redacted(text: &str) -> String {
 
 /// What a person sees of some bytes on a terminal: without what only the terminal obeys.
 pub fn shown_of(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(&ShownBytes::of(bytes).collect::<Vec<u8>>()).into_owned()
+    String::from_utf8_lossy(&ShownBytes::of(&spread(bytes)).collect::<Vec<u8>>()).into_owned()
 }
 
 /// Whether the value of a variable is a secret: its name says so, and the value is no short word and no file.
@@ -242,6 +242,15 @@ mod tests {
         let set =
             [("DEPLOY_TOKEN", "correct horse"), ("PAGER", "less is more"), ("PIN_SECRET", "1234"), ("HOME_KEY", "/")];
         Redactor::of(set)
+    }
+
+    /// As claude 2.1.326 drew it.
+    #[test]
+    fn words_that_are_drawn_apart_stay_apart() {
+        let drawn =
+            b"\x1b[31mUnable\x1b[1Cto\x1b[Cconnect\x1b[39m\r\r\n\x1b[1CFailed\x1b[12Gto\x1b[5;3Hnext\x1b[2Kline\x1b[3";
+        assert_eq!(shown_of(drawn), "Unable to connect\n Failed to\nnextline");
+        assert_eq!(shown_of(b"\x1b[99999999C.").len(), 501);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::git::{Git, GitCall, GitError, Repository, said};
 use crate::merge::commit_tree;
-use crate::workspace::{BoundWorktree, WorkspaceName, WorkspacePool};
+use crate::workspace::{BoundWorktree, WorkspaceName, WorkspacePool, target};
 
 #[derive(Debug)]
 pub struct RemoteWorktree {
@@ -202,14 +202,23 @@ fn remove(git: &Git, folder: &Path) -> Result<bool, GitError> {
     let common = git.at(folder).args(["rev-parse", "--path-format=absolute", "--git-common-dir"]).text()?;
     let repository = Repository::open(git.clone(), Path::new(&common), None)?;
     let (head, is_dirty) = repository.standing(folder)?;
-    if is_dirty || repository.reaching(&head, &["refs/remotes/origin"])?.is_empty() {
+    if is_dirty {
+        return Ok(false);
+    }
+    // What other runs ask the remote for makes the mirror forget where it has this branch.
+    let branch = git.at(folder).args(["symbolic-ref", "--quiet", "--short", "HEAD"]).maybe()?;
+    if let Some(branch) = &branch {
+        fetch(repository.call(), branch)?;
+    }
+    if repository.reaching(&head, &["refs/remotes/origin"])?.is_empty() {
         return Ok(false);
     }
     let (pool, name) = pool(repository, folder)?;
     if !pool.is_safe(&name)? {
         return Ok(false);
     }
-    pool.destroy(&name, name.as_str()).map(|_| true)
+    pool.destroy(&name, name.as_str())?;
+    branch.map_or(Ok(()), |branch| pool.delete_branch(&branch, name.as_str()).map(drop)).map(|()| true)
 }
 
 /// Burrows are worktrees of a pool as those of tasks are, and so is what would be lost with them.
@@ -271,7 +280,12 @@ fn place(
     let branch = if wanted.is_own { own.as_str() } else { wanted.branch };
     if folder.join(".git").exists() {
         let (pool, name) = pool(repository.clone(), folder)?;
-        return pool.restart(&name, run, branch, start);
+        if pool.knows(&name)? {
+            return pool.restart(&name, run, branch, start);
+        }
+        // In a home that was copied it leads to the mirror of the other home, and the mirror knows the worktrees of that one.
+        pool.set_lost_aside(&name)?;
+        forget_others(repository, pool.root());
     }
     let _ = std::fs::remove_dir(folder); // an empty one is in the way
     repository.call().args(["worktree", "prune"]).run()?;
@@ -281,6 +295,17 @@ fn place(
     let reason = format!("sluice: mission {run}");
     let call = repository.call().args(["worktree", "add", "--quiet", "--lock", "--reason", &reason, "-B", branch]);
     call.arg(folder).arg(start).run()
+}
+
+/// Makes a mirror forget worktrees that are not in this folder. The mirror has no others of its own.
+fn forget_others(repository: &Repository, root: &Path) {
+    for entry in std::fs::read_dir(repository.common().join("worktrees")).into_iter().flatten().flatten() {
+        let is_own = |folder: PathBuf| folder.parent() == Some(root);
+        if !target(&entry.path()).is_some_and(is_own) {
+            // What stays is in the way, and git says so.
+            drop(std::fs::remove_dir_all(entry.path()));
+        }
+    }
 }
 
 /// Keeps a commit that nothing else may reach.

@@ -22,6 +22,7 @@ mod keep;
 pub(crate) mod output;
 pub(crate) mod record;
 pub(crate) mod say;
+mod screen;
 mod standing;
 mod start;
 mod watch;
@@ -36,11 +37,14 @@ pub use record::{
     SessionLimits, SessionPane, SessionPlace, SessionSpec, SessionWindow, TypedText, boot_ms,
 };
 pub use say::{LONGEST_TEXT, SayDelivery, SayRequest};
+pub use screen::{LAST_LINE, SessionScreen};
 pub use standing::{EndedSession, LivingSession, SessionEnding, SessionStanding};
 pub use start::SessionStart;
 
 use crate::tmux::{self, Tmux};
 use folder::SessionFolder;
+use record::StartRecord;
+use standing::SessionLook;
 use watch::SessionWatcher;
 
 #[derive(Debug)]
@@ -208,6 +212,11 @@ impl Sessions {
         Ok(tmux.screen(&pane)?)
     }
 
+    /// How many bytes an agent has printed.
+    pub fn printed(&self, id: &SessionId) -> u64 {
+        output::printed(self.folder(id).path())
+    }
+
     /// For how long an agent has printed nothing; `None` if it has printed nothing yet.
     pub fn still_for(&self, id: &SessionId) -> Option<Duration> {
         let last = output::last_change(self.folder(id).path())?;
@@ -225,20 +234,28 @@ impl Sessions {
         }
     }
 
-    /// The tmux pane of a living session. Names of an earlier server mean something else in this one.
+    /// The tmux pane of a living session. Names of an earlier server mean something else in this one. It only looks: one that is
+    /// about to be started is not given up because a person wants to see it.
     fn shown(&self, id: &SessionId) -> Result<(&Tmux, String), SessionFailure> {
         let log = "what it prints is in its log";
         let Some(tmux) = &self.config.tmux else {
             return Err(SessionFailure::Refused(format!("there is no tmux to look at session {id} with; {log}")));
         };
-        match self.adopt(id)? {
-            SessionStanding::Living(LivingSession { pane: Some(pane), .. }) if pane.server.lives() => {
-                Ok((tmux, pane.pane))
-            }
-            SessionStanding::Living(_) => {
-                Err(SessionFailure::Refused(format!("session {id} has no tmux window; {log}")))
-            }
-            SessionStanding::Gone(_) => Err(SessionFailure::Refused(format!("session {id} has ended; {log}"))),
+        let folder = self.known(id)?;
+        loop {
+            let why = match standing::look(&folder).map_err(|source| reading(id, source))? {
+                SessionLook::Living(StartRecord { pane: Some(pane), .. }) if pane.server.lives() => {
+                    return Ok((tmux, pane.pane));
+                }
+                SessionLook::Starting(shim) => {
+                    standing::await_start(id, &folder, &shim)?;
+                    continue;
+                }
+                SessionLook::Living(_) => "has no tmux window",
+                SessionLook::Unclaimed => "is not started yet",
+                SessionLook::Over => "has ended",
+            };
+            return Err(SessionFailure::Refused(format!("session {id} {why}; {log}")));
         }
     }
 

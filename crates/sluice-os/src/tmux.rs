@@ -65,6 +65,16 @@ pub enum TmuxFailure {
     Hangs { doing: String, socket: PathBuf, limit: Duration },
 }
 
+/// What stands on the screen of a pane.
+#[derive(Debug)]
+pub(crate) struct TmuxScreen {
+    pub(crate) rows: u16,
+    pub(crate) columns: u16,
+    pub(crate) text: String,
+    /// Line and column of the cursor, if it is to be seen.
+    pub(crate) cursor: Option<(u16, u16)>,
+}
+
 impl Tmux {
     pub fn new(program: impl Into<OsString>, socket: impl Into<PathBuf>) -> Self {
         Self { program: program.into(), socket: socket.into(), opening: Mutex::default(), silent: Mutex::default() }
@@ -183,6 +193,17 @@ impl Tmux {
         self.tell("show a window", &words(&["capture-pane", "-p", "-t", pane]))
     }
 
+    /// The same with the size of the pane and its cursor.
+    pub(crate) fn look(&self, pane: &str) -> Result<TmuxScreen, TmuxFailure> {
+        let form = "#{pane_height} #{pane_width} #{cursor_flag} #{cursor_y} #{cursor_x}";
+        let told = self.tell("show a window", &words(&["display-message", "-p", "-t", pane, form]))?;
+        let numbers: Vec<u16> = told.split_whitespace().filter_map(|it| it.parse().ok()).collect();
+        let text = self.screen(pane)?;
+        let [rows, columns] = numbers.first_chunk::<2>().copied().unwrap_or_default();
+        let cursor = if let [_, _, 1, row, column] = numbers[..] { Some((row, column)) } else { None };
+        Ok(TmuxScreen { rows, columns, text, cursor })
+    }
+
     fn shows(&self, key: &str) -> Result<Option<TmuxPane>, TmuxFailure> {
         Ok(self.list()?.into_iter().find(|pane| pane.key == key))
     }
@@ -204,8 +225,15 @@ impl Tmux {
 
     /// Closes the tmux session of a key with all its windows, if there is one.
     pub fn kill_key(&self, key: &str) -> Result<(), TmuxFailure> {
-        let Some(pane) = self.shows(key)? else { return Ok(()) };
-        match self.tell("close a session", &words(&["kill-session", "-t", &pane.session])) {
+        self.shows(key)?.map_or(Ok(()), |pane| self.close(&pane.session, key))
+    }
+
+    /// Closes a tmux session if it still is that of this key. A server that has ended with its last window counts from `$0` again:
+    /// the next one may have given the number to the session of another task, so that the server itself compares.
+    fn close(&self, session: &str, key: &str) -> Result<(), TmuxFailure> {
+        let is_its = format!("#{{==:#{{@sluice}},{key}}}");
+        let close = format!("kill-session -t '{session}'");
+        match self.tell("close a session", &words(&["if-shell", "-F", "-t", &format!("{session}:"), &is_its, &close])) {
             Err(TmuxFailure::Said { said, .. }) if is_absent(&said) => Ok(()),
             told => told.map(drop),
         }
@@ -280,4 +308,23 @@ fn pane(line: &str) -> Option<TmuxPane> {
         name: next()?,
         session_name: next()?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that begins anew gives the numbers of the one before to others.
+    #[test]
+    fn a_session_that_has_the_number_of_another_is_not_closed_in_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let tmux = Tmux::new("tmux", folder.path().join("tmux.sock"));
+        let window = SessionWindow { key: "mocha".into(), session: "coffee/mocha".into(), name: "worker".into() };
+        let pane = tmux.open(&window, &["cat".into()]).unwrap();
+        tmux.close(&pane.session, "latte").unwrap();
+        assert_eq!(tmux.list().unwrap().len(), 1);
+        tmux.close(&pane.session, "mocha").unwrap();
+        assert!(tmux.list().unwrap().is_empty());
+        tmux.kill_key("mocha").unwrap();
+    }
 }

@@ -5,6 +5,7 @@
 
 mod bound;
 mod cleanse;
+mod create;
 mod furnish;
 mod keep;
 mod leftovers;
@@ -20,9 +21,11 @@ mod site;
 mod spare;
 mod state;
 mod sweep;
+mod unsynced;
 
 use std::fmt;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -30,7 +33,7 @@ use crate::git::{GitError, Repository, slug};
 use crate::lock::{FileLock, FileLockError};
 pub use bound::BoundWorktree;
 pub use furnish::{INCLUDE_FILE, WorktreeFurniture, must_stay_inside};
-pub use keep::{KeepKind, KeepRef};
+pub use keep::{KeepKind, KeepRef, keeps_of};
 pub use leftovers::{LeftoverKind, PoolLeftover, is_empty, leftovers, remove_empty, remove_leftover};
 pub use made::SetupTraces;
 pub(crate) use place::break_stale_locks;
@@ -40,7 +43,7 @@ pub use restore::{RestoreTarget, RestoredKeep};
 pub(crate) use risk::{ScratchIndex, entry};
 pub use setup::{SetupNote, SetupSite};
 pub use site::{WorkspaceBinding, task_file};
-pub(crate) use site::{WorktreeSite, link_target};
+pub(crate) use site::{WorktreeSite, link_target, target};
 pub use spare::{LendFailure, SPARE, SpareWorktree, is_own_spare};
 pub use state::{BranchDistance, WorkspaceHead, WorkspaceState, WorkspaceTree};
 pub use sweep::WorkspaceRemoval;
@@ -64,6 +67,25 @@ fn lock_within(path: &Path, what: &str, patience: Duration) -> Result<FileLock, 
         }
         FileLockError::Broken(source) => GitError::File { what: "cannot lock", path: path.to_owned(), source },
     })
+}
+
+/// The lock of one workspace. Its file goes with the workspace: given up where no folder is, it leaves nothing, whatever was
+/// asked of a workspace that is gone or was never made.
+#[derive(Debug)]
+struct WorkspaceLock {
+    /// Taken only when it is dropped.
+    lock: Option<FileLock>,
+    path: PathBuf,
+    folder: PathBuf,
+}
+
+impl Drop for WorkspaceLock {
+    fn drop(&mut self) {
+        let is_gone = fs::symlink_metadata(&self.folder).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        if let Some(lock) = self.lock.take().filter(|_| is_gone) {
+            let _ = lock.remove(&self.path); // one that stays does no harm, and the next sweep finds it
+        }
+    }
 }
 
 /// The name of a workspace in its pool: letters, digits and `-`.
@@ -196,7 +218,7 @@ impl WorkspacePool {
             Some(bound) if bound == *binding => {}
             // The agent renamed its branch, and the caller has been told.
             Some(bound) if bound.task == binding.task && site.branch()?.as_ref() == Some(&binding.branch) => {
-                site.bind(binding)?;
+                site.bind(binding, None)?;
             }
             Some(WorkspaceBinding { task, branch }) => {
                 return Err(GitError::Bound { workspace: name.to_string(), branch, task });
@@ -212,7 +234,7 @@ impl WorkspacePool {
                 }
                 site.finish()?;
                 site.choose_task_file()?;
-                site.bind(binding)?;
+                site.bind(binding, site.head()?.as_deref())?;
             }
         }
         let none = || GitError::NoCommit { missing: format!("a commit on `{}`", binding.branch) };
@@ -233,6 +255,8 @@ impl WorkspacePool {
         force: bool,
     ) -> Result<WorkspaceOrigin, GitError> {
         let repository = &self.repository;
+        let _writes = site.begin_writing()?;
+        repository.drop_broken_branch(branch)?;
         let elsewhere = |folder| GitError::BranchElsewhere { branch: branch.to_owned(), folder };
         let force = if force { "--force" } else { "--no-force" };
         let call = || site.call().args(["checkout", "--quiet", "--no-guess", force]);
@@ -273,12 +297,10 @@ impl WorkspacePool {
         Ok(origin)
     }
 
-    fn lock(&self, name: &WorkspaceName) -> Result<FileLock, GitError> {
-        lock(&self.lock_file(name), &format!("the workspace {name}"))
-    }
-
-    fn lock_file(&self, name: &WorkspaceName) -> PathBuf {
-        self.root.join(format!("{name}.lock"))
+    fn lock(&self, name: &WorkspaceName) -> Result<WorkspaceLock, GitError> {
+        let path = self.root.join(format!("{name}.lock"));
+        let lock = lock(&path, &format!("the workspace {name}"))?;
+        Ok(WorkspaceLock { lock: Some(lock), path, folder: self.folder(name) })
     }
 
     /// For what concerns the pool as a whole; always taken after a workspace's own.

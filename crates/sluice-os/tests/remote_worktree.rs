@@ -204,6 +204,48 @@ fn an_old_burrow_is_removed_only_if_the_remote_has_all_of_it() {
     assert!(holds(&again, "work"), "it is made again when it is needed");
 }
 
+/// What other runs ask the remote for makes the mirror forget where the remote has this one's branch.
+#[test]
+fn an_old_burrow_goes_although_other_runs_came_after_it() {
+    let world = World::new();
+    let root = world.folder.path().join("one");
+    let burrow = world.open("one", None, false);
+    write(&burrow, "work");
+    save(&burrow, "work", || panic!("there was no other push")).unwrap().unwrap();
+    let remote = world.remote();
+    let other = RemoteWorktreeRequest {
+        root: &root,
+        run: "m2",
+        branch: "sluice/run-m2",
+        own: "m2-0",
+        is_own: false,
+        remote: remote.to_str(),
+        commit: None,
+        goes_on: false,
+    };
+    RemoteWorktree::open(&Git::default(), &other).unwrap();
+    let is_first = |folder: &Path| folder == burrow.folder;
+    let gone = sluice_os::remote_worktree::forget(&Git::default(), &root, is_first);
+    assert_eq!(gone, std::slice::from_ref(&burrow.folder));
+}
+
+/// Its worktrees lead to the mirror of the home that it is a copy of.
+#[test]
+fn a_home_that_was_copied_works_in_worktrees_of_its_own() {
+    let world = World::new();
+    let one = world.open("one", None, false);
+    write(&one, "plan");
+    let commit = save(&one, "plan", || panic!("there was no other push")).unwrap().unwrap();
+    let (from, to) = (world.folder.path().join("one"), world.folder.path().join("two"));
+    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
+    write(&one, "more");
+    let two = world.open("two", Some(&commit), false);
+    assert!(holds(&two, "plan") && !holds(&two, "more"));
+    write(&two, "code");
+    save(&two, "implement", || panic!("there was no other push")).unwrap().unwrap();
+    assert!(holds(&one, "more") && !holds(&one, "code"), "the other home is as it was");
+}
+
 /// What git does not show is work as well: what only the branch ignores, what the index was told not to look at, and
 /// repositories inside, known to git or not.
 #[test]

@@ -254,7 +254,7 @@ fn hides_a_right(status: StatusCode) -> bool {
 }
 
 /// Writes down who was turned away, unless that has happened to them too often.
-async fn record(app: Arc<App>, whose: &str, turned: AccessDenied) {
+pub(crate) async fn record(app: Arc<App>, whose: &str, turned: AccessDenied) {
     let Some(unrecorded) = app.records.take(whose, Instant::now()) else { return };
     let turned = AccessDenied { unrecorded, ..turned };
     // Whether it could be written down or not, they are turned away.

@@ -1,6 +1,8 @@
 //! What all requests share: the home, the limits, what is counted, and the end.
 
+pub(crate) mod boards;
 pub(crate) mod feed;
+pub(crate) mod page_door;
 pub(crate) mod request_span;
 
 use std::collections::BTreeSet;
@@ -24,7 +26,9 @@ use crate::answer::{json, refuse};
 use crate::caller::RequestCaller;
 use crate::limits::connections::{ConnectionSlot, DoorLimits};
 use crate::limits::{DenialRecords, MOST_READING, TokenRates};
+use boards::BoardCache;
 use feed::EventFeed;
+use page_door::PageDoor;
 use request_span::request_span;
 
 /// An engine that had nothing to do for so long ends; the next command starts another.
@@ -50,6 +54,8 @@ pub(crate) struct App {
     /// Changes with everything that happens.
     pub(crate) news: watch::Sender<u64>,
     pub(crate) feed: EventFeed,
+    pub(crate) page_door: PageDoor,
+    pub(crate) boards: BoardCache,
     revoked: watch::Sender<()>,
     /// The keys under which something is being made.
     pub(crate) keys: Mutex<BTreeSet<String>>,
@@ -75,6 +81,8 @@ impl App {
             ending: watch::Sender::new(false),
             news: watch::Sender::new(0),
             feed: EventFeed::default(),
+            page_door: PageDoor::default(),
+            boards: BoardCache::default(),
             revoked: watch::Sender::new(()),
             keys: Mutex::default(),
         }
@@ -101,6 +109,28 @@ impl App {
     /// Where it listens over the network, if it does.
     pub(crate) fn serves(&self) -> Option<&str> {
         self.serves.as_deref()
+    }
+
+    /// Where the page is: at the door of the network, else at the door of its own, which this opens.
+    pub(crate) fn page_url(&self) -> Result<String, Problem> {
+        match &self.serves {
+            // Every address of this machine is no address for a browser.
+            Some(url) => Ok(url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")),
+            None => self.page_door.open(&self.service.home().context.places.page()),
+        }
+    }
+
+    /// Opens the page's door again for sessions of an earlier engine, and closes it when none is left.
+    pub(crate) fn tend_page_door(&self) {
+        match (self.serves.is_none() && self.service.wants_page(), self.page_door.is_open()) {
+            (true, false) => {
+                if let Err(problem) = self.page_url() {
+                    tracing::warn!("{}", problem.message);
+                }
+            }
+            (false, true) => self.page_door.close(),
+            (true, true) | (false, false) => {}
+        }
     }
 
     /// Something of ours broke: it is written down, and the caller is told.
@@ -136,7 +166,9 @@ impl App {
 
     pub(crate) fn is_idle(&self) -> bool {
         let since = self.began.elapsed().saturating_sub(Duration::from_millis(self.asked.load(Ordering::Relaxed)));
-        self.serves.is_none() && since >= IDLE && self.service.is_idle()
+        // A browser that follows is looked at; one that was closed follows no more.
+        let is_looked_at = self.page_door.is_open() && self.network.has_followers();
+        self.serves.is_none() && since >= IDLE && !is_looked_at && self.service.is_idle()
     }
 
     pub(crate) fn place(&self, caller: &RequestCaller) -> Option<ConnectionSlot> {

@@ -1,7 +1,7 @@
 //! Who asks, as the door that they came through knows it: a process at the socket, a token over the network.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{FromRequestParts, OptionalFromRequestParts};
 use axum::http::Method;
@@ -91,6 +91,10 @@ pub(crate) fn only_looks(method: &Method) -> bool {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NetworkPeer(pub(crate) SocketAddr);
+
+/// The address of this machine that a connection came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReachedAddress(pub(crate) IpAddr);
 
 /// While one of these lives the engine waits with its end. What outlives its request takes it along.
 #[derive(Clone)]

@@ -133,6 +133,7 @@ async fn listen(
         tracing::info!("listens at {url}");
         want_files();
     }
+    app.tend_page_door();
     let waiting = tokio::spawn(until_the_end(app.clone(), lock.clone(), places.lock()));
     ready();
     let served = doors::serve(app, listener, network, FAREWELL).await;
@@ -189,6 +190,7 @@ async fn until_the_end(app: Arc<App>, lock: Arc<FileLock>, place: PathBuf) {
             tracing::error!("{} was removed, moved or replaced: the engine ends", place.display());
             return app.stop();
         }
+        app.tend_page_door();
         let asked = app.clone();
         if tokio::task::spawn_blocking(move || asked.service.expire_tokens()).await.unwrap_or(false) {
             app.revoke();

@@ -1,4 +1,4 @@
-//! Whoever reads the log, of everything or of one run, and may wait for more. There is one way to do it: a place under the
+//! Whoever reads the log, of everything or of one task or run, and may wait for more. There is one way to do it: a place under the
 //! limits, no thread while nothing happens, pages that are bounded, and an end when the token is revoked.
 
 pub(crate) mod glob;
@@ -12,7 +12,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
 use sluice_api::Problem;
-use sluice_home::id::RunId;
+use sluice_home::id::{RunId, TaskId};
 use sluice_store::Cursor;
 use tokio::sync::watch;
 
@@ -52,13 +52,29 @@ pub(crate) enum FollowSource {
         after: Cursor,
         wanted: Arc<EventFilter>,
     },
-    Run {
-        id: RunId,
+    One {
+        of: FollowedSubject,
         /// The number of the last event that was read.
         after: u64,
-        /// Up to here everything of the run has been read.
+        /// Up to here everything of it has been read.
         known: Option<Cursor>,
     },
+}
+
+/// The one task or run that a client follows.
+#[derive(Clone, Debug)]
+pub(crate) enum FollowedSubject {
+    Task(TaskId),
+    Run(RunId),
+}
+
+impl FollowedSubject {
+    fn as_str(&self) -> &str {
+        match self {
+            FollowedSubject::Task(id) => id.as_str(),
+            FollowedSubject::Run(id) => id.as_str(),
+        }
+    }
 }
 
 /// The place of the last event that there is.
@@ -150,14 +166,14 @@ impl FollowReader {
                 *after = page.last.unwrap_or(*after);
                 Ok((page.events, page.last.is_none()))
             }
-            FollowSource::Run { id, after, known } => {
-                if let Some(end) = known.and_then(|known| self.app.feed.quiet_until(id.as_str(), known)) {
+            FollowSource::One { of, after, known } => {
+                if let Some(end) = known.and_then(|known| self.app.feed.quiet_until(of.as_str(), known)) {
                     *known = Some(end);
                     return Ok((Vec::new(), true));
                 }
                 // Everything up to here is stored, so that what is read now has it.
                 let end = self.app.feed.end();
-                let events = of_run(&self.app, id.clone(), *after).await?;
+                let events = of_one(&self.app, of.clone(), *after).await?;
                 match events.last() {
                     Some(last) => *after = last.cursor.0,
                     None => *known = end,
@@ -221,11 +237,14 @@ async fn everything(
     tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(ending()))
 }
 
-async fn of_run(app: &Arc<App>, id: RunId, after: u64) -> Result<Vec<Arc<RenderedEvent>>, Problem> {
+async fn of_one(app: &Arc<App>, of: FollowedSubject, after: u64) -> Result<Vec<Arc<RenderedEvent>>, Problem> {
     let _turn = app.reading.acquire().await.map_err(|_| ending())?;
     let asked = app.clone();
     let read = move || {
-        let page = asked.service.run_events(&id, after, PAGE)?;
+        let page = match &of {
+            FollowedSubject::Task(id) => asked.service.task_events(id, after, PAGE)?,
+            FollowedSubject::Run(id) => asked.service.run_events(id, after, PAGE)?,
+        };
         Ok(page.into_iter().map(|(number, event)| RenderedEvent::new(Cursor(number), event)).collect())
     };
     tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(ending()))

@@ -11,6 +11,7 @@
 //! - [`table`], [`keys`], [`access`]: what is said about routes, and what holds for all of them
 //! - [`follow`]: the log, for those who wait for more
 //! - [`facade`]: the routes of one design document each, in its words
+//! - [`page`]: the page at `/`, for people with a browser
 //! - [`routes`]: all other routes, and the document that describes them
 //! - [`doors`]: connections, at the socket and over the network
 //! - [`engine_process`]: the life of an engine
@@ -25,6 +26,7 @@ mod facade;
 mod follow;
 mod keys;
 mod limits;
+mod page;
 mod routes;
 mod table;
 

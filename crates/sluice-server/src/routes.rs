@@ -1,12 +1,15 @@
 //! The routes: what can be asked under which path.
 
 mod attention;
+mod board;
 pub(crate) mod document;
 pub(crate) mod events;
+mod log_stream;
 pub(crate) mod metrics;
+mod page_links;
 mod projects;
-mod run_events;
 mod runs;
+mod subject_events;
 mod tasks;
 mod tokens;
 
@@ -63,10 +66,12 @@ pub(crate) fn table() -> RouteTable {
         )
         .merge(metrics::table())
         .merge(tokens::table())
+        .merge(page_links::table())
         .merge(projects::table())
         .merge(tasks::table())
         .merge(runs::table())
         .merge(attention::table())
+        .merge(board::table())
         .merge(vermas::table())
         .merge(crabitat::table())
         .merge(coven::table())

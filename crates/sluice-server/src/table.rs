@@ -155,6 +155,10 @@ pub(crate) fn post(path: &'static str, summary: &'static str) -> RouteOperation 
     RouteOperation::new(Method::POST, path, summary, RouteAudience::Persons)
 }
 
+pub(crate) fn put(path: &'static str, summary: &'static str) -> RouteOperation {
+    RouteOperation::new(Method::PUT, path, summary, RouteAudience::Persons)
+}
+
 pub(crate) fn patch(path: &'static str, summary: &'static str) -> RouteOperation {
     RouteOperation::new(Method::PATCH, path, summary, RouteAudience::Persons)
 }

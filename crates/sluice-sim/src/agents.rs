@@ -20,8 +20,11 @@ impl SimLife {
         let living: Vec<SessionNumber> = self.ground.living(stream).collect();
         for session in living {
             if let Some(process) = self.ground.processes.get_mut(&(stream.clone(), session)) {
-                process.stir += 1;
                 process.steps = process.steps.min(MOST_STEPS / 2);
+                if process.is_asking {
+                    continue; // it hears that when it has its answer, and goes on then
+                }
+                process.stir += 1;
                 let stir = process.stir;
                 let wait = 100 + self.soon(3_000);
                 self.at(wait, SimEvent::Agent { stream: stream.clone(), session, stir });
@@ -36,6 +39,7 @@ impl SimLife {
         }
         self.here = process.home;
         process.steps += 1;
+        process.is_asking = false;
         let (steps, role) = (process.steps, process.role);
         let cursed = self.ground.sheet(stream).is_cursed;
         let crashes = self.chance.percent(if cursed { 60 } else { 3 + 7 * u64::from(self.now < CALM) });
@@ -55,6 +59,9 @@ impl SimLife {
             return;
         }
         let waits = self.works(stream, session, role, stir);
+        if let Some(process) = self.ground.processes.get_mut(&(stream.clone(), session)) {
+            process.is_asking = waits;
+        }
         let wait = 300 + self.soon(6_000);
         if !waits && self.ground.living(stream).any(|living| living == session) {
             self.at(wait, SimEvent::Agent { stream: stream.clone(), session, stir });

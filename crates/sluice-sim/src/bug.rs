@@ -56,6 +56,10 @@ pub enum SimBug {
     SwallowsPanics,
     /// It settles a performance that could not be made, and tells the step nothing.
     SettlesWithoutReport,
+    /// It starts a session whose end is recorded, because what has to start it was not settled.
+    StartsWhatHasEnded,
+    /// It begins a step that waited for a thread, although its run has been cancelled.
+    BeginsWhatIsWithdrawn,
     /// It finds an agent dead whose death it has noted, and takes that for another one.
     AdoptsTheDead,
     TrustsTheWallClock,
@@ -75,10 +79,15 @@ pub enum SimBug {
     TakesBackWhatIsLent,
     /// It does not record that a task needs a person where that follows from where the task stands.
     ForgetsAttention,
+    /// It tells a person of where a task stands only in the moment in which it comes there, and not when its hooks have settled
+    /// later.
+    TellsAtTheMoveOnly,
+    /// It puts a mark in front of what keeps the task more from going on.
+    HidesBehindMarks,
 }
 
 impl SimBug {
-    pub const ALL: [SimBug; 38] = [
+    pub const ALL: [SimBug; 42] = [
         SimBug::AnswersBeforeDurable,
         SimBug::ForgetsEffects,
         SimBug::HandsOutTwice,
@@ -107,6 +116,8 @@ impl SimBug {
         SimBug::TakesAShortageForAnOutcome,
         SimBug::SwallowsPanics,
         SimBug::SettlesWithoutReport,
+        SimBug::StartsWhatHasEnded,
+        SimBug::BeginsWhatIsWithdrawn,
         SimBug::AdoptsTheDead,
         SimBug::TrustsTheWallClock,
         SimBug::SleepsThroughLeases,
@@ -117,5 +128,7 @@ impl SimBug {
         SimBug::LendsWithoutAsking,
         SimBug::TakesBackWhatIsLent,
         SimBug::ForgetsAttention,
+        SimBug::TellsAtTheMoveOnly,
+        SimBug::HidesBehindMarks,
     ];
 }

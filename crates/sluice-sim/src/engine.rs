@@ -8,7 +8,7 @@ use sluice_core::machine::Moment;
 use sluice_core::task::state::WorktreePath;
 use sluice_engine::ownership::Tenure;
 use sluice_engine::reactor::{
-    Assignment, LoadedStream, Reactor, ReactorAction, ReactorAnswer, ReactorMessage, ReactorToken,
+    Assignment, LoadedStream, Reactor, ReactorAction, ReactorAnswer, ReactorMessage, ReactorToken, Withdrawal,
 };
 use sluice_store::memory::Memory;
 use sluice_store::{Append, Conflict, StoreError, StreamId, Writer};
@@ -151,7 +151,9 @@ impl SimLife {
             for append in &batch {
                 for effect in append.effects.iter().filter(|effect| effect.kind == "end_session") {
                     let (stream, effect) = (append.stream.clone(), effect.clone());
-                    self.hand_to_task(Assignment { stream, effect, dispatch: Dispatch(0), worker: None })?;
+                    let withdrawal = Withdrawal::default();
+                    let ends = Assignment { stream, effect, dispatch: Dispatch(0), worker: None, withdrawal };
+                    self.hand_to_task(ends)?;
                 }
             }
         }
@@ -286,6 +288,12 @@ impl SimLife {
         }
         if self.has(SimBug::ForgetsAttention) {
             batch.iter_mut().try_for_each(|append| self.watch.forgets_attention(append))?;
+        }
+        if self.has(SimBug::TellsAtTheMoveOnly) {
+            batch.iter_mut().try_for_each(|append| self.watch.tells_at_the_move(append))?;
+        }
+        if self.has(SimBug::HidesBehindMarks) {
+            batch.iter_mut().try_for_each(|append| self.watch.hides_behind_marks(append))?;
         }
         for append in &batch {
             known.push(if doubt { self.find_out(append)? } else { None });

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use sluice_core::id::{MalformedId, RunId};
 use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::Evidence;
 use sluice_core::task::effect::StartSession;
@@ -23,6 +24,8 @@ pub(crate) struct SimProcess {
     pub(crate) home: usize,
     /// It does nothing until it is let go on.
     pub(crate) is_paused: bool,
+    /// It waits for the answer to a move that it has asked for.
+    pub(crate) is_asking: bool,
     /// How it ended; `None` while it lives.
     pub(crate) exit: Option<SessionExit>,
     /// An engine tried to end it and could not.
@@ -77,15 +80,20 @@ impl SimTaskFile {
     }
 }
 
+/// The id of the run that an effect starts: the same whenever it is asked for.
+pub(crate) fn run_of(effect: &str) -> Result<RunId, String> {
+    effect.replace(['/', ' '], "-").parse().map_err(|error: MalformedId| error.to_string())
+}
+
 #[derive(Default)]
 pub(crate) struct SimTaskWorld {
     pub(crate) processes: BTreeMap<(StreamId, SessionNumber), SimProcess>,
     /// The runs of tasks' states, by the effect that started each, and how each ended.
-    pub(crate) runs: BTreeMap<(StreamId, String), Option<RunEnd>>,
+    pub(crate) runs: BTreeMap<(StreamId, RunId), Option<RunEnd>>,
     /// The work when each of them was started.
-    pub(crate) begun: BTreeMap<(StreamId, String), WorkSnapshot>,
+    pub(crate) begun: BTreeMap<(StreamId, RunId), WorkSnapshot>,
     /// The newest of each task that judges the work.
-    pub(crate) checks: BTreeMap<StreamId, String>,
+    pub(crate) checks: BTreeMap<StreamId, RunId>,
     bound: BTreeMap<WorktreePath, StreamId>,
     pub(crate) sheets: BTreeMap<StreamId, SimTaskFile>,
     /// Which task was begun because another asked for the next, by that one and its effect.
@@ -135,26 +143,31 @@ impl SimTaskWorld {
         of_task.map(|((_, id), _)| *id)
     }
 
-    pub(crate) fn going(&self, stream: &StreamId) -> impl Iterator<Item = &str> {
+    pub(crate) fn going(&self, stream: &StreamId) -> impl Iterator<Item = &RunId> {
         let of_task = self.runs.iter().filter(move |((task, _), it)| task == stream && it.is_none());
-        of_task.map(|((_, id), _)| id.as_str())
+        of_task.map(|((_, id), _)| id)
     }
 
     /// The run of a state starts: never beside another of the same task, or without the task's own worktree.
-    pub(crate) fn run(&mut self, stream: &StreamId, id: &str, workspace: Option<&WorktreePath>) -> Result<(), String> {
+    pub(crate) fn run(
+        &mut self,
+        stream: &StreamId,
+        id: &RunId,
+        workspace: Option<&WorktreePath>,
+    ) -> Result<(), String> {
         if let Some(other) = self.going(stream).next() {
             return Err(format!("{stream}: the run {id} starts while {other} goes on"));
         }
         if self.bound_to(stream) != workspace {
             return Err(format!("{stream}: the run {id} starts in {workspace:?}, which is not its"));
         }
-        self.runs.insert((stream.clone(), id.to_owned()), None);
+        self.runs.insert((stream.clone(), id.clone()), None);
         Ok(())
     }
 
     /// Whether a run has judged the work as it stands here, and found it good.
-    pub(crate) fn has_passed(&self, stream: &StreamId, run: &str, work: &WorkSnapshot) -> bool {
-        let run = (stream.clone(), run.to_owned());
+    pub(crate) fn has_passed(&self, stream: &StreamId, run: &RunId, work: &WorkSnapshot) -> bool {
+        let run = (stream.clone(), run.clone());
         self.runs.get(&run) == Some(&Some(RunEnd::Completed)) && self.begun.get(&run) == Some(work)
     }
 
@@ -165,8 +178,17 @@ impl SimTaskWorld {
             return Err(format!("{stream}: {} starts in {}, which is not its", start.session, start.workspace.0));
         }
         let (place, role) = (start.place, start.role);
-        let process =
-            SimProcess { place, role, home, is_paused: false, exit: None, withstood: false, steps: 0, stir: 0 };
+        let process = SimProcess {
+            place,
+            role,
+            home,
+            is_paused: false,
+            is_asking: false,
+            exit: None,
+            withstood: false,
+            steps: 0,
+            stir: 0,
+        };
         self.processes.insert((stream.clone(), start.session), process);
         Ok(())
     }
@@ -199,7 +221,9 @@ impl SimTaskWorld {
     pub(crate) fn resumes(&mut self, home: usize) -> Result<Vec<(StreamId, SessionNumber, u64)>, String> {
         let mut awake = Vec::new();
         for ((stream, session), process) in &mut self.processes {
-            if process.home == home && std::mem::take(&mut process.is_paused) && process.exit.is_none() {
+            let was_paused = process.home == home && std::mem::take(&mut process.is_paused);
+            // One that has asked for something goes on with the answer, and does nothing before it.
+            if was_paused && process.exit.is_none() && !process.is_asking {
                 process.stir += 1;
                 awake.push((stream.clone(), *session, process.stir));
             }

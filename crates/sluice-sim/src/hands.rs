@@ -1,6 +1,7 @@
 //! The engine's own hands at work for tasks: they are slow, they fail, and they are killed with the engine. What they
 //! have done is still done then, and they look at the world to see that it need not be done again.
 
+use sluice_core::id::RunId;
 use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::{RunEnd, TaskEffectOutcome, TaskEffectProduct, WorkspaceReservation};
 use sluice_core::task::session::{SessionExit, SessionNumber, TaskSessionPlace};
@@ -12,6 +13,7 @@ use sluice_engine::reactor::{Assignment, ReactorMessage, ReactorToken};
 use sluice_store::StreamId;
 
 use crate::bug::SimBug;
+use crate::ground::run_of;
 use crate::watch::TaskWatch;
 use crate::world::{CALM, SimEvent, SimLife, SimRequest};
 
@@ -85,7 +87,9 @@ impl SimLife {
         }
         self.hands_on()?;
         let outcome = self.carries_out(&assignment)?;
-        let wait = self.soon(300);
+        // An agent may come to its end while the hands are still at what started it.
+        let is_slow = self.now < CALM && assignment.effect.kind == "start_session" && self.chance.percent(10);
+        let wait = if is_slow { self.soon(30_000) } else { self.soon(300) };
         self.at(wait, SimEvent::Answers { assignment, outcome });
         Ok(())
     }
@@ -120,12 +124,12 @@ impl SimLife {
 
     /// Whether the world shows that something is done already.
     fn is_done(&self, stream: &StreamId, key: &str, instruction: &Instruction) -> bool {
-        let run = |run: &str| self.ground.runs.get(&(stream.clone(), run.to_owned()));
+        let run = |run: &RunId| self.ground.runs.get(&(stream.clone(), run.clone()));
         match instruction {
             Instruction::AcquireWorkspace { .. } => self.ground.bound_to(stream).is_some(),
             Instruction::ReleaseWorkspace { .. } => self.ground.bound_to(stream).is_none(),
             Instruction::StartSession(start) => self.ground.knows(stream, start.session, self.here),
-            Instruction::StartRun { .. } => run(key).is_some(),
+            Instruction::StartRun { .. } => run_of(key).is_ok_and(|id| run(&id).is_some()),
             Instruction::CancelRun { run: id } => run(id).is_some_and(Option::is_some),
             Instruction::EndSession { .. }
             | Instruction::TypeToWorker { .. }
@@ -226,6 +230,11 @@ impl SimLife {
     }
 
     fn starts_session(&mut self, stream: &StreamId, start: &StartSession) -> Result<(), String> {
+        let is_living = |task: &TaskWatch| task.state.is_living(start.session);
+        let is_over = !self.watch.tasks.get(stream).is_some_and(is_living);
+        if is_over && !self.has(SimBug::StartsWhatHasEnded) {
+            return Ok(());
+        }
         let is_there = self.ground.knows(stream, start.session, self.here);
         if is_there && !self.has(SimBug::StartsTwice) {
             return Ok(());

@@ -12,6 +12,7 @@ use sluice_store::StreamId;
 
 use crate::bug::SimBug;
 use crate::definitions;
+use crate::hands::is_task;
 use crate::watch::run_of;
 use crate::work::{ELSEWHERE, OWN};
 use crate::world::{SimEvent, SimLife, SimRequest};
@@ -26,6 +27,10 @@ impl SimLife {
         }
         if self.chance.percent(50) {
             return self.person_with_tasks();
+        }
+        let queued = self.engine().waiting.iter().map(|it| &it.stream).find(|stream| !is_task(stream)).cloned();
+        if let Some(stream) = queued.filter(|_| self.chance.percent(30)) {
+            return self.says(stream, RunInput::Cancel { reason: "not yet, and never".into() });
         }
         let runs = self.watch.runs();
         if runs.is_empty() || self.chance.percent(60) {

@@ -1,12 +1,14 @@
 //! The runs that the states of simulated tasks start. Of each there is only its beginning and its end: what happens in
 //! between is a life of its own.
 
+use sluice_core::id::RunId;
 use sluice_core::task::TaskInput;
 use sluice_core::task::input::{RunEnd, TaskEffectOutcome, TaskEffectProduct};
 use sluice_core::task::state::{WorkSnapshot, WorktreePath};
 use sluice_store::StreamId;
 
 use crate::bug::SimBug;
+use crate::ground::run_of;
 use crate::watch::TaskWatch;
 use crate::world::{SimEvent, SimLife};
 
@@ -18,29 +20,27 @@ impl SimLife {
         effect: &str,
         workspace: Option<&WorktreePath>,
     ) -> Result<TaskEffectOutcome, String> {
-        let run = (stream.clone(), effect.to_owned());
+        let id = run_of(effect)?;
+        let run = (stream.clone(), id.clone());
         if !self.ground.runs.contains_key(&run) {
-            self.ground.run(stream, effect, workspace)?;
+            self.ground.run(stream, &id, workspace)?;
             let began = WorkSnapshot::of(&self.ground.sheet(stream).evidence().work);
             if self.watch.tasks.get(stream).is_some_and(TaskWatch::starts_a_check) {
-                self.ground.checks.insert(stream.clone(), effect.to_owned());
+                self.ground.checks.insert(stream.clone(), id.clone());
             }
             self.ground.begun.insert(run.clone(), began);
-            self.note(&format!("{stream}: the run {effect} goes"));
+            self.note(&format!("{stream}: the run {id} goes"));
             self.is_in_peril(40, 6_000);
             let wait = self.soon(6_000);
-            self.at(wait, SimEvent::RunEnds { stream: stream.clone(), run: effect.to_owned() });
+            self.at(wait, SimEvent::RunEnds { stream: stream.clone(), run: id.clone() });
         }
-        Ok(TaskEffectOutcome::Ok(TaskEffectProduct::Run {
-            id: effect.to_owned(),
-            began: self.ground.begun.get(&run).cloned(),
-        }))
+        Ok(TaskEffectOutcome::Ok(TaskEffectProduct::Run { id, began: self.ground.begun.get(&run).cloned() }))
     }
 
     /// It ends, unless it was cancelled, as it must have been when its task is over.
-    pub(crate) fn run_ends(&mut self, stream: StreamId, run: String) -> Result<(), String> {
+    pub(crate) fn run_ends(&mut self, stream: StreamId, run: RunId) -> Result<(), String> {
         let is_over = self.watch.tasks.get(&stream).is_some_and(TaskWatch::is_finished);
-        let goes_on = self.ground.going(&stream).any(|going| going == run);
+        let goes_on = self.ground.going(&stream).any(|going| *going == run);
         if goes_on && is_over && !self.ground.clinging.contains(&stream) {
             return Err(format!("{stream}: it is over, and the run {run} was not cancelled"));
         }

@@ -24,6 +24,8 @@ pub(crate) struct SimWatch {
     doing: BTreeMap<(StreamId, String), (u64, String)>,
     /// Effects whose result is durable.
     done: BTreeSet<(StreamId, String)>,
+    /// Those of them that ended with their run: what is at them still is yet to be told.
+    ended_with_run: BTreeSet<(StreamId, String)>,
     settled: BTreeSet<(StreamId, String)>,
     /// What a caller was told exists, and whatever else was ever stored.
     promised: BTreeSet<StreamId>,
@@ -61,6 +63,19 @@ impl SimWatch {
         if self.done.contains(&(stream.clone(), effect.to_owned())) {
             return Err(format!("{stream}: {effect} is done again, although its result was stored"));
         }
+        self.is_at(stream, effect, who)
+    }
+
+    /// What was paused goes on. Its run may have ended meanwhile, and its engine may not have heard that this is stored; a result
+    /// of its own it cannot have.
+    pub(crate) fn resumes(&mut self, stream: &StreamId, effect: &str, who: u64) -> Result<(), String> {
+        match self.ended_with_run.contains(&(stream.clone(), effect.to_owned())) {
+            true => self.is_at(stream, effect, who),
+            false => self.begins(stream, effect, who),
+        }
+    }
+
+    fn is_at(&mut self, stream: &StreamId, effect: &str, who: u64) -> Result<(), String> {
         let key = (stream.clone(), thing(effect));
         match self.doing.insert(key, (who, effect.to_owned())) {
             Some((other, _)) if other != who => Err(format!("{stream}: {effect} is done by {other} and {who} at once")),
@@ -129,6 +144,9 @@ impl SimWatch {
                 return Err(format!("{}: {effect} is settled while {who} is still at it", append.stream));
             }
             self.done.insert((append.stream.clone(), effect.clone()));
+            if ended {
+                self.ended_with_run.insert((append.stream.clone(), effect.clone()));
+            }
             self.settled.insert((append.stream.clone(), effect.clone()));
         }
         // A part that was lost is asked for again under the same id, in the same change that settles it.

@@ -181,6 +181,9 @@ impl SimLife {
                 self.at(500, SimEvent::Performed { assignment, who, outcome: Some(outcome) });
             }
             SimRequest::Moves { stream, session, stir, .. } => {
+                if let Some(process) = self.ground.processes.get_mut(&(stream.clone(), session)) {
+                    process.is_asking = false;
+                }
                 let wait = 300 + self.soon(6_000);
                 self.at(wait, SimEvent::Agent { stream, session, stir });
             }

@@ -65,7 +65,8 @@ impl SimLife {
             self.at(wait, SimEvent::Does(it));
             return Ok(());
         };
-        if self.engine().stopped.contains(&(it.stream.clone(), it.effect.id.clone())) {
+        let is_withdrawn = it.withdrawal.is_withdrawn() && !self.has(SimBug::BeginsWhatIsWithdrawn);
+        if is_withdrawn || self.engine().stopped.contains(&(it.stream.clone(), it.effect.id.clone())) {
             return self.is_over(it, failed("it was ended before it began"));
         }
         match &wanted.job {
@@ -185,7 +186,7 @@ impl SimLife {
             };
             let ((home, stream, effect), who) = (name, work.who);
             work.stage = SimWorkStage::Runs { until: self.now + left };
-            self.watch.begins(&stream, &work.effect, who)?;
+            self.watch.resumes(&stream, &work.effect, who)?;
             self.at(left, SimEvent::Works { home, stream, effect, who });
         }
         for (stream, session, stir) in self.ground.resumes(home)? {

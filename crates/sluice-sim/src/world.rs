@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use sluice_core::artifact::Verdict;
+use sluice_core::id::RunId;
 use sluice_core::task::input::TaskEffectOutcome;
 use sluice_core::task::session::SessionNumber;
 use sluice_core::task::state::{WorkSnapshot, WorktreePath};
@@ -89,7 +90,7 @@ pub(crate) enum SimEvent {
     /// The engine is told that an agent's process has ended.
     Exited { stream: StreamId, session: SessionNumber },
     /// The run of a task's state comes to its end.
-    RunEnds { stream: StreamId, run: String },
+    RunEnds { stream: StreamId, run: RunId },
     /// The engine looks whether the run of a task's state has ended.
     LooksAtRun(StreamId),
     /// An engine that has just started looks what became of a task's sessions.
@@ -182,7 +183,7 @@ pub(crate) enum SimRequest {
     /// What becomes of words to a run.
     Hears(StreamId),
     /// Whether a task may be merged.
-    MayMerge(StreamId, Option<(String, WorkSnapshot)>),
+    MayMerge(StreamId, Option<(RunId, WorkSnapshot)>),
     /// Whether an agent's task moves; it goes on when it knows.
     Moves { stream: StreamId, session: SessionNumber, stir: u64, verdict: Option<Verdict> },
     /// Whether the work of a lasting worker counts. Without an answer it is told again.

@@ -22,8 +22,11 @@ use tempfile::TempDir;
 
 use crate::model::{ModelScript, ScriptedModel};
 
+mod ear;
 mod headless;
 mod terminal;
+
+use ear::HookEar;
 
 /// The file that the model has the program make.
 const MADE: &str = "sluice-harness-check";
@@ -45,6 +48,8 @@ pub struct KitOrder<'a> {
     pub dry: bool,
     /// How long each start may take.
     pub within: Duration,
+    /// Where the engine of a home listens: hooks look for it there.
+    pub socket: fn(&Path) -> PathBuf,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +103,7 @@ pub struct KitRun {
 /// Something that tells Sluice how the program fares.
 #[derive(Clone, Debug, Serialize)]
 pub struct KitSignal {
-    pub signal: &'static str,
+    pub signal: String,
     /// By what it came: `model`, `stream`, `hook`, `screen`, `exit`.
     pub channel: &'static str,
     pub seen: bool,
@@ -113,9 +118,9 @@ impl KitReport {
 }
 
 impl KitRun {
-    fn signal(&mut self, signal: &'static str, channel: &'static str, after: Option<Duration>) {
+    fn signal(&mut self, signal: &str, channel: &'static str, after: Option<Duration>) {
         let ms = after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
-        self.signals.push(KitSignal { signal, channel, seen: after.is_some(), ms });
+        self.signals.push(KitSignal { signal: signal.to_owned(), channel, seen: after.is_some(), ms });
     }
 
     fn fail(&mut self, what: impl Into<String>) {
@@ -127,6 +132,8 @@ impl KitRun {
 struct KitBench<'a> {
     order: &'a KitOrder<'a>,
     model: Option<ScriptedModel>,
+    /// Hears the hooks; absent where the program has none.
+    ear: Option<HookEar>,
     sessions: Sessions,
     environment: BTreeMap<String, String>,
     /// The word in the prompt.
@@ -178,7 +185,8 @@ impl<'a> KitBench<'a> {
         make_repository(&repository).map_err(system("cannot make a scratch repository"))?;
         let scripted = order.harness.scripted().filter(|_| !order.dry);
         let without_tools = scripted.is_some_and(|scripted| !scripted.has_tools());
-        let script = ModelScript { command: format!("touch {MADE}"), sentence: sentence.clone(), without_tools };
+        let command = format!("touch {MADE}");
+        let script = ModelScript { command, sentence: sentence.clone(), without_tools, fails: None };
         let model = scripted.map(|_| ScriptedModel::listen(script)).transpose();
         let model = model.map_err(system("the scripted model cannot listen"))?;
         let mut environment = environment(order, &home);
@@ -186,6 +194,8 @@ impl<'a> KitBench<'a> {
             environment.extend(scripted.variables(model.address(), &sentence));
             scripted.write(&home, model.address()).map_err(system("cannot write the scratch configuration"))?;
         }
+        let ear = order.harness.has_hooks().then(|| HookEar::listen(&(order.socket)(folder.path()))).transpose();
+        let ear = ear.map_err(system("hooks cannot be listened to"))?;
         let tmux = folder.path().join("tmux.sock");
         let has_tmux = Tmux::new("tmux", &tmux).version().is_ok();
         let program: Vec<OsString> = vec![order.sluice.into(), "shim".into()];
@@ -194,7 +204,7 @@ impl<'a> KitBench<'a> {
             program,
             tmux: has_tmux.then(|| Tmux::new("tmux", &tmux)),
         })?;
-        Ok(KitBench { order, model, sessions, environment, asked, sentence, tmux, folder })
+        Ok(KitBench { order, model, ear, sessions, environment, asked, sentence, tmux, folder })
     }
 
     fn repository(&self) -> PathBuf {
@@ -245,8 +255,7 @@ impl<'a> KitBench<'a> {
             workspace: &workspace,
             private: &private,
             sluice: self.order.sluice,
-            // No engine listens: hooks would tell nothing.
-            session: None,
+            session: self.ear.as_ref().filter(|_| mode == HarnessMode::Interactive).map(|_| name),
             environment: &lookup,
         })?;
         let text = |word: &OsString| word.to_string_lossy().into_owned();

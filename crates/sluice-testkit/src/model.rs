@@ -41,6 +41,8 @@ pub struct ModelScript {
     /// Whether it says its sentence also to who has no tool for commands. Programs that have one ask for titles and the like
     /// without it.
     pub without_tools: bool,
+    /// The HTTP status with which it refuses to answer, such as 401 for a wrong key; `None`: it answers.
+    pub fails: Option<u16>,
 }
 
 /// What the model answered with.
@@ -153,6 +155,11 @@ async fn answer(State(log): State<Arc<ModelLog>>, request: Request) -> Response 
     let body = String::from_utf8_lossy(&bytes).into_owned();
     let document: Value = serde_json::from_str(&body).unwrap_or_default();
     let speech = speech(&log.script, &path, &document);
+    if let Some((status, speech)) = log.script.fails.and_then(|it| StatusCode::from_u16(it).ok()).zip(speech.as_ref()) {
+        log.note(ModelRequest { at, path: path.clone(), body, reply: speech.reply });
+        let built = Response::builder().status(status).header(CONTENT_TYPE, DOCUMENT);
+        return built.body(Body::from(failure(&path, status).to_string())).unwrap_or_default();
+    }
     let reply = speech.as_ref().map_or(ModelReply::Aside, |speech| speech.reply);
     log.note(ModelRequest { at, path, body, reply });
     let built = match speech {
@@ -160,6 +167,20 @@ async fn answer(State(log): State<Arc<ModelLog>>, request: Request) -> Response 
         None => Response::builder().status(StatusCode::NOT_FOUND).body(Body::from("{}")),
     };
     built.unwrap_or_default()
+}
+
+/// What services say with an answer that is none, each in its own words.
+fn failure(path: &str, status: StatusCode) -> Value {
+    let (kind, code, state) = match status.as_u16() {
+        401 | 403 => ("authentication_error", "invalid_api_key", "UNAUTHENTICATED"),
+        429 => ("rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED"),
+        _ => ("api_error", "server_error", "INTERNAL"),
+    };
+    let message = format!("the scripted model says {status}");
+    match path.ends_with("enerateContent") {
+        true => json!({ "error": { "code": status.as_u16(), "message": message, "status": state } }),
+        false => json!({ "type": "error", "error": { "type": kind, "code": code, "message": message } }),
+    }
 }
 
 /// What is answered at a path; nothing where nothing is.

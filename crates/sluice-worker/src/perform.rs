@@ -12,6 +12,7 @@ pub mod performer;
 mod script;
 mod versions;
 
+pub use agent::DEFAULT_HARNESS;
 pub use environment::{InheritedEnvironment, can_be_set, inherited, is_secret_of, of_this_command, token};
 
 use std::collections::{BTreeMap, BTreeSet};

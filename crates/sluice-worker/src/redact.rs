@@ -91,6 +91,7 @@ impl HomeRedactor {
             | TaskInput::Respawn { .. }
             | TaskInput::Update { update: TaskUpdate::Branch(_) | TaskUpdate::PullRequest(_), .. }
             | TaskInput::ClearAttention { .. }
+            | TaskInput::Retry { .. }
             | TaskInput::Lend { .. }
             | TaskInput::TakeUp { .. }
             | TaskInput::SessionExited { .. }

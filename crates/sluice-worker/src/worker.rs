@@ -24,6 +24,7 @@ use sluice_api::work::{
     WORKER_ELSEWHERE, works_with,
 };
 use sluice_core::id::Dispatch;
+use sluice_os::disk::free_bytes;
 use sluice_os::file::{Durability, write_atomically};
 use sluice_os::process::ProcessIdentity;
 use sluice_os::session::{SessionId, SessionKeeper, SessionStream, boot_ms};
@@ -44,6 +45,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const AWAY: u64 = 10_000;
 /// How long the engine may take to give up a worker whose machine was started again.
 const FORMER_SELF: Duration = Duration::from_secs(60);
+/// How often what is old is looked for.
+const TIDY: Duration = Duration::from_secs(60 * 60);
 /// Characters of what an agent says that are told as progress.
 const LONGEST_PROGRESS: usize = 500;
 
@@ -146,6 +149,7 @@ impl WorkerRuntime {
             }
         });
         spawned.map_err(|error| Problem::fault(error.to_string()))?;
+        self.keep_tidy();
         let began = Instant::now();
         let (mut is_known, mut is_away, mut wait) = (false, false, FIRST_PAUSE);
         while self.goes_on() {
@@ -177,6 +181,19 @@ impl WorkerRuntime {
             }
         }
         self.leave()
+    }
+
+    /// A worker may run for months: what is old goes from time to time, and not only when it starts.
+    fn keep_tidy(self: &Arc<Self>) {
+        let weak = Arc::downgrade(self);
+        let thread = std::thread::Builder::new().name("tidy".into());
+        // Without a thread it is done at the next start.
+        drop(thread.spawn(move || {
+            while let Some(worker) = weak.upgrade().filter(|worker| worker.goes_on()) {
+                worker.pause(TIDY);
+                worker.forget_what_is_old();
+            }
+        }));
     }
 
     /// Stops: first it finishes what it is at; told again, it gives that back. Whether there is something that it finishes.
@@ -378,8 +395,18 @@ impl WorkerRuntime {
         let sent_ms = boot_ms(); // before it is sent: what the engine knows then, it knows later
         let dispatches: Vec<u64> = self.inner().jobs.keys().map(|dispatch| dispatch.0).collect();
         let finishing = self.stage.load(Ordering::Relaxed) != WORKING;
-        let (dispatches, sent_ms) = (Some(dispatches), Some(sent_ms));
-        self.say(FromWorker::Heartbeat(Heartbeat { dispatches, finishing, sent_ms }));
+        let (dispatches, sent_ms, full) = (Some(dispatches), Some(sent_ms), self.is_full());
+        self.say(FromWorker::Heartbeat(Heartbeat { dispatches, finishing, sent_ms, full }));
+    }
+
+    /// Whether the disk has less room than a new worktree needs (`least_free` in `config.toml`). One that cannot be asked has enough:
+    /// git says what is wrong with it.
+    fn is_full(&self) -> bool {
+        self.free_bytes() < self.bench.config().workspaces.least_free
+    }
+
+    fn free_bytes(&self) -> u64 {
+        free_bytes(self.bench.places.home()).unwrap_or(u64::MAX)
     }
 
     /// Says something, if the engine is connected; false if it is not.

@@ -21,16 +21,17 @@ mod workspace;
 pub(crate) use config::ConfigCommand;
 pub(crate) use harness::HarnessCommand;
 pub(crate) use home::{
-    BackupArgs, CompletionsArgs, DoctorArgs, EventsArgs, InnerCommand, NotifyCommand, RestoreArgs, SkillCommand,
-    StopArgs,
+    BackupArgs, CompletionsArgs, DashboardArgs, DoctorArgs, EventsArgs, InnerCommand, NotifyCommand, RestoreArgs,
+    SkillCommand, StatusArgs, StopArgs,
 };
 pub(crate) use project::{ProjectArgs, ProjectCommand};
 pub(crate) use run::{
     AnswerArgs, InboxArgs, ProcessCommand, ProcessIdArg, RunCommand, RunIdArg, StartArgs, StepCommand, StepOutcomeArgs,
 };
-pub(crate) use serve::{ServeArgs, TokenCommand, WorkerArgs};
+pub(crate) use serve::{OpenArgs, ServeArgs, TokenCommand, WorkerArgs};
 pub(crate) use task::{
     DiffArgs, TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskJudgeArgs, TaskMergeArgs, TaskUpdateArgs,
+    own_words,
 };
 pub(crate) use workspace::WorkspaceCommand;
 
@@ -68,6 +69,8 @@ pub(crate) enum CliCommand {
     Process(ProcessCommand),
     #[command(subcommand)]
     Step(StepCommand),
+    Dashboard(DashboardArgs),
+    Status(StatusArgs),
     Inbox(InboxArgs),
     Answer(AnswerArgs),
     #[command(subcommand)]
@@ -81,6 +84,7 @@ pub(crate) enum CliCommand {
     Backup(BackupArgs),
     Restore(RestoreArgs),
     Serve(ServeArgs),
+    Open(OpenArgs),
     Worker(WorkerArgs),
     #[command(subcommand)]
     Token(TokenCommand),
@@ -277,6 +281,20 @@ mod tests {
             let words = ["sluice"].into_iter().chain(command.split(' ')).chain(["- beans\n- water", "--json"]);
             let understood = CliArgs::try_parse_from(words);
             assert!(understood.is_ok_and(|arguments| arguments.json), "{command}");
+        }
+    }
+
+    #[test]
+    fn a_suggested_command_is_not_taken_before_its_words_are_filled_in() {
+        for command in [
+            "answer k3f9/1 request-changes --message TEXT",
+            "answer k3f9/1 TEXT",
+            "task request-changes k3f9 --message TEXT",
+            "task reject k3f9 --message TEXT",
+        ] {
+            let words = ["sluice"].into_iter().chain(command.split(' '));
+            let said = CliArgs::try_parse_from(words).expect_err(command).to_string();
+            assert!(said.contains("stands for your own words"), "{command}: {said}");
         }
     }
 

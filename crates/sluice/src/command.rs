@@ -1,14 +1,18 @@
 //! What each command does.
 
+mod attended;
 mod check;
 mod config;
+mod dashboard;
 mod follow;
 mod graph;
 mod harness;
 mod harness_check;
+mod harness_setup;
 mod home;
 mod inbox;
 mod inner;
+mod open;
 mod process;
 mod project;
 mod run;
@@ -16,6 +20,7 @@ mod serve;
 mod task;
 mod task_moves;
 mod token;
+mod wait;
 mod watch;
 mod work;
 mod worker;
@@ -39,7 +44,9 @@ pub(crate) fn run(command: CliCommand, output: CliOutput) -> Result<ExitCode, Cl
         CliCommand::Run(arguments) => run::run(arguments, output),
         CliCommand::Process(arguments) => process::run(arguments, output),
         CliCommand::Step(arguments) => run::step(arguments, output),
-        CliCommand::Inbox(_) => inbox::inbox(output),
+        CliCommand::Dashboard(arguments) => dashboard::dashboard(&arguments, output),
+        CliCommand::Status(arguments) => dashboard::status(&arguments, output),
+        CliCommand::Inbox(arguments) => inbox::inbox(&arguments, output),
         CliCommand::Answer(arguments) => inbox::answer(arguments, output),
         CliCommand::Notify(NotifyCommand::Test {}) => inbox::test_channels(output),
         CliCommand::Events(arguments) => home::events(&arguments, output),
@@ -49,6 +56,7 @@ pub(crate) fn run(command: CliCommand, output: CliOutput) -> Result<ExitCode, Cl
         CliCommand::Backup(arguments) => home::backup(&arguments, output),
         CliCommand::Restore(arguments) => home::restore(&arguments, output),
         CliCommand::Serve(arguments) => serve::run(arguments, output),
+        CliCommand::Open(arguments) => open::run(&arguments, output),
         CliCommand::Worker(arguments) => worker::run(arguments, output),
         CliCommand::Token(arguments) => token::run(arguments, output),
         CliCommand::Stop(_) => home::stop(output),

@@ -5,6 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use sluice_api::client::{GONE, SILENT};
@@ -75,6 +76,14 @@ fn found_again(places: &HomePaths, client: Client) -> Result<Option<Client>, Cli
     Ok(None)
 }
 
+/// Whether a command of this process may start an engine.
+static MAY_START: AtomicBool = AtomicBool::new(true);
+
+/// From now on this process starts no engine: a person may have ended the one that it watches.
+pub(crate) fn start_none() {
+    MAY_START.store(false, Ordering::Relaxed);
+}
+
 /// The engine that `SLUICE_URL` names, else that of this home. If none runs here one is started; if an older one runs in
 /// the background it makes way. One that serves the network is not ended by a command that happens to be newer.
 pub(crate) fn connect() -> Result<Client, CliFailure> {
@@ -82,6 +91,10 @@ pub(crate) fn connect() -> Result<Client, CliFailure> {
         return Ok(client);
     }
     let places = places()?;
+    if !MAY_START.load(Ordering::Relaxed) {
+        let none = || CliFailure::new(CliExit::Unavailable, "engine_unavailable", "no engine runs in this home");
+        return running(&places)?.ok_or_else(none);
+    }
     let client = Client::new(&places.socket())?;
     match client.health() {
         Ok(health) if health.serves.is_some() => return Ok(client),

@@ -29,7 +29,7 @@ pub(crate) fn print_coloured(heads: &[&str], column: &str, rows: impl IntoIterat
 }
 
 /// How wide a table may be: what `COLUMNS` says, else the terminal. What goes into a file is as wide as it is.
-fn width() -> Option<usize> {
+pub(crate) fn width() -> Option<usize> {
     let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse::<usize>().ok());
     let stdout = std::io::stdout();
     let terminal = || terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal());
@@ -115,6 +115,24 @@ pub(crate) fn line(text: &str, longest: usize) -> String {
     }
 }
 
+/// A text in lines of this width, each behind the indent, broken between words; one line where there is no width.
+pub(crate) fn wrapped(text: &str, width: Option<usize>, indent: &str) -> Vec<String> {
+    let most = width.map_or(usize::MAX, |width| width.saturating_sub(indent.len()).max(NARROW));
+    let mut lines = vec![String::new()];
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let last = lines.len() - 1;
+        let line = &mut lines[last];
+        let used = line.chars().count();
+        if used > 0 && used + 1 + word.chars().count() > most {
+            lines.push(word.to_owned());
+        } else {
+            line.push_str(if used > 0 { " " } else { "" });
+            line.push_str(word);
+        }
+    }
+    lines.into_iter().map(|line| format!("{indent}{line}")).collect()
+}
+
 /// That there is nothing to show of what is open, and how much has ended.
 pub(crate) fn none(what: &str, ended: usize, and_more: bool, way: &str) -> String {
     match (ended, and_more) {
@@ -133,7 +151,15 @@ pub(crate) fn none(what: &str, ended: usize, and_more: bool, way: &str) -> Strin
 mod tests {
     use anstyle::{AnsiColor, Style};
 
-    use super::{laid_out, since};
+    use super::{laid_out, since, wrapped};
+
+    #[test]
+    fn a_long_text_is_broken_between_words() {
+        assert_eq!(wrapped("one two  three", None, "  "), ["  one two three"]);
+        let lines = wrapped("it waits for a person who reads it at a terminal", Some(26), "  ");
+        assert_eq!(lines, ["  it waits for a person", "  who reads it at a", "  terminal"]);
+        assert_eq!(wrapped("", Some(30), "> "), ["> "]);
+    }
 
     #[test]
     fn a_table_fits_and_never_wraps() {

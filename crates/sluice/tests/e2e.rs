@@ -11,9 +11,11 @@ mod e2e {
     pub(crate) mod recipes;
     pub(crate) mod reef;
     pub(crate) mod relay;
+    pub(crate) mod seen;
     pub(crate) mod served;
     pub(crate) mod wire;
 
+    mod acceptance;
     pub(crate) mod access;
     pub(crate) mod again;
     pub(crate) mod agents;
@@ -22,13 +24,16 @@ mod e2e {
     pub(crate) mod api_wrong;
     pub(crate) mod artifact;
     pub(crate) mod at_once;
+    mod attended;
     pub(crate) mod attention;
+    pub(crate) mod board;
     pub(crate) mod clocks;
     pub(crate) mod config;
     pub(crate) mod contract;
     pub(crate) mod control_plane;
     pub(crate) mod crab_protocol;
     pub(crate) mod damage;
+    mod dashboard;
     pub(crate) mod deaths;
     pub(crate) mod default_flow;
     pub(crate) mod doors;
@@ -38,6 +43,7 @@ mod e2e {
     pub(crate) mod fence;
     pub(crate) mod fleet;
     pub(crate) mod fleet_under_fire;
+    mod followers;
     pub(crate) mod golden_homes;
     pub(crate) mod grimoires;
     pub(crate) mod harnesses;
@@ -58,17 +64,21 @@ mod e2e {
     pub(crate) mod merges_and_forges;
     pub(crate) mod missions;
     mod notify;
+    mod owed;
+    pub(crate) mod page;
     pub(crate) mod persistent_flow;
     pub(crate) mod pg_chaos;
     pub(crate) mod processes;
     pub(crate) mod product_bench;
     mod project_workers;
+    mod real_programs;
     pub(crate) mod rooms;
     pub(crate) mod run_kills;
     pub(crate) mod run_promises;
     pub(crate) mod run_saboteurs;
     pub(crate) mod run_words;
     pub(crate) mod run_worktrees;
+    mod scenario;
     pub(crate) mod seeing;
     pub(crate) mod serve;
     pub(crate) mod settings;

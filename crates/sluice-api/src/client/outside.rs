@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use super::address::{HttpAddress, read};
@@ -49,7 +50,8 @@ impl Outside {
         self.post_as("application/json", body)
     }
 
-    /// Posts something of this media type, on this thread. The error names the host, and nothing else of the address.
+    /// Posts something of this media type, on this thread. The error names the host, and nothing else of the address; it passes
+    /// unless the server refuses what was posted.
     pub fn post_as(&self, media: &'static str, body: Vec<u8>) -> Result<(), Problem> {
         let failed = |why: &dyn std::fmt::Display| Problem::unavailable(format!("{}: {why}", self.address.host()));
         let request = self.address.http.post(&self.url).header(CONTENT_TYPE, media);
@@ -57,6 +59,9 @@ impl Outside {
         run(async {
             match request.send().await {
                 Ok(answer) if answer.status().is_success() => Ok(()),
+                Ok(answer) if is_refusal(answer.status()) => {
+                    Err(Problem::bad_request(format!("{}: it answered {}", self.address.host(), answer.status())))
+                }
                 Ok(answer) => Err(failed(&format!("it answered {}", answer.status()))),
                 Err(error) if error.is_timeout() => Err(failed(&"it does not answer")),
                 Err(error) => Err(failed(&innermost(&error.without_url()))),
@@ -65,9 +70,31 @@ impl Outside {
     }
 }
 
+/// Whether a server that answers this would answer it again to the same. Who may post, and how often, can change.
+fn is_refusal(status: StatusCode) -> bool {
+    let passes = [
+        StatusCode::UNAUTHORIZED,
+        StatusCode::FORBIDDEN,
+        StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+        StatusCode::REQUEST_TIMEOUT,
+        StatusCode::MISDIRECTED_REQUEST,
+        StatusCode::TOO_EARLY,
+        StatusCode::TOO_MANY_REQUESTS,
+    ];
+    status.is_client_error() && !passes.contains(&status)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Outside;
+    use super::{Outside, StatusCode, is_refusal};
+
+    #[test]
+    fn what_is_refused_for_ever() {
+        let refused = [400, 404, 410, 413, 422].map(|code| StatusCode::from_u16(code).is_ok_and(is_refusal));
+        assert_eq!(refused, [true; 5]);
+        let passing = [401, 403, 408, 429, 500, 503].map(|code| StatusCode::from_u16(code).is_ok_and(is_refusal));
+        assert_eq!(passing, [false; 6]);
+    }
 
     #[test]
     fn addresses() {

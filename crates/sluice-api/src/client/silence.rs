@@ -4,7 +4,7 @@
 //! engine is asked on another connection whether it is there, and only if it does not say so either it is given up.
 
 use std::pin::pin;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::Method;
@@ -25,11 +25,11 @@ const SIGN_WITHIN: Duration = Duration::from_secs(3);
 const MOST_ASKED: u32 = 6;
 
 /// Who tells a person that an engine does not answer.
-static TELL: OnceLock<fn(&str)> = OnceLock::new();
+pub(super) static TELL: Mutex<Option<fn(&str)>> = Mutex::new(None);
 
-/// From now on people are told while an engine does not answer.
+/// From now on people are told in this way while an engine does not answer.
 pub fn when_silent(tell: fn(&str)) {
-    let _ = TELL.set(tell);
+    *TELL.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
 }
 
 impl Client {
@@ -52,13 +52,17 @@ impl Client {
                 sign = timeout(SIGN_WITHIN, self.send(Method::GET, "/healthz", None)) => matches!(sign, Ok(Ok(_))),
             };
             asked = if is_there { 0 } else { asked + 1 };
-            if asked == 1
-                && let Some(tell) = TELL.get()
-            {
-                tell(&format!("the engine at {} does not answer; waiting for it", self.address.place));
+            if asked == 1 {
+                self.tell(&format!("the engine at {} does not answer; waiting for it", self.address.place));
             }
         }
         Err(self.silent(method))
+    }
+
+    /// Whether the engine answers within this time, whatever else it does.
+    pub fn sign_within(&self, within: Duration) -> Result<(), Problem> {
+        let sign = async { timeout(within, self.send(Method::GET, "/healthz", None)).await };
+        super::run(async { sign.await.unwrap_or_else(|_| Err(self.silent(&Method::GET))).map(drop) })
     }
 
     fn silent(&self, method: &Method) -> Problem {

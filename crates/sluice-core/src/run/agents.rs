@@ -86,7 +86,7 @@ impl RunPending<'_> {
         if let Some(at) = deadline {
             self.wants(RunEffect::SetTimer(TimerKey::Question(question.id), at));
         }
-        self.wants(RunEffect::Notify(format!("`{name}` asks: {}", ask.text)));
+        self.wants(RunEffect::Notify(question.told(name.as_str())));
         self.happens(RunEvent::Asked { step: by.step, part: by.part, question });
         Ok(())
     }

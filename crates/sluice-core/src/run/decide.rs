@@ -7,7 +7,7 @@ use super::effect::{AttemptPart, RunEffect, TimerKey};
 use super::event::{QuestionKind, RunEvent, SkipReason, StepFailure, StepOutcome};
 use super::input::{AttemptReport, RunInput, RunKind, RunMode, RunParameters};
 use super::law::StepStatusKind;
-use super::parts::CONFLICT;
+use super::parts::{CONFLICT, TIMED_OUT};
 use super::pending::RunPending;
 use super::plan::{PlanLoop, RunPlan};
 use super::record::{MOST_LOSSES, RunRecord, asks};
@@ -374,7 +374,9 @@ impl RunPending<'_> {
                 false => self.wants(RunEffect::SetTimer(TimerKey::Backoff(id, attempt), until)),
             }
         } else if let StepWork::Gate { message, .. } = &step.work {
-            let code = code.map(|code| format!("exit code {code}"));
+            // The signal that ended it says less than why it was sent.
+            let timed_out = matches!(failure, StepFailure::Attempt { kind: FailureKind::Timeout, .. });
+            let code = code.filter(|_| !timed_out).map(|code| format!("exit code {code}"));
             let reason = format!("the check failed: {}", code.unwrap_or_else(|| failure.words(self.plan)));
             // What its author says about it comes first; words that cannot be filled are no reason to say nothing.
             let words = message.as_ref().and_then(|text| self.fill(text, id, &Locals::default()).ok());
@@ -405,7 +407,7 @@ impl RunPending<'_> {
                 let state = self.step(id);
                 // While a person is asked the time of the step stands still.
                 if state.since == attempt && state.is_busy() {
-                    let error = "it took longer than its `timeout`".to_owned();
+                    let error = TIMED_OUT.to_owned();
                     self.stops(id, StepFailure::Attempt { kind: FailureKind::Timeout, error });
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::effect::AttemptPart;
 use super::input::{AttemptReport, RunParameters};
-use super::parts::CONFLICT;
+use super::parts::{CONFLICT, TIMED_OUT};
 use super::plan::RunPlan;
 use crate::attention::AttentionReason;
 use crate::machine::Moment;
@@ -342,9 +342,22 @@ impl RunQuestion {
         RunQuestion { id, kind, reason, choices: Vec::new(), default: None, deadline: None, since }
     }
 
+    /// The words in which a person is told that `step` asks it.
+    pub fn told(&self, step: &str) -> String {
+        match self.kind {
+            QuestionKind::Clarification => format!("`{step}` asks: {}", self.reason),
+            QuestionKind::Gate
+            | QuestionKind::MaxIterations
+            | QuestionKind::PartialFailure
+            | QuestionKind::LoopExhausted
+            | QuestionKind::Undecided => format!("`{step}` needs a person: {}", self.reason),
+        }
+    }
+
     /// Why a person is needed, in the word that tasks and runs share.
     pub fn attention(&self) -> AttentionReason {
         match self.kind {
+            QuestionKind::Gate if self.reason.contains(TIMED_OUT) => AttentionReason::Timeout,
             QuestionKind::Gate => AttentionReason::Gate,
             QuestionKind::MaxIterations | QuestionKind::LoopExhausted => AttentionReason::LoopExhausted,
             QuestionKind::PartialFailure if self.reason.contains(CONFLICT) => AttentionReason::Conflict,

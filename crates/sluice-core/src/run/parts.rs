@@ -15,6 +15,9 @@ const MOST_ITEMS: usize = 10_000;
 /// about it whatever `on_failure` says: that is about items that failed, and this one did its work.
 pub const CONFLICT: &str = "conflict: ";
 
+/// What is said about a step that was ended by its `timeout`.
+pub(super) const TIMED_OUT: &str = "it took longer than its `timeout`";
+
 impl RunPending<'_> {
     /// Begins an attempt at a step that is ready, or lets it fail if a value is not there.
     pub(super) fn start(&mut self, id: StepId) {
@@ -254,7 +257,7 @@ impl RunPending<'_> {
         };
         let name = self.plan.recipe.step(id).name.clone();
         self.clear_timers(id);
-        self.wants(RunEffect::Notify(format!("`{name}` needs a person: {}", question.reason)));
+        self.wants(RunEffect::Notify(question.told(name.as_str())));
         if let Some(at) = question.deadline {
             self.wants(RunEffect::SetTimer(TimerKey::Question(question.id), at));
         }

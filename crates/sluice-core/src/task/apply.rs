@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::event::{TaskCreation, TaskEvent, TaskMove};
+use super::effect::TaskAction;
+use super::event::{Settlement, TaskCreation, TaskEvent, TaskMove};
 use super::input::{RunEnd, TaskAsker, TaskUpdate};
 use super::runs;
 use super::session::{SessionChange, SessionExit, SessionNumber, SessionTransition, TaskSession, TaskSessionPlace};
@@ -26,6 +27,7 @@ impl TaskState {
                 uprooted: 0,
                 asked: None,
                 handed: None,
+                helped: false,
             },
             about: created.about.clone(),
             review_round: 0,
@@ -40,6 +42,7 @@ impl TaskState {
             turns_taken: 0,
             sessions_asked: created.sessions,
             attention: None,
+            undone: Vec::new(),
             attentions: 0,
             signal: None,
             judged: None,
@@ -75,7 +78,15 @@ impl TaskState {
                 }
                 self.push_turn(lifecycle, *turn, 0, jobs);
             }
-            TaskEvent::Respawning { turn, place, .. } => self.respawning(lifecycle, *turn, *place),
+            TaskEvent::Respawning { turn, place, by } => {
+                self.visit.helped |= *by == TaskAsker::Person;
+                self.respawning(lifecycle, *turn, *place);
+            }
+            TaskEvent::Retrying { turn, .. } => {
+                let jobs = self.redoable(lifecycle).collect();
+                self.undone.clear();
+                self.push_turn(lifecycle, *turn, 0, jobs);
+            }
             TaskEvent::VerdictRefused { asked, .. } => self.visit.asked = Some(*asked),
             TaskEvent::Crashed { count, .. } => self.crash_count = *count,
             TaskEvent::Updated(TaskUpdate::Summary(text)) => self.about.summary.clone_from(text),
@@ -94,13 +105,7 @@ impl TaskState {
                     turn.waiting = Some(*action);
                 }
             }
-            TaskEvent::HookSettled { .. } => {
-                if let Some(turn) = self.turns.front_mut() {
-                    turn.waiting = None;
-                    turn.jobs.pop_front();
-                    turn.step = turn.step.saturating_add(1);
-                }
-            }
+            TaskEvent::HookSettled { action, settlement, .. } => self.hook_settled(*action, settlement),
             TaskEvent::TurnSettled { .. } => {
                 if let Some(turn) = self.turns.pop_front() {
                     self.crash_count = self.crash_count.saturating_sub(turn.crashes);
@@ -126,6 +131,24 @@ impl TaskState {
             TaskEvent::AttentionCleared => self.lower(),
             TaskEvent::Merged { commit, .. } => self.merged.clone_from(commit),
             TaskEvent::Created(_) | TaskEvent::Advanced { .. } | TaskEvent::Cancelled | TaskEvent::NotWritten(_) => {}
+        }
+    }
+
+    /// What failed is left undone, and so is a worktree that could not be given back because of that.
+    fn hook_settled(&mut self, action: TaskAction, settlement: &Settlement) {
+        let Some(turn) = self.turns.front_mut() else { return };
+        turn.waiting = None;
+        turn.step = turn.step.saturating_add(1);
+        let Some(job) = turn.jobs.pop_front() else { return };
+        let is_of_this_stay = turn.number >= self.visit.turn;
+        self.undone.retain(|known| *known != job);
+        let is_left = match settlement {
+            Settlement::Failed(_) => true,
+            Settlement::Skipped(_) => action == TaskAction::ReleaseWorkspace && !self.undone.is_empty(),
+            Settlement::Done | Settlement::Idle => false,
+        };
+        if is_left && is_of_this_stay {
+            self.undone.push(job);
         }
     }
 
@@ -156,7 +179,9 @@ impl TaskState {
             uprooted: 0,
             asked: None,
             handed: moved.handed.clone(),
+            helped: false,
         };
+        self.undone.clear();
         if moved.judged.is_some() {
             self.judged.clone_from(&moved.judged);
         }
@@ -173,6 +198,9 @@ impl TaskState {
         }
         if lifecycle.state(moved.to).run.is_some() {
             jobs.push_back(TaskJob::StartRun(moved.to));
+        }
+        if moved.said && !jobs.iter().any(|job| tells_or_replaces(lifecycle, *job)) {
+            jobs.push_back(TaskJob::Tell);
         }
         let crashes = self.crashes_here();
         self.push_turn(lifecycle, moved.turn, crashes, jobs);
@@ -246,6 +274,31 @@ pub(super) fn edge(lifecycle: &Lifecycle, id: EdgeId) -> Option<&LifecycleTransi
 
 pub(super) fn starts_beside(edge: &LifecycleTransition) -> bool {
     edge.hooks.iter().any(|hook| matches!(hook, TransitionHook::SpawnReviewer(_)))
+}
+
+/// Whether a job tells the worker something by itself, starts an agent, which reads TASK.md first, or ends the one that lives:
+/// then a living agent need not be told that a person has written there.
+fn tells_or_replaces(lifecycle: &Lifecycle, job: TaskJob) -> bool {
+    match job {
+        TaskJob::Start(_) | TaskJob::Tell => true,
+        TaskJob::Acquire | TaskJob::StartRun(_) | TaskJob::CancelRun => false,
+        TaskJob::Hook { edge, hook } => {
+            let hook = self::edge(lifecycle, edge).and_then(|edge| edge.hooks.get(hook as usize));
+            hook.is_some_and(|hook| match hook {
+                TransitionHook::SpawnAgent(_)
+                | TransitionHook::SpawnReviewer(_)
+                | TransitionHook::NotifyWorker { .. }
+                | TransitionHook::KillSession => true,
+                TransitionHook::AcquireWorkspace
+                | TransitionHook::ReleaseWorkspace
+                | TransitionHook::KillReviewer
+                | TransitionHook::RunCommand(_)
+                | TransitionHook::Increment(_)
+                | TransitionHook::SetField { .. }
+                | TransitionHook::Plain(_) => false,
+            })
+        }
+    }
 }
 
 /// What a task that is created in `state` gets: a workspace, and what the transition gives that leads there and starts

@@ -1,24 +1,15 @@
-//! Why a task needs a person: what was marked, what is heard of its agent, and what follows from where it stands.
-//!
-//! A *mark* is set and cleared by what happens ([`TaskPending::mark`]). All else is *derived*: at the end of every decision
-//! [`TaskPending::reconcile`] compares what follows from the state with what is recorded, and records the difference. So no
-//! place that moves a task can forget to raise or to clear it. A mark goes before what is derived.
+//! Why a task needs a person: every kind of attention, in words and as a table. Which one a task has is decided in
+//! `reconcile`.
 
 use std::fmt;
 
 use super::effect::TaskAction;
-use super::event::TaskEvent;
 use super::input::RunEnd;
-use super::pending::TaskPending;
-use super::session::{SessionDeath, SessionExit, SessionNumber, TaskSession, TaskSessionPlace};
-use super::state::{TaskPhase, TaskState};
+use super::session::{SessionExit, SessionNumber};
 use crate::artifact::Verdict;
 use crate::attention::{AttentionChannel, AttentionReason, DialogKind, SessionSignal};
-use crate::lifecycle::{DONE, Lifecycle, STUCK, StateId};
+use crate::id::RunId;
 use crate::machine::Moment;
-
-/// The state of a task whose summary is still missing.
-pub(super) const CLARIFICATION: &str = "clarification";
 
 /// An attention that was raised: the task has at most one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +20,50 @@ pub struct RaisedAttention {
     pub since: Moment,
     /// Why a person should look.
     pub why: TaskAttention,
+    /// The mark that this is in front of, because it is more urgent.
+    pub behind: Option<MarkBehind>,
+}
+
+/// A mark behind an attention that is more urgent. It is in front again when that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkBehind {
+    /// The number that it has itself.
+    pub number: u32,
+    /// The moment since which it holds.
+    pub since: Moment,
+    /// Why a person should look.
+    pub why: TaskAttention,
+}
+
+impl RaisedAttention {
+    /// The mark, in front or behind.
+    pub fn mark(&self) -> Option<MarkBehind> {
+        match self.why.is_mark() {
+            true => Some(MarkBehind { number: self.number, since: self.since, why: self.why.clone() }),
+            false => self.behind.clone(),
+        }
+    }
+
+    /// What a person takes away who has looked: what is in front, or the mark behind what only the task's next move takes away.
+    pub(super) fn dismissed(&self) -> Option<&TaskAttention> {
+        let behind = self.behind.as_ref().map(|mark| &mark.why);
+        std::iter::once(&self.why).chain(behind).find(|why| why.is_dismissible())
+    }
+}
+
+impl From<MarkBehind> for RaisedAttention {
+    fn from(mark: MarkBehind) -> RaisedAttention {
+        RaisedAttention { number: mark.number, since: mark.since, why: mark.why, behind: None }
+    }
+}
+
+impl fmt::Display for RaisedAttention {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.behind {
+            Some(mark) => write!(f, "{}; also: {}", self.why, mark.why),
+            None => self.why.fmt(f),
+        }
+    }
 }
 
 /// What was last heard of the agent in a session: that it waits, or is quiet.
@@ -73,7 +108,7 @@ pub enum TaskAttention {
     /// The run of its state has ended, and the task has not moved.
     RunEnded {
         /// The id of the run that has ended.
-        run: String,
+        run: RunId,
         /// Whether the run completed, failed or was cancelled.
         end: RunEnd,
         /// What it says about that, or why the task has not moved; may be empty.
@@ -109,96 +144,162 @@ pub enum TaskAttention {
     },
 }
 
+/// What is fixed about a kind of attention.
+struct AttentionTraits {
+    /// The word for it.
+    reason: AttentionReason,
+    /// The channel by which the engine knows it.
+    said_by: AttentionChannel,
+    /// What raises it, and so what takes it away.
+    origin: AttentionOrigin,
+    /// What a person tries again, if that could help.
+    cure: AttentionCure,
+    /// How much it keeps the task from going on.
+    urgency: AttentionUrgency,
+}
+
+/// How much an attention keeps a task from going on, the least first. What is more urgent is in front of a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum AttentionUrgency {
+    /// Something went wrong beside it: the task goes on.
+    Beside,
+    /// The task rests: no agent is at work, or it is not known whether one is.
+    Rests,
+    /// Only a person's decision leads on.
+    Decides,
+    /// A person must know it before deciding, or has decided already and waits for room.
+    First,
+    /// A living agent waits for a person.
+    Asks,
+}
+
+/// What raises an attention, and so what takes it away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AttentionOrigin {
+    /// Something that happened marked it; it stays until something else that happens, or a person, clears it.
+    Mark,
+    /// It is marked, and only what it waits for clears it: the task would lose its place in the line.
+    Queue,
+    /// It follows from what is heard of a living agent, until a person has looked.
+    Signal,
+    /// It follows from where the task stands, as long as it stands there.
+    State,
+}
+
+/// What a person tries again, if that could help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AttentionCure {
+    /// An agent, a run or a worktree could not be had: it is started again.
+    Start,
+    /// Hooks failed: they are done again, or left undone.
+    Hooks,
+    /// The merge is not pushed: it is pushed again.
+    Push,
+    /// Nothing of that kind.
+    Other,
+}
+
+impl AttentionTraits {
+    const fn new(reason: AttentionReason, origin: AttentionOrigin, urgency: AttentionUrgency) -> AttentionTraits {
+        AttentionTraits { reason, said_by: AttentionChannel::Engine, origin, cure: AttentionCure::Other, urgency }
+    }
+
+    const fn with(self, cure: AttentionCure) -> AttentionTraits {
+        AttentionTraits { cure, ..self }
+    }
+}
+
 impl TaskAttention {
+    /// The table of attentions: the one place that tells one kind from another, but for the words that people read.
+    fn traits(&self) -> AttentionTraits {
+        use AttentionCure as Cure;
+        use AttentionOrigin as Origin;
+        use AttentionReason as Reason;
+        use AttentionUrgency::{Asks, Beside, Decides, First, Rests};
+        let marked = |reason, urgency| AttentionTraits::new(reason, Origin::Mark, urgency);
+        let stands = |reason, urgency| AttentionTraits::new(reason, Origin::State, urgency);
+        let heard = |reason, urgency| AttentionTraits::new(reason, Origin::Signal, urgency);
+        match self {
+            TaskAttention::PoolFull => AttentionTraits::new(Reason::PoolFull, Origin::Queue, First),
+            TaskAttention::HookFailed(action, _) => match (action.starts_agent(), action.is_start()) {
+                (true, _) => marked(Reason::CannotStart, Rests).with(Cure::Start),
+                (false, true) => marked(Reason::HookFailed, Rests).with(Cure::Start),
+                (false, false) => marked(Reason::HookFailed, Beside).with(Cure::Hooks),
+            },
+            TaskAttention::NoWorkspace => marked(Reason::CannotStart, Rests).with(Cure::Start),
+            TaskAttention::NoWorker => marked(Reason::CannotStart, Rests),
+            TaskAttention::Crashed(_) | TaskAttention::NoPrompt | TaskAttention::Uprooted => {
+                marked(Reason::Crashed, Rests)
+            }
+            TaskAttention::WorkerGone => marked(Reason::Crashed, Beside),
+            TaskAttention::Disputed { .. } => marked(Reason::Conflict, First),
+            TaskAttention::NotPushed(_) => marked(Reason::WorkAtRisk, First).with(Cure::Push),
+            TaskAttention::NotClosed(_) => marked(Reason::Question, First),
+            TaskAttention::RunEnded { .. } => marked(Reason::Stuck, Decides),
+            TaskAttention::Review => stands(Reason::Review, Decides),
+            // To talk with the agent takes one: a mark says why there is none.
+            TaskAttention::Clarification => stands(Reason::Clarification, Rests),
+            TaskAttention::Stuck(_) => stands(Reason::Stuck, Decides),
+            TaskAttention::Unattended => stands(Reason::Stuck, Rests),
+            TaskAttention::Decision => stands(Reason::Question, Decides),
+            TaskAttention::Died(_) => {
+                AttentionTraits { said_by: AttentionChannel::Exit, ..stands(Reason::Crashed, Rests) }
+            }
+            TaskAttention::CannotStart(_) => stands(Reason::CannotStart, Rests).with(Cure::Start),
+            TaskAttention::Dialog { by, .. } => AttentionTraits { said_by: *by, ..heard(Reason::Dialog, Asks) },
+            TaskAttention::Quiet { .. } => heard(Reason::Quiet, Rests),
+        }
+    }
+
+    /// Whether it is in front of `mark`. Of two that are as urgent the mark is in front: it says what happened.
+    pub fn goes_before(&self, mark: &TaskAttention) -> bool {
+        self.traits().urgency > mark.traits().urgency
+    }
+
     /// Whether it was marked, and stays until something clears it; otherwise it follows from the state.
     pub fn is_mark(&self) -> bool {
-        match self {
-            TaskAttention::PoolFull
-            | TaskAttention::HookFailed(..)
-            | TaskAttention::Crashed(_)
-            | TaskAttention::NoWorkspace
-            | TaskAttention::NoWorker
-            | TaskAttention::NoPrompt
-            | TaskAttention::Uprooted
-            | TaskAttention::WorkerGone
-            | TaskAttention::Disputed { .. }
-            | TaskAttention::NotPushed(_)
-            | TaskAttention::NotClosed(_)
-            | TaskAttention::RunEnded { .. } => true,
-            TaskAttention::Review
-            | TaskAttention::Clarification
-            | TaskAttention::Stuck(_)
-            | TaskAttention::Decision
-            | TaskAttention::Unattended
-            | TaskAttention::Died(_)
-            | TaskAttention::CannotStart(_)
-            | TaskAttention::Dialog { .. }
-            | TaskAttention::Quiet { .. } => false,
+        match self.traits().origin {
+            AttentionOrigin::Mark | AttentionOrigin::Queue => true,
+            AttentionOrigin::Signal | AttentionOrigin::State => false,
         }
+    }
+
+    /// Whether it tells that an agent has ended.
+    pub fn is_about_an_end(&self) -> bool {
+        self.traits().reason == AttentionReason::Crashed || matches!(self, TaskAttention::Stuck(Some(_)))
+    }
+
+    /// Whether it follows from what is heard of a living agent.
+    pub fn is_heard(&self) -> bool {
+        self.traits().origin == AttentionOrigin::Signal
     }
 
     /// Whether a person who has looked can take it away and change nothing else. A task that waits for a worktree would lose
     /// its place in the line.
     pub fn is_dismissible(&self) -> bool {
-        let is_heard = matches!(self, TaskAttention::Dialog { .. } | TaskAttention::Quiet { .. });
-        is_heard || (self.is_mark() && *self != TaskAttention::PoolFull)
+        match self.traits().origin {
+            AttentionOrigin::Mark | AttentionOrigin::Signal => true,
+            AttentionOrigin::Queue | AttentionOrigin::State => false,
+        }
     }
 
     /// The word for it.
     pub fn reason(&self) -> AttentionReason {
-        match self {
-            TaskAttention::PoolFull => AttentionReason::PoolFull,
-            TaskAttention::HookFailed(TaskAction::SpawnAgent | TaskAction::SpawnReviewer, _)
-            | TaskAttention::NoWorkspace
-            | TaskAttention::NoWorker
-            | TaskAttention::CannotStart(_) => AttentionReason::CannotStart,
-            TaskAttention::HookFailed(..) | TaskAttention::NotPushed(_) => AttentionReason::HookFailed,
-            TaskAttention::Crashed(_)
-            | TaskAttention::NoPrompt
-            | TaskAttention::Uprooted
-            | TaskAttention::WorkerGone
-            | TaskAttention::Died(_) => AttentionReason::Crashed,
-            TaskAttention::Disputed { .. } => AttentionReason::Conflict,
-            TaskAttention::NotClosed(_) | TaskAttention::Decision => AttentionReason::Question,
-            TaskAttention::RunEnded { .. } | TaskAttention::Stuck(_) | TaskAttention::Unattended => {
-                AttentionReason::Stuck
-            }
-            TaskAttention::Review => AttentionReason::Review,
-            TaskAttention::Clarification => AttentionReason::Clarification,
-            TaskAttention::Dialog { .. } => AttentionReason::Dialog,
-            TaskAttention::Quiet { .. } => AttentionReason::Quiet,
-        }
+        self.traits().reason
     }
 
     /// The channel by which the engine knows it.
     pub fn said_by(&self) -> AttentionChannel {
-        match self {
-            TaskAttention::Dialog { by, .. } => *by,
-            TaskAttention::Died(_) => AttentionChannel::Exit,
-            TaskAttention::PoolFull
-            | TaskAttention::HookFailed(..)
-            | TaskAttention::Crashed(_)
-            | TaskAttention::NoWorkspace
-            | TaskAttention::NoWorker
-            | TaskAttention::NoPrompt
-            | TaskAttention::Uprooted
-            | TaskAttention::WorkerGone
-            | TaskAttention::Disputed { .. }
-            | TaskAttention::NotPushed(_)
-            | TaskAttention::NotClosed(_)
-            | TaskAttention::RunEnded { .. }
-            | TaskAttention::Review
-            | TaskAttention::Clarification
-            | TaskAttention::Stuck(_)
-            | TaskAttention::Decision
-            | TaskAttention::Unattended
-            | TaskAttention::CannotStart(_)
-            | TaskAttention::Quiet { .. } => AttentionChannel::Engine,
-        }
+        self.traits().said_by
+    }
+
+    /// What a person tries again, if that could help.
+    pub(super) fn cure(&self) -> AttentionCure {
+        self.traits().cure
     }
 
     /// Whether `next` is the same attention, perhaps in other words: then it keeps its number.
-    fn goes_on_as(&self, next: &TaskAttention) -> bool {
+    pub(super) fn goes_on_as(&self, next: &TaskAttention) -> bool {
         match (self, next) {
             (TaskAttention::Dialog { what, .. }, TaskAttention::Dialog { what: now, .. }) => what == now,
             (TaskAttention::Stuck(_), TaskAttention::Stuck(_))
@@ -272,203 +373,5 @@ fn in_words(exit: SessionExit) -> String {
         SessionExit::Signal(signal) => format!("signal {signal}"),
         SessionExit::Lost => "its end was not seen".to_owned(),
         SessionExit::Uprooted => "with its terminal or its machine".to_owned(),
-    }
-}
-
-impl TaskState {
-    /// Why a person should look: what is recorded, and for a task that an older engine left, what follows from where it
-    /// stands. The next decision records that under the same number.
-    pub fn raised(&self, lifecycle: &Lifecycle) -> Option<RaisedAttention> {
-        let next = |why, since| RaisedAttention { number: self.attentions.saturating_add(1), since, why };
-        match &self.attention {
-            Some(raised) if raised.number > 0 => Some(raised.clone()),
-            Some(raised) => Some(next(raised.why.clone(), self.visit.since)),
-            None => self.derived_attention(lifecycle).map(|why| next(why, self.visit.since)),
-        }
-    }
-
-    /// The mark that the task has.
-    pub(super) fn marked(&self) -> Option<&TaskAttention> {
-        self.attention.as_ref().map(|raised| &raised.why).filter(|why| why.is_mark())
-    }
-
-    /// Whether the task has this mark.
-    pub fn is_marked(&self, mark: &TaskAttention) -> bool {
-        self.marked() == Some(mark)
-    }
-
-    /// What follows from where the task stands, whatever is marked.
-    pub fn derived_attention(&self, lifecycle: &Lifecycle) -> Option<TaskAttention> {
-        if lifecycle.state(self.status).terminal {
-            return None;
-        }
-        if let Some(told) = self.told_attention() {
-            return Some(told);
-        }
-        // A task that has not begun waits for its turn.
-        let is_new = lifecycle.initial.first() == Some(&self.status) && self.turns_taken == 0;
-        if is_new || !self.turns.is_empty() || self.has_open_run() {
-            return None;
-        }
-        let name = lifecycle.state_name(self.status);
-        let is_persons = lifecycle.is_left_by_persons(self.status);
-        // An agent that was started in this stay works; one that came here with the task waits.
-        let works = self.has_living_agent() && self.turns_taken > self.visit.turn;
-        let dead = self.watched_death();
-        match (name, dead) {
-            (STUCK, _) if works => None,
-            (STUCK, Some(TaskAttention::Died(exit))) => Some(TaskAttention::Stuck(Some(exit))),
-            (STUCK, _) => Some(TaskAttention::Stuck(None)),
-            (_, _) if is_persons && works => None,
-            (_, _) if is_persons && lifecycle.is_merged_from(self.status) => Some(TaskAttention::Review),
-            (_, Some(why)) => Some(why),
-            (CLARIFICATION, None) => Some(TaskAttention::Clarification),
-            (_, None) if is_persons => Some(TaskAttention::Decision),
-            (_, None) if self.has_living_agent() => None,
-            (_, None) => Some(TaskAttention::Unattended),
-        }
-    }
-
-    /// The end of the agent that the status watches, if it is dead.
-    fn watched_death(&self) -> Option<TaskAttention> {
-        match self.session(self.visit.watch) {
-            TaskSession::Dead(_, SessionDeath::NotStarted(reason)) => Some(TaskAttention::CannotStart(reason.clone())),
-            TaskSession::Dead(_, SessionDeath::Exited(exit)) => Some(TaskAttention::Died(*exit)),
-            TaskSession::Absent | TaskSession::Starting(_) | TaskSession::Alive(_) | TaskSession::Ending(_) => None,
-        }
-    }
-
-    /// What the agent of a living session is said to wait for.
-    fn told_attention(&self) -> Option<TaskAttention> {
-        let heard = self.signal.as_ref().filter(|heard| self.hears(heard.session))?;
-        match &heard.signal {
-            SessionSignal::Waits { what, text, by } => {
-                Some(TaskAttention::Dialog { what: *what, text: text.clone(), by: *by })
-            }
-            SessionSignal::Quiet { seconds } => Some(TaskAttention::Quiet { seconds: *seconds }),
-            SessionSignal::Works { .. } => None,
-        }
-    }
-
-    /// Whether `session` is a living one of the task, which the engine is not ending.
-    fn hears(&self, session: SessionNumber) -> bool {
-        TaskSessionPlace::ALL.into_iter().any(|place| match self.session(place) {
-            TaskSession::Starting(agent) | TaskSession::Alive(agent) => agent.id == session,
-            TaskSession::Absent | TaskSession::Ending(_) | TaskSession::Dead(..) => false,
-        })
-    }
-
-    /// Whether the task waits for the agent of `session` to go on: it lives, it is the one that the status watches, and no
-    /// person, run or hook is to act first. An agent that stops or falls silent then needs a person.
-    pub fn awaits(&self, lifecycle: &Lifecycle, session: SessionNumber) -> bool {
-        let is_watched = match self.session(self.visit.watch) {
-            TaskSession::Alive(agent) => agent.id == session,
-            TaskSession::Absent | TaskSession::Starting(_) | TaskSession::Ending(_) | TaskSession::Dead(..) => false,
-        };
-        let began_here = self.turns_taken > self.visit.turn;
-        is_watched
-            && self.turns.is_empty()
-            && !self.has_open_run()
-            && !lifecycle.state(self.status).terminal
-            && (began_here || !lifecycle.is_left_by_persons(self.status))
-    }
-
-    /// Folds a signal: one that says that the agent works leaves nothing behind.
-    pub(super) fn signalled(&mut self, session: SessionNumber, signal: &SessionSignal) {
-        self.signal = match signal {
-            SessionSignal::Works { .. } => None,
-            SessionSignal::Waits { .. } | SessionSignal::Quiet { .. } => {
-                Some(HeardSignal { session, signal: signal.clone() })
-            }
-        };
-    }
-
-    /// Folds an attention that was raised.
-    pub(super) fn raise(&mut self, raised: &RaisedAttention) {
-        self.attentions = self.attentions.max(raised.number);
-        self.attention = Some(raised.clone());
-    }
-
-    /// Folds that a person need not look any more. What was heard of the agent was looked at.
-    pub(super) fn lower(&mut self) {
-        let is_told = |why: &TaskAttention| matches!(why, TaskAttention::Dialog { .. } | TaskAttention::Quiet { .. });
-        if self.attention.take().is_some_and(|raised| is_told(&raised.why)) {
-            self.signal = None;
-        }
-    }
-}
-
-impl Lifecycle {
-    /// Whether a transition leads from `state` to where a merged task ends.
-    pub fn is_merged_from(&self, state: StateId) -> bool {
-        let done = self.find(DONE);
-        done.is_some() && self.transitions.iter().any(|edge| edge.from == state && Some(edge.to) == done)
-    }
-}
-
-impl TaskPending<'_> {
-    /// A person should look. What comes after a push that failed does not hide it.
-    pub(super) fn mark(&mut self, attention: TaskAttention) {
-        let attention = match (self.state.marked(), attention) {
-            (Some(TaskAttention::NotPushed(_)), again @ TaskAttention::NotPushed(_)) | (None, again) => again,
-            (Some(TaskAttention::NotPushed(known)), later) => {
-                let later = later.to_string();
-                TaskAttention::NotPushed(if known.contains(&later) {
-                    known.clone()
-                } else {
-                    format!("{known}; {later}")
-                })
-            }
-            (Some(_), later) => later,
-        };
-        self.raise(attention);
-    }
-
-    /// Records why a person should look, unless that is recorded. The same attention in other words keeps its number.
-    fn raise(&mut self, why: TaskAttention) {
-        let (number, since) = match &self.state.attention {
-            Some(raised) if raised.number > 0 && raised.why == why => return,
-            Some(raised) if raised.number > 0 && raised.why.goes_on_as(&why) => (raised.number, raised.since),
-            Some(_) | None => (self.state.attentions.saturating_add(1), self.now),
-        };
-        self.record(TaskEvent::AttentionSet(RaisedAttention { number, since, why }));
-    }
-
-    pub(super) fn clear_attention(&mut self) {
-        if self.state.attention.is_some() {
-            self.record(TaskEvent::AttentionCleared);
-        }
-    }
-
-    /// A person has looked. What follows from where the task stands goes when the task moves.
-    pub(super) fn dismiss(&mut self) {
-        if self.state.attention.as_ref().is_some_and(|raised| raised.why.is_dismissible()) {
-            self.clear_attention();
-        }
-    }
-
-    /// Something is heard of the agent in a session. About another than a living one it says nothing any more.
-    pub(super) fn heard_signal(&mut self, session: SessionNumber, signal: &SessionSignal) {
-        if !self.state.hears(session) {
-            return;
-        }
-        let known = self.state.signal.as_ref().filter(|heard| heard.session == session).map(|heard| &heard.signal);
-        if let Some(signal) = SessionSignal::after(known, signal) {
-            self.record(TaskEvent::Signalled { session, signal });
-        }
-    }
-
-    /// Records what follows from the state, where it is not what is recorded.
-    pub(super) fn reconcile(&mut self) {
-        // What is over changes no more, even if an older engine gave its mark no number.
-        if self.state.phase(self.lifecycle) == TaskPhase::Finished && self.is_unchanged() {
-            return;
-        }
-        let derived = self.state.derived_attention(self.lifecycle);
-        match (self.state.marked().cloned(), derived) {
-            (Some(mark), _) => self.raise(mark),
-            (None, Some(why)) => self.raise(why),
-            (None, None) => self.clear_attention(),
-        }
     }
 }

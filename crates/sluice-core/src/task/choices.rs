@@ -1,17 +1,20 @@
-//! What can be done with a task from where it stands, without doing it: the moves, what a person's approval means, and
-//! which transition a lifecycle lacks.
+//! What can be done with a task from where it stands, without doing it: the moves, and what a person can answer to a task
+//! that needs one.
 //!
 //! Every answer is a decision that is thrown away, so that what is told and what is decided never differ. Nothing is
-//! recorded here.
+//! recorded here. What a person can answer is told without a look at files: a transition whose gate reads TASK.md is not
+//! among it.
 
+use super::attention::{AttentionCure, TaskAttention};
 use super::input::{Evidence, TaskAsker, TaskInput, WorkspaceReservation};
-use super::moves::{self, edges};
+use super::moves::{CANCELLED, edges};
+use super::state::TaskPhase;
+pub use super::ways::{Approval, approval};
 use super::{TaskState, decide};
 use crate::lifecycle::{
-    DONE, ExitReaction, Lifecycle, LifecycleTransition, PersonsOnlyReason, StateId, TransitionHook, TransitionTakers,
-    WORKER_AGAIN,
+    DONE, ExitReaction, Lifecycle, LifecycleTransition, PersonsOnlyReason, StateId, TransitionTakers,
 };
-use crate::machine::{ASKED, Moment, Refusal, RefusalCode};
+use crate::machine::{Moment, Refusal};
 use crate::name::StateName;
 use crate::words::words;
 
@@ -47,13 +50,74 @@ pub struct MergeChoice {
     pub refusal: Option<Refusal>,
 }
 
-/// What a person's approval does to a task.
+/// One answer to a task that needs a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Approval {
-    /// Its branch is merged, and the task ends.
-    Merge,
-    /// It moves to this state.
+pub enum TaskChoice {
+    /// Merge its work, as the command does without options.
+    Approve,
+    /// Send it back to the worker, with words.
+    RequestChanges,
+    /// Start the agent or the run of its state again.
+    Respawn,
+    /// Try again what failed.
+    Retry(TaskRetry),
+    /// Leave undone what failed.
+    Skip,
+    /// Move it to this state.
     Move(StateId),
+    /// Look into the session of its agent, and talk with it.
+    Attach,
+    /// Take the mark away.
+    Dismiss,
+    /// Give the task up.
+    Cancel,
+}
+
+/// What is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskRetry {
+    /// The agent or the run of its state is started again.
+    Respawn,
+    /// The task begins again.
+    Spawn,
+    /// The hooks that failed are done again.
+    Hooks,
+    /// The merge is pushed again.
+    Push,
+}
+
+impl TaskChoice {
+    /// The word for it; of a move, the name of the state.
+    pub fn word(self, lifecycle: &Lifecycle) -> &str {
+        match self {
+            TaskChoice::Approve => "approve",
+            TaskChoice::RequestChanges => "request-changes",
+            TaskChoice::Respawn => "respawn",
+            TaskChoice::Retry(_) => "retry",
+            TaskChoice::Skip => "skip",
+            TaskChoice::Move(to) => lifecycle.state_name(to),
+            TaskChoice::Attach => "attach",
+            TaskChoice::Dismiss => "dismiss",
+            TaskChoice::Cancel => "cancel",
+        }
+    }
+
+    /// The choice of this word among `choices`. `move:STATE` always means a move; `reject` sends back, `abort` gives up, and
+    /// what can be skipped is dismissed by that.
+    pub fn read(word: &str, choices: &[TaskChoice], lifecycle: &Lifecycle) -> Option<TaskChoice> {
+        let wanted = match word {
+            "reject" => "request-changes",
+            "abort" => "cancel",
+            "dismiss" if choices.contains(&TaskChoice::Skip) => "skip",
+            other => other,
+        };
+        let found = |choice: &&TaskChoice| match (choice, wanted.strip_prefix("move:")) {
+            (TaskChoice::Move(to), Some(state)) => lifecycle.state_name(*to) == state,
+            (_, Some(_)) => false,
+            (choice, None) => choice.word(lifecycle) == wanted,
+        };
+        choices.iter().find(found).copied()
+    }
 }
 
 /// Every transition from the present state, in the order of the file, and whether `by` could take it now. Transitions to
@@ -84,52 +148,62 @@ pub fn choices(
     found
 }
 
-/// What a person's approval does here: the merge where one leads to the end, else the only transition that brings the
-/// task nearer to it. The refusal says why there is not exactly one.
-pub fn approval(
-    lifecycle: &Lifecycle,
-    state: &TaskState,
-    evidence: &Evidence,
-    now: Moment,
-) -> Result<Approval, Refusal> {
-    let (from, by) = (state.status, TaskAsker::Person);
-    if lifecycle.state(from).terminal {
-        decide(lifecycle, state, &asking(lifecycle, by, from, evidence), now)?;
-    }
-    let ways = || edges(lifecycle).map(|(_, edge)| edge).filter(|edge| edge.from == from);
-    if let Some(done) = lifecycle.find(DONE)
-        && ways().any(|edge| edge.to == done)
-    {
-        return Ok(Approval::Merge);
-    }
-    let distances = distances(lifecycle);
-    let distance = |state: StateId| distances.get(state.0 as usize).copied().flatten();
-    let is_nearer = |to: StateId| match (distance(to), distance(from)) {
-        (Some(there), Some(here)) => there < here,
-        (Some(_), None) => true,
-        (None, _) => false,
-    };
-    let mut nearer: Vec<StateId> = ways().map(|edge| edge.to).filter(|to| is_nearer(*to)).collect();
-    nearer.dedup();
-    let is_open = |to: &StateId| decide(lifecycle, state, &asking(lifecycle, by, *to, evidence), now).is_ok();
-    let open: Vec<StateId> = nearer.iter().copied().filter(is_open).collect();
-    match (nearer.as_slice(), open.as_slice()) {
-        ([only], _) | (_, [only]) => Ok(Approval::Move(*only)),
-        ([], _) => Err(no_way_on(lifecycle, from)),
-        (several, _) => {
-            let name = |to: &StateId| format!("`sluice task update {ASKED} --status {}`", lifecycle.state_name(*to));
-            let commands: Vec<String> = several.iter().map(name).collect();
-            let message = format!(
-                "Approve not allowed: {} transitions lead on from `{}`, and none of them is the only open one",
-                several.len(),
-                lifecycle.state_name(from)
-            );
-            Err(Refusal::new(RefusalCode::NoTransition, message).hint(format!("choose: {}", commands.join(", "))))
+/// What a person can answer now, the usual first; nothing if the task needs none.
+pub fn answers(lifecycle: &Lifecycle, state: &TaskState) -> Vec<TaskChoice> {
+    let Some(raised) = state.raised(lifecycle) else { return Vec::new() };
+    let (by, now, evidence) = (TaskAsker::Person, raised.since, Evidence::default());
+    let room = || WorkspaceReservation::Unasked;
+    let accepts = |input: TaskInput| decide(lifecycle, state, &input, now).is_ok();
+    let moves = choices(lifecycle, state, by, &evidence, now);
+    let open: Vec<StateId> = moves.iter().filter(|choice| choice.refusal.is_none()).map(|choice| choice.to).collect();
+    let (done, cancelled) = (lifecycle.find(DONE), lifecycle.find(CANCELLED));
+    let leads_to = |end: Option<StateId>| end.is_some_and(|end| open.contains(&end));
+    let merges = leads_to(done) && lifecycle.is_left_by_persons(state.status);
+    let respawns = accepts(TaskInput::Respawn { by, room: room() });
+    let begins = || accepts(TaskInput::Spawn { by, evidence: evidence.clone(), room: room() });
+    let dismissed = raised.dismissed();
+    let mut cures = [Some(&raised.why), dismissed].into_iter().flatten().map(TaskAttention::cure);
+    let cure = cures.find(|cure| *cure != AttentionCure::Other).unwrap_or(AttentionCure::Other);
+    let retry = match cure {
+        AttentionCure::Start if respawns => Some(TaskRetry::Respawn),
+        AttentionCure::Start if begins() => Some(TaskRetry::Spawn),
+        AttentionCure::Push => Some(TaskRetry::Push),
+        AttentionCure::Start | AttentionCure::Hooks | AttentionCure::Other => {
+            accepts(TaskInput::Retry { by, room: room() }).then_some(TaskRetry::Hooks)
         }
+    };
+    let mut found = Vec::new();
+    let has_ended = match state.phase(lifecycle) {
+        TaskPhase::Waiting | TaskPhase::Standing | TaskPhase::Settling => false,
+        TaskPhase::Closing | TaskPhase::Finished => true,
+    };
+    let mut offer = |is_open: bool, choice: TaskChoice| {
+        if is_open && !found.contains(&choice) {
+            found.push(choice);
+        }
+    };
+    // Who waits is talked with first; to end it and start again is the way out where that does not help.
+    let has_agent = state.has_living_agent() && !has_ended;
+    offer(has_agent && raised.why.is_heard(), TaskChoice::Attach);
+    offer(respawns && raised.why.is_heard(), TaskChoice::Respawn);
+    offer(merges, TaskChoice::Approve);
+    let changes = TaskInput::RequestChanges { by, message: String::new(), evidence: evidence.clone(), room: room() };
+    offer(accepts(changes), TaskChoice::RequestChanges);
+    offer(respawns, TaskChoice::Respawn);
+    retry.into_iter().for_each(|what| offer(true, TaskChoice::Retry(what)));
+    let can_skip = dismissed.is_some_and(|why| why.cure() == AttentionCure::Hooks);
+    offer(can_skip, TaskChoice::Skip);
+    for to in &open {
+        let is_named = Some(*to) == cancelled || (merges && Some(*to) == done);
+        offer(!is_named, TaskChoice::Move(*to));
     }
+    offer(has_agent, TaskChoice::Attach);
+    offer(dismissed.is_some() && !can_skip, TaskChoice::Dismiss);
+    offer(leads_to(cancelled), TaskChoice::Cancel);
+    found
 }
 
-fn asking(lifecycle: &Lifecycle, by: TaskAsker, to: StateId, evidence: &Evidence) -> TaskInput {
+pub(super) fn asking(lifecycle: &Lifecycle, by: TaskAsker, to: StateId, evidence: &Evidence) -> TaskInput {
     let (to, evidence) = (StateName::new(lifecycle.state_name(to)), evidence.clone());
     TaskInput::Move { by, to, evidence, room: WorkspaceReservation::Unasked, feedback: None }
 }
@@ -151,72 +225,4 @@ fn taker(lifecycle: &Lifecycle, edge: &LifecycleTransition) -> MoveTaker {
             PersonsOnlyReason::Said | PersonsOnlyReason::StartsAgent | PersonsOnlyReason::EndsTask,
         ) => MoveTaker::Person,
     }
-}
-
-/// For each state the fewest moves to the end of the work: `done`, or where a lifecycle has none every end but `cancelled`.
-fn distances(lifecycle: &Lifecycle) -> Vec<Option<u32>> {
-    let is_end = |name: &str, terminal: bool| match lifecycle.find(DONE) {
-        Some(_) => name == DONE,
-        None => terminal && name != moves::CANCELLED,
-    };
-    let states = &lifecycle.states;
-    let mut found: Vec<Option<u32>> =
-        states.iter().map(|state| is_end(state.name.as_str(), state.terminal).then_some(0)).collect();
-    let mut ring: Vec<StateId> =
-        (0u32..).map(StateId).zip(&found).filter(|(_, at)| at.is_some()).map(|(id, _)| id).collect();
-    let mut next = 0;
-    while let Some(at) = ring.get(next).copied() {
-        let beyond = found[at.0 as usize].map(|steps| steps + 1);
-        for edge in lifecycle.transitions.iter().filter(|edge| edge.to == at) {
-            let place = &mut found[edge.from.0 as usize];
-            if place.is_none() {
-                *place = beyond;
-                ring.push(edge.from);
-            }
-        }
-        next += 1;
-    }
-    found
-}
-
-fn no_way_on(lifecycle: &Lifecycle, from: StateId) -> Refusal {
-    let name = lifecycle.state_name(from);
-    let message = format!("Approve not allowed: no transition leads from `{name}` nearer to the end");
-    let end = lifecycle.states.iter().find(|state| state.terminal && state.name.as_str() != moves::CANCELLED);
-    let end = lifecycle.find(DONE).map(|done| lifecycle.state(done)).or(end);
-    let refusal = Refusal::new(RefusalCode::NoTransition, message);
-    match end {
-        Some(end) => {
-            let line = line(name, end.name.as_str(), "{ action: release_workspace }");
-            refusal.hint(lacking(lifecycle, &line))
-        }
-        None => refusal.hint(format!("`sluice task cancel {ASKED}` is the only way to its end")),
-    }
-}
-
-/// The transition by which a person could send a task back to its worker, ready to be pasted; `None` where a task has not
-/// begun, or where no state has a worker.
-pub(super) fn way_back(lifecycle: &Lifecycle, from: StateId) -> Option<String> {
-    if lifecycle.initial.first() == Some(&from) {
-        return None;
-    }
-    let works = |edge: &&LifecycleTransition| edge.to != from && lifecycle.starts_worker(edge);
-    let started = lifecycle.transitions.iter().find(works)?;
-    let tells_again = lifecycle.prompts.keys().any(|name| name.as_str() == WORKER_AGAIN);
-    let prompt = started.hooks.iter().find_map(TransitionHook::spawn).map(|spawn| spawn.prompt.as_str());
-    let hook = match prompt.filter(|_| !tells_again) {
-        Some(prompt) => format!("{{ action: spawn_agent, prompt: {prompt}, harness: task, permissions: full }}"),
-        None => "{ action: notify_worker }".to_owned(),
-    };
-    let line = line(lifecycle.state_name(from), lifecycle.state_name(started.to), &hook);
-    Some(lacking(lifecycle, &line))
-}
-
-fn line(from: &str, to: &str, hook: &str) -> String {
-    format!("- {{ from: {from}, to: {to}, by: person, hooks: [{hook}] }}")
-}
-
-/// A task keeps the lifecycle that it was created with.
-fn lacking(lifecycle: &Lifecycle, line: &str) -> String {
-    format!("for later tasks, add this line to `transitions` of `{}`: {line}", lifecycle.name)
 }

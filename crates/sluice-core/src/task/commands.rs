@@ -1,16 +1,16 @@
 //! What people ask for that is more than a move: begin, start again, change. A merge has a file of its own.
 
 use super::TaskInputResult;
-use super::attention::CLARIFICATION;
-use super::choices;
 use super::event::TaskEvent;
 use super::hooks::{self, starts_soon};
 use super::input::{Evidence, TaskAsker, TaskUpdate, WorkspaceReservation};
 use super::moves::{self, edges};
 use super::pending::TaskPending;
+use super::reconcile::CLARIFICATION;
 use super::runs;
 use super::session::TaskSessionPlace;
 use super::spawn::SpawnManner;
+use super::ways::{self, way_back};
 use crate::lifecycle::{Lifecycle, LifecycleTransition, StateId, TransitionHook};
 use crate::machine::{ASKED, Refusal, RefusalCode};
 
@@ -27,9 +27,7 @@ pub(super) fn spawn(
         Err(Refusal::new(RefusalCode::NoTransition, message))
     };
     if lifecycle.initial.first() == Some(&status) {
-        let starts =
-            |edge: &LifecycleTransition| edge.hooks.iter().any(|hook| matches!(hook, TransitionHook::SpawnAgent(_)));
-        let ways = || edges(lifecycle).map(|(_, edge)| edge).filter(|edge| edge.from == status && starts(edge));
+        let ways = || first_ways(lifecycle, status);
         let unclear = ledger.state.about.summary.trim().is_empty();
         let clarify = ways().find(|edge| unclear && lifecycle.state_name(edge.to) == CLARIFICATION);
         return match clarify.or_else(|| ways().next()) {
@@ -37,11 +35,10 @@ pub(super) fn spawn(
             None => nothing(),
         };
     }
-    let edge = edges(lifecycle).find(|(_, edge)| edge.to == status && edge.spawns()).map(|(id, _)| id);
-    let state = lifecycle.state(status);
-    if edge.is_none() && state.enter_prompt.is_none() && state.respawn_prompt.is_none() && state.run.is_none() {
+    if !begins(lifecycle, status) {
         return nothing();
     }
+    let edge = edges(lifecycle).find(|(_, edge)| edge.to == status && edge.spawns()).map(|(id, _)| id);
     if ledger.state.lent.is_some() || moves::make_room(ledger, room) {
         ledger.clear_attention();
         let turn = ledger.next_turn();
@@ -49,6 +46,25 @@ pub(super) fn spawn(
         hooks::run(ledger);
     }
     Ok(())
+}
+
+/// The transitions by which a task begins that stands in the usual first state.
+fn first_ways(lifecycle: &Lifecycle, status: StateId) -> impl Iterator<Item = &LifecycleTransition> {
+    let starts =
+        |edge: &LifecycleTransition| edge.hooks.iter().any(|hook| matches!(hook, TransitionHook::SpawnAgent(_)));
+    lifecycle.transitions.iter().filter(move |edge| edge.from == status && starts(edge))
+}
+
+/// Whether a task can begin in this state: something starts an agent or a run there.
+pub(super) fn begins(lifecycle: &Lifecycle, status: StateId) -> bool {
+    if lifecycle.initial.first() == Some(&status) {
+        return first_ways(lifecycle, status).next().is_some();
+    }
+    let state = lifecycle.state(status);
+    lifecycle.transitions.iter().any(|edge| edge.to == status && edge.spawns())
+        || state.enter_prompt.is_some()
+        || state.respawn_prompt.is_some()
+        || state.run.is_some()
 }
 
 /// Starts the agent of this state again, if it has a prompt, a workspace and no living session; where a state has only a
@@ -73,7 +89,9 @@ pub(super) fn respawn(ledger: &mut TaskPending<'_>, by: TaskAsker) -> TaskInputR
         TaskSessionPlace::Main => SpawnManner::of(ledger.lifecycle, status).place,
     };
     let session = ledger.state.session(place);
-    if session.is_living() || starts_soon(ledger, place) {
+    // One that waits for a person may be replaced by that person: it is ended before the next one starts.
+    let is_replaced = by == TaskAsker::Person && ledger.state.waits_in(place);
+    if (session.is_living() && !is_replaced) || starts_soon(ledger, place) {
         let id =
             session.agent().filter(|_| session.is_living()).map_or(String::new(), |agent| format!(" {}", agent.id));
         let message = format!("Respawn not allowed: the session{id} is alive or about to be");
@@ -83,6 +101,32 @@ pub(super) fn respawn(ledger: &mut TaskPending<'_>, by: TaskAsker) -> TaskInputR
         ledger.clear_attention();
     }
     hooks::respawn(ledger, place, by);
+    Ok(())
+}
+
+/// Does again what failed since the task came to its state, and writes TASK.md again if that is what failed.
+pub(super) fn retry(ledger: &mut TaskPending<'_>, by: TaskAsker) -> TaskInputResult {
+    let is_unwritten = ledger.state.is_unwritten();
+    if !is_unwritten && ledger.state.redoable(ledger.lifecycle).next().is_none() {
+        let refusal = match ledger.state.undone.is_empty() {
+            true => {
+                Refusal::new(RefusalCode::NotReady, "Retry not allowed: no hook has failed since the task came here")
+            }
+            false => Refusal::new(
+                RefusalCode::NoWorkspace,
+                "Retry not allowed: what failed needs a worktree, and the task has none",
+            )
+            .hint(format!("`sluice answer {ASKED} skip` leaves it undone")),
+        };
+        return Err(refusal);
+    }
+    let turn = ledger.next_turn();
+    ledger.record(TaskEvent::Retrying { turn, by });
+    ledger.clear_mark();
+    if is_unwritten {
+        ledger.write_again();
+    }
+    hooks::run(ledger);
     Ok(())
 }
 
@@ -98,29 +142,12 @@ pub(super) fn request_changes(
     let Some(to) = way_back(ledger.lifecycle, status).map(|edge| ledger.lifecycle.state_name(edge.to)) else {
         let name = ledger.lifecycle.state_name(status);
         let message = format!("Changes cannot be requested: no transition from `{name}` notifies or starts the worker");
-        let hints = [Some(instead(ledger)), choices::way_back(ledger.lifecycle, status)];
+        let hints = [Some(instead(ledger)), ways::lacking_way_back(ledger.lifecycle, status)];
         let hint = hints.into_iter().flatten().collect::<Vec<_>>().join("; ");
         return Err(Refusal::new(RefusalCode::NoTransition, message).hint(hint));
     };
-    moves::go(ledger, by, to, evidence, &WorkspaceReservation::Unasked)?;
     ledger.feedback = Some(message.to_owned()).filter(|message| !message.trim().is_empty());
-    Ok(())
-}
-
-/// The transition by which a person sends a task back: the first that tells its worker, else the first that starts one, which
-/// reads what stands in TASK.md.
-pub(super) fn way_back(lifecycle: &Lifecycle, status: StateId) -> Option<&LifecycleTransition> {
-    let tells = |edge: &LifecycleTransition| {
-        let hooks = &edge.hooks;
-        hooks.iter().any(|hook| matches!(hook, TransitionHook::NotifyWorker { .. })) && !edge.gives_verdict()
-    };
-    let has_begun = lifecycle.initial.first() != Some(&status);
-    let starts = |edge: &LifecycleTransition| {
-        let is_open = edge.gate.is_none() && !lifecycle.state(edge.to).terminal;
-        has_begun && is_open && lifecycle.starts_worker(edge)
-    };
-    let ways = || lifecycle.transitions.iter().filter(|edge| edge.from == status);
-    ways().find(|edge| tells(edge)).or_else(|| ways().find(|edge| starts(edge)))
+    moves::go(ledger, by, to, evidence, &WorkspaceReservation::Unasked)
 }
 
 /// How a person has something changed where no transition tells the worker.

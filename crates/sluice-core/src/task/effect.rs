@@ -8,6 +8,7 @@ use std::fmt;
 
 use super::session::{SessionNumber, SessionRole, TaskSessionPlace};
 use super::state::WorktreePath;
+use crate::id::RunId;
 use crate::lifecycle::action::PlainAction;
 pub use crate::lifecycle::action::{PlainEffect, TaskAction, WhenRepeated};
 use crate::lifecycle::{AgentPermissions, FieldValue, HarnessChoice};
@@ -69,6 +70,16 @@ impl TaskAction {
             TaskSessionPlace::Main => TaskAction::SpawnAgent,
             TaskSessionPlace::Beside => TaskAction::SpawnReviewer,
         }
+    }
+
+    /// Whether it starts an agent.
+    pub fn starts_agent(self) -> bool {
+        self == TaskAction::SpawnAgent || self == TaskAction::SpawnReviewer
+    }
+
+    /// Whether it starts an agent or a run, or gets the worktree for one: what a state needs to be worked on.
+    pub fn is_start(self) -> bool {
+        self.starts_agent() || self == TaskAction::AcquireWorkspace || self == TaskAction::StartRun
     }
 
     /// Ending the session in `place`, and only that.
@@ -153,7 +164,7 @@ pub enum Instruction {
     /// Cancel a run, if it has not ended.
     CancelRun {
         /// The id of the run that is cancelled.
-        run: String,
+        run: RunId,
     },
     /// Write TASK.md: the engine's keys, and perhaps a person's feedback below the body.
     WriteArtifact {
@@ -228,6 +239,8 @@ pub enum Occasion {
     ReviewPassed,
     /// A person asks for changes.
     ChangesRequested,
+    /// A person has answered.
+    Answered,
 }
 
 impl Occasion {
@@ -239,6 +252,7 @@ impl Occasion {
             Occasion::ChangesRequested => {
                 "A person asks for changes. Read ## Feedback in TASK.md, make the changes, and go on."
             }
+            Occasion::Answered => "A person has answered. Read ## Feedback in TASK.md, and go on.",
         }
     }
 }

@@ -12,6 +12,7 @@ use super::state::{
 };
 use crate::attention::SessionSignal;
 use crate::event_name::EventName;
+use crate::id::RunId;
 use crate::lifecycle::{FieldValue, StateId};
 use crate::machine::Moment;
 use crate::name::FieldName;
@@ -37,6 +38,13 @@ pub enum TaskEvent {
         /// The place of the agent: the task's own, or the one beside it.
         place: TaskSessionPlace,
         /// Who asked; the engine, after a crash.
+        by: TaskAsker,
+    },
+    /// What failed in this stay is to be done again.
+    Retrying {
+        /// The number of the turn that this begins.
+        turn: u32,
+        /// Who asked for it.
         by: TaskAsker,
     },
     /// The engine moves the task on, because a session ended and left its artifact.
@@ -138,14 +146,14 @@ pub enum TaskEvent {
         /// The number of the turn that started it.
         turn: u32,
         /// The id of the run that was started.
-        run: String,
+        run: RunId,
         /// The work at that time, if the run judges it.
         began: Option<WorkSnapshot>,
     },
     /// The run of the present state has ended.
     RunEnded {
         /// The id of the run that has ended.
-        run: String,
+        run: RunId,
         /// Whether the run completed, failed or was cancelled.
         end: RunEnd,
         /// What it says about that.
@@ -156,7 +164,7 @@ pub enum TaskEvent {
     /// The task has left the state of a run, which was cancelled if it had not ended.
     RunLeft {
         /// The id of the run that the task has left.
-        run: String,
+        run: RunId,
     },
     /// Writing TASK.md failed, for this reason.
     NotWritten(String),
@@ -213,6 +221,8 @@ pub struct TaskMove {
     pub unchecked: Option<RunJudgement>,
     /// The work as it is handed to a reviewer beside whom its worker may live on.
     pub handed: Option<WorkSnapshot>,
+    /// Whether a person has written something to the agent with it, which TASK.md has as `## Feedback`.
+    pub said: bool,
 }
 
 /// How a job ended.
@@ -236,6 +246,7 @@ impl TaskEvent {
             TaskEvent::Moved(_) => EventName::StatusChanged,
             TaskEvent::Began { .. } => EventName::TaskBegan,
             TaskEvent::Respawning { .. } => EventName::AgentRespawning,
+            TaskEvent::Retrying { .. } => EventName::HookRetrying,
             TaskEvent::Advanced { .. } => EventName::AutoAdvanced,
             TaskEvent::VerdictRefused { .. } => EventName::VerdictRefused,
             TaskEvent::Crashed { .. } => EventName::AgentCrashed,

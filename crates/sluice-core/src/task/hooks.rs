@@ -50,6 +50,7 @@ fn perform(ledger: &mut TaskPending<'_>, job: TaskJob) {
         TaskJob::Start(_) => return spawn_planned(ledger, job),
         TaskJob::StartRun(state) => return runs::start(ledger, state),
         TaskJob::CancelRun => return runs::cancel(ledger),
+        TaskJob::Tell => return tell_answer(ledger),
         TaskJob::Hook { edge, hook } => (edge, edge_at(lifecycle, edge).and_then(|edge| edge.hooks.get(hook as usize))),
     };
     let Some(hook) = hook else { return ledger.settle(Settlement::Idle) };
@@ -149,6 +150,16 @@ fn tell_worker(ledger: &mut TaskPending<'_>, edge: EdgeId, message: Option<&Temp
             ledger.mark(TaskAttention::NoWorker);
         }
     }
+}
+
+/// Types to the living agent that a person has answered, the worker first. The next agent reads that for itself.
+fn tell_answer(ledger: &mut TaskPending<'_>) {
+    let living = |place: &TaskSessionPlace| ledger.state.session(*place).is_living();
+    let place = TaskSessionPlace::ALL.into_iter().find(living);
+    let agent = place.and_then(|place| ledger.state.session(place).agent());
+    let Some(session) = agent.map(|agent| agent.id) else { return ledger.settle(Settlement::Idle) };
+    let (occasion, text) = (Occasion::Answered, Occasion::Answered.words().to_owned());
+    ledger.ask(TaskAction::NotifyWorker, Instruction::TypeToWorker { session, occasion, text });
 }
 
 fn run_command(ledger: &mut TaskPending<'_>, command: &ShellCommand) {

@@ -4,6 +4,7 @@ use super::effect::EffectKey;
 use super::session::{SessionExit, SessionNumber};
 use super::state::{CommitId, TaskSubject, TreeId, WorkSnapshot, WorktreePath};
 use crate::attention::SessionSignal;
+use crate::id::RunId;
 use crate::name::StateName;
 use crate::words::words;
 
@@ -204,6 +205,13 @@ pub enum TaskInput {
         /// Who has looked at the task.
         by: TaskAsker,
     },
+    /// Do again what failed since the task came to its state.
+    Retry {
+        /// Who asks for it.
+        by: TaskAsker,
+        /// Whether there is a workspace, for a task whose own was lent on.
+        room: WorkspaceReservation,
+    },
     /// Leave the worktree to another task, if this one can do without until it moves.
     Lend {
         /// The worktree that is lent on.
@@ -242,12 +250,12 @@ pub enum TaskInput {
     /// The run of the present state, which had failed, goes on.
     RunReopened {
         /// The id of the run that goes on.
-        run: String,
+        run: RunId,
     },
     /// The run of the present state has ended, as far as its watcher knows.
     RunEnded {
         /// The id of the run that has ended.
-        run: String,
+        run: RunId,
         /// Whether the run completed, failed or was cancelled.
         end: RunEnd,
         /// What it says about that; may be empty.
@@ -301,7 +309,7 @@ pub enum TaskEffectProduct {
     /// The run that was started.
     Run {
         /// The id of the run, by which its end is recognised.
-        id: String,
+        id: RunId,
         /// The work at that time, where it was looked at.
         began: Option<WorkSnapshot>,
     },
@@ -357,6 +365,7 @@ kinds! {
     Respawn = "respawn",
     Update = "update",
     ClearAttention = "clear attention",
+    Retry = "retry",
     Lend = "lend",
     TakeUp = "take up",
     SessionExited = "session exited",
@@ -380,7 +389,8 @@ impl TaskInput {
             | TaskInput::Merged { by, .. }
             | TaskInput::Respawn { by, .. }
             | TaskInput::Update { by, .. }
-            | TaskInput::ClearAttention { by } => *by,
+            | TaskInput::ClearAttention { by }
+            | TaskInput::Retry { by, .. } => *by,
             TaskInput::Lend { .. }
             | TaskInput::TakeUp { .. }
             | TaskInput::SessionExited { .. }
@@ -399,6 +409,7 @@ impl TaskInput {
             | TaskInput::Move { room, .. }
             | TaskInput::RequestChanges { room, .. }
             | TaskInput::Respawn { room, .. }
+            | TaskInput::Retry { room, .. }
             | TaskInput::TakeUp { room } => room.clone(),
             TaskInput::Verdict { .. }
             | TaskInput::Cancel { .. }

@@ -25,6 +25,8 @@ pub enum TaskResponse {
     Update,
     /// Is no longer marked.
     Clear,
+    /// Does again what failed since it came to its state.
+    Retry,
     /// Leaves its worktree to another task, if nothing in it is in use or would be lost.
     Lend,
     /// Goes on in the worktree that it has waited for, after its own was lent on.
@@ -62,7 +64,9 @@ pub fn answer(phase: TaskPhase, input: TaskInputKind) -> TaskResponse {
         (Waiting | Standing | Settling, I::Merged) => TaskResponse::Close,
         (Waiting | Standing | Settling, I::Respawn) => TaskResponse::Respawn,
         (Waiting | Standing | Settling, I::Update) => TaskResponse::Update,
-        (Waiting | Standing | Settling | Closing, I::ClearAttention) => TaskResponse::Clear,
+        // What is over may still owe something: a push, a worktree that could not be given back.
+        (Waiting | Standing | Settling | Closing | Finished, I::ClearAttention) => TaskResponse::Clear,
+        (Waiting | Standing | Settling | Closing | Finished, I::Retry) => TaskResponse::Retry,
         (Standing, I::Lend) => TaskResponse::Lend,
         (Waiting | Settling | Closing, I::Lend) => TaskResponse::Refuse(RefusalCode::NotReady),
         (Waiting | Standing | Settling | Closing, I::TakeUp) => TaskResponse::TakeUp,
@@ -90,7 +94,6 @@ pub fn answer(phase: TaskPhase, input: TaskInputKind) -> TaskResponse {
             | I::Merged
             | I::Respawn
             | I::Update
-            | I::ClearAttention
             | I::Lend,
         ) => TaskResponse::Refuse(RefusalCode::Finished),
     }
@@ -162,6 +165,7 @@ fn words(answer: TaskResponse) -> String {
         TaskResponse::Respawn => "respawns".into(),
         TaskResponse::Update => "updates".into(),
         TaskResponse::Clear => "clears".into(),
+        TaskResponse::Retry => "retries".into(),
         TaskResponse::Lend => "lends".into(),
         TaskResponse::TakeUp => "takes up".into(),
         TaskResponse::Watch => "watches".into(),
@@ -200,7 +204,11 @@ settled, *closing* while the hooks of its last move are under way, and then *fin
   transition queue up behind those under way. When they have settled, `crash_count` drops by what it was at the move.
 - **keeps**: a reviewer asks for a transition that gives a verdict, and will be refused. From then on the engine takes no
   verdict of this stay from TASK.md, but for the one that the reviewer asked for where the file gave none or the same.
-- **checks** a merge, **closes** after one. **respawns**: prompt, workspace, dead session; not a transition.
+- **clears**: a person has looked, and a mark or what was heard of an agent is gone. **retries**: what failed since the task
+  came to its state is done again, in the same order and under new keys; with it the worktree is given back that could not
+  be because of that. A task that is finished can owe that as well; it stays in its state.
+- **checks** a merge, **closes** after one. **respawns**: prompt, workspace, dead session or one
+  that waits for a person; not a transition.
 - **lends**: its worktree goes to another task, if no session lives, no run of a state is left, and all of the work is in a
   commit of its branch. When something is to be done in a worktree again, the task moves at once, and its first job waits
   until there is one. **takes up**: there is one, and the job goes on; a later move does not wait for it.

@@ -81,7 +81,7 @@ pub(super) fn has_room(ledger: &mut TaskPending<'_>) -> bool {
     match std::mem::replace(&mut ledger.room, WorkspaceReservation::Unasked) {
         WorkspaceReservation::Reserved(name) => {
             if ledger.state.marked() == Some(&TaskAttention::PoolFull) {
-                ledger.clear_attention();
+                ledger.clear_mark();
             }
             ledger.record(TaskEvent::WorkspaceReserved(name));
             true
@@ -125,6 +125,24 @@ impl TaskState {
         self.lent = Some(LentWork { workspace: workspace.clone(), commit: commit.clone() });
     }
 
+    /// What is left undone and can be done again: what needs a worktree only if the task has one or takes its own up again, and
+    /// no start, because a person starts agents and runs by other ways, which look at more.
+    pub(super) fn redoable<'a>(&'a self, lifecycle: &'a Lifecycle) -> impl Iterator<Item = TaskJob> + 'a {
+        let takes_up = self.lent.is_some() && !lifecycle.state(self.status).terminal;
+        let has_room = self.workspace.bound().is_some() || takes_up;
+        let can = move |job: &TaskJob| {
+            let is_start = match job {
+                TaskJob::Acquire | TaskJob::Start(_) | TaskJob::StartRun(_) => true,
+                TaskJob::CancelRun | TaskJob::Tell => false,
+                TaskJob::Hook { edge, hook } => edge_at(lifecycle, *edge)
+                    .and_then(|edge| edge.hooks.get(*hook as usize))
+                    .is_none_or(|hook| hook.action().is_start()),
+            };
+            !is_start && (has_room || !needs_worktree(lifecycle, *job))
+        };
+        self.undone.iter().copied().filter(can)
+    }
+
     /// Whether the task has no worktree because it was lent on, and one of these jobs needs one.
     pub(super) fn must_take_up<'a>(&self, lifecycle: &Lifecycle, mut jobs: impl Iterator<Item = &'a TaskJob>) -> bool {
         self.lent.is_some() && jobs.any(|job| needs_worktree(lifecycle, *job))
@@ -134,7 +152,7 @@ impl TaskState {
 fn needs_worktree(lifecycle: &Lifecycle, job: TaskJob) -> bool {
     match job {
         TaskJob::Acquire | TaskJob::Start(_) | TaskJob::StartRun(_) => true,
-        TaskJob::CancelRun => false,
+        TaskJob::CancelRun | TaskJob::Tell => false,
         TaskJob::Hook { edge, hook } => {
             let hook = edge_at(lifecycle, edge).and_then(|edge| edge.hooks.get(hook as usize));
             hook.is_some_and(|hook| match hook {

@@ -45,8 +45,10 @@ pub(super) fn go(
         return Ok(());
     }
     let is_settled = matches!(ledger.state.marked(), Some(TaskAttention::PoolFull | TaskAttention::Disputed { .. }));
-    if by == TaskAsker::Person || is_settled {
+    if by == TaskAsker::Person {
         ledger.clear_attention();
+    } else if is_settled {
+        ledger.clear_mark();
     }
     take(ledger, Some(edge), to, by, evidence);
     Ok(())
@@ -292,6 +294,7 @@ pub(super) fn take(
         judged,
         unchecked,
         handed,
+        said: ledger.feedback.is_some(),
     }));
     if ledger.lifecycle.state_name(to) == CANCELLED {
         ledger.record(TaskEvent::Cancelled);

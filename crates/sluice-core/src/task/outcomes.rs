@@ -107,7 +107,7 @@ fn started(ledger: &mut TaskPending<'_>, place: TaskSessionPlace, outcome: &Task
     };
     ledger.heard(place, change, again);
     if place == TaskSessionPlace::Main && ledger.state.marked() == Some(&TaskAttention::WorkerGone) {
-        ledger.clear_attention();
+        ledger.clear_mark();
     }
     ledger.settle(settlement(outcome));
 }

@@ -23,7 +23,7 @@ pub(super) struct TaskPending<'a> {
     pub(super) state: TaskState,
     /// What TASK.md says; nothing of a task that is only now created.
     written: BTreeMap<String, FieldValue>,
-    /// What is appended to TASK.md with this decision.
+    /// What a person writes with this decision: it is appended to TASK.md, and a living agent is told of it.
     pub(super) feedback: Option<String>,
     /// Whether there is a workspace, as far as the host has looked.
     pub(super) room: WorkspaceReservation,
@@ -48,6 +48,11 @@ impl<'a> TaskPending<'a> {
     /// The creation, which is already in the state.
     pub(super) fn record_creation(&mut self, event: TaskEvent) {
         self.events.push(event);
+        self.written.clear();
+    }
+
+    /// TASK.md is written with this decision, whatever it says.
+    pub(super) fn write_again(&mut self) {
         self.written.clear();
     }
 
@@ -95,6 +100,7 @@ impl<'a> TaskPending<'a> {
             TaskJob::Start(start) => TaskAction::starting(start.place),
             TaskJob::StartRun(_) => TaskAction::StartRun,
             TaskJob::CancelRun => TaskAction::CancelRun,
+            TaskJob::Tell => TaskAction::NotifyWorker,
         }
     }
 

@@ -11,6 +11,7 @@ use super::outcomes::settlement;
 use super::pending::TaskPending;
 use super::session::TaskSessionPlace;
 use super::state::{RunJudgement, TaskAttention, TaskJob, TaskRun, WorkSnapshot};
+use crate::id::RunId;
 use crate::lifecycle::{Lifecycle, StateId};
 use crate::machine::{Refusal, RefusalCode};
 
@@ -112,21 +113,21 @@ pub(super) fn unchecked(ledger: &TaskPending<'_>) -> Option<RunJudgement> {
 }
 
 /// A run has ended. One that is not the present state's, and an end that was heard before, change nothing.
-pub(super) fn ended(ledger: &mut TaskPending<'_>, run: &str, end: RunEnd, why: &str, own: bool, evidence: &Evidence) {
-    let is_mine = ledger.state.run_here().is_some_and(|mine| mine.id == run && mine.end != Some(end));
+pub(super) fn ended(ledger: &mut TaskPending<'_>, run: &RunId, end: RunEnd, why: &str, own: bool, evidence: &Evidence) {
+    let is_mine = ledger.state.run_here().is_some_and(|mine| mine.id == *run && mine.end != Some(end));
     let Some(wanted) = ledger.lifecycle.state(ledger.state.status).run.as_ref().filter(|_| is_mine) else { return };
     let judged = ledger.lifecycle.judges(ledger.state.status).then(|| judged(ledger, evidence, own));
-    ledger.record(TaskEvent::RunEnded { run: run.to_owned(), end, why: why.to_owned(), judged });
+    ledger.record(TaskEvent::RunEnded { run: run.clone(), end, why: why.to_owned(), judged });
     // What a person was told about an earlier end of this run, which was opened again, is no longer so.
     if matches!(ledger.state.marked(), Some(TaskAttention::RunEnded { .. })) {
-        ledger.clear_attention();
+        ledger.clear_mark();
     }
     let target = match end {
         RunEnd::Completed => wanted.completed,
         RunEnd::Failed => wanted.failed,
         RunEnd::Cancelled => None,
     };
-    let stays = |why: &str| TaskAttention::RunEnded { run: run.to_owned(), end, why: why.to_owned() };
+    let stays = |why: &str| TaskAttention::RunEnded { run: run.clone(), end, why: why.to_owned() };
     match target.map(|to| (to, moves::select(ledger, TaskAsker::Engine, to, evidence))) {
         Some((to, Ok(edge))) => moves::take(ledger, Some(edge), to, TaskAsker::Engine, evidence),
         Some((_, Err(refusal))) => ledger.mark(stays(&refusal.message)),
@@ -135,12 +136,12 @@ pub(super) fn ended(ledger: &mut TaskPending<'_>, run: &str, end: RunEnd, why: &
 }
 
 /// The run of this state had failed and goes on: it is as if it had just been started, and its end will be heard.
-pub(super) fn reopened(ledger: &mut TaskPending<'_>, run: &str) {
-    let failed = |mine: &&TaskRun| mine.id == run && mine.end.is_some();
+pub(super) fn reopened(ledger: &mut TaskPending<'_>, run: &RunId) {
+    let failed = |mine: &&TaskRun| mine.id == *run && mine.end.is_some();
     let Some(TaskRun { id: run, turn, began, .. }) = ledger.state.run_here().filter(failed).cloned() else { return };
     ledger.record(TaskEvent::RunStarted { turn, run, began });
     if matches!(ledger.state.marked(), Some(TaskAttention::RunEnded { .. })) {
-        ledger.clear_attention();
+        ledger.clear_mark();
     }
 }
 

@@ -151,7 +151,8 @@ mod tests {
         let seen = |text: &str| ("Review".to_owned(), SectionSnapshot { digest: SectionDigest::of(text), is_planted });
         let seen = section(before, "Review").map(seen).into_iter().collect();
         let (by, watch, asked, handed) = (TaskAsker::Engine, TaskSessionPlace::Main, None, None);
-        let visit = StatusVisit { turn: 1, since: Moment(0), by, watch, seen, uprooted: 0, asked, handed };
+        let visit =
+            StatusVisit { turn: 1, since: Moment(0), by, watch, seen, uprooted: 0, asked, handed, helped: false };
         let gate = |wanted| Gate {
             title: "Review".into(),
             filled: false,

@@ -23,7 +23,7 @@ pub(super) struct SpawnPlan<'a> {
 impl<'a> SpawnPlan<'a> {
     pub(super) fn of(lifecycle: &'a Lifecycle, job: TaskJob) -> Option<SpawnPlan<'a>> {
         match job {
-            TaskJob::Acquire | TaskJob::StartRun(_) | TaskJob::CancelRun => None,
+            TaskJob::Acquire | TaskJob::StartRun(_) | TaskJob::CancelRun | TaskJob::Tell => None,
             TaskJob::Hook { edge, hook } => {
                 let edge = edge_at(lifecycle, edge)?;
                 let hook = edge.hooks.get(hook as usize)?;

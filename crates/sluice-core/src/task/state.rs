@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-pub use super::attention::{HeardSignal, RaisedAttention, TaskAttention};
+pub use super::attention::{HeardSignal, MarkBehind, RaisedAttention, TaskAttention};
 use super::effect::TaskAction;
 use super::input::{RunEnd, TaskAsker, WorkEvidence};
 pub use super::lent::LentWork;
 use super::seen::SectionSnapshot;
-use super::session::{TaskSession, TaskSessionPlace};
+use super::session::{SessionNumber, TaskSession, TaskSessionPlace};
 use crate::artifact::Verdict;
+use crate::id::RunId;
 use crate::lifecycle::{Lifecycle, StateId};
 use crate::machine::Moment;
 use crate::name::FieldName;
@@ -62,6 +63,9 @@ pub struct TaskState {
     pub sessions_asked: u32,
     /// Why a person should look, if one should.
     pub attention: Option<RaisedAttention>,
+    /// What was to be done in this stay and failed, and the worktree that could not be given back because of that, in order;
+    /// until it is done again or a person has looked.
+    pub undone: Vec<TaskJob>,
     /// How many attentions were raised; the newest has this number.
     pub attentions: u32,
     /// What was last heard of an agent that waits or is quiet.
@@ -114,6 +118,8 @@ pub struct StatusVisit {
     pub asked: Option<RefusedVerdict>,
     /// The work as it was handed to a reviewer beside whom its worker may live on.
     pub handed: Option<WorkSnapshot>,
+    /// Whether a person has had the agent of this status started again.
+    pub helped: bool,
 }
 
 /// A verdict that a reviewer asked for by itself, and was refused.
@@ -159,7 +165,7 @@ impl TaskWorkspace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskRun {
     /// The id under which the run was started.
-    pub id: String,
+    pub id: RunId,
     /// The turn that started it.
     pub turn: u32,
     /// How it ended, if it has.
@@ -206,7 +212,7 @@ pub struct WorkVerdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunJudgement {
     /// The id of the run; `None` if the task went on before it was started.
-    pub run: Option<String>,
+    pub run: Option<RunId>,
     /// How it ended; `None` if the task went on before that.
     pub end: Option<RunEnd>,
     /// The work that the run judged.
@@ -256,6 +262,8 @@ pub enum TaskJob {
     StartRun(StateId),
     /// Cancel the run of a state that is left.
     CancelRun,
+    /// Tell the living agent that a person has answered.
+    Tell,
 }
 
 /// An agent that no hook starts.
@@ -361,6 +369,13 @@ impl TaskState {
         self.main.is_living() || self.beside.is_living()
     }
 
+    /// Whether a session runs or is about to. One whose end is recorded is not: also where what has to start it is not
+    /// settled, because the engine died between the two.
+    pub fn is_living(&self, session: SessionNumber) -> bool {
+        let is_it = |it: &TaskSession| it.is_living() && it.agent().is_some_and(|agent| agent.id == session);
+        is_it(&self.main) || is_it(&self.beside)
+    }
+
     /// What a person should see of its sessions: the watched one first.
     pub fn pulse(&self) -> TaskPulse {
         match (self.session(self.visit.watch), self.has_living_agent()) {
@@ -406,8 +421,13 @@ impl TaskState {
             fail(index > 0 || !turn.jobs.is_empty(), "an outcome is awaited, and no job is left")?;
             fail(index == 0 || turn.step == 1, "a turn began before its turn")?;
         }
-        let raised = self.attention.as_ref().map_or(0, |raised| raised.number);
+        let behind = |raised: &RaisedAttention| raised.behind.as_ref().map_or(0, |mark| mark.number);
+        let raised = self.attention.as_ref().map_or(0, |raised| raised.number.max(behind(raised)));
         fail(raised <= self.attentions, "an attention that was not counted")?;
+        let is_in_front = |raised: &RaisedAttention| {
+            raised.behind.as_ref().is_none_or(|mark| mark.why.is_mark() && raised.why.goes_before(&mark.why))
+        };
+        fail(self.attention.as_ref().is_none_or(is_in_front), "what is less urgent is in front of a mark")?;
         fail(!self.uses_what_is_lent(), "a worktree was lent on, and something of the task goes on in one")?;
         let starts = [&self.main, &self.beside].into_iter().any(|session| matches!(session, TaskSession::Starting(_)));
         fail(!starts || !self.turns.is_empty(), "a session starts, and no hook asks for it")

@@ -3,7 +3,7 @@
 //! | line | means |
 //! |---|---|
 //! | `[WHO:] create "SUMMARY" [in STATE] [no-spawn] [full]` | a new task, with files of its own; `full`: no workspace is free |
-//! | `[WHO:] spawn [full]`, `move STATE [full]`, `cancel`, `changes TEXT`, `merge [--force]`, `merged [WHY NOT PUSHED]`, `respawn`, `summary TEXT` (`\0` is a NUL), `long-summary BYTES`, `branch NAME`, `pr URL`, `clear` | WHO asks: `person` (or nobody), `engine`, `stranger`, `worker`, `reviewer`, `s3` |
+//! | `[WHO:] spawn [full]`, `move STATE [full] [saying TEXT]`, `cancel`, `changes TEXT`, `merge [--force]`, `merged [WHY NOT PUSHED]`, `respawn`, `summary TEXT` (`\0` is a NUL), `long-summary BYTES`, `branch NAME`, `pr URL`, `clear`, `retry` | WHO asks: `person` (or nobody), `engine`, `stranger`, `worker`, `reviewer`, `s3` |
 //! | `writes ## TITLE: TEXT`, `commits TREE` | TASK.md or the branch changes; the machine hears nothing |
 //! | `ok`, `fail REASON`, `skip REASON`, `settle` | the outcome of the open effect; of all that follow |
 //! | `again`, `unwritten REASON` | the last outcome once more; TASK.md could not be written |
@@ -19,7 +19,7 @@ use sluice_core::attention::{AttentionChannel, DialogKind, SessionSignal};
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::{Decision, Moment, Refusal};
 use sluice_core::name::StateName;
-use sluice_core::task::answers::TaskChoice;
+use sluice_core::task::choices::{TaskChoice, answers};
 use sluice_core::task::input::{
     RunEnd, TaskEffectOutcome, TaskEffectProduct, TaskUpdate, WorkEvidence, WorkHead, WorkStanding,
     WorkspaceReservation,
@@ -150,7 +150,7 @@ impl Player {
     }
 
     fn choices(&self) -> String {
-        let choices = self.state.as_ref().unwrap().choices(&self.lifecycle);
+        let choices = answers(&self.lifecycle, self.state.as_ref().unwrap());
         let words: Vec<&str> = choices.iter().map(|choice| choice.word(&self.lifecycle)).collect();
         for (choice, word) in choices.iter().zip(&words) {
             assert_eq!(TaskChoice::read(word, &choices, &self.lifecycle), Some(*choice), "a word can be read back");
@@ -286,14 +286,12 @@ impl Player {
         match verb {
             "spawn" => TaskInput::Spawn { by, evidence, room: Self::room(rest, reserved) },
             "move" => {
+                let (rest, feedback) = match rest.split_once(" saying ") {
+                    Some((rest, said)) => (rest, Some(said.to_owned())),
+                    None => (rest, None),
+                };
                 let to = StateName::new(rest.split(' ').next().unwrap());
-                TaskInput::Move {
-                    by,
-                    to,
-                    evidence,
-                    room: Self::room(rest, WorkspaceReservation::Unasked),
-                    feedback: None,
-                }
+                TaskInput::Move { by, to, evidence, room: Self::room(rest, WorkspaceReservation::Unasked), feedback }
             }
             "verdict" => TaskInput::Verdict { by, to: StateName::new(rest), evidence },
             "cancel" => TaskInput::Cancel { by, evidence },
@@ -322,6 +320,7 @@ impl Player {
             "branch" => TaskInput::Update { by, update: TaskUpdate::Branch(rest.to_owned()) },
             "pr" => TaskInput::Update { by, update: TaskUpdate::PullRequest(rest.to_owned()) },
             "clear" => TaskInput::ClearAttention { by },
+            "retry" => TaskInput::Retry { by, room: Self::room(rest, WorkspaceReservation::Unasked) },
             "waits" | "quiet" | "works" => self.signal(verb, rest),
             "exit" => TaskInput::SessionExited { session: self.session(rest), exit: SessionExit::Code(0), evidence },
             "killed" => {
@@ -329,7 +328,7 @@ impl Player {
             }
             "lost" => TaskInput::SessionExited { session: self.session(rest), exit: SessionExit::Lost, evidence },
             "adopt" => TaskInput::SessionAdopted { session: self.session(rest) },
-            "run-reopened" => TaskInput::RunReopened { run: rest.to_owned() },
+            "run-reopened" => TaskInput::RunReopened { run: rest.parse().unwrap() },
             "run-ended" => {
                 let words: Vec<&str> = rest.splitn(3, ' ').collect();
                 let end = match words[1] {
@@ -345,7 +344,7 @@ impl Player {
                     "strayed" => false,
                     _ => began.commit == WorkSnapshot::of(&evidence.work).commit,
                 };
-                TaskInput::RunEnded { run: words[0].to_owned(), end, why, own, evidence }
+                TaskInput::RunEnded { run: words[0].parse().unwrap(), end, why, own, evidence }
             }
             other => panic!("a script cannot say `{other}`"),
         }
@@ -359,7 +358,10 @@ impl Player {
             }
             (Instruction::StartRun { recipe, .. }, _) => {
                 let EffectKey::Job { turn, .. } = effect.key else { panic!("no job starts {recipe}") };
-                TaskEffectProduct::Run { id: format!("r{turn}"), began: Some(WorkSnapshot::of(&self.work)) }
+                TaskEffectProduct::Run {
+                    id: format!("r{turn}").parse().unwrap(),
+                    began: Some(WorkSnapshot::of(&self.work)),
+                }
             }
             (Instruction::Plain(PlainEffect::CreatePr {}), _) => {
                 TaskEffectProduct::PullRequest("https://forge/pr/1".to_owned())

@@ -70,7 +70,10 @@ fn outcome(throw: &Throw) -> TaskEffectOutcome {
         0 => TaskEffectOutcome::Failed("no".to_owned()),
         1 => TaskEffectOutcome::Skipped("no".to_owned()),
         2 => TaskEffectOutcome::Ok(TaskEffectProduct::Workspace(WorktreePath("w".to_owned()))),
-        3 | 4 => TaskEffectOutcome::Ok(TaskEffectProduct::Run { id: format!("r{}", throw.which % 3), began: None }),
+        3 | 4 => TaskEffectOutcome::Ok(TaskEffectProduct::Run {
+            id: format!("r{}", throw.which % 3).parse().unwrap(),
+            began: None,
+        }),
         _ => TaskEffectOutcome::Ok(TaskEffectProduct::Nothing),
     }
 }
@@ -110,6 +113,7 @@ fn input(lifecycle: &Lifecycle, state: &TaskState, known: &[TaskEffect], throw: 
             let push_failed = throw.flag.then(|| "no".to_owned());
             TaskInput::Merged { by, commit: None, forced: throw.flag, push_failed, evidence, feedback: None }
         }
+        8 if throw.which < 64 => TaskInput::Retry { by, room: room(throw) },
         7 | 8 => TaskInput::Respawn { by, room: room(throw) },
         9 if throw.flag => TaskInput::Update { by, update: TaskUpdate::Summary("x".to_owned()) },
         9 if throw.which < 128 => TaskInput::ClearAttention { by },
@@ -123,7 +127,8 @@ fn input(lifecycle: &Lifecycle, state: &TaskState, known: &[TaskEffect], throw: 
         12 => TaskInput::SessionAdopted { session },
         13 | 14 => {
             let end = [RunEnd::Completed, RunEnd::Failed, RunEnd::Cancelled][usize::from(throw.body % 3)];
-            let run = state.run.as_ref().filter(|_| throw.flag).map_or("r0".to_owned(), |run| run.id.clone());
+            let run =
+                state.run.as_ref().filter(|_| throw.flag).map_or_else(|| "r0".parse().unwrap(), |run| run.id.clone());
             match throw.which % 4 {
                 0 => TaskInput::RunReopened { run },
                 _ => TaskInput::RunEnded { run, end, why: String::new(), own: throw.flag, evidence },
@@ -183,7 +188,10 @@ proptest! {
             prop_assert_eq!(&answer, &decide(&lifecycle, &state, &input, Moment(now)));
             let Ok(decision) = answer else { continue };
             if state.phase(&lifecycle) == TaskPhase::Finished {
-                prop_assert!(decision.events.is_empty() && decision.effects.is_empty());
+                // What is over only settles what it owes.
+                let settles = matches!(input, TaskInput::ClearAttention { .. } | TaskInput::Retry { .. });
+                prop_assert!(settles || decision.events.is_empty() && decision.effects.is_empty());
+                prop_assert!(!decision.events.iter().any(|event| matches!(event, TaskEvent::Moved(_))));
             }
             let asked: Vec<EffectKey> = decision.effects.iter().map(|effect| effect.key).collect();
             prop_assert!(asked.iter().all(|key| known.iter().all(|effect| effect.key != *key)), "keys are unique");

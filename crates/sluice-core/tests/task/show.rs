@@ -47,7 +47,7 @@ pub(crate) fn event(lifecycle: &Lifecycle, event: &TaskEvent) -> Option<String> 
         }
         TaskEvent::Updated(TaskUpdate::Summary(long)) if long.len() > 200 => format!("Summary of {} bytes", long.len()),
         TaskEvent::Moved(moved) => format!("{} → {}, by {}", name(moved.from), name(moved.to), asker(moved.by)),
-        TaskEvent::Respawning { by, .. } => format!("by {}", asker(*by)),
+        TaskEvent::Respawning { by, .. } | TaskEvent::Retrying { by, .. } => format!("by {}", asker(*by)),
         TaskEvent::Advanced { session, to } => format!("{session} left its artifact: to {}", name(*to)),
         TaskEvent::VerdictRefused { session, asked } => {
             let found = asked.found.map_or("nothing", |found| found.word());
@@ -72,7 +72,7 @@ pub(crate) fn event(lifecycle: &Lifecycle, event: &TaskEvent) -> Option<String> 
         },
         TaskEvent::HookAsked { .. } => return None,
         TaskEvent::TurnSettled { turn } => format!("turn-{turn}"),
-        TaskEvent::RunStarted { run, .. } | TaskEvent::RunLeft { run } => run.clone(),
+        TaskEvent::RunStarted { run, .. } | TaskEvent::RunLeft { run } => run.to_string(),
         TaskEvent::RunEnded { run, end, why, judged } => {
             let commit = judged.as_ref().and_then(|work| work.commit.as_ref());
             let judged = commit.map_or(String::new(), |commit| format!(", judged {}", commit.0));
@@ -82,7 +82,7 @@ pub(crate) fn event(lifecycle: &Lifecycle, event: &TaskEvent) -> Option<String> 
         TaskEvent::Signalled { session, signal } => format!("{session}: {signal}, by {}", signal.by().word()),
         TaskEvent::AttentionSet(raised) => {
             let RaisedAttention { number, why, .. } = raised;
-            format!("{number} {}: {why}", why.reason().word())
+            format!("{number} {}: {raised}", why.reason().word())
         }
         TaskEvent::Merged { commit, forced } => match (commit, forced) {
             (Some(commit), true) => format!("{} by force", commit.0),
@@ -130,7 +130,7 @@ pub(crate) fn effect(effect: &TaskEffect) -> String {
             let place = workspace.as_ref().map_or("a worktree of its own", |name| &name.0);
             format!("{recipe} with {inputs:?} in {place}")
         }
-        Instruction::CancelRun { run } => run.clone(),
+        Instruction::CancelRun { run } => run.to_string(),
         Instruction::WriteArtifact { frontmatter, feedback } => {
             let keys = ["status", "review_round", "crash_count", "workspace"];
             let shown = keys.map(|key| frontmatter.get(key).map_or(String::new(), value)).join(", ");
@@ -156,7 +156,7 @@ pub(crate) fn state(state: &TaskState) -> String {
         .run
         .as_ref()
         .map_or(String::new(), |run| format!(", run {} {}", run.id, run.end.map_or("open", |end| end.word())));
-    let attention = state.attention.as_ref().map_or(String::new(), |raised| format!(", attention: {}", raised.why));
+    let attention = state.attention.as_ref().map_or(String::new(), |raised| format!(", attention: {raised}"));
     format!(
         "round {}, crashes {}, {workspace}, main {}, beside {}{run}{attention}",
         state.review_round,

@@ -15,13 +15,15 @@ use crate::tree::{Node, NodeValue, TableEntry};
 pub fn conform(node: &Node, shape: &Shape, findings: &mut CheckFindings) {
     match &node.value {
         NodeValue::Table(entries) => table(node.span, entries, shape, findings),
-        _ => findings.hole(wrong_type(node, shape.what)),
+        _ => findings.hole(wrong_type(node, None, shape.what)),
     }
 }
 
-fn wrong_type(node: &Node, expected: &str) -> Diagnosis {
-    let problem =
-        Diagnosis::new(Code::WrongType, node.span, format!("expected {expected}, found {}", node.kind_name()));
+/// A value that is not of its type. The key says which of those on a line it is.
+fn wrong_type(node: &Node, key: Option<&str>, expected: &str) -> Diagnosis {
+    let key = key.map(|key| format!("`{}`: ", clip(key))).unwrap_or_default();
+    let message = format!("{key}expected {expected}, found {}", node.kind_name());
+    let problem = Diagnosis::new(Code::WrongType, node.span, message);
     match (&node.value, expected) {
         (NodeValue::Bool(_) | NodeValue::Integer(_) | NodeValue::Decimal(_), "text") => {
             problem.help("put it in quotes")
@@ -149,9 +151,12 @@ fn value(node: &Node, kind: &FieldKind, key: &str, findings: &mut CheckFindings)
         (FieldKind::Table(shape), NodeValue::Null) => table(node.span, &[], shape, findings),
         (FieldKind::Either(kinds), _) => match kinds.iter().find(|kind| accepts(kind, node)) {
             Some(kind) => value(node, kind, key, findings),
-            None => findings.hole(wrong_type(node, &kinds.iter().map(expected).collect::<Vec<_>>().join(" or "))),
+            None => {
+                let expected = kinds.iter().map(expected).collect::<Vec<_>>().join(" or ");
+                findings.hole(wrong_type(node, Some(key), &expected));
+            }
         },
-        _ => findings.hole(wrong_type(node, &expected(kind))),
+        _ => findings.hole(wrong_type(node, Some(key), &expected(kind))),
     }
 }
 

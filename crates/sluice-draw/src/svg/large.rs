@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::{escaped, frame, framed};
+use super::{NodeMark, escaped, frame, open_node};
 use crate::GraphTooLarge;
 use crate::layers::{layers_of, within};
 use crate::measure::clip;
@@ -33,7 +33,8 @@ const STYLE: &str = "\
 @media (prefers-color-scheme: dark) { .thin { stroke: #8b949e; } .thin.back { stroke: #d29922; } }
 ";
 
-pub(super) fn svg(graph: &Graph) -> Result<String, GraphTooLarge> {
+/// The boxes and lines, their size, and the rules that they need beside the usual ones.
+pub(super) fn drawn(graph: &Graph, marks: &[NodeMark]) -> Result<(String, (f64, f64), &'static str), GraphTooLarge> {
     within("nodes", graph.nodes.len(), MOST_NODES)?;
     within("edges", graph.edges.len(), MOST_EDGES)?;
     let grid = Grid::new(graph);
@@ -52,9 +53,9 @@ pub(super) fn svg(graph: &Graph) -> Result<String, GraphTooLarge> {
         line(&mut body, edge, grid.cells[edge.from], grid.cells[edge.to]);
     }
     for (index, node) in graph.nodes.iter().enumerate() {
-        boxed(&mut body, node, graph.marks_start(index), center(grid.cells[index]));
+        boxed(&mut body, node, marks.get(index), graph.marks_start(index), center(grid.cells[index]));
     }
-    Ok(framed(graph, grid.size(), STYLE, &body))
+    Ok((body, grid.size(), STYLE))
 }
 
 /// Which cell each node stands in: its column and its row.
@@ -133,11 +134,11 @@ fn border(middle: (f64, f64), to: (f64, f64)) -> (f64, f64) {
     (middle.0 + dx * share, middle.1 + dy * share)
 }
 
-fn boxed(out: &mut String, node: &NodeBox, starts: bool, middle: (f64, f64)) {
+fn boxed(out: &mut String, node: &NodeBox, mark: Option<&NodeMark>, starts: bool, middle: (f64, f64)) {
     let corner = (middle.0 - BOX.0 / 2.0, middle.1 - BOX.1 / 2.0);
     let says: Vec<&str> =
         [&node.name].into_iter().chain(&node.details).chain(&node.notes).map(String::as_str).collect();
-    let _ = write!(out, "<g><title>{}</title>", escaped(&says.join("; ")));
+    let close = open_node(out, node, mark, &says.join("; "));
     frame(out, node, starts, corner, BOX);
     let shown = 1 + node.details.len().min(DETAILS);
     let lines = [&node.name].into_iter().chain(&node.details).take(shown);
@@ -147,5 +148,5 @@ fn boxed(out: &mut String, node: &NodeBox, starts: bool, middle: (f64, f64)) {
         let text = escaped(&clip(line, COLUMNS));
         let _ = write!(out, "<text class=\"{class}\" x=\"{}\" y=\"{baseline:.1}\">{text}</text>", middle.0);
     }
-    out.push_str("</g>\n");
+    out.push_str(close);
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::{COLUMN, escaped, frame, height};
+use super::{COLUMN, NodeMark, escaped, frame, height, open_node};
 use crate::measure::width;
 use crate::model::Graph;
 use crate::plan::{ArrowHead, EdgeWire, GraphPlan, GridRow, PlacedBox, WireEnd};
@@ -44,17 +44,14 @@ impl SvgPage {
         f64::midpoint(self.top(row), self.top(row + 1))
     }
 
-    pub(super) fn boxes(&self, out: &mut String, graph: &Graph, plan: &GraphPlan) {
+    pub(super) fn boxes(&self, out: &mut String, graph: &Graph, plan: &GraphPlan, marks: &[NodeMark]) {
         for (index, (placed, lines)) in plan.boxes.iter().zip(&plan.contents).enumerate() {
             let node = &graph.nodes[index];
             let PlacedBox { x, y, w, h } = *placed;
             let (left, top) = (x as f64 * COLUMN, self.top(y));
             let (wide, high) = (w as f64 * COLUMN, self.top(y + h - 1) + height(GridRow::Border) - top);
             let starts = graph.marks_start(index);
-            out.push_str("<g>");
-            if !node.notes.is_empty() {
-                let _ = write!(out, "<title>{}</title>", escaped(&node.notes.join("; ")));
-            }
+            let close = open_node(out, node, marks.get(index), &node.notes.join("; "));
             frame(out, node, starts, (left, top), (wide, high));
             if starts {
                 let _ = write!(
@@ -72,7 +69,7 @@ impl SvgPage {
                 let _ =
                     write!(out, "<text class=\"{class}\" x=\"{column}\" y=\"{baseline:.1}\">{}</text>", escaped(line));
             }
-            out.push_str("</g>\n");
+            out.push_str(close);
         }
     }
 

@@ -37,6 +37,7 @@ pub fn kind(remark: &Remark) -> &'static str {
         Remark::Forged { .. } => EventName::ArtifactForged.word(),
         Remark::Leak { .. } => EventName::CheckoutLeaked.word(),
         Remark::Deleted => EventName::TaskDeleted.word(),
+        Remark::Merged { .. } => EventName::RunMerged.word(),
     }
 }
 
@@ -47,5 +48,6 @@ pub fn write(remark: &Remark, digest: &str) -> Vec<u8> {
         Remark::Forged { key, found, truth } => json!({ "key": key, "found": found, "truth": truth }),
         Remark::Leak { what, session } => json!({ "what": what, "session": session }),
         Remark::Deleted => json!({}),
+        Remark::Merged { branch, commit } => json!({ "branch": branch, "commit": commit }),
     })
 }

@@ -10,7 +10,7 @@ use sluice_core::task::effect::Occasion;
 use sluice_core::task::input::RunEnd;
 use sluice_core::task::session::{SessionAgent, SessionExit, SessionNumber, SessionRole, TaskSessionPlace};
 use sluice_core::task::state::{
-    CommitId, RefusedVerdict, RunJudgement, StatePrompt, TaskAttention, TaskSubject, TreeId, WorkSnapshot, WorkVerdict,
+    CommitId, RefusedVerdict, RunJudgement, StatePrompt, TaskSubject, TreeId, WorkSnapshot, WorkVerdict,
 };
 use sluice_core::task::{SectionDigest, SectionSnapshot, TaskAction, TaskAsker};
 
@@ -44,7 +44,7 @@ twins! {
     StoredVerdict of Verdict { Pass, Fail }
     StoredHarness of HarnessChoice { Task, Review }
     StoredPermissions of AgentPermissions { Full, Reduced }
-    StoredOccasion of Occasion { ReviewFailed, ReviewPassed, ChangesRequested }
+    StoredOccasion of Occasion { ReviewFailed, ReviewPassed, ChangesRequested, Answered }
     StoredPrompt of StatePrompt { Enter, Respawn }
     StoredRunEnd of RunEnd { Completed, Failed, Cancelled }
 }
@@ -298,70 +298,24 @@ pub(super) struct StoredCheckResult {
 impl From<&RunJudgement> for StoredCheckResult {
     fn from(it: &RunJudgement) -> Self {
         let StoredWorkState { commit, tree, dirty } = (&it.work).into();
-        StoredCheckResult { run: it.run.clone(), end: it.end.map(Into::into), commit, tree, dirty }
+        StoredCheckResult {
+            run: it.run.as_ref().map(ToString::to_string),
+            end: it.end.map(Into::into),
+            commit,
+            tree,
+            dirty,
+        }
     }
 }
 
-impl From<StoredCheckResult> for RunJudgement {
-    fn from(it: StoredCheckResult) -> Self {
+impl TryFrom<StoredCheckResult> for RunJudgement {
+    type Error = UnreadableData;
+
+    fn try_from(it: StoredCheckResult) -> Result<Self, UnreadableData> {
+        let run = it.run.map(|run| run.parse()).transpose()?;
         let work = StoredWorkState { commit: it.commit, tree: it.tree, dirty: it.dirty };
-        RunJudgement { run: it.run, end: it.end.map(Into::into), work: work.into() }
+        Ok(RunJudgement { run, end: it.end.map(Into::into), work: work.into() })
     }
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "why", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum StoredAttention {
-    PoolFull,
-    HookFailed {
-        action: String,
-        reason: String,
-    },
-    Crashed {
-        count: u32,
-    },
-    NoWorkspace,
-    NoWorker,
-    NoPrompt,
-    Uprooted,
-    WorkerGone,
-    Disputed {
-        found: StoredVerdict,
-        asked: StoredVerdict,
-    },
-    NotPushed {
-        reason: String,
-    },
-    NotClosed {
-        reason: String,
-    },
-    RunEnded {
-        run: String,
-        end: StoredRunEnd,
-        reason: String,
-    },
-    Review,
-    Clarification,
-    Stuck {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        exit: Option<StoredExit>,
-    },
-    Decision,
-    Unattended,
-    Died {
-        exit: StoredExit,
-    },
-    CannotStart {
-        reason: String,
-    },
-    Dialog {
-        what: String,
-        text: String,
-        by: String,
-    },
-    Quiet {
-        seconds: u64,
-    },
 }
 
 /// What is heard of an agent, as it is stored.
@@ -404,84 +358,12 @@ pub(super) fn is_never(moment: &i64) -> bool {
     *moment == 0
 }
 
-fn dialog(word: &str) -> Result<DialogKind, UnreadableData> {
+pub(super) fn dialog(word: &str) -> Result<DialogKind, UnreadableData> {
     let found = DialogKind::ALL.into_iter().find(|kind| kind.word() == word);
     found.ok_or_else(|| UnreadableData(format!("`{word}` is no kind of dialog")))
 }
 
-fn channel(word: &str) -> Result<AttentionChannel, UnreadableData> {
+pub(super) fn channel(word: &str) -> Result<AttentionChannel, UnreadableData> {
     let found = AttentionChannel::ALL.into_iter().find(|channel| channel.word() == word);
     found.ok_or_else(|| UnreadableData(format!("`{word}` is no channel")))
-}
-
-impl From<&TaskAttention> for StoredAttention {
-    fn from(it: &TaskAttention) -> Self {
-        match it {
-            TaskAttention::PoolFull => StoredAttention::PoolFull,
-            TaskAttention::HookFailed(action, reason) => {
-                StoredAttention::HookFailed { action: action.word().into(), reason: reason.clone() }
-            }
-            TaskAttention::Crashed(count) => StoredAttention::Crashed { count: *count },
-            TaskAttention::NoWorkspace => StoredAttention::NoWorkspace,
-            TaskAttention::NoWorker => StoredAttention::NoWorker,
-            TaskAttention::NoPrompt => StoredAttention::NoPrompt,
-            TaskAttention::Uprooted => StoredAttention::Uprooted,
-            TaskAttention::WorkerGone => StoredAttention::WorkerGone,
-            TaskAttention::Disputed { found, asked } => {
-                StoredAttention::Disputed { found: (*found).into(), asked: (*asked).into() }
-            }
-            TaskAttention::NotPushed(reason) => StoredAttention::NotPushed { reason: reason.clone() },
-            TaskAttention::NotClosed(reason) => StoredAttention::NotClosed { reason: reason.clone() },
-            TaskAttention::RunEnded { run, end, why } => {
-                StoredAttention::RunEnded { run: run.clone(), end: (*end).into(), reason: why.clone() }
-            }
-            TaskAttention::Review => StoredAttention::Review,
-            TaskAttention::Clarification => StoredAttention::Clarification,
-            TaskAttention::Stuck(exit) => StoredAttention::Stuck { exit: exit.map(Into::into) },
-            TaskAttention::Decision => StoredAttention::Decision,
-            TaskAttention::Unattended => StoredAttention::Unattended,
-            TaskAttention::Died(exit) => StoredAttention::Died { exit: (*exit).into() },
-            TaskAttention::CannotStart(reason) => StoredAttention::CannotStart { reason: reason.clone() },
-            TaskAttention::Dialog { what, text, by } => {
-                StoredAttention::Dialog { what: what.word().into(), text: text.clone(), by: by.word().into() }
-            }
-            TaskAttention::Quiet { seconds } => StoredAttention::Quiet { seconds: *seconds },
-        }
-    }
-}
-
-impl TryFrom<StoredAttention> for TaskAttention {
-    type Error = UnreadableData;
-
-    fn try_from(it: StoredAttention) -> Result<Self, UnreadableData> {
-        Ok(match it {
-            StoredAttention::PoolFull => TaskAttention::PoolFull,
-            StoredAttention::HookFailed { action: word, reason } => TaskAttention::HookFailed(action(&word)?, reason),
-            StoredAttention::Crashed { count } => TaskAttention::Crashed(count),
-            StoredAttention::NoWorkspace => TaskAttention::NoWorkspace,
-            StoredAttention::NoWorker => TaskAttention::NoWorker,
-            StoredAttention::NoPrompt => TaskAttention::NoPrompt,
-            StoredAttention::Uprooted => TaskAttention::Uprooted,
-            StoredAttention::WorkerGone => TaskAttention::WorkerGone,
-            StoredAttention::Disputed { found, asked } => {
-                TaskAttention::Disputed { found: found.into(), asked: asked.into() }
-            }
-            StoredAttention::NotPushed { reason } => TaskAttention::NotPushed(reason),
-            StoredAttention::NotClosed { reason } => TaskAttention::NotClosed(reason),
-            StoredAttention::RunEnded { run, end, reason } => {
-                TaskAttention::RunEnded { run, end: end.into(), why: reason }
-            }
-            StoredAttention::Review => TaskAttention::Review,
-            StoredAttention::Clarification => TaskAttention::Clarification,
-            StoredAttention::Stuck { exit } => TaskAttention::Stuck(exit.map(Into::into)),
-            StoredAttention::Decision => TaskAttention::Decision,
-            StoredAttention::Unattended => TaskAttention::Unattended,
-            StoredAttention::Died { exit } => TaskAttention::Died(exit.into()),
-            StoredAttention::CannotStart { reason } => TaskAttention::CannotStart(reason),
-            StoredAttention::Dialog { what, text, by } => {
-                TaskAttention::Dialog { what: dialog(&what)?, text, by: channel(&by)? }
-            }
-            StoredAttention::Quiet { seconds } => TaskAttention::Quiet { seconds },
-        })
-    }
 }

@@ -80,7 +80,7 @@ pub fn write(instruction: &Instruction) -> Vec<u8> {
             inputs: inputs.clone(),
             workspace: workspace.as_ref().map(|name| name.0.clone()),
         },
-        Instruction::CancelRun { run } => StoredTaskEffect::CancelRun { run: run.clone() },
+        Instruction::CancelRun { run } => StoredTaskEffect::CancelRun { run: run.to_string() },
         Instruction::WriteArtifact { frontmatter, feedback } => StoredTaskEffect::WriteArtifact {
             frontmatter: frontmatter.iter().map(|(name, value)| (name.clone(), value.into())).collect(),
             feedback: feedback.clone(),
@@ -129,7 +129,7 @@ pub fn read(id: &str, bytes: &[u8]) -> Result<TaskEffect, UnreadableData> {
         StoredTaskEffect::StartRun { recipe, inputs, workspace } => {
             Instruction::StartRun { recipe, inputs, workspace: workspace.map(WorktreePath) }
         }
-        StoredTaskEffect::CancelRun { run } => Instruction::CancelRun { run },
+        StoredTaskEffect::CancelRun { run } => Instruction::CancelRun { run: run.parse()? },
         StoredTaskEffect::WriteArtifact { frontmatter, feedback } => Instruction::WriteArtifact {
             frontmatter: frontmatter.into_iter().map(|(name, value)| (name, value.into())).collect(),
             feedback,

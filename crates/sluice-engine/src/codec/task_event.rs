@@ -14,10 +14,11 @@ use sluice_core::task::input::TaskUpdate;
 use sluice_core::task::session::{SessionChange, SessionNumber};
 use sluice_core::task::state::{CommitId, EdgeId, RaisedAttention, WorktreePath};
 
+use super::task_attention::{StoredAttention, StoredMark};
 use super::task_data::{
-    StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredCheckResult, StoredExit, StoredFieldValue,
-    StoredJudgement, StoredPlace, StoredRefusedVerdict, StoredRunEnd, StoredSignal, StoredWorkState, action, is_never,
-    read_seen, write_seen,
+    StoredAbout, StoredAgent, StoredAsker, StoredCheckResult, StoredExit, StoredFieldValue, StoredJudgement,
+    StoredPlace, StoredRefusedVerdict, StoredRunEnd, StoredSignal, StoredWorkState, action, is_never, read_seen,
+    write_seen,
 };
 use super::task_state::is_none;
 use super::{UnreadableData, bytes};
@@ -36,6 +37,10 @@ enum StoredTaskEvent {
     Respawning {
         turn: u32,
         place: StoredPlace,
+        by: StoredAsker,
+    },
+    Retrying {
+        turn: u32,
         by: StoredAsker,
     },
     Advanced {
@@ -129,6 +134,8 @@ enum StoredTaskEvent {
         number: u32,
         #[serde(default, skip_serializing_if = "is_never")]
         since: i64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        behind: Option<StoredMark>,
     },
     AttentionCleared,
 }
@@ -163,6 +170,8 @@ struct StoredTaskMove {
     unchecked: Option<StoredCheckResult>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     handed: Option<StoredWorkState>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    said: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -202,6 +211,7 @@ pub fn write(event: &TaskEvent) -> Vec<u8> {
         TaskEvent::Respawning { turn, place, by } => {
             StoredTaskEvent::Respawning { turn: *turn, place: (*place).into(), by: (*by).into() }
         }
+        TaskEvent::Retrying { turn, by } => StoredTaskEvent::Retrying { turn: *turn, by: (*by).into() },
         TaskEvent::Advanced { session, to } => StoredTaskEvent::Advanced { session: session.0, to: to.0 },
         TaskEvent::VerdictRefused { session, asked } => {
             StoredTaskEvent::VerdictRefused { session: session.0, asked: (*asked).into() }
@@ -243,15 +253,15 @@ pub fn write(event: &TaskEvent) -> Vec<u8> {
         },
         TaskEvent::TurnSettled { turn } => StoredTaskEvent::TurnSettled { turn: *turn },
         TaskEvent::RunStarted { turn, run, began } => {
-            StoredTaskEvent::RunStarted { turn: *turn, run: run.clone(), began: began.as_ref().map(Into::into) }
+            StoredTaskEvent::RunStarted { turn: *turn, run: run.to_string(), began: began.as_ref().map(Into::into) }
         }
         TaskEvent::RunEnded { run, end, why, judged } => StoredTaskEvent::RunEnded {
-            run: run.clone(),
+            run: run.to_string(),
             end: (*end).into(),
             why: why.clone(),
             judged: judged.as_ref().map(Into::into),
         },
-        TaskEvent::RunLeft { run } => StoredTaskEvent::RunLeft { run: run.clone() },
+        TaskEvent::RunLeft { run } => StoredTaskEvent::RunLeft { run: run.to_string() },
         TaskEvent::NotWritten(reason) => StoredTaskEvent::NotWritten { reason: reason.clone() },
         TaskEvent::Signalled { session, signal } => {
             StoredTaskEvent::Signalled { session: session.0, signal: signal.into() }
@@ -263,8 +273,9 @@ pub fn write(event: &TaskEvent) -> Vec<u8> {
 }
 
 fn set(raised: &RaisedAttention) -> StoredTaskEvent {
-    let RaisedAttention { number, since, why } = raised;
-    StoredTaskEvent::AttentionSet { attention: why.into(), number: *number, since: since.0 }
+    let RaisedAttention { number, since, why, behind } = raised;
+    let behind = behind.as_ref().map(Into::into);
+    StoredTaskEvent::AttentionSet { attention: why.into(), number: *number, since: since.0, behind }
 }
 
 pub fn read(version: u16, bytes: &[u8]) -> Result<TaskEvent, UnreadableData> {
@@ -278,6 +289,7 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<TaskEvent, UnreadableData> {
         StoredTaskEvent::Respawning { turn, place, by } => {
             TaskEvent::Respawning { turn, place: place.into(), by: by.into() }
         }
+        StoredTaskEvent::Retrying { turn, by } => TaskEvent::Retrying { turn, by: by.into() },
         StoredTaskEvent::Advanced { session, to } => {
             TaskEvent::Advanced { session: SessionNumber(session), to: StateId(to) }
         }
@@ -311,18 +323,19 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<TaskEvent, UnreadableData> {
         }
         StoredTaskEvent::TurnSettled { turn } => TaskEvent::TurnSettled { turn },
         StoredTaskEvent::RunStarted { turn, run, began } => {
-            TaskEvent::RunStarted { turn, run, began: began.map(Into::into) }
+            TaskEvent::RunStarted { turn, run: run.parse()?, began: began.map(Into::into) }
         }
         StoredTaskEvent::RunEnded { run, end, why, judged } => {
-            TaskEvent::RunEnded { run, end: end.into(), why, judged: judged.map(Into::into) }
+            TaskEvent::RunEnded { run: run.parse()?, end: end.into(), why, judged: judged.map(Into::into) }
         }
-        StoredTaskEvent::RunLeft { run } => TaskEvent::RunLeft { run },
+        StoredTaskEvent::RunLeft { run } => TaskEvent::RunLeft { run: run.parse()? },
         StoredTaskEvent::NotWritten { reason } => TaskEvent::NotWritten(reason),
         StoredTaskEvent::Signalled { session, signal } => {
             TaskEvent::Signalled { session: SessionNumber(session), signal: signal.try_into()? }
         }
-        StoredTaskEvent::AttentionSet { attention, number, since } => {
-            TaskEvent::AttentionSet(RaisedAttention { number, since: Moment(since), why: attention.try_into()? })
+        StoredTaskEvent::AttentionSet { attention, number, since, behind } => {
+            let (why, behind) = (attention.try_into()?, behind.map(TryInto::try_into).transpose()?);
+            TaskEvent::AttentionSet(RaisedAttention { number, since: Moment(since), why, behind })
         }
         StoredTaskEvent::AttentionCleared => TaskEvent::AttentionCleared,
     })
@@ -369,6 +382,7 @@ impl From<&TaskMove> for StoredTaskMove {
             judged: it.judged.as_ref().map(Into::into),
             unchecked: it.unchecked.as_ref().map(Into::into),
             handed: it.handed.as_ref().map(Into::into),
+            said: it.said,
         }
     }
 }
@@ -386,8 +400,9 @@ impl TryFrom<StoredTaskMove> for TaskMove {
             at: Moment(it.at),
             seen: read_seen(it.seen)?,
             judged: it.judged.map(Into::into),
-            unchecked: it.unchecked.map(Into::into),
+            unchecked: it.unchecked.map(TryInto::try_into).transpose()?,
             handed: it.handed.map(Into::into),
+            said: it.said,
         })
     }
 }

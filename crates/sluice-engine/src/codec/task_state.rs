@@ -12,16 +12,17 @@ use sluice_core::name::FieldName;
 use sluice_core::task::TaskState;
 use sluice_core::task::session::{SessionDeath, SessionNumber, TaskSession};
 use sluice_core::task::state::{
-    AgentStart, CommitId, EdgeId, HeardSignal, LentWork, RaisedAttention, StatusVisit, TaskJob, TaskRun, TaskTurn,
+    AgentStart, CommitId, HeardSignal, LentWork, RaisedAttention, StatusVisit, TaskJob, TaskRun, TaskTurn,
     TaskWorkspace, WorktreePath,
 };
 
 use super::remark::Remarks;
+use super::task_attention::{StoredAttention, StoredMark};
 use super::task_data::{
-    StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredCheckResult, StoredExit, StoredJudgement,
-    StoredPlace, StoredPrompt, StoredRefusedVerdict, StoredRunEnd, StoredSignal, StoredWorkState, action, is_never,
-    read_seen, write_seen,
+    StoredAbout, StoredAgent, StoredAsker, StoredCheckResult, StoredExit, StoredJudgement, StoredPlace,
+    StoredRefusedVerdict, StoredRunEnd, StoredSignal, StoredWorkState, action, is_never, read_seen, write_seen,
 };
+use super::task_job::StoredTaskJob;
 use super::{UnreadableData, bytes, known};
 
 pub const VERSION: u16 = 1;
@@ -79,10 +80,14 @@ struct StoredTaskState {
     sessions_asked: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attention: Option<StoredAttention>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    undone: Vec<StoredTaskJob>,
     #[serde(default, skip_serializing_if = "is_none")]
     attention_number: u32,
     #[serde(default, skip_serializing_if = "is_never")]
     attention_since: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attention_behind: Option<StoredMark>,
     #[serde(default, skip_serializing_if = "is_none")]
     attentions: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,6 +147,8 @@ struct StoredVisit {
     asked: Option<StoredRefusedVerdict>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     handed: Option<StoredWorkState>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    helped: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -180,16 +187,6 @@ struct StoredTaskTurn {
     waiting: Option<String>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-enum StoredTaskJob {
-    Hook { edge: u32, hook: u32 },
-    Acquire,
-    Start { state: u32, prompt: StoredPrompt, place: StoredPlace, again: bool },
-    StartRun { state: u32 },
-    CancelRun,
-}
-
 pub fn write(kept: &TaskHeader) -> Vec<u8> {
     bytes(&StoredTaskHeader {
         version: VERSION,
@@ -213,11 +210,11 @@ pub fn read(lifecycle: &Lifecycle, header: &[u8]) -> Result<TaskHeader, Unreadab
     let StoredTaskHeader { version: _, definition, id, open, state, remarks } = serde_json::from_slice(header)?;
     let state = TaskState::try_from(state)?;
     state.check_invariants(lifecycle).map_err(UnreadableData)?;
-    let unknown = state.turns.iter().flat_map(|turn| &turn.jobs).any(|job| match job {
+    let unknown = state.turns.iter().flat_map(|turn| &turn.jobs).chain(&state.undone).any(|job| match job {
         TaskJob::Start(AgentStart { state, .. }) | TaskJob::StartRun(state) => {
             state.0 as usize >= lifecycle.states.len()
         }
-        TaskJob::Hook { .. } | TaskJob::Acquire | TaskJob::CancelRun => false,
+        TaskJob::Hook { .. } | TaskJob::Acquire | TaskJob::CancelRun | TaskJob::Tell => false,
     });
     if unknown {
         return Err(UnreadableData("something is to be started for a state that the lifecycle does not have".into()));
@@ -243,8 +240,10 @@ impl From<&TaskState> for StoredTaskState {
             turns_taken: it.turns_taken,
             sessions_asked: it.sessions_asked,
             attention: it.attention.as_ref().map(|raised| (&raised.why).into()),
+            undone: it.undone.iter().map(|job| (*job).into()).collect(),
             attention_number: it.attention.as_ref().map_or(0, |raised| raised.number),
             attention_since: it.attention.as_ref().map_or(0, |raised| raised.since.0),
+            attention_behind: it.attention.as_ref().and_then(|raised| raised.behind.as_ref()).map(Into::into),
             attentions: it.attentions,
             signal: it
                 .signal
@@ -284,9 +283,11 @@ impl TryFrom<StoredTaskState> for TaskState {
                     number: it.attention_number,
                     since: Moment(it.attention_since),
                     why: why.try_into()?,
+                    behind: it.attention_behind.map(TryInto::try_into).transpose()?,
                 }),
                 None => None,
             },
+            undone: it.undone.into_iter().map(Into::into).collect(),
             attentions: it.attentions,
             signal: match it.signal {
                 Some(heard) => {
@@ -295,10 +296,10 @@ impl TryFrom<StoredTaskState> for TaskState {
                 None => None,
             },
             judged: it.judged.map(Into::into),
-            checked: it.checked.map(Into::into),
+            checked: it.checked.map(TryInto::try_into).transpose()?,
             pull_request: it.pull_request,
             merged: it.merged.map(CommitId),
-            run: it.run.map(Into::into),
+            run: it.run.map(TryInto::try_into).transpose()?,
             events: it.events,
         })
     }
@@ -319,7 +320,7 @@ impl From<StoredLentWork> for LentWork {
 impl From<&TaskRun> for StoredTaskRun {
     fn from(it: &TaskRun) -> Self {
         StoredTaskRun {
-            id: it.id.clone(),
+            id: it.id.to_string(),
             turn: it.turn,
             end: it.end.map(Into::into),
             began: it.began.as_ref().map(Into::into),
@@ -328,10 +329,12 @@ impl From<&TaskRun> for StoredTaskRun {
     }
 }
 
-impl From<StoredTaskRun> for TaskRun {
-    fn from(it: StoredTaskRun) -> Self {
+impl TryFrom<StoredTaskRun> for TaskRun {
+    type Error = UnreadableData;
+
+    fn try_from(it: StoredTaskRun) -> Result<Self, UnreadableData> {
         let (end, began) = (it.end.map(Into::into), it.began.map(Into::into));
-        TaskRun { id: it.id, turn: it.turn, end, began, accompanied: it.accompanied }
+        Ok(TaskRun { id: it.id.parse()?, turn: it.turn, end, began, accompanied: it.accompanied })
     }
 }
 
@@ -351,6 +354,7 @@ impl From<&StatusVisit> for StoredVisit {
             uprooted: it.uprooted,
             asked: it.asked.map(Into::into),
             handed: it.handed.as_ref().map(Into::into),
+            helped: it.helped,
         }
     }
 }
@@ -368,6 +372,7 @@ impl TryFrom<StoredVisit> for StatusVisit {
             uprooted: it.uprooted,
             asked: it.asked.map(Into::into),
             handed: it.handed.map(Into::into),
+            helped: it.helped,
         })
     }
 }
@@ -457,36 +462,5 @@ impl TryFrom<StoredTaskTurn> for TaskTurn {
             jobs: it.jobs.into_iter().map(Into::into).collect(),
             waiting: it.waiting.as_deref().map(action).transpose()?,
         })
-    }
-}
-
-impl From<TaskJob> for StoredTaskJob {
-    fn from(it: TaskJob) -> Self {
-        match it {
-            TaskJob::Hook { edge, hook } => StoredTaskJob::Hook { edge: edge.0, hook },
-            TaskJob::Acquire => StoredTaskJob::Acquire,
-            TaskJob::Start(start) => StoredTaskJob::Start {
-                state: start.state.0,
-                prompt: start.prompt.into(),
-                place: start.place.into(),
-                again: start.again,
-            },
-            TaskJob::StartRun(state) => StoredTaskJob::StartRun { state: state.0 },
-            TaskJob::CancelRun => StoredTaskJob::CancelRun,
-        }
-    }
-}
-
-impl From<StoredTaskJob> for TaskJob {
-    fn from(it: StoredTaskJob) -> Self {
-        match it {
-            StoredTaskJob::Hook { edge, hook } => TaskJob::Hook { edge: EdgeId(edge), hook },
-            StoredTaskJob::Acquire => TaskJob::Acquire,
-            StoredTaskJob::Start { state, prompt, place, again } => {
-                TaskJob::Start(AgentStart { state: StateId(state), prompt: prompt.into(), place: place.into(), again })
-            }
-            StoredTaskJob::StartRun { state } => TaskJob::StartRun(StateId(state)),
-            StoredTaskJob::CancelRun => TaskJob::CancelRun,
-        }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sluice_store::{Append, Conflict, Meaning, Order, Query, Reader, StoreError, StreamId, Writer};
+use sluice_store::{Append, Conflict, Meaning, Order, PageKey, Query, Reader, StoreError, StreamId, Writer};
 
 use super::{EngineClock, HostEvent, RetentionTerm, StoreHindrance};
 use crate::loader::{Loader, StreamLoadError};
@@ -21,8 +21,12 @@ const PAUSE: Duration = Duration::from_secs(5);
 const PAGE: usize = 1000;
 /// How often the store is searched for open streams that are not in memory.
 const RECONCILE: Duration = Duration::from_secs(30);
-/// When nothing was stored for so long, it is looked whether there is something to forget.
+/// When nothing was stored for so long, it is looked whether there is something to forget; so it is after each large batch.
 const LULL: Duration = Duration::from_secs(10);
+/// So many streams are looked through at once for what is to be forgotten: who stores something waits for no more than that.
+const PART: usize = 100;
+/// The time until the next part, unless something is stored before.
+const BREATH: Duration = Duration::from_millis(100);
 /// How often what is over is looked through.
 const TIDY: Duration = Duration::from_secs(600);
 
@@ -68,17 +72,16 @@ impl CommitThread {
     /// Stores batches, one after the other, until each is known to be stored.
     pub(super) fn run(mut self) {
         loop {
-            let batch = match self.batches.recv_timeout(LULL) {
-                Ok(batch) => batch,
-                Err(RecvTimeoutError::Timeout) => {
-                    self.tidying.iter_mut().for_each(|tidying| tidying.look(&self.writer));
-                    continue;
+            let pause = if self.tidying.as_ref().is_some_and(RetentionSweep::has_more) { BREATH } else { LULL };
+            match self.batches.recv_timeout(pause) {
+                Ok(batch) => {
+                    if let Err(error) = self.store(batch) {
+                        let _ = self.messages.send(HostEvent::Failed(error));
+                        return;
+                    }
                 }
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
-            };
-            if let Err(error) = self.store(batch) {
-                let _ = self.messages.send(HostEvent::Failed(error));
-                return;
             }
             self.tidying.iter_mut().for_each(|tidying| tidying.look(&self.writer));
         }
@@ -122,41 +125,43 @@ pub(super) struct RetentionSweep {
     clock: Arc<dyn EngineClock>,
     keep: RetentionTerm,
     looked: Option<Instant>,
+    /// Where the walk that is under way goes on.
+    after: Option<PageKey>,
 }
 
 impl RetentionSweep {
     pub(super) fn new(reader: Box<dyn Reader>, clock: Arc<dyn EngineClock>, keep: RetentionTerm) -> Self {
-        RetentionSweep { reader, clock, keep, looked: None }
+        RetentionSweep { reader, clock, keep, looked: None, after: None }
     }
 
-    /// Looks, unless it did so a short while ago. What cannot be done now is done the next time.
+    /// Whether a walk is under way.
+    fn has_more(&self) -> bool {
+        self.after.is_some()
+    }
+
+    /// Goes on with a walk, or begins one unless the last was a short while ago. What cannot be done now is done the next time.
     fn look(&mut self, writer: &SharedWriter) {
         let Some(term) = self.keep.term() else { return };
-        if self.looked.is_none_or(|looked| looked.elapsed() >= TIDY) {
+        if self.has_more() || self.looked.is_none_or(|looked| looked.elapsed() >= TIDY) {
             self.looked = Some(Instant::now());
-            let _ = self.forget(writer, term);
+            self.after = self.forget(writer, term).unwrap_or(None);
         }
     }
 
-    /// Goes along the streams, oldest first. One that began after the line cannot have ended before it, so the walk
-    /// ends there, and costs nothing for all that is younger.
-    fn forget(&mut self, writer: &SharedWriter, term: Duration) -> Result<(), StoreError> {
+    /// Goes along the streams for a part, oldest first; where the walk goes on. A stream that began after the line cannot have
+    /// ended before it, so the walk ends there, and costs nothing for all that is younger.
+    fn forget(&mut self, writer: &SharedWriter, term: Duration) -> Result<Option<PageKey>, StoreError> {
         let line = self.clock.now().0.saturating_sub(i64::try_from(term.as_millis()).unwrap_or(i64::MAX));
-        let mut query = Query { order: Order::Oldest, limit: PAGE, ..Query::default() };
-        loop {
-            let page = self.reader.list(&query)?;
-            let old = page.items.iter().take_while(|it| it.card.created < line);
-            let over = old.filter(|it| !it.card.open && it.card.updated < line);
-            let streams: Vec<StreamId> = over.map(|it| it.stream.clone()).collect();
-            if !streams.is_empty() {
-                locked(writer).forget(&streams)?;
-            }
-            let goes_on = page.items.last().is_some_and(|last| last.card.created < line);
-            match page.next.filter(|_| goes_on) {
-                Some(next) => query.after = Some(next),
-                None => return Ok(()),
-            }
+        let query = Query { order: Order::Oldest, limit: PART, after: self.after.take(), ..Query::default() };
+        let page = self.reader.list(&query)?;
+        let old = page.items.iter().take_while(|it| it.card.created < line);
+        let over = old.filter(|it| !it.card.open && it.card.updated < line);
+        let streams: Vec<StreamId> = over.map(|it| it.stream.clone()).collect();
+        if !streams.is_empty() {
+            locked(writer).forget(&streams)?;
         }
+        let goes_on = page.items.last().is_some_and(|last| last.card.created < line);
+        Ok(page.next.filter(|_| goes_on))
     }
 }
 
@@ -267,5 +272,33 @@ mod tests {
         };
         assert_eq!(left_at(i64::MAX).len(), 4, "a clock that jumped over the term is not believed at once");
         assert_eq!(left_at(60_000), ["begun-long-ago-and-open", "begun-long-ago-over-now", "young"]);
+    }
+
+    /// However much there is, who stores something waits for a part of it only, and what waits for no lull is done between.
+    #[test]
+    fn much_is_forgotten_in_parts() {
+        let store = Store::open("memory:").expect("memory");
+        let writer: SharedWriter = Arc::new(Mutex::new(store.writer().expect("a writer")));
+        locked(&writer).own("test", Duration::from_secs(30)).expect("nobody else is there");
+        let many: Vec<Append> = (0..250).map(|it| stream(&format!("over-{it:03}"), 1_000 + it, 2_000, false)).collect();
+        locked(&writer).append(&many).expect("stored");
+        locked(&writer).append(&[stream("young", 58_000, 59_000, false)]).expect("stored");
+        let clock = || EngineTestClock(60_000);
+        let mut reader = store.reader().expect("a reader");
+        let keep = RetentionTerm::new(&mut *reader, &clock(), Duration::from_secs(30)).expect("a term");
+        let mut sweep = RetentionSweep::new(store.reader().expect("a reader"), Arc::new(clock()), keep);
+        let mut left = || {
+            let query = Query { limit: 1_000, ..Query::default() };
+            reader.list(&query).expect("a page").items.len()
+        };
+        let mut seen = vec![left()];
+        loop {
+            sweep.look(&writer);
+            seen.push(left());
+            if !sweep.has_more() {
+                break;
+            }
+        }
+        assert_eq!(seen, [251, 151, 51, 1]);
     }
 }

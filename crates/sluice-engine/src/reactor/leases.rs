@@ -2,12 +2,13 @@
 //! worker says something, leaves, or is silent for too long.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use sluice_core::machine::Moment;
 use sluice_store::{Append, Effect, Event, Lease, StreamId};
 
-use super::{Assignment, CommitRelease, EffectDispatch, EventRange, Reactor, ReactorAction, ReactorToken};
-use crate::actor::ActorInput;
+use super::{CommitRelease, EffectDispatch, EventRange, Reactor, ReactorAction, ReactorToken};
+use crate::actor::{ActorInput, TimeLimit};
 use crate::codec::outbox::{self, OutboxNote};
 use crate::workers::{Dispatch, WorkerId, WorkerQueue};
 
@@ -23,20 +24,61 @@ impl Reactor {
             let dispatch = Dispatch(self.dispatches);
             self.workers.hold(&worker, (dispatch, job.stream.clone(), job.effect.id.clone()));
             let until = self.workers.lease_of(&worker).map(|lease| now.0.saturating_add(lease));
-            let handed = EffectDispatch { dispatch, worker: Some(worker.clone()), until, effect: job.effect.clone() };
-            slot.handed.insert(job.effect.id.clone(), handed);
-            let (stream, id) = (job.stream.clone(), job.effect.id.clone());
-            let assignment =
-                Assignment { stream: job.stream, effect: job.effect, dispatch, worker: Some(worker.clone()) };
+            let (stream, id) = (job.stream, job.effect.id.clone());
+            let handed = EffectDispatch::new(dispatch, Some(worker.clone()), until, job.effect);
+            let assignment = handed.assignment(stream.clone());
+            slot.handed.insert(id.clone(), handed);
             match until {
-                None => self.out.push(ReactorAction::Perform(assignment)),
+                None => {
+                    self.counts_on(&stream, &id);
+                    self.out.push(ReactorAction::Perform(assignment));
+                }
                 Some(until) => {
                     self.alarms.insert((until, stream.clone(), format!("/{id}")));
+                    let timer = self.counts_from_now(&stream, &id, now);
                     let holder = write_holder(&worker, dispatch, until - now.0, "");
                     let release = CommitRelease::Leased(Box::new(assignment));
-                    self.store_lease(&stream, id, Lease { holder, until }, Some(release), now);
+                    self.store_lease(&stream, id, Lease { holder, until }, timer, Some(release), now);
                 }
             }
+        }
+    }
+
+    /// Whether a timer is the time limit of an attempt that no worker has been given yet, and counts from when one is.
+    pub(super) fn waits_for_a_worker(&self, stream: &StreamId, timer: &str, due: i64) -> bool {
+        let Some(slot) = self.slots.get(stream) else { return false };
+        let is_limit =
+            |effect: &str| slot.actor.limit(effect).is_some_and(|limit| limit.timer == timer && limit.first_due == due);
+        // It is offered to the workers when it is stored, and the store may be out of reach for longer than the limit.
+        let is_offered_later = |effect: &Effect| is_limit(&effect.id) && slot.actor.wants(effect).is_some();
+        let waits = self.workers.waiting_for_others(stream).any(is_limit)
+            || self.effects_on_their_way(stream).any(is_offered_later);
+        waits && !slot.handed.keys().any(|effect| is_limit(effect))
+    }
+
+    /// An effect is given to a worker elsewhere. If it is the first of its attempt, the time limit counts from now: the timer
+    /// to be stored.
+    fn counts_from_now(&mut self, stream: &StreamId, effect: &str, now: Moment) -> Option<(String, i64)> {
+        let slot = self.slots.get_mut(stream)?;
+        let TimeLimit { timer, first_due, lasts } = slot.actor.limit(effect)?;
+        if slot.timers.get(&timer) != Some(&first_due) {
+            return None;
+        }
+        // Never the same as before: by that it is known that a worker has had a part of the attempt.
+        let due = now.0.saturating_add(lasts).max(first_due + 1);
+        slot.timers.insert(timer.clone(), due);
+        self.alarms.remove(&(first_due, stream.clone(), timer.clone()));
+        self.alarms.insert((due, stream.clone(), timer.clone()));
+        Some((timer, due))
+    }
+
+    /// The engine's own hands have an effect: its time limit counts as it was set, even if it was due while the hands were
+    /// not there yet.
+    fn counts_on(&mut self, stream: &StreamId, effect: &str) {
+        let Some(slot) = self.slots.get(stream) else { return };
+        let Some(TimeLimit { timer, first_due, .. }) = slot.actor.limit(effect) else { return };
+        if slot.timers.get(&timer) == Some(&first_due) {
+            self.alarms.insert((first_due, stream.clone(), timer));
         }
     }
 
@@ -55,7 +97,7 @@ impl Reactor {
         let lease = Lease { holder: write_holder(&worker, handed.dispatch, lasts, &name), until };
         let version = self.slots.get(stream).map_or(0, |slot| slot.version);
         let recorded = EventRange { after: version, last: version + 1 };
-        self.store_lease(stream, id, lease, token.map(|token| CommitRelease::Reply(token, recorded)), now);
+        self.store_lease(stream, id, lease, None, token.map(|token| CommitRelease::Reply(token, recorded)), now);
     }
 
     /// A lease is stored before anybody hears of it.
@@ -64,6 +106,7 @@ impl Reactor {
         stream: &StreamId,
         id: String,
         lease: Lease,
+        timer: Option<(String, i64)>,
         release: Option<CommitRelease>,
         now: Moment,
     ) {
@@ -81,6 +124,7 @@ impl Reactor {
         };
         let mut append = Append::new(stream.clone(), slot.version, vec![event], header);
         append.leases = vec![(id, Some(lease))];
+        append.timers = timer.into_iter().map(|(timer, due)| (timer, Some(due))).collect();
         slot.version += 1;
         slot.actor.noted(1);
         self.gathered.push((append, release.into_iter().collect()));
@@ -95,12 +139,10 @@ impl Reactor {
         self.workers.hold(&worker, (dispatch, stream.clone(), effect.id.clone()));
         self.alarms.insert((until, stream.clone(), format!("/{}", effect.id)));
         if let Some(slot) = self.slots.get_mut(stream) {
-            let handed =
-                EffectDispatch { dispatch, worker: Some(worker.clone()), until: Some(until), effect: effect.clone() };
             slot.line_up(&effect);
-            slot.handed.insert(effect.id.clone(), handed);
-            let assignment = Assignment { stream: stream.clone(), effect, dispatch, worker: Some(worker) };
-            self.out.push(ReactorAction::Held(assignment, name));
+            let handed = EffectDispatch::new(dispatch, Some(worker), Some(until), effect);
+            self.out.push(ReactorAction::Held(handed.assignment(stream.clone()), name));
+            slot.handed.insert(handed.effect.id.clone(), handed);
         }
     }
 
@@ -117,6 +159,16 @@ impl Reactor {
                 self.alarms.insert((later, stream, alarm));
             }
         }
+    }
+
+    /// When the driver of this looks at the clock again at the latest: at the next alarm, and while a worker holds something,
+    /// after a good part of a lease. A driver that was stopped knows for how long only by what it had planned: one that plans
+    /// for the end of a lease takes a stop of that length for a wait.
+    pub fn next_look(&self, now: Moment, longest: Duration) -> Option<Moment> {
+        let longest = i64::try_from(longest.as_millis()).unwrap_or(i64::MAX);
+        let lease = self.workers.shortest_lease_held().map(|lease| lease / GOOD_PART);
+        let latest = now.0.saturating_add(lease.unwrap_or(longest).min(longest));
+        self.next_alarm().map(|alarm| Moment(alarm.0.min(latest)))
     }
 
     /// Whoever drives this was stopped for so long, and could hear nobody: a lease of which that is a good part is given a

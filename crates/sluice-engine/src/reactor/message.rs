@@ -1,5 +1,8 @@
 //! What the reactor is told and what it wants: the whole of its border.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use sluice_core::machine::Refusal;
 use sluice_store::{Append, Conflict, Effect, OpenEffect, StreamId};
 
@@ -108,6 +111,22 @@ pub struct Assignment {
     pub dispatch: Dispatch,
     /// To whom; `None` are the engine's own hands.
     pub worker: Option<WorkerId>,
+    pub withdrawal: Withdrawal,
+}
+
+/// Whether something that was handed out is wanted no more. The engine's own hands look at it before they begin: what waits
+/// for a free thread may be of a run that has been cancelled meanwhile.
+#[derive(Clone, Debug, Default)]
+pub struct Withdrawal(Arc<AtomicBool>);
+
+impl Withdrawal {
+    pub(super) fn withdraw(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub fn is_withdrawn(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -101,6 +101,22 @@ impl Reactor {
         self.load(stream);
     }
 
+    /// The effects of a stream that are still to be stored.
+    pub(super) fn effects_on_their_way(&self, stream: &StreamId) -> impl Iterator<Item = &Effect> {
+        let in_flight = self.in_flight.iter().flatten().map(|(_, releases)| releases);
+        let gathered = self.gathered.iter().map(|(_, releases)| releases);
+        in_flight.chain(gathered).flatten().flat_map(move |release| match release {
+            CommitRelease::Effects(of, effects) if of == stream => effects.as_slice(),
+            CommitRelease::Effects(..)
+            | CommitRelease::Reply(..)
+            | CommitRelease::Answer(..)
+            | CommitRelease::Settled(..)
+            | CommitRelease::Leased(_)
+            | CommitRelease::Withdrawn(..)
+            | CommitRelease::Over(_) => &[],
+        })
+    }
+
     /// Whether something of a stream that is not in memory is still to be stored.
     pub(super) fn is_on_its_way(&self, stream: &StreamId) -> bool {
         let in_flight = || self.in_flight.iter().flatten().any(|(other, _)| other == stream);

@@ -1,6 +1,8 @@
 //! Effects in order, streams that stop, and what is taken up: the reactor with an actor that does nothing but want things
 //! done, and panics when it is told to.
 
+use std::time::Duration;
+
 use sluice_core::machine::Refusal;
 use sluice_store::{Card, Event, Header, Lease};
 
@@ -328,6 +330,26 @@ fn who_slept_gives_every_lease_a_whole_term() {
     let mut reactor = held(lease());
     reactor.slept(2_000, Moment(8_000));
     assert!(is_lost(&mut reactor, 9_000));
+}
+
+/// Stopped for longer than a lease at any moment of it, an engine that turns when it has planned to knows that it was.
+#[test]
+fn a_stop_of_a_lease_is_not_taken_for_a_wait() {
+    for stopped_at in [0, 1, 2_999, 3_000, 5_000] {
+        let mut reactor = held(Lease { holder: "7#9000#w".into(), until: 9_000 });
+        let longest = Duration::from_secs(10);
+        // It turns as planned until it is stopped.
+        let (mut turned, mut planned) = (0, reactor.next_look(NOW, longest).unwrap().0);
+        while planned <= stopped_at {
+            turned = planned;
+            planned = reactor.next_look(Moment(turned), longest).unwrap().0;
+        }
+        let now = stopped_at + 9_500;
+        reactor.slept(now - planned.max(turned), Moment(now));
+        reactor.wake(Moment(now));
+        let lost = |action: &ReactorAction| matches!(action, ReactorAction::Withdrawn { .. });
+        assert!(!reactor.act(Moment(now)).iter().any(lost), "stopped at {stopped_at}");
+    }
 }
 
 #[test]

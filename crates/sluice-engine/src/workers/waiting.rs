@@ -60,6 +60,12 @@ impl WaitingEffects {
             .map(|((role, in_scratch), places)| (WorkerNeed { role, in_scratch: *in_scratch }, places.iter().copied()))
     }
 
+    /// The effects of a stream that wait, each with what it asks of a worker.
+    pub(super) fn of_stream(&self, stream: &StreamId) -> impl Iterator<Item = &QueuedEffect> {
+        let places = self.streams.get(stream).into_iter().flatten();
+        places.filter_map(|(_, place)| self.jobs.get(place))
+    }
+
     pub(super) fn take(&mut self, place: QueuePlace) -> Option<QueuedEffect> {
         let job = self.jobs.remove(&place)?;
         let WorkerRequirement { group, role, in_scratch, .. } = &job.wanted;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use sluice_core::artifact::Verdict;
 use sluice_core::attention::{AttentionChannel, DialogKind, SessionSignal};
+use sluice_core::id::RunId;
 use sluice_core::lifecycle::action::PlainAction;
 use sluice_core::lifecycle::{AgentPermissions, FieldValue, HarnessChoice, StateId};
 use sluice_core::machine::Moment;
@@ -15,8 +16,8 @@ use sluice_core::task::session::{
     SessionAgent, SessionChange, SessionExit, SessionNumber, SessionRole, TaskSessionPlace,
 };
 use sluice_core::task::state::{
-    CommitId, EdgeId, RaisedAttention, RefusedVerdict, RunJudgement, TaskAttention, TaskSubject, TreeId, WorkSnapshot,
-    WorkVerdict, WorktreePath,
+    CommitId, EdgeId, MarkBehind, RaisedAttention, RefusedVerdict, RunJudgement, TaskAttention, TaskSubject, TreeId,
+    WorkSnapshot, WorkVerdict, WorktreePath,
 };
 use sluice_core::task::{
     EffectKey, Instruction, PlainEffect, SectionDigest, SectionSnapshot, TaskAction, TaskAsker, TaskEffect, TaskEvent,
@@ -31,6 +32,7 @@ forms! {
         TaskEvent::Moved(_) => "moved",
         TaskEvent::Began { .. } => "began",
         TaskEvent::Respawning { .. } => "respawning",
+        TaskEvent::Retrying { .. } => "retrying",
         TaskEvent::Advanced { .. } => "advanced",
         TaskEvent::VerdictRefused { .. } => "verdict_refused",
         TaskEvent::Crashed { .. } => "crashed",
@@ -138,6 +140,7 @@ forms! {
         Instruction::TypeToWorker { occasion: Occasion::ReviewFailed, .. } => "type_review_failed",
         Instruction::TypeToWorker { occasion: Occasion::ReviewPassed, .. } => "type_review_passed",
         Instruction::TypeToWorker { occasion: Occasion::ChangesRequested, .. } => "type_changes_requested",
+        Instruction::TypeToWorker { occasion: Occasion::Answered, .. } => "type_answered",
         Instruction::Plain(_) => "plain",
         Instruction::RunCommand { .. } => "run_command",
         Instruction::StartRun { workspace: Some(_), .. } => "start_run",
@@ -212,13 +215,17 @@ pub(super) fn stood() -> WorkSnapshot {
 
 /// What became of runs that judge: one has ended, one has not, and one was never started.
 pub(super) fn checks() -> Vec<(String, RunJudgement)> {
-    let run = Some("k3f9".to_owned());
+    let run = Some(run_id());
     let ended = run_ends().into_iter().map(|(name, end)| (name, run.clone(), Some(end), stood()));
     let left = [
         ("left".to_owned(), run.clone(), None, stood()),
         ("passed_by".to_owned(), None, None, WorkSnapshot::default()),
     ];
     ended.chain(left).map(|(name, run, end, work)| (name, RunJudgement { run, end, work })).collect()
+}
+
+pub(super) fn run_id() -> RunId {
+    "k3f9".parse().unwrap()
 }
 
 pub(super) fn attentions() -> Vec<(String, TaskAttention)> {
@@ -234,7 +241,7 @@ pub(super) fn attentions() -> Vec<(String, TaskAttention)> {
         TaskAttention::Disputed { found: Verdict::Pass, asked: Verdict::Fail },
         TaskAttention::NotPushed("no network".into()),
         TaskAttention::NotClosed("no way to done".into()),
-        TaskAttention::RunEnded { run: "k3f9".into(), end: RunEnd::Failed, why: "no".into() },
+        TaskAttention::RunEnded { run: run_id(), end: RunEnd::Failed, why: "no".into() },
         TaskAttention::Review,
         TaskAttention::Clarification,
         TaskAttention::Stuck(None),
@@ -251,11 +258,16 @@ pub(super) fn attentions() -> Vec<(String, TaskAttention)> {
 
 /// As an older engine raised it, without a number.
 pub(super) fn raised(why: TaskAttention) -> RaisedAttention {
-    RaisedAttention { number: 0, since: Moment(0), why }
+    RaisedAttention { number: 0, since: Moment(0), why, behind: None }
 }
 
 pub(super) fn numbered() -> RaisedAttention {
-    RaisedAttention { number: 2, since: AT, why: TaskAttention::Review }
+    RaisedAttention { number: 2, since: AT, why: TaskAttention::Review, behind: None }
+}
+
+/// What is more urgent than a mark, in front of it.
+pub(super) fn in_front() -> RaisedAttention {
+    RaisedAttention { behind: Some(MarkBehind { number: 1, since: AT, why: TaskAttention::WorkerGone }), ..numbered() }
 }
 
 /// What is heard of an agent: of each kind, and of each channel and kind of dialog.
@@ -295,6 +307,7 @@ fn moved(by: TaskAsker, judged: Option<WorkVerdict>) -> TaskEvent {
         judged,
         unchecked: None,
         handed: None,
+        said: false,
     })
 }
 
@@ -312,6 +325,7 @@ fn plain_events() -> Vec<TaskEvent> {
         moved(TaskAsker::Person, None),
         TaskEvent::Began { turn: 1, edge: Some(EdgeId(4)) },
         TaskEvent::Respawning { turn: 3, place: TaskSessionPlace::Main, by: TaskAsker::Engine },
+        TaskEvent::Retrying { turn: 3, by: TaskAsker::Person },
         TaskEvent::Advanced { session: S3, to: StateId(2) },
         TaskEvent::VerdictRefused { session: S3, asked: ASKED },
         TaskEvent::Crashed { session: S3, exit: SessionExit::Code(1), count: 2 },
@@ -332,9 +346,9 @@ fn plain_events() -> Vec<TaskEvent> {
         TaskEvent::HookAsked { turn: 2, step: 1, action: PUSH },
         settled(Settlement::Done),
         TaskEvent::TurnSettled { turn: 2 },
-        TaskEvent::RunStarted { turn: 2, run: "k3f9".into(), began: None },
-        TaskEvent::RunEnded { run: "k3f9".into(), end: RunEnd::Completed, why: String::new(), judged: None },
-        TaskEvent::RunLeft { run: "k3f9".into() },
+        TaskEvent::RunStarted { turn: 2, run: run_id(), began: None },
+        TaskEvent::RunEnded { run: run_id(), end: RunEnd::Completed, why: String::new(), judged: None },
+        TaskEvent::RunLeft { run: run_id() },
         TaskEvent::NotWritten("the disk is full".into()),
         TaskEvent::Signalled { session: S3, signal: SessionSignal::Quiet { seconds: 300 } },
         TaskEvent::AttentionSet(raised(TaskAttention::PoolFull)),
@@ -379,6 +393,7 @@ pub(super) fn events() -> StoredFamily {
         judged: None,
         unchecked: None,
         handed: None,
+        said: false,
     };
     for (name, check) in checks() {
         let passed_by = TaskMove { unchecked: Some(check), ..escalated.clone() };
@@ -395,6 +410,7 @@ pub(super) fn events() -> StoredFamily {
         SectionSnapshot { digest: SectionDigest([0xcd; 32]), is_planted: true },
     )]);
     add("moved.with_a_verdict_planted".into(), TaskEvent::Moved(TaskMove { seen: planted, ..escalated.clone() }));
+    add("moved.with_an_answer".into(), TaskEvent::Moved(TaskMove { said: true, ..escalated.clone() }));
     add("moved.to_a_reviewer_beside".into(), TaskEvent::Moved(to_a_reviewer));
     add("moved.along_no_edge".into(), TaskEvent::Moved(escalated));
     add("moved.judged_a_commit".into(), moved(TaskAsker::Person, Some(judged_a_commit())));
@@ -431,15 +447,16 @@ pub(super) fn events() -> StoredFamily {
         add(format!("attention_set.{name}"), TaskEvent::AttentionSet(raised(attention)));
     }
     add("attention_set.numbered".into(), TaskEvent::AttentionSet(numbered()));
+    add("attention_set.in_front".into(), TaskEvent::AttentionSet(in_front()));
     for (name, signal) in signals() {
         add(format!("signalled.{name}"), TaskEvent::Signalled { session: S3, signal });
     }
     for (name, end) in run_ends() {
-        let ended = |judged| TaskEvent::RunEnded { run: "k3f9".into(), end, why: "why".into(), judged };
+        let ended = |judged| TaskEvent::RunEnded { run: run_id(), end, why: "why".into(), judged };
         add(format!("run_ended.{name}"), ended(None));
         add(format!("run_ended.{name}_judged"), ended(Some(stood())));
     }
-    add("run_started.judging".into(), TaskEvent::RunStarted { turn: 2, run: "k3f9".into(), began: Some(stood()) });
+    add("run_started.judging".into(), TaskEvent::RunStarted { turn: 2, run: run_id(), began: Some(stood()) });
     for action in TaskAction::ALL {
         add(format!("hook_asked.{action}"), TaskEvent::HookAsked { turn: 2, step: 1, action: *action });
     }
@@ -486,6 +503,7 @@ fn instructions() -> Vec<Instruction> {
         tell(Occasion::ReviewFailed),
         tell(Occasion::ReviewPassed),
         tell(Occasion::ChangesRequested),
+        tell(Occasion::Answered),
         Instruction::RunCommand {
             workspace: workspace_name(),
             script: "make \"$V\"".into(),
@@ -493,7 +511,7 @@ fn instructions() -> Vec<Instruction> {
         },
         start_run(Some(workspace_name())),
         start_run(None),
-        Instruction::CancelRun { run: "k3f9".into() },
+        Instruction::CancelRun { run: run_id() },
         Instruction::WriteArtifact { frontmatter: frontmatter(), feedback: None },
         Instruction::WriteArtifact { frontmatter: frontmatter(), feedback: Some("smaller".into()) },
     ]

@@ -17,8 +17,8 @@ use sluice_engine::codec::remark::Remarks;
 use sluice_engine::codec::task_state::{self, TaskHeader};
 
 use super::task::{
-    ASKED, AT, WORKER, about, askers, attentions, checks, creations, judged_a_commit, judgements, numbered, places,
-    raised, run_ends, seen, signals, stood, workspace_name,
+    ASKED, AT, WORKER, about, askers, attentions, checks, creations, in_front, judged_a_commit, judgements, numbered,
+    places, raised, run_ends, run_id, seen, signals, stood, workspace_name,
 };
 use super::{StoredFamily, forms, json, named};
 
@@ -43,6 +43,7 @@ forms! {
         TaskJob::Start(AgentStart { prompt: StatePrompt::Respawn, .. }) => "start_again",
         TaskJob::StartRun(_) => "start_run",
         TaskJob::CancelRun => "cancel_run",
+        TaskJob::Tell => "tell",
     }
 }
 
@@ -104,6 +105,7 @@ fn jobs() -> Vec<(String, TaskJob)> {
         start(StatePrompt::Respawn, TaskSessionPlace::Beside, true),
         TaskJob::StartRun(StateId(2)),
         TaskJob::CancelRun,
+        TaskJob::Tell,
     ];
     named(JOBS, job, samples)
 }
@@ -135,6 +137,10 @@ pub(super) fn states() -> StoredFamily {
     add("uprooted".into(), &|state| state.visit.uprooted = 2);
     add("handed".into(), &|state| state.visit.handed = Some(stood()));
     add("asked".into(), &|state| state.visit.asked = Some(ASKED));
+    add("helped".into(), &|state| state.visit.helped = true);
+    for (name, job) in jobs() {
+        add(format!("undone.{name}"), &|state| state.undone = vec![job]);
+    }
     let workspaces =
         vec![TaskWorkspace::Unbound, TaskWorkspace::Reserved(workspace_name()), TaskWorkspace::Bound(workspace_name())];
     for (name, workspace) in named(WORKSPACES, workspace, workspaces) {
@@ -159,6 +165,10 @@ pub(super) fn states() -> StoredFamily {
         state.attention = Some(numbered());
         state.attentions = 2;
     });
+    add("attention.in_front".into(), &|state| {
+        state.attention = Some(in_front());
+        state.attentions = 2;
+    });
     add("attentions".into(), &|state| state.attentions = 3);
     for (name, signal) in signals() {
         let signal = HeardSignal { session: SessionNumber(3), signal };
@@ -172,7 +182,7 @@ pub(super) fn states() -> StoredFamily {
         add(format!("checked.{name}"), &|state| state.checked = Some(check.clone()));
     }
     add("merged".into(), &|state| state.merged = Some(CommitId("9f2c1d7".into())));
-    let run = |end, began| Some(TaskRun { id: "k3f9".into(), turn: 4, end, began, accompanied: false });
+    let run = |end, began| Some(TaskRun { id: run_id(), turn: 4, end, began, accompanied: false });
     add("run.open".into(), &|state| state.run = run(None, None));
     add("run.judging".into(), &|state| state.run = run(None, Some(stood())));
     let accompanied = |run: TaskRun| TaskRun { accompanied: true, ..run };

@@ -21,7 +21,7 @@ use crate::ask::denied::DeniedBacklog;
 use crate::home::registry::{note, note_as};
 use crate::perform::is_secret_of;
 use crate::settings::ids::LOCAL;
-use crate::settings::tokens::{TokenRequest, is_expired, period};
+use crate::settings::tokens::{RevokedToken, TokenRequest, is_expired, period};
 
 /// How long a caller who is turned away waits for that to be written down.
 const STORED_WITHIN: Duration = Duration::from_secs(2);
@@ -46,6 +46,12 @@ impl Service {
             return self.session_bearer(session, secret);
         }
         let Some(token) = self.tokens.find(secret) else { return Err(unknown()) };
+        if self.tokens.is_page_session(&token.id) {
+            let message = "this is the session of a browser, which opens the page and nothing else";
+            let problem = Problem::new(ProblemStatus::Unauthorized, "page_session", message)
+                .hint("`sluice token create` on the engine's machine makes a token");
+            return Err(DeniedBearer { problem, token: Some(token.id) });
+        }
         let denied = |problem| DeniedBearer { problem, token: Some(token.id.clone()) };
         let over = [
             (token.revoked_at.is_some(), "token_revoked", "this token has been revoked"),
@@ -70,10 +76,7 @@ impl Service {
 
     /// Whether a token that let a caller in still would, by what it is known by.
     pub fn still_lets_in(&self, token: &str) -> bool {
-        match self.tokens.list().into_iter().find(|kept| kept.id == token) {
-            Some(kept) => kept.revoked_at.is_none() && !is_expired(&kept),
-            None => self.home.roster.is_at(token),
-        }
+        self.tokens.is_in_force(token).unwrap_or_else(|| self.home.roster.is_at(token))
     }
 
     /// A session shows the secret that it was started with. With the session the secret ends. On this machine every process
@@ -191,9 +194,16 @@ impl Service {
 
     pub fn revoke_token(&self, who: &Requester, id: &str) -> Result<TokenAnswer, Problem> {
         who.must_be_person("revoking a token")?;
-        let token = self.tokens.revoke(id)?;
-        self.access_changed(EventName::TokenRevoked, &who.label(), &token.id, &shown(&token));
-        Ok(TokenAnswer { token })
+        self.revoked(who, id).map(|token| TokenAnswer { token })
+    }
+
+    /// Revokes a token with the sessions that came from it, and tells of each.
+    pub(super) fn revoked(&self, who: &Requester, id: &str) -> Result<Token, Problem> {
+        let RevokedToken { token, sessions } = self.tokens.revoke(id)?;
+        for ended in [&token].into_iter().chain(&sessions) {
+            self.access_changed(EventName::TokenRevoked, &who.label(), &ended.id, &shown(ended));
+        }
+        Ok(token)
     }
 
     /// Writes down who was turned away since an engine last ran, all of them at once. A store that is away is not waited for
@@ -227,7 +237,7 @@ fn described(turned: &AccessDenied) -> AccessDenied {
 }
 
 /// What an event says about a token: never its secret.
-fn shown(token: &Token) -> TokenChanged {
+pub(super) fn shown(token: &Token) -> TokenChanged {
     TokenChanged {
         token: token.id.clone(),
         scope: token.scope,

@@ -1,24 +1,27 @@
 //! What waits for a person, and the one way to answer it: questions of runs, tasks, and what either waits for.
 
-use sluice_api::attention::{AnswerAttention, Attention, AttentionAnswer};
+use sluice_api::attention::{AnswerAttention, Attention, AttentionAnswer, AttentionKind};
+use sluice_api::changes::RequestChanges;
 use sluice_api::notice::{AttentionMessage, NotifyReport};
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::run::AnswerQuestion;
-use sluice_api::task::{MergeTask, TaskAnswer, UpdateTask};
+use sluice_api::task::TaskAnswer;
 use sluice_core::machine::RefusalCode;
-use sluice_core::task::answers::TaskChoice;
+use sluice_core::task::choices::{TaskChoice, TaskRetry, answers};
+use sluice_core::task::input::WorkspaceReservation;
 use sluice_core::task::{TaskAsker, TaskInput};
 use sluice_engine::host::EngineClock;
+use sluice_os::merge::{MergePush, push_default};
 
 use super::{Requester, Service};
-use crate::home::attention::all;
+use crate::home::attention::{all, without_store};
 use crate::home::channels;
 use crate::home::engine::{ask, refusal};
 use crate::read::runs::RunSnapshot;
-use crate::read::tasks::TaskSnapshot;
+use crate::read::tasks::{TaskSnapshot, stream};
 use crate::read::{attention, view_run};
 use crate::settings::clock::{new_id, written};
-use crate::settings::projects::shown;
+use crate::settings::projects::{git, shown};
 
 /// What is shown as an id belongs to a task or to a run.
 enum AttentionOwner {
@@ -27,9 +30,12 @@ enum AttentionOwner {
 }
 
 impl Service {
-    /// Everything that waits for a person, the oldest first.
+    /// Everything that waits for a person, the oldest first. While the store cannot be asked: that, and what is known without.
     pub fn attention(&self) -> Result<Vec<Attention>, Problem> {
-        all(&self.home, &self.faults())
+        match all(&self.home, &self.faults()) {
+            Err(problem) if problem.is_passing() => Ok(without_store(&self.home, &self.faults(), &problem)),
+            found => found,
+        }
     }
 
     /// Sends a test message through every channel, and says what came of it.
@@ -46,35 +52,30 @@ impl Service {
             run: None,
             since: written(self.home.clock.now().0),
             answer: Some("sluice inbox".to_owned()),
+            link: self.home.context.config().notify.page.clone(),
             things: Vec::new(),
+            more: 0,
         };
         let tested = there.iter().map(|channel| channel.test(&self.home, &message));
-        Ok(NotifyReport { channels: absent.into_iter().chain(tested).collect() })
+        let channels = absent.into_iter().chain(tested).collect();
+        Ok(NotifyReport { channels, given_up: self.home.notices.given_up() })
     }
 
     /// What waits under this id: that of the attention, or of a task or run that has exactly one.
     pub fn attention_of(&self, id: &str) -> Result<Attention, Problem> {
-        let (of, number) = split(id);
-        let whole = match self.owner(of)? {
+        let mut waiting = self.attention()?;
+        if let Some(exact) = waiting.iter().position(|it| it.id == id) {
+            return Ok(waiting.swap_remove(exact));
+        }
+        let (owner, number) = self.meant(id)?;
+        let whole = match owner {
             AttentionOwner::Task(seen) => seen.id.to_string(),
             AttentionOwner::Run(seen) => seen.id.to_string(),
         };
-        let is_meant = |it: &Attention| {
-            let is_of = it.task.as_deref() == Some(whole.as_str()) || it.run.as_deref() == Some(whole.as_str());
-            is_of && number.is_none_or(|number| it.id.ends_with(&format!("/{number}")))
-        };
-        let mut found = self.attention()?.into_iter().filter(is_meant);
-        match (found.next(), found.next()) {
-            (Some(one), None) => Ok(one),
-            (Some(_), Some(_)) => {
-                let message = format!("more than one thing of `{}` waits for a person", shown(of));
-                Err(Problem::bad_request(message).hint("`sluice inbox` shows the id of each"))
-            }
-            (None, _) => {
-                let message = format!("`{}` does not wait for a person", shown(id));
-                Err(Problem::not_found(message).hint("`sluice inbox` shows what waits"))
-            }
-        }
+        only_of(waiting, &whole, number)?.ok_or_else(|| {
+            let message = format!("`{}` does not wait for a person", shown(id));
+            Problem::not_found(message).hint("`sluice inbox` shows what waits")
+        })
     }
 
     /// Answers what waits under this id.
@@ -84,10 +85,23 @@ impl Service {
         id: &str,
         wanted: AnswerAttention,
     ) -> Result<AttentionAnswer, Problem> {
-        let (of, number) = split(id);
-        match self.owner(of)? {
-            AttentionOwner::Task(seen) => self.answer_task(who, &seen, number, wanted),
-            AttentionOwner::Run(seen) => self.answer_run(who, &seen, number, wanted),
+        match self.meant(id) {
+            Ok((AttentionOwner::Task(seen), number)) => self.answer_task(who, &seen, number, wanted),
+            Ok((AttentionOwner::Run(seen), number)) => self.answer_run(who, &seen, number, wanted),
+            Err(problem) => {
+                who.must_be_person("answering")?;
+                let home = self.attention()?.into_iter().find(|it| it.kind == AttentionKind::Home && it.id == id);
+                Err(home.map_or(problem, |it| nothing_to_answer(&it.id, &it.text)))
+            }
+        }
+    }
+
+    /// The task or run that an id is about, and what of it. A branch may have slashes, and then stands for its task.
+    fn meant<'a>(&self, id: &'a str) -> Result<(AttentionOwner, Option<&'a str>), Problem> {
+        let is_branch = self.home.tasks.open().iter().any(|seen| seen.state.about.branch == id);
+        match id.rsplit_once('/').filter(|_| !is_branch) {
+            None => Ok((self.owner(id)?, None)),
+            Some((of, number)) => Ok((self.owner(of)?, Some(number))),
         }
     }
 
@@ -126,13 +140,21 @@ impl Service {
         wanted: AnswerAttention,
     ) -> Result<AttentionAnswer, Problem> {
         let AnswerAttention { option, message } = wanted;
-        let asks = seen.state.question().is_some();
-        let is_wait = matches!(number, Some("worker" | "wait")) || (number.is_none() && !asks);
-        if is_wait && matches!(option.as_str(), "cancel" | "abort") {
+        let waits = only_of(self.attention()?, seen.id.as_str(), number)?;
+        if let Some(wait) = waits.as_ref().filter(|it| it.kind == AttentionKind::Wait) {
+            let is_cancelled = matches!(option.as_str(), "cancel" | "abort");
+            if wait.options.is_empty() || !is_cancelled {
+                return Err(match wait.options.as_slice() {
+                    [] => nothing_to_answer(&wait.id, &wait.text),
+                    options => no_answer(&option, &wait.id, options),
+                });
+            }
             let now = self.cancel_run(who, seen.id.as_str(), message.unwrap_or_default())?;
             return Ok(of_run(&now, number, option));
         }
-        let question = number.map_or_else(|| seen.id.to_string(), |number| format!("{}/{number}", seen.id));
+        // What does not wait any more is refused there, by what became of it.
+        let whole = || number.map_or_else(|| seen.id.to_string(), |number| format!("{}/{number}", seen.id));
+        let question = waits.map_or_else(whole, |it| it.id);
         let now = self.answer(who, &question, AnswerQuestion { option: option.clone(), message })?;
         Ok(of_run(&now, number, option))
     }
@@ -149,42 +171,124 @@ impl Service {
         let note = attention::note(seen);
         let known =
             number.is_none_or(|number| note.as_ref().is_some_and(|it| it.id == format!("{}/{number}", seen.id)));
-        let Some(note) = note.filter(|_| known) else { return Err(gone(seen, number)) };
-        let choices = seen.state.choices(&seen.lifecycle);
-        let Some(choice) = TaskChoice::read(&option, &choices, &seen.lifecycle) else {
-            let message = format!("`{}` is no answer to {}", shown(&option), note.id);
-            return Err(Problem::bad_request(message).hint(format!("one of: {}", note.choices.join(", "))));
+        let wait = self.home.waits.of(&stream(&seen.id)).filter(|_| number.is_none_or(|number| number == "wait"));
+        let Some(note) = note.filter(|_| known) else {
+            return Err(wait.map_or_else(|| gone(seen, number), |wait| nothing_to_answer(&wait.id, &wait.text)));
         };
         let id = seen.id.as_str();
+        // The same words as the commands of tasks, and the same meaning.
+        let by_word = match option.as_str() {
+            "approve" => Some(self.approve(who, id, message.clone())?),
+            "reject" => Some(self.reject(who, id, message.clone())?),
+            _ => None,
+        };
+        if let Some(TaskAnswer { task, notes, .. }) = by_word {
+            return Ok(AttentionAnswer { id: note.id, option, task: Some(task), run: None, notes });
+        }
+        let choices = answers(&seen.lifecycle, &seen.state);
+        let Some(choice) = TaskChoice::read(&option, &choices, &seen.lifecycle) else {
+            return Err(no_answer(&option, &note.id, &note.choices));
+        };
+        must_be_kept(choice, &option, message.as_deref())?;
         let TaskAnswer { task, notes, .. } = match choice {
-            TaskChoice::Approve => self.merge(who, id, &MergeTask::default())?,
-            TaskChoice::RequestChanges => self.request_changes(who, id, message.unwrap_or_default())?,
-            TaskChoice::Respawn => self.respawn(who, id)?,
-            TaskChoice::Retry if choices.contains(&TaskChoice::Respawn) => self.respawn(who, id)?,
-            TaskChoice::Retry => self.spawn(who, id)?,
+            TaskChoice::Approve => self.approve(who, id, message)?,
+            TaskChoice::RequestChanges => {
+                let message = message.unwrap_or_default();
+                self.request_changes(who, id, &RequestChanges { message, ..RequestChanges::default() })?
+            }
+            TaskChoice::Respawn | TaskChoice::Retry(TaskRetry::Respawn) => self.respawn(who, id)?,
+            TaskChoice::Retry(TaskRetry::Spawn) => self.spawn(who, id)?,
+            TaskChoice::Retry(TaskRetry::Hooks) => self.retry_hooks(who, seen)?,
+            TaskChoice::Retry(TaskRetry::Push) => self.retry_push(who, seen)?,
             TaskChoice::Move(to) => {
-                let status = Some(seen.lifecycle.state_name(to).to_owned());
-                self.update(who, id, UpdateTask { status, ..UpdateTask::default() })?
+                let recorded =
+                    self.go(who, seen, seen.lifecycle.state_name(to), message.filter(|it| !it.trim().is_empty()))?;
+                self.settled(who, &seen.id, recorded)?
             }
             TaskChoice::Attach => {
                 let look = self.show(who, id)?;
                 TaskAnswer { notes: vec![format!("`sluice task attach {id}` shows the session of its agent")], ..look }
             }
-            TaskChoice::Dismiss => {
-                let told = ask(&self.home, &seen.id, TaskInput::ClearAttention { by: TaskAsker::Person });
-                self.home.tasks.caught_up(&seen.id, &told);
-                told?;
-                self.show(who, id)?
-            }
+            TaskChoice::Skip | TaskChoice::Dismiss => self.dismiss(who, seen)?,
             TaskChoice::Cancel => self.cancel(who, id)?,
         };
         Ok(AttentionAnswer { id: note.id, option, task: Some(task), run: None, notes })
     }
 }
 
-/// `TASK/3` or `RUN/3`, or a task or run alone.
-fn split(id: &str) -> (&str, Option<&str>) {
-    id.split_once('/').map_or((id, None), |(of, number)| (of, Some(number)))
+impl Service {
+    /// A person has looked, and leaves it at that.
+    fn dismiss(&self, who: &Requester, seen: &TaskSnapshot) -> Result<TaskAnswer, Problem> {
+        let told = ask(&self.home, &seen.id, TaskInput::ClearAttention { by: TaskAsker::Person });
+        self.home.tasks.caught_up(&seen.id, &told);
+        told?;
+        self.show(who, seen.id.as_str())
+    }
+
+    /// The hooks that failed are done again, and are over when this answers, if that does not take too long.
+    fn retry_hooks(&self, who: &Requester, seen: &TaskSnapshot) -> Result<TaskAnswer, Problem> {
+        // A task whose worktree was lent on and that needs one waits for it in the line.
+        let input = TaskInput::Retry { by: TaskAsker::Person, room: WorkspaceReservation::Unasked };
+        let recorded = ask(&self.home, &seen.id, input)?;
+        self.settled(who, &seen.id, recorded)
+    }
+
+    /// The default branch is pushed again, as `git push` does it. What else failed is done again after that.
+    fn retry_push(&self, who: &Requester, seen: &TaskSnapshot) -> Result<TaskAnswer, Problem> {
+        let (_, pool) = self.home.pool_of(seen)?;
+        match push_default(pool.repository()).map_err(|error| git(&error))? {
+            MergePush::Failed(why) => {
+                Err(refusal(RefusalCode::NotReady, format!("merged, and still not pushed: {why}")))
+            }
+            MergePush::NoRemote | MergePush::Done if seen.state.undone.is_empty() => self.dismiss(who, seen),
+            MergePush::NoRemote | MergePush::Done => self.retry_hooks(who, seen),
+        }
+    }
+}
+
+/// The one thing of a task or run that waits, or the one with this number; not one of several.
+fn only_of(waiting: Vec<Attention>, whole: &str, number: Option<&str>) -> Result<Option<Attention>, Problem> {
+    let is_meant = |it: &Attention| {
+        let is_of = it.task.as_deref() == Some(whole) || it.run.as_deref() == Some(whole);
+        is_of && number.is_none_or(|number| it.id.ends_with(&format!("/{number}")))
+    };
+    let mut found = waiting.into_iter().filter(is_meant);
+    match (found.next(), found.next()) {
+        (Some(_), Some(_)) => {
+            let message = format!("more than one thing of `{}` waits for a person", shown(whole));
+            Err(Problem::bad_request(message).hint("`sluice inbox` shows the id of each"))
+        }
+        (one, _) => Ok(one),
+    }
+}
+
+/// Words are kept or refused, never dropped.
+fn must_be_kept(choice: TaskChoice, option: &str, message: Option<&str>) -> Result<(), Problem> {
+    let is_kept = match choice {
+        TaskChoice::Approve | TaskChoice::RequestChanges | TaskChoice::Move(_) => true,
+        TaskChoice::Respawn
+        | TaskChoice::Retry(_)
+        | TaskChoice::Skip
+        | TaskChoice::Attach
+        | TaskChoice::Dismiss
+        | TaskChoice::Cancel => message.is_none_or(|message| message.trim().is_empty()),
+    };
+    if is_kept {
+        return Ok(());
+    }
+    let message = format!("`{}` takes no message: no agent and no file would get it", shown(option));
+    Err(Problem::bad_request(message).hint("answer without it; `sluice task nudge` says something to a living agent"))
+}
+
+fn no_answer(option: &str, id: &str, options: &[String]) -> Problem {
+    let message = format!("`{}` is no answer to {id}", shown(option));
+    Problem::bad_request(message).hint(format!("one of: {}", options.join(", ")))
+}
+
+/// What waits without a person's answer being able to change it.
+fn nothing_to_answer(id: &str, text: &str) -> Problem {
+    let message = format!("there is nothing to answer to {id}: {text}");
+    refusal(RefusalCode::NotReady, message).hint("it leaves the inbox by itself when that is over")
 }
 
 fn of_run(seen: &RunSnapshot, number: Option<&str>, option: String) -> AttentionAnswer {

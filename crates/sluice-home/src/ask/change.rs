@@ -210,13 +210,6 @@ impl Service {
         Ok(TaskAnswer { task, transition: None, notes, still_running: false })
     }
 
-    pub fn request_changes(&self, who: &Requester, id: &str, message: String) -> Result<TaskAnswer, Problem> {
-        if message.trim().is_empty() {
-            return Err(Problem::bad_request("say what is to be changed").hint("`message=TEXT` says it"));
-        }
-        self.send_back(who, id, message)
-    }
-
     /// Sends a task back to its worker, perhaps with words for it.
     pub(super) fn send_back(&self, who: &Requester, id: &str, message: String) -> Result<TaskAnswer, Problem> {
         let seen = self.home.tasks.find(id)?;

@@ -1,8 +1,11 @@
 //! The list of what is on disk besides the worktrees of projects: checkouts of runs, what is left over, what is kept where, and
 //! how much room all of it takes. It only looks.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use sluice_api::problem::Problem;
@@ -12,10 +15,12 @@ use sluice_core::run::RunConclusion;
 use sluice_os::disk::{FolderSize, SizeBudget};
 use sluice_os::workspace::{KeepKind, KeepRef, LeftoverKind, WorkspaceHead, WorkspaceState, is_empty};
 
+use crate::background::locked;
 use crate::home::leftovers::{self, CheckoutRun, FoundCheckout, OpenedRepositories};
 use crate::home::repositories::{KnownRepository, known};
 use crate::home::{Home, room, scratch};
 use crate::read::runs::{self, RunSnapshot};
+use crate::read::tasks::TaskSnapshot;
 use crate::read::{tasks, view_run};
 use crate::settings::clock::written;
 use crate::settings::projects::git;
@@ -24,6 +29,14 @@ use crate::undone::described;
 /// So many files are looked at to tell the sizes in one list; what is left then is said to be larger.
 const MOST_FILES_SIZED: usize = 1_000_000;
 
+/// The most copies of kept work that are shown with a task.
+const KEPT_OF_TASK: usize = 20;
+
+/// git is asked about so many checkouts of runs for one list, and so many at a time.
+const MOST_LOOKED_AT: usize = 500;
+const LOOKS_AT_ONCE: usize = 8;
+
+const NOT_LOOKED_AT: &str = "it is not looked at: more runs have a checkout than are looked at for one list";
 const UNKNOWN: &str = "no task or run is known that has it; `sluice workspace gc` keeps its work and removes it";
 const HALF: &str = "its work was kept; `sluice workspace gc` removes the rest";
 const SET_ASIDE: &str = "it stood where a worktree was made, and git did not know it; look at it, then remove it";
@@ -45,15 +58,17 @@ pub(super) fn list(home: &Home, project: Option<&str>, list: &mut WorkspaceList)
         project.is_none() || repositories.iter().filter(is_asked).any(|it| Some(it.repository.common()) == common)
     };
     let found = leftovers::of_runs(home, &mut opened);
-    for checkout in found.into_iter().chain(leftovers::of_removed_projects(home, &mut opened)).filter(is_of) {
+    let found = found.into_iter().chain(leftovers::of_removed_projects(home, &mut opened)).filter(is_of);
+    let found: Vec<FoundCheckout> = found.collect();
+    for (checkout, seen_by_git) in found.iter().zip(look_at(&found)) {
         if checkout.pool.is_none() && checkout.is_empty() {
             list.leftovers.push(leftover(LeftoverForm::Empty, &checkout.place, None, EMPTY));
             continue;
         }
         match &checkout.run {
-            CheckoutRun::Known(seen) => list.runs.push(of_run(home, &checkout, seen)),
-            CheckoutRun::Unknown => list.leftovers.push(orphan(&checkout, UNKNOWN)),
-            CheckoutRun::Unread(why) => list.leftovers.push(orphan(&checkout, why)),
+            CheckoutRun::Known(seen) => list.runs.push(of_run(home, checkout, seen, seen_by_git)),
+            CheckoutRun::Unknown => list.leftovers.push(orphan(checkout, UNKNOWN)),
+            CheckoutRun::Unread(why) => list.leftovers.push(orphan(checkout, why)),
         }
     }
     if project.is_none() {
@@ -95,13 +110,47 @@ pub(super) fn told(size: FolderSize) -> (Option<u64>, Option<u64>) {
     if size.is_whole { (Some(size.bytes), None) } else { (None, Some(size.bytes)) }
 }
 
-fn of_run(home: &Home, checkout: &FoundCheckout, seen: &RunSnapshot) -> RunWorktree {
-    let (state, unseen) = match checkout.pool.as_ref().map(|pool| pool.status(&checkout.name)) {
+/// What git says of a checkout: its state, or why that is not known.
+type SeenByGit = (Option<WorkspaceState>, Option<String>);
+
+/// Asks git about the checkouts of runs, several at a time, and of many only about those whose run changed last.
+fn look_at(found: &[FoundCheckout]) -> Vec<SeenByGit> {
+    let updated = |checkout: &FoundCheckout| match &checkout.run {
+        CheckoutRun::Known(seen) => Some(seen.card.updated),
+        CheckoutRun::Unknown | CheckoutRun::Unread(_) => None,
+    };
+    let mut wanted: Vec<usize> = (0..found.len()).filter(|at| updated(&found[*at]).is_some()).collect();
+    wanted.sort_by_key(|at| Reverse(updated(&found[*at])));
+    wanted.truncate(MOST_LOOKED_AT);
+    let seen = Mutex::new(vec![(None, Some(NOT_LOOKED_AT.to_owned())); found.len()]);
+    let next = AtomicUsize::new(0);
+    let look = || {
+        while let Some(at) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let one = one_look(&found[*at]);
+            locked(&seen)[*at] = one;
+        }
+    };
+    std::thread::scope(|scope| {
+        (1..LOOKS_AT_ONCE.min(wanted.len())).for_each(|_| {
+            // A thread that cannot be had leaves its part to the others.
+            drop(std::thread::Builder::new().spawn_scoped(scope, look));
+        });
+        look();
+    });
+    seen.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn one_look(checkout: &FoundCheckout) -> SeenByGit {
+    match checkout.pool.as_ref().map(|pool| pool.status(&checkout.name)) {
         Some(Ok(state)) => (state, None),
         Some(Err(error)) => (None, Some(described(&error))),
         None => (None, Some(checkout.why_unkept())),
-    };
+    }
+}
+
+fn of_run(home: &Home, checkout: &FoundCheckout, seen: &RunSnapshot, (state, unseen): SeenByGit) -> RunWorktree {
     let is_part = checkout.name.as_str() != seen.id.as_str();
+    let is_keepable = unseen.as_deref().is_none_or(|why| why == NOT_LOOKED_AT);
     RunWorktree {
         run: seen.id.to_string(),
         part: is_part.then(|| checkout.name.to_string()),
@@ -111,7 +160,7 @@ fn of_run(home: &Home, checkout: &FoundCheckout, seen: &RunSnapshot) -> RunWorkt
         branch: state.as_ref().and_then(branch),
         dirty: state.is_some_and(|state| state.dirty),
         // What cannot be kept does not go by itself.
-        goes_at: goes_at(home, seen).filter(|_| unseen.is_none()).map(|at| written(at.0)),
+        goes_at: goes_at(home, seen).filter(|_| is_keepable).map(|at| written(at.0)),
         doubt: unseen,
         size_bytes: None,
         size_over_bytes: None,
@@ -188,7 +237,7 @@ fn shown_path(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn shown(known: &KnownRepository, kept: &KeepRef) -> Kept {
+pub(super) fn shown(known: &KnownRepository, kept: &KeepRef) -> Kept {
     let since = kept.time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Kept {
         project: known.project.as_ref().map_or_else(String::new, |project| project.name.clone()),
@@ -214,6 +263,30 @@ pub(super) fn what(kinds: &[KeepKind]) -> String {
         KeepKind::Ignored => "ignored files",
     };
     kinds.iter().map(word).collect::<Vec<_>>().join(", ")
+}
+
+/// What is kept in every repository that can be read, the newest first.
+pub(super) fn all_kept(home: &Home) -> Vec<Kept> {
+    let of = |known: &KnownRepository| -> Vec<Kept> {
+        let kept = known.repository.kept().unwrap_or_default();
+        kept.iter().map(|kept| shown(known, kept)).collect()
+    };
+    let mut all: Vec<Kept> = known(home).iter().flat_map(of).collect();
+    all.sort_by(|one, other| (&other.at, other.number).cmp(&(&one.at, one.number)));
+    all
+}
+
+/// The kept work of one task, the newest first; nothing where its repository cannot be read.
+pub(super) fn kept_of(home: &Home, seen: &TaskSnapshot) -> Vec<Kept> {
+    let Ok((project, pool)) = home.pool_of(seen) else { return Vec::new() };
+    let repository = pool.repository().clone();
+    let kept = repository.kept().unwrap_or_default();
+    let known = KnownRepository { project: Some(project), repository, pools: Vec::new() };
+    let of_task = kept.iter().filter(|it| it.task == seen.id.as_str());
+    let mut found: Vec<Kept> = of_task.map(|kept| shown(&known, kept)).collect();
+    found.sort_by_key(|it| std::cmp::Reverse(it.number));
+    found.truncate(KEPT_OF_TASK);
+    found
 }
 
 /// The kept work of a task or run, by the beginning of its id: that with this number, else the newest.

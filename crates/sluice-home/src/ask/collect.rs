@@ -6,7 +6,6 @@ use std::path::Path;
 use sluice_api::problem::Problem;
 use sluice_api::workspace::{CollectWorkspaces, Collected, CollectedItem, LeftoverForm, NotCollected};
 use sluice_os::disk::{FolderSize, SizeBudget};
-use sluice_os::git::GitError;
 use sluice_os::workspace::{
     KeepRef, WorkspaceName, WorkspacePool, WorkspaceRemoval, is_empty, remove_empty, remove_leftover,
 };
@@ -100,7 +99,11 @@ impl Collection<'_> {
             let owner = pool.lent_to(&name).ok().flatten().map(|binding| binding.task);
             let path = pool.folder(&name);
             let size = self.sizes.size(&path);
-            let saved = self.take(pool, &name, |pool| pool.collect(&name).map(WorkspaceRemoval::Gone));
+            let saved = self.take(pool, &name, |pool| {
+                let torn_down = setup::tear_down(home, pool.repository().folder(), &pool.folder(&name));
+                torn_down.map_err(|undone| undone.to_string())?;
+                pool.collect(&name).map(WorkspaceRemoval::Gone).map_err(|error| described(&error))
+            });
             if let Some(saved) = saved.transpose() {
                 self.note(Candidate { kind: WORKTREE, path: &path, owner }, size, saved);
             }
@@ -153,7 +156,6 @@ impl Collection<'_> {
         let (home, size) = (self.home, self.sizes.size(&checkout.place));
         let mut later = None;
         let saved = self.take(pool, &checkout.name, |pool| {
-            worktrees::forget(home, &checkout.owner);
             // Its run may be retried at any moment until now.
             let may_go = || match checkout.fate(home, rule) {
                 CheckoutFate::Goes => true,
@@ -163,7 +165,8 @@ impl Collection<'_> {
                     false
                 }
             };
-            pool.destroy_if(&checkout.name, &checkout.owner, may_go)
+            let removed = worktrees::remove(home, pool, &checkout.name, &checkout.owner, may_go);
+            removed.map_err(|undone| undone.to_string())
         });
         let kind = match &checkout.run {
             CheckoutRun::Known(_) => RUN,
@@ -202,16 +205,14 @@ impl Collection<'_> {
         &self,
         pool: &WorkspacePool,
         name: &WorkspaceName,
-        remove: impl FnOnce(&WorkspacePool) -> Result<WorkspaceRemoval, GitError>,
+        remove: impl FnOnce(&WorkspacePool) -> Result<WorkspaceRemoval, String>,
     ) -> Result<Option<Saved>, String> {
         if self.wanted.dry_run {
             let at_risk = pool.at_risk(name).map_err(|error| described(&error))?;
             let told = (!at_risk.is_empty()).then(|| what(&at_risk));
             return Ok(Some(Saved { what: told, number: None }));
         }
-        let torn_down = setup::tear_down(self.home, pool.repository().folder(), &pool.folder(name));
-        torn_down.map_err(|undone| undone.to_string())?;
-        let WorkspaceRemoval::Gone(kept) = remove(pool).map_err(|error| described(&error))? else { return Ok(None) };
+        let WorkspaceRemoval::Gone(kept) = remove(pool)? else { return Ok(None) };
         if pool.folder(name).symlink_metadata().is_ok() {
             return Err(leftovers::NO_GIT.to_owned());
         }

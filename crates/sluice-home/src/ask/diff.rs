@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use sluice_api::diff::{TaskLog, WorkDiff, WorkDiffFile, WorkDiffPart};
 use sluice_api::problem::Problem;
-use sluice_core::id::TaskId;
+use sluice_core::task::session::SessionNumber;
 use sluice_os::git::{DiffLimits, DiffRead, DiffedFile, GitError, Repository};
 use sluice_os::redact::shown_of;
 use sluice_os::session::{SessionId, SessionStream};
@@ -12,8 +12,8 @@ use sluice_worker::names::run_branch;
 
 use super::Service;
 use crate::home::engine::refusal;
+use crate::home::session_id;
 use crate::home::worktrees::{NO_WORKSPACE, pool_of};
-use crate::home::{session_id, session_of};
 use crate::read::runs::RunSnapshot;
 use crate::read::tasks::TaskSnapshot;
 use crate::settings::projects::git;
@@ -25,6 +25,8 @@ const MOST_FILES: usize = 2_000;
 /// Bytes of an agent's output that are looked at, and the lines of it that are shown unless asked otherwise.
 const LONGEST_LOG: usize = 1 << 20;
 const LOG_LINES: usize = 200;
+/// Sessions of a task, from the newest on, of which one is looked for that is kept.
+const SESSIONS_LOOKED_FOR: usize = 100;
 
 impl Service {
     /// What a task has changed: in the commits of its branch, and uncommitted in its worktree if it has one.
@@ -57,33 +59,56 @@ impl Service {
         Ok(pool.repository().clone())
     }
 
-    /// What the agent of a task printed last: the one at work, else the newest there was.
+    /// What the agent of a task printed last: the one at work, else the newest there was. What a living one has drawn on its screen
+    /// makes sense on that screen only, so then the screen is the answer.
     pub fn task_log(&self, id: &str, lines: Option<usize>) -> Result<TaskLog, Problem> {
         let seen = self.home.tasks.find(id)?;
         let sessions = &self.home.context.sessions;
-        // The reviewer first: it is the one that is at work.
-        let living = seen.living().next_back().and_then(|agent| session_id(&seen.id, agent.id).ok());
-        let Some(session) = living.or_else(|| self.newest_session(&seen.id)) else { return Ok(TaskLog::default()) };
-        let tail = |stream| sessions.output_tail(&session, stream, LONGEST_LOG).unwrap_or_default();
-        let (printed, errors) = (tail(SessionStream::Output), tail(SessionStream::Errors));
-        let text = shown_of(&[printed.bytes, errors.bytes].concat());
-        let all: Vec<&str> = text.lines().map(str::trim_end).collect();
-        let first = all.len().saturating_sub(lines.unwrap_or(LOG_LINES));
-        let log = all[first..].iter().map(|line| format!("{line}\n")).collect();
+        let Some(session) = self.session_of_log(&seen) else { return Ok(TaskLog::default()) };
         let alive = sessions.is_living(&session);
-        let cut = first > 0 || printed.start > 0 || errors.start > 0;
-        Ok(TaskLog { session: Some(session.to_string()), alive, log, cut })
+        let name = Some(session.to_string());
+        let drawn = sessions.output_tail(&session, SessionStream::Output, LONGEST_LOG).unwrap_or_default().bytes;
+        let screen = Some(()).filter(|()| alive && draws(&drawn)).and_then(|()| sessions.screen(&session).ok());
+        if let Some(screen) = screen.filter(|screen| !screen.trim().is_empty()) {
+            let (log, cut) = last_of(screen.trim_end(), lines);
+            return Ok(TaskLog { session: name, alive, log, cut, screen: true });
+        }
+        let (log, cut) = self.printed_last(&session, lines);
+        Ok(TaskLog { session: name, alive, log, cut, screen: false })
     }
 
-    fn newest_session(&self, task: &TaskId) -> Option<SessionId> {
-        let of_task = |id: &SessionId| session_of(id).filter(|(own, _)| own == task).map(|(_, number)| number.0);
-        let all = self.home.context.sessions.list().unwrap_or_default();
-        all.into_iter().filter(|id| of_task(id).is_some()).max_by_key(of_task)
+    /// The last lines that an agent printed, and whether it printed more before.
+    pub(super) fn printed_last(&self, session: &SessionId, lines: Option<usize>) -> (String, bool) {
+        let tail = |stream| self.home.context.sessions.output_tail(session, stream, LONGEST_LOG).unwrap_or_default();
+        let (printed, errors) = (tail(SessionStream::Output), tail(SessionStream::Errors));
+        let is_cut = printed.start > 0 || errors.start > 0;
+        let (log, cut) = last_of(&shown_of(&[printed.bytes, errors.bytes].concat()), lines);
+        (log, cut || is_cut)
+    }
+
+    pub(super) fn newest_session(&self, seen: &TaskSnapshot) -> Option<SessionId> {
+        let newest = (1..=seen.state.sessions_asked).rev().take(SESSIONS_LOOKED_FOR);
+        let mut ids = newest.filter_map(|number| session_id(&seen.id, SessionNumber(number)).ok());
+        ids.find(|id| self.home.context.sessions.is_known(id))
     }
 }
 
+/// The last lines of a text, and whether there were more.
+fn last_of(text: &str, lines: Option<usize>) -> (String, bool) {
+    let all: Vec<&str> = text.lines().map(str::trim_end).collect();
+    let first = all.len().saturating_sub(lines.unwrap_or(LOG_LINES));
+    (all[first..].iter().map(|line| format!("{line}\n")).collect(), first > 0)
+}
+
+/// Whether a program moves about on its screen (CSI … A, H, J or f) and does not only print lines.
+fn draws(bytes: &[u8]) -> bool {
+    let after = |at: usize| bytes[at..].iter().skip(2).take(16);
+    let starts = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"\x1b["));
+    starts.filter_map(|at| after(at).find(|byte| (0x40..=0x7e).contains(*byte))).any(|last| b"AHJf".contains(last))
+}
+
 /// What there is to say about where a task's work is.
-fn standing(seen: &TaskSnapshot) -> Option<String> {
+pub(super) fn standing(seen: &TaskSnapshot) -> Option<String> {
     let state = &seen.state;
     match (&state.merged, state.lent_on().filter(|_| seen.card.open)) {
         (Some(commit), _) => Some(format!("the task was merged, as {}", commit.0)),

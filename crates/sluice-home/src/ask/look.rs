@@ -9,7 +9,7 @@ use sluice_api::event::EventShown;
 use sluice_api::problem::Problem;
 use sluice_api::task::{Attach, History, Task, TaskAnswer, TaskList};
 use sluice_core::event_name::EventName;
-use sluice_core::id::RunId;
+use sluice_core::id::{RunId, TaskId};
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::RefusalCode;
 use sluice_core::task::session::SessionNumber;
@@ -19,7 +19,7 @@ use sluice_engine::task_actor::TaskActor;
 use sluice_store::{Cursor, LARGEST_PAGE, LoggedEvent, Query};
 
 use super::page::PageQuery;
-use super::{Requester, Service};
+use super::{Requester, Service, checkouts};
 use crate::home::attention::{last_lines, last_lines_of};
 use crate::home::engine::refusal;
 use crate::home::{room, session_id};
@@ -144,16 +144,41 @@ impl Service {
         Ok(census)
     }
 
-    /// A task, with what the asker could do with it now.
+    /// A task, with what the asker could do with it now. For that its files and its repository are looked at.
     pub fn show(&self, who: &Requester, id: &str) -> Result<TaskAnswer, Problem> {
+        let seen = self.not_deleted(id)?;
+        let moves = Some(self.moves(who, &seen));
+        let (last_lines, kept) = (last_lines(&self.home, &seen), checkouts::kept_of(&self.home, &seen));
+        let task = Task { last_lines, moves, kept, ..self.home.shown(&seen) };
+        Ok(TaskAnswer { task, transition: None, notes: Vec::new(), still_running: false })
+    }
+
+    /// A task as it stands, as a list shows it: nothing is asked of git, and no file of the task is read.
+    pub fn show_briefly(&self, id: &str) -> Result<TaskAnswer, Problem> {
+        let seen = self.not_deleted(id)?;
+        let still_running = !seen.state.turns.is_empty();
+        Ok(TaskAnswer { task: self.home.shown(&seen), transition: None, notes: Vec::new(), still_running })
+    }
+
+    fn not_deleted(&self, id: &str) -> Result<TaskSnapshot, Problem> {
         let seen = self.home.tasks.find(id)?;
         if seen.card.status == TaskActor::DELETED {
             let message = format!("task {} has been deleted", seen.id);
             return Err(Problem::not_found(message).hint(format!("`sluice task history {}` tells of it", seen.id)));
         }
-        let moves = Some(self.moves(who, &seen));
-        let task = Task { last_lines: last_lines(&self.home, &seen), moves, ..self.home.shown(&seen) };
-        Ok(TaskAnswer { task, transition: None, notes: Vec::new(), still_running: false })
+        Ok(seen)
+    }
+
+    /// Events of a task after the one of a number, as they are shown.
+    pub fn task_events(&self, id: &TaskId, after: u64, limit: usize) -> Result<Vec<(u64, EventShown)>, Problem> {
+        let Some(seen) = self.home.tasks.load(id)? else { return Ok(Vec::new()) };
+        let of_task = stream(id);
+        let page = self.home.tasks.history(&of_task, after, limit)?;
+        let shown = page.into_iter().map(|(number, event)| {
+            let entry = LoggedEvent { cursor: Cursor(number), stream: of_task.clone(), number, event };
+            (number, self.task_event(&entry, &seen))
+        });
+        Ok(shown.collect())
     }
 
     /// An event of a task, as it is shown. One that tells of a crash shows what the agent printed last: that is no part of

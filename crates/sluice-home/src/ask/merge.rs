@@ -84,6 +84,7 @@ impl Service {
             base: None,
             made: None,
             feedback,
+            unpushed: false,
         };
         let (merged, recorded) = merges::carry_out(&self.home, &seen, intent).map_err(told)?;
         self.told(who, &seen.id, merged, recorded)

@@ -3,65 +3,91 @@
 use std::path::Path;
 
 use sluice_api::diff::{MergeRun, RunDeleteAnswer, RunMergeAnswer};
+use sluice_api::event::EventShown;
 use sluice_api::problem::Problem;
+use sluice_core::event_name::EventName;
 use sluice_core::machine::RefusalCode;
 use sluice_core::run::RunConclusion;
 use sluice_engine::actor::{ActorInput, Remark};
-use sluice_os::forge::Forge;
-use sluice_os::git::{Git, GitError, Repository};
-use sluice_os::merge::{MergePush, MergeRequest};
+use sluice_os::git::Repository;
+use sluice_os::merge::{CompletedMerge, MergePush};
 use sluice_worker::names::run_branch;
 
 use super::merge::how_merged;
 use super::{Requester, Service};
 use crate::background::locked;
-use crate::effect::merges;
+use crate::effect::merges::{self, MergeIntent};
+use crate::effect::run_merges::{self, REFUSED};
 use crate::home::engine::{refusal, say_to};
+use crate::home::leftovers::{self, OpenedRepositories, RemovalRule};
+use crate::home::worktrees::{self, pool_of};
 use crate::read::runs::{RunSnapshot, stream};
 use crate::read::view_run;
 use crate::settings::projects::git;
 use crate::undone::described;
 
-const REFUSED: &str = "Merge not allowed: ";
-
 impl Service {
     /// Merges the branch of a run that has ended into the default branch. Asked again, it finds what was merged.
     pub fn merge_run(&self, who: &Requester, id: &str, wanted: &MergeRun) -> Result<RunMergeAnswer, Problem> {
         who.must_be_person("merging")?;
-        let strategy = merges::strategy(wanted.strategy.as_deref())?;
+        merges::strategy(wanted.strategy.as_deref())?;
         let seen = self.run(id)?;
         let turn = self.home.merges.of(seen.id.as_str());
         let _turn = locked(&turn);
         must_have_ended(&seen, wanted.force)?;
         let repository = self.repository_of(&seen)?;
-        let branch = run_branch(&seen.id);
+        // What was begun before is finished first: an engine was killed, or the remote did not take it.
+        if let Some(merged) = run_merges::finish(&self.home, &seen.id, true)? {
+            return self.merged_run(&seen, merged);
+        }
         if !wanted.force {
             must_be_committed(&seen, &repository)?;
         }
-        let recipe = &seen.plan.recipe.name;
-        let message = format!("Merge branch '{branch}'\n\nRun {} of {recipe}\n", seen.id);
-        let forge = Forge::find(&std::env::var_os("PATH").unwrap_or_default(), Git::default()).ok();
-        let request = MergeRequest {
-            branch: &branch,
-            strategy,
+        let intent = MergeIntent {
+            commit: repository.branch_commit(&run_branch(&seen.id)).map_err(|error| git(&error))?,
+            strategy: wanted.strategy.clone(),
             local: wanted.local,
-            message: Some(&message),
-            forge: forge.as_ref(),
-            ..MergeRequest::default()
+            forced: wanted.force,
+            turn: None,
+            base: None,
+            made: None,
+            feedback: None,
+            unpushed: false,
         };
-        let merged = merges::merge(&self.home, &repository, &request, &|_| Ok(()))
-            .map_err(|error| not_merged(&error, &seen, &branch))?;
+        let merged = run_merges::carry_out(&self.home, &seen, &repository, intent)?;
+        self.merged_run(&seen, merged)
+    }
+
+    /// The answer to a merge that stands.
+    fn merged_run(&self, seen: &RunSnapshot, merged: CompletedMerge) -> Result<RunMergeAnswer, Problem> {
         let mut notes = vec![how_merged(&merged)];
         match &merged.pushed {
-            MergePush::Failed(why) => notes.push(format!("merged, not pushed: {why}")),
+            MergePush::Failed(why) => {
+                notes.push(format!("merged, not pushed: {why}"));
+                notes.push(format!("`sluice run merge {}` pushes it again", seen.id));
+            }
             MergePush::NoRemote | MergePush::Done => {}
         }
         notes.extend(merged.notes);
+        self.remember_merge(seen, &run_branch(&seen.id), &merged.commit)?;
         Ok(RunMergeAnswer { run: self.shown_run(seen.id.as_str())?, commit: merged.commit, notes })
     }
 }
 
 impl Service {
+    /// Writes down that the branch of a run was merged, unless the history of the run ends with that.
+    fn remember_merge(&self, seen: &RunSnapshot, branch: &str, commit: &str) -> Result<(), Problem> {
+        let last = self.run_events(&seen.id, seen.version.saturating_sub(1), 1)?;
+        let is_known = |event: &EventShown| {
+            EventName::read(&event.kind) == Some(EventName::RunMerged) && event.data["commit"] == commit
+        };
+        if last.iter().any(|(_, event)| is_known(event)) {
+            return Ok(());
+        }
+        let remark = Remark::Merged { branch: branch.to_owned(), commit: commit.to_owned() };
+        say_to(&self.home, stream(&seen.id), seen.id.as_str(), ActorInput::Remark(remark)).map(drop)
+    }
+
     /// Cancels a run if it is open, and removes it from every list. Its branch stays where it holds work.
     pub fn delete_run(&self, who: &Requester, id: &str) -> Result<RunDeleteAnswer, Problem> {
         who.must_be_person("deleting a run")?;
@@ -74,16 +100,36 @@ impl Service {
             let message = format!("run {} is cancelled, and has not settled yet", seen.id);
             return Err(refusal(RefusalCode::NotReady, message).hint("delete it again in a moment"));
         }
-        let branch = run_branch(&seen.id);
-        let unmerged = self.repository_of(&seen).ok().and_then(|repository| repository.unmerged(&branch).ok());
-        let notes = match unmerged.unwrap_or_default() {
-            0 => Vec::new(),
-            1 => vec![format!("1 commit on `{branch}` is not merged; it stays there")],
-            count => vec![format!("{count} commits on `{branch}` are not merged; they stay there")],
-        };
         let run = view_run::run(&seen);
         say_to(&self.home, stream(&seen.id), seen.id.as_str(), ActorInput::Remark(Remark::Deleted))?;
-        Ok(RunDeleteAnswer { run, notes })
+        Ok(RunDeleteAnswer { run, notes: self.clear_away(&seen) })
+    }
+
+    /// Removes the checkouts of a run that was deleted, and its branch unless that holds work. What would be lost is kept first.
+    /// What cannot be removed now goes when it is old, and the answer says so.
+    fn clear_away(&self, seen: &RunSnapshot) -> Vec<String> {
+        let (mut notes, rule) = (Vec::new(), RemovalRule::now(true));
+        let found = leftovers::of_runs(&self.home, &mut OpenedRepositories::default());
+        for checkout in found.iter().filter(|checkout| checkout.owner == seen.id.as_str()) {
+            let Some(pool) = &checkout.pool else { continue };
+            let may_go = || checkout.may_go(&self.home, rule);
+            if let Err(undone) = worktrees::remove(&self.home, pool, &checkout.name, &checkout.owner, may_go) {
+                notes.push(format!("{} stays: {undone}", checkout.place.display()));
+            }
+        }
+        let Ok(pool) = pool_of(&self.home, &seen.state.given) else { return notes };
+        let branch = run_branch(&seen.id);
+        match pool.repository().unmerged(&branch) {
+            Ok(0) => {
+                let deleted = pool.delete_branch(&branch, seen.id.as_str());
+                notes.extend(deleted.err().map(|error| format!("`{branch}` stays: {}", described(&error))));
+            }
+            Ok(1) => notes.push(format!("1 commit on `{branch}` is not merged; it stays there")),
+            Ok(count) => notes.push(format!("{count} commits on `{branch}` are not merged; they stay there")),
+            // There is no such branch.
+            Err(_) => {}
+        }
+        notes
     }
 }
 
@@ -112,31 +158,4 @@ fn must_be_committed(seen: &RunSnapshot, repository: &Repository) -> Result<(), 
     let message = format!("{REFUSED}the worktree of run {} holds changes that no commit has", seen.id);
     let hint = format!("commit them in {place}; `force=true` merges without them, and they are kept");
     Err(refusal(RefusalCode::Uncommitted, message).hint(hint))
-}
-
-/// What a merge that was not made says.
-fn not_merged(error: &GitError, seen: &RunSnapshot, branch: &str) -> Problem {
-    let folder = &seen.state.given.workspace;
-    let (code, hint) = match error {
-        GitError::NothingToMerge { .. } | GitError::NoBranch { .. } => {
-            (RefusalCode::NothingToMerge, format!("`sluice run diff {}` shows what it has changed", seen.id))
-        }
-        GitError::Dirty { folder, .. } => {
-            (RefusalCode::CheckoutChanged, format!("`git -C {} status` shows it", folder.display()))
-        }
-        GitError::Conflict { into, .. } => {
-            let way = match Path::new(folder).exists() {
-                true => format!("`git -C {folder} merge {into}` shows the conflict"),
-                false => format!("`git worktree add {folder} {branch}` makes its worktree again: merge `{into}` there"),
-            };
-            (RefusalCode::MergeConflict, way)
-        }
-        GitError::NotFastForward { .. } => {
-            (RefusalCode::NotFastForward, "without `strategy=ff` it is merged as it can be".to_owned())
-        }
-        GitError::PrOpen { .. } => (RefusalCode::PrOpen, "`local=true` merges here all the same".to_owned()),
-        GitError::PrElsewhere { .. } => (RefusalCode::PrElsewhere, "`local=true` merges here all the same".to_owned()),
-        other => return git(other),
-    };
-    refusal(code, format!("{REFUSED}{}", described(error))).hint(hint)
 }

@@ -16,18 +16,23 @@ use sluice_core::run::{
 };
 use sluice_core::task::TaskInput;
 use sluice_engine::run_actor::RunActor;
+use sluice_os::git::has_branch;
 use sluice_os::session::SessionStream;
+use sluice_os::workspace::keeps_of;
 use sluice_store::{Query, StreamSummary};
+use sluice_worker::names::run_branch;
 use sluice_worker::value::data;
 
 use super::page::{ListPage, PageQuery, newest};
 use super::{ANSWER_WITHIN, KeyedId, Requester, Service};
-use crate::evidence::tail;
+use crate::evidence::{last_commit, tail};
+use crate::home::attention::waiting_for_worker;
 use crate::home::engine::{ask, refusal, say};
 use crate::perform::sweep;
 use crate::read::runs::{RunSnapshot, id_of, stream};
-use crate::read::view_run;
+use crate::read::view_run::{self, UnheldSteps};
 use crate::settings::bounds::{LONGEST_SUMMARY, cut};
+use crate::settings::projects::git;
 use crate::start::{EngineStart, start_as};
 use crate::undone::described;
 
@@ -69,7 +74,24 @@ impl Service {
             let hint = format!("`sluice events --correlation {}` tells of it", seen.id);
             return Err(Problem::not_found(message).hint(hint));
         }
-        Ok(Run { attention: self.home.waits.of(&stream(&seen.id)).map(|wait| wait.text), ..view_run::run(&seen) })
+        let mut run = view_run::run_with(&seen, &self.unheld_steps(&seen));
+        run.attention = self.home.waits.of(&stream(&seen.id)).map(|wait| wait.text);
+        if !seen.state.given.origin.base.is_empty() {
+            // The files of the repository say it: to look at a run starts no git.
+            let root = Path::new(&seen.state.given.origin.root);
+            let branch = run_branch(&seen.id);
+            run.branch = Some(branch).filter(|branch| has_branch(root, branch));
+            run.kept = keeps_of(root, seen.id.as_str());
+        }
+        for (id, step) in (0u32..).map(StepId).zip(&mut run.steps) {
+            step.worker = self.home.roster.worker_of(&seen.id, id);
+        }
+        Ok(run)
+    }
+
+    /// The steps of a run that wait for a worker.
+    pub fn unheld_steps(&self, seen: &RunSnapshot) -> UnheldSteps {
+        UnheldSteps(waiting_for_worker(&self.home, seen))
     }
 
     /// Runs, the open ones first, each newest first; without `all` only those that have not ended.
@@ -173,7 +195,7 @@ impl Service {
     }
 
     /// What a step has printed: its agents' own streams, else what the run keeps of it.
-    fn printed(&self, seen: &RunSnapshot, step: StepId, state: &StepState) -> String {
+    pub(super) fn printed(&self, seen: &RunSnapshot, step: StepId, state: &StepState) -> String {
         let begins = format!("{}.{}.", seen.id, step.0);
         let sessions = self.home.context.sessions.list().unwrap_or_default();
         let mut text = String::new();
@@ -308,14 +330,39 @@ impl Service {
     ) -> Result<RunSnapshot, Problem> {
         let seen = self.run(id)?;
         let step = step.map(|name| seen.step(name)).transpose()?;
+        self.must_have_its_work(&seen)?;
         let seen = self.tell_run(who, &seen.id, RunInput::Retry { step, guidance })?;
         if let Some(task) = &seen.state.given.origin.task {
             // So that it does not look for a person any more when this is answered. A task that cannot be told now
             // hears of it with the next look at its run.
-            let told = ask(&self.home, task, TaskInput::RunReopened { run: seen.id.to_string() });
+            let told = ask(&self.home, task, TaskInput::RunReopened { run: seen.id.clone() });
             self.home.tasks.caught_up(task, &told);
         }
         Ok(seen)
+    }
+
+    /// Refuses to try a run again whose commits went with its branch: its steps would build on what is not there.
+    fn must_have_its_work(&self, seen: &RunSnapshot) -> Result<(), Problem> {
+        let given = &seen.state.given;
+        let is_here = !given.origin.base.is_empty() && given.workspace.starts_with('/');
+        if !is_here || Path::new(&given.workspace).exists() {
+            return Ok(());
+        }
+        let last = last_commit(&self.home, &seen.id).filter(|commit| *commit != given.origin.base);
+        let Some(commit) = last else { return Ok(()) };
+        let (repository, branch) = (self.repository_of(seen)?, run_branch(&seen.id));
+        if repository.branch_commit(&branch).map_err(|error| git(&error))?.is_some() {
+            return Ok(());
+        }
+        let message =
+            format!("Retry not allowed: the branch `{branch}`, which held what run {} has done, is gone", seen.id);
+        let hint = match repository.commit(&commit) {
+            Ok(Some(_)) => {
+                format!("make it again: `git -C {} branch {branch} {commit}`", repository.folder().display())
+            }
+            Ok(None) | Err(_) => format!("begin anew: `sluice start {}`", seen.plan.recipe.name),
+        };
+        Err(refusal(RefusalCode::NoWorkspace, message).hint(hint))
     }
 
     /// Answers a question: `RUN` if it has one, or `RUN/NUMBER`.

@@ -1,18 +1,19 @@
 //! Worktrees, and work that was put away.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sluice_api::problem::{Problem, ProblemStatus};
 use sluice_api::project::{Project, ProjectChange};
 use sluice_api::task::TaskAnswer;
 use sluice_api::work::project_group;
-use sluice_api::workspace::{AdoptStray, CollectWorkspaces, Restore, Workspace, WorkspaceList};
+use sluice_api::workspace::{AdoptStray, CollectWorkspaces, DropKept, DroppedKept, Restore, Workspace, WorkspaceList};
 use sluice_core::event_name::EventName;
 use sluice_os::workspace::{RestoreTarget, WorkspacePool};
 
 use super::page::PageQuery;
 use super::{Requester, Service};
 use crate::ask::{checkouts, collect, strays};
+use crate::definitions::{self, committed::DefinitionSite};
 use crate::home::worktrees::NO_WORKSPACE;
 use crate::home::{pool_names, room};
 use crate::read::tasks::had;
@@ -28,6 +29,12 @@ fn missing(path: &str, is_lent: bool) -> Option<String> {
         Err(_) if is_lent => Some("its folder is not there".into()),
         Err(_) => None,
     }
+}
+
+fn nothing_kept(task: &str, number: Option<u32>) -> Problem {
+    let number = number.map(|number| format!(" with the number {number}")).unwrap_or_default();
+    Problem::not_found(format!("nothing{number} is kept for `{task}`"))
+        .hint("`sluice workspace list` shows what is kept, with its numbers")
 }
 
 impl Service {
@@ -156,18 +163,43 @@ impl Service {
     pub fn restore_work(&self, who: &Requester, wanted: &Restore) -> Result<PathBuf, Problem> {
         who.must_be_person("restoring work")?;
         let Some((known, kept)) = checkouts::find_kept(&self.home, &wanted.task, wanted.number)? else {
-            let number = wanted.number.map(|number| format!(" with the number {number}")).unwrap_or_default();
-            return Err(Problem::not_found(format!("nothing{number} is kept for `{}`", wanted.task))
-                .hint("`sluice workspace list` shows what is kept, with its numbers"));
+            return Err(nothing_kept(&wanted.task, wanted.number));
         };
-        let target = RestoreTarget::Folder(PathBuf::from(&wanted.into));
+        let folder = match wanted.into.as_str() {
+            "" => self.home.context.places.restored().join(format!("{}-{}", kept.task, kept.number)),
+            into => PathBuf::from(into),
+        };
         let pool = known.pool_of(&kept)?;
+        let target = RestoreTarget::Folder(folder.clone());
         let restored = pool.restore(&kept.task, kept.number, &target).map_err(|error| git(&error))?;
-        Ok(restored.folder.unwrap_or_else(|| PathBuf::from(&wanted.into)))
+        Ok(restored.folder.unwrap_or(folder))
+    }
+
+    /// Drops kept work for good. Of several copies the number must be said.
+    pub fn drop_work(&self, who: &Requester, wanted: &DropKept) -> Result<DroppedKept, Problem> {
+        who.must_be_person("dropping kept work")?;
+        let Some((known, kept)) = checkouts::find_kept(&self.home, &wanted.task, wanted.number)? else {
+            return Err(nothing_kept(&wanted.task, wanted.number));
+        };
+        if wanted.number.is_none() {
+            let all = known.repository.kept().map_err(|error| git(&error))?;
+            let numbers: Vec<String> =
+                all.iter().filter(|it| it.task == kept.task).map(|it| it.number.to_string()).collect();
+            if numbers.len() > 1 {
+                let message = format!("{} copies are kept for `{}`", numbers.len(), kept.task);
+                return Err(Problem::bad_request(message).hint(format!("`number` is one of: {}", numbers.join(", "))));
+            }
+        }
+        let pool = known.pool_of(&kept)?;
+        pool.drop_kept(&kept).map_err(|error| git(&error))?;
+        let dropped = DroppedKept { dropped: checkouts::shown(&known, &kept), commit: kept.commit.clone() };
+        self.access_changed(EventName::KeptDropped, &who.label(), &kept.task, &dropped);
+        Ok(dropped)
     }
 
     pub fn add_project(&self, who: &Requester, wanted: ProjectChange) -> Result<Project, Problem> {
         who.must_be_person("adding a project")?;
+        self.must_know_workflow(wanted.workflow.as_deref(), wanted.path.as_deref())?;
         let project = self.home.projects.add(wanted)?;
         self.project_changed(who, EventName::ProjectAdded, &project);
         Ok(project)
@@ -179,6 +211,8 @@ impl Service {
         if wanted.name.as_deref().is_some_and(|new| new != name) || wanted.path.is_some() {
             self.must_be_at_rest(name)?;
         }
+        let path = wanted.path.clone().map_or_else(|| self.home.projects.get(name).map(|it| it.path), Ok)?;
+        self.must_know_workflow(wanted.workflow.as_deref(), Some(&path))?;
         let project = self.home.projects.update(name, wanted)?;
         if project.name != name {
             self.revoke_worker_tokens(who, name)?;
@@ -186,6 +220,12 @@ impl Service {
         self.project_changed(who, EventName::ProjectChanged, &project);
         self.home.tasks.stir();
         Ok(project)
+    }
+
+    /// Refuses a lifecycle that is not there: otherwise each task of the project would be refused, and the mistake was made here.
+    fn must_know_workflow(&self, workflow: Option<&str>, path: Option<&str>) -> Result<(), Problem> {
+        let (Some(workflow), Some(path)) = (workflow, path) else { return Ok(()) };
+        definitions::lifecycle(&self.home, workflow, Path::new(path), DefinitionSite::Checkout).map(drop)
     }
 
     /// Forgets a project without open tasks.

@@ -25,16 +25,16 @@ pub(crate) enum LaneTurn {
     Next,
 }
 
-struct LaneQueue {
-    repository: String,
-    works: VecDeque<LaneWork>,
-}
-
+/// What waits is looked for by its repository: to find what is next costs the same however much waits in one that is full.
 #[derive(Default)]
 struct LaneState {
-    waiting: BTreeMap<String, LaneQueue>,
-    /// Whose turn it is next, of those that wait.
-    turns: VecDeque<String>,
+    /// What each asker wants done.
+    waiting: BTreeMap<String, VecDeque<LaneWork>>,
+    /// Whose turn it is next in each repository, of those that wait, by the number of the turn.
+    turns: BTreeMap<String, BTreeMap<i64, String>>,
+    /// The turns before all others and after them that have been given.
+    first: i64,
+    last: i64,
     at_work: BTreeMap<String, usize>,
 }
 
@@ -48,18 +48,37 @@ impl LaneState {
         if self.at_work.values().sum::<usize>() >= most {
             return None;
         }
-        let has_place = |asker: &String| self.waiting.get(asker).is_some_and(|asked| !self.is_full(&asked.repository));
-        let turn = self.turns.iter().position(has_place)?;
-        let asker = self.turns.remove(turn)?;
+        let with_place = self.turns.iter().filter(|(repository, _)| !self.is_full(repository));
+        let turns = with_place.filter_map(|(repository, turns)| Some((*turns.keys().next()?, repository)));
+        let (turn, repository) = turns.min().map(|(turn, repository)| (turn, repository.clone()))?;
+        let turns = self.turns.get_mut(&repository)?;
+        let asker = turns.remove(&turn)?;
+        if turns.is_empty() {
+            self.turns.remove(&repository);
+        }
         let asked = self.waiting.get_mut(&asker)?;
-        let (repository, work) = (asked.repository.clone(), asked.works.pop_front()?);
-        if asked.works.is_empty() {
+        let work = asked.pop_front()?;
+        if asked.is_empty() {
             self.waiting.remove(&asker);
         } else {
-            self.turns.push_back(asker);
+            self.line_up(&repository, asker, LaneTurn::InLine);
         }
         *self.at_work.entry(repository.clone()).or_default() += 1;
         Some((repository, work))
+    }
+
+    fn line_up(&mut self, repository: &str, asker: String, turn: LaneTurn) {
+        let number = match turn {
+            LaneTurn::InLine => {
+                self.last += 1;
+                self.last
+            }
+            LaneTurn::Next => {
+                self.first -= 1;
+                self.first
+            }
+        };
+        self.turns.entry(repository.to_owned()).or_default().insert(number, asker);
     }
 
     fn ended(&mut self, repository: &str) {
@@ -88,17 +107,10 @@ impl Lane {
     pub(crate) fn run(&self, repository: &str, asker: &str, turn: LaneTurn, work: impl FnOnce() + Send + 'static) {
         let mut state = locked(&self.state);
         match state.waiting.get_mut(asker) {
-            Some(asked) => asked.works.push_back(Box::new(work)),
+            Some(asked) => asked.push_back(Box::new(work)),
             None => {
-                let asked = LaneQueue {
-                    repository: repository.to_owned(),
-                    works: VecDeque::from([Box::new(work) as LaneWork]),
-                };
-                state.waiting.insert(asker.to_owned(), asked);
-                match turn {
-                    LaneTurn::InLine => state.turns.push_back(asker.to_owned()),
-                    LaneTurn::Next => state.turns.push_front(asker.to_owned()),
-                }
+                state.waiting.insert(asker.to_owned(), VecDeque::from([Box::new(work) as LaneWork]));
+                state.line_up(repository, asker.to_owned(), turn);
             }
         }
         // Otherwise the thread that ends next goes on with it.
@@ -182,6 +194,30 @@ mod tests {
         then.sort_unstable();
         assert_eq!(then, ["m2", "m3", "one"]);
         drop((one, other));
+    }
+
+    #[test]
+    fn what_gives_back_is_next_and_the_rest_is_done_as_it_was_asked_for_in_whichever_repository() {
+        let mut state = LaneState::default();
+        let mut ask = |repository: &str, asker: &str, turn| {
+            state.waiting.insert(asker.into(), VecDeque::from([Box::new(|| ()) as LaneWork]));
+            state.line_up(repository, asker.into(), turn);
+        };
+        for (repository, asker) in [("/a", "1"), ("/b", "2"), ("/a", "3"), ("/c", "4")] {
+            ask(repository, asker, LaneTurn::InLine);
+        }
+        ask("/a", "5", LaneTurn::Next);
+        ask("/a", "6", LaneTurn::Next);
+        let next = |state: &mut LaneState| state.next(100).map(|(repository, _)| repository);
+        let order: Vec<String> = std::iter::from_fn(|| next(&mut state)).collect();
+        assert_eq!(order, ["/a", "/a", "/b", "/c"], "and `/a` is full");
+        state.ended("/a");
+        state.ended("/a");
+        assert_eq!(
+            (next(&mut state), next(&mut state), next(&mut state)),
+            (Some("/a".into()), Some("/a".into()), None)
+        );
+        assert!(state.waiting.is_empty() && state.turns.is_empty());
     }
 
     #[test]

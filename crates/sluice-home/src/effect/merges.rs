@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{TryLockError, Weak};
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use sluice_os::merge::{
     CompletedMerge, MergePush, MergeRecorder, MergeRequest, MergeStrategy, PriorMerge, contains, look, make_good,
 };
 
+use super::run_merges;
 use crate::home::engine::{ask, refusal};
 use crate::home::{Home, MERGING};
 use crate::read::tasks::TaskSnapshot;
@@ -59,6 +60,9 @@ pub(crate) struct MergeIntent {
     /// What the person says about it, for TASK.md.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) feedback: Option<String>,
+    /// It is merged, and its remote did not take it: of a run, whoever asks again has it pushed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unpushed: bool,
 }
 
 pub(crate) fn strategy(word: Option<&str>) -> Result<MergeStrategy, Problem> {
@@ -104,15 +108,10 @@ pub(crate) fn carry_out(
         pull_request: seen.state.pull_request.as_deref(),
         begun: begun.as_deref().map(|base| PriorMerge { base, made: made.as_deref() }),
     };
-    write(home, &seen.id, &intent).map_err(|error| trouble("write", &home.merge_note(&seen.id), &error))?;
-    let made_now = RefCell::new(intent.made.clone());
-    let keep = |made: &str| {
-        *made_now.borrow_mut() = Some(made.to_owned());
-        let file = |source| GitError::File { what: "cannot write", path: home.merge_note(&seen.id), source };
-        write(home, &seen.id, &MergeIntent { made: Some(made.to_owned()), ..intent.clone() }).map_err(file)
-    };
-    let merged = merge(home, pool.repository(), &request, &keep);
-    let intent = MergeIntent { made: made_now.into_inner(), ..intent };
+    let note = home.merge_note(&seen.id);
+    write(&note, &intent).map_err(|error| trouble("write", &note, &error))?;
+    let (merged, made) = merge_noted(home, pool.repository(), &request, &note, &intent);
+    let intent = MergeIntent { made, ..intent };
     let merged = match merged {
         Ok(merged) => merged,
         Err(error) => return Err(undone(home, pool.repository(), seen, &intent, &error)?),
@@ -126,12 +125,30 @@ pub(crate) fn carry_out(
     let (by, forced, feedback) = (TaskAsker::Person, intent.forced, intent.feedback);
     let input = TaskInput::Merged { by, commit, forced, push_failed, evidence, feedback };
     let recorded = ask(home, &seen.id, input)?;
-    forget(home, &seen.id)?;
+    forget(&note)?;
     Ok((merged, recorded))
 }
 
+/// Merges, and writes into the note as what, before the default branch moves. That is given as well.
+pub(super) fn merge_noted(
+    home: &Home,
+    repository: &Repository,
+    request: &MergeRequest<'_>,
+    note: &Path,
+    intent: &MergeIntent,
+) -> (Result<CompletedMerge, GitError>, Option<String>) {
+    let made_now = RefCell::new(intent.made.clone());
+    let keep = |made: &str| {
+        *made_now.borrow_mut() = Some(made.to_owned());
+        let file = |source| GitError::File { what: "cannot write", path: note.to_owned(), source };
+        write(note, &MergeIntent { made: Some(made.to_owned()), ..intent.clone() }).map_err(file)
+    };
+    let merged = merge(home, repository, request, &keep);
+    (merged, made_now.into_inner())
+}
+
 /// Merges, and says whose doing it was. Only what stays on this machine keeps others from comparing.
-pub(crate) fn merge(
+fn merge(
     home: &Home,
     repository: &Repository,
     request: &MergeRequest<'_>,
@@ -152,13 +169,13 @@ fn undone(
 ) -> Result<Problem, Problem> {
     let (problem, task) = (said(error, seen), &seen.id);
     if let Ok(false) = is_merged(home, repository, intent) {
-        return forget(home, task).map(|()| problem);
+        return forget(&home.merge_note(task)).map(|()| problem);
     }
     Ok(problem.hint(format!("what was begun is finished by itself; `sluice task merge {task}` tries it at once")))
 }
 
 /// Makes good what was left half done, and says whether what was asked for is merged since it was asked for.
-fn is_merged(home: &Home, repository: &Repository, intent: &MergeIntent) -> Result<bool, GitError> {
+pub(super) fn is_merged(home: &Home, repository: &Repository, intent: &MergeIntent) -> Result<bool, GitError> {
     let has = |commit: Option<&str>| contains(repository, intent.commit.as_deref(), intent.made.as_deref(), commit);
     home.checkouts.change(repository, || {
         make_good(repository)?;
@@ -172,10 +189,11 @@ fn is_merged(home: &Home, repository: &Repository, intent: &MergeIntent) -> Resu
 
 /// Finishes what was interrupted, by the end of an engine or by something that passes, until the home is closed.
 pub(crate) fn keep_finishing(home: &Weak<Home>) {
-    let (mut again, mut told) = (PACE, BTreeMap::new());
+    let (mut again, mut told, mut told_runs) = (PACE, BTreeMap::new(), BTreeMap::new());
     loop {
         let Some(strong) = home.upgrade() else { return };
-        let is_done = finish_all(&strong, &mut told);
+        let (tasks, runs) = (finish_all(&strong, &mut told), run_merges::finish_all(&strong, &mut told_runs));
+        let is_done = tasks && runs;
         drop(strong);
         std::thread::park_timeout(if is_done { LOOK } else { again });
         again = if is_done { PACE } else { LOOK.min(again * 2) };
@@ -209,14 +227,15 @@ fn finish_all(home: &Home, told: &mut BTreeMap<TaskId, String>) -> bool {
 /// Finishes the merge of a task that was begun; the caller has its turn. Nothing if none was, or if nothing of it is
 /// merged and somebody has moved the task since: what they decided counts.
 pub(crate) fn finish(home: &Home, task: &TaskId) -> Result<Option<(CompletedMerge, EventRange)>, Problem> {
-    let Some(intent) = read(home, task)? else { return Ok(None) };
+    let note = home.merge_note(task);
+    let Some(intent) = read(&note)? else { return Ok(None) };
     let Some(seen) = home.tasks.load(task)?.filter(|seen| seen.card.open) else {
-        return forget(home, task).map(|()| None);
+        return forget(&note).map(|()| None);
     };
     let (_, pool) = home.pool_of(&seen)?;
     let is_merged = is_merged(home, pool.repository(), &intent).map_err(|error| said(&error, &seen))?;
     if !is_merged && intent.turn.is_some_and(|turn| turn != seen.state.visit.turn) {
-        return forget(home, task).map(|()| None);
+        return forget(&note).map(|()| None);
     }
     carry_out(home, &seen, intent).map(Some)
 }
@@ -286,7 +305,7 @@ pub(crate) fn is_open(home: &Home, task: &TaskId) -> bool {
     home.merge_note(task).exists()
 }
 
-fn trouble(what: &str, path: &std::path::Path, error: &std::io::Error) -> Problem {
+pub(super) fn trouble(what: &str, path: &Path, error: &io::Error) -> Problem {
     let problem = Problem::unavailable(format!("cannot {what} {}: {error}", path.display()));
     problem.hint(match what {
         "read" => "it tells of a merge that was begun; move it away and merge again: what was merged is found",
@@ -295,24 +314,22 @@ fn trouble(what: &str, path: &std::path::Path, error: &std::io::Error) -> Proble
 }
 
 /// Writes down what is to be merged, durably.
-fn write(home: &Home, task: &TaskId, intent: &MergeIntent) -> io::Result<()> {
-    fs::create_dir_all(folder(home))?;
-    write_atomically(&home.merge_note(task), &serde_json::to_vec(intent)?, Durability::Synced)
+pub(super) fn write(note: &Path, intent: &MergeIntent) -> io::Result<()> {
+    note.parent().map_or(Ok(()), fs::create_dir_all)?;
+    write_atomically(note, &serde_json::to_vec(intent)?, Durability::Synced)
 }
 
-fn read(home: &Home, task: &TaskId) -> Result<Option<MergeIntent>, Problem> {
-    let path = home.merge_note(task);
-    match fs::read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| trouble("read", &path, &error.into())),
+pub(super) fn read(note: &Path) -> Result<Option<MergeIntent>, Problem> {
+    match fs::read(note) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| trouble("read", note, &error.into())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(trouble("read", &path, &error)),
+        Err(error) => Err(trouble("read", note, &error)),
     }
 }
 
-fn forget(home: &Home, task: &TaskId) -> Result<(), Problem> {
-    let path = home.merge_note(task);
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(trouble("remove", &path, &error)),
+pub(super) fn forget(note: &Path) -> Result<(), Problem> {
+    match fs::remove_file(note) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(trouble("remove", note, &error)),
         Ok(()) | Err(_) => Ok(()),
     }
 }

@@ -18,6 +18,7 @@ use sluice_core::run::{AttemptPart, AttemptReport, Perform, RunEffect, RunJob, R
 use sluice_engine::actor::{ActorInput, EffectOutcome};
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::EngineClock;
+use sluice_engine::reactor::Assignment;
 use sluice_engine::run_actor::REPEAT;
 use sluice_os::process::ScriptProgram;
 use sluice_os::workspace::BoundWorktree;
@@ -49,14 +50,19 @@ use workspace::LocalWorktrees;
 pub(super) fn carry_out(
     home: &Arc<Home>,
     run: &RunId,
-    effect: &str,
-    data: &[u8],
+    assignment: &Assignment,
     place: &ErrandPlace,
 ) -> Result<EffectOutcome, ErrandPending> {
-    let done = match run_effect::read(data) {
+    let effect = assignment.effect.id.as_str();
+    let done = match run_effect::read(&assignment.effect.data) {
         Err(error) => Err(error.to_string().into()),
         Ok(RunEffect::Perform(wanted)) => match settled(present(home.tasks.setting(run)))? {
-            Ok(setting) => return recorded(home, &setting, &wanted, place).map(EffectOutcome::Run),
+            Ok(setting) => {
+                if assignment.withdrawal.is_withdrawn() {
+                    home.context.stop_performance(&performance(run, wanted.step, wanted.attempt, wanted.part));
+                }
+                return recorded(home, &setting, &wanted, place).map(EffectOutcome::Run);
+            }
             Err(failed) => Err(failed.into()),
         },
         Ok(RunEffect::Repeat { at }) => return next_turn(home, run, at.0),

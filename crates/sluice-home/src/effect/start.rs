@@ -11,7 +11,7 @@ use sluice_core::lifecycle::{AgentPermissions, HarnessChoice};
 use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::TaskEffectProduct;
 use sluice_os::git::GitError;
-use sluice_os::harness::{Harness, HarnessMode, HarnessPermissions, HarnessRequest, HarnessScene};
+use sluice_os::harness::{Harness, HarnessMode, HarnessPermissions, HarnessRequest, HarnessRetry, HarnessScene};
 use sluice_os::session::{
     AgentEnd, SessionEnding, SessionId, SessionLimits, SessionPlace, SessionSpec, SessionStanding, SessionWindow,
     TypedText,
@@ -152,7 +152,7 @@ fn must_be_startable(
     if home.context.sessions.is_known(id) {
         return Ok(());
     }
-    harness.refusal(scene, &respawn(task)).map_or(Ok(()), Err)
+    harness.refusal(scene, HarnessRetry::AfterSetup(&respawn(task))).map_or(Ok(()), Err)
 }
 
 fn respawn(task: &TaskId) -> String {

@@ -40,7 +40,7 @@ pub(super) fn start(
 ) -> EffectResult {
     let id = run_from(&["state", seen.id.as_str(), effect]);
     if let Some(known) = home.tasks.load_run(&id)? {
-        return Ok(TaskEffectProduct::Run { id: String::from(id), began: known.state.given.origin.began.clone() });
+        return Ok(TaskEffectProduct::Run { id, began: known.state.given.origin.began.clone() });
     }
     let about = &seen.state.about;
     let project = home.projects.get(&about.project)?;
@@ -73,7 +73,7 @@ pub(super) fn start(
         ..EngineStart::default()
     };
     start_as(home, &wanted, started)?;
-    Ok(TaskEffectProduct::Run { id: String::from(id), began })
+    Ok(TaskEffectProduct::Run { id, began })
 }
 
 /// Cancels the run, if it has not ended. When this answers, nothing of it works any more.

@@ -8,10 +8,10 @@ use std::time::Duration;
 use sluice_api::client::Outside;
 use sluice_api::notice::{AttentionMessage, ChannelOutcome, ChannelReport, SlackMessage};
 use sluice_os::harness::find_program;
-use sluice_os::process::{ProcessScript, ScriptProgram};
+use sluice_os::process::{ProcessEnding, ProcessScript, ScriptProgram};
 
 use crate::home::Home;
-use crate::home::hook::{hook, run_to_end};
+use crate::home::hook::{bad_end, hook};
 use crate::perform::inherited;
 use crate::settings::clock::id_from;
 use crate::settings::config::{WebhookConfig, WebhookKind};
@@ -31,6 +31,29 @@ enum NoticeWay {
     Webhook(WebhookConfig),
 }
 
+/// Why a channel has not taken a message.
+#[derive(Debug)]
+pub(crate) enum NoticeFailure {
+    /// It does not take this message, and would take another.
+    Refused(String),
+    /// It takes nothing at present.
+    Away(String),
+}
+
+impl NoticeFailure {
+    /// The programs that show something on a desktop fail alike for a message and for a desktop that is not there, and what they get
+    /// is clean.
+    fn of_desktop(self) -> NoticeFailure {
+        NoticeFailure::Away(self.why())
+    }
+
+    fn why(self) -> String {
+        match self {
+            NoticeFailure::Refused(why) | NoticeFailure::Away(why) => why,
+        }
+    }
+}
+
 /// A channel that is there.
 pub(crate) struct NoticeChannel {
     /// What it is called in front of people.
@@ -46,18 +69,22 @@ impl NoticeChannel {
     }
 
     /// Gives the message to the channel. The error says why it was not taken.
-    pub(crate) fn send(&self, home: &Home, message: &AttentionMessage) -> Result<(), String> {
+    pub(crate) fn send(&self, home: &Home, message: &AttentionMessage) -> Result<(), NoticeFailure> {
         let body = with_answer(message);
         match &self.way {
             NoticeWay::NotifySend => {
+                // The body is markup for most desktops, the title for none.
+                let body = escaped(&body);
                 let words = ["notify-send", "--app-name=Sluice", "--", &message.title, &body];
                 run(home, &self.key, words.map(str::to_owned).to_vec(), message, Vec::new())
+                    .map_err(NoticeFailure::of_desktop)
             }
             NoticeWay::AppleScript => {
                 let script = "display notification (item 2 of argv) with title (item 1 of argv)";
                 let words =
                     ["osascript", "-e", "on run argv", "-e", script, "-e", "end run", "--", &message.title, &body];
                 run(home, &self.key, words.map(str::to_owned).to_vec(), message, Vec::new())
+                    .map_err(NoticeFailure::of_desktop)
             }
             NoticeWay::Command(command) => {
                 let input = format!("{}\n{body}\n", message.title).into_bytes();
@@ -71,7 +98,7 @@ impl NoticeChannel {
     pub(crate) fn test(&self, home: &Home, message: &AttentionMessage) -> ChannelReport {
         let sent = self.send(home, message);
         let outcome = if sent.is_ok() { ChannelOutcome::Sent } else { ChannelOutcome::Failed };
-        ChannelReport { channel: self.name.clone(), outcome, why: sent.err() }
+        ChannelReport { channel: self.name.clone(), outcome, why: sent.err().map(NoticeFailure::why) }
     }
 }
 
@@ -126,34 +153,43 @@ fn desktop(environment: &BTreeMap<String, String>, folder: &Path) -> Result<Noti
 }
 
 fn with_answer(message: &AttentionMessage) -> String {
-    match &message.answer {
-        Some(answer) => format!("{}\n{answer}", message.text),
-        None => message.text.clone(),
-    }
+    let lines = [Some(&message.text), message.answer.as_ref(), message.link.as_ref()];
+    lines.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join("\n")
 }
 
-fn run(home: &Home, key: &str, words: Vec<String>, message: &AttentionMessage, input: Vec<u8>) -> Result<(), String> {
-    let perform = || -> Result<(), PerformError> {
+fn run(
+    home: &Home,
+    key: &str,
+    words: Vec<String>,
+    message: &AttentionMessage,
+    input: Vec<u8>,
+) -> Result<(), NoticeFailure> {
+    let perform = || -> Result<Option<(ProcessEnding, String)>, PerformError> {
         let mut script = hook(home, RECORD, key, ScriptProgram::Arguments(words), home.context.places.home())?;
         let about = serde_json::to_string(message).unwrap_or_default();
         script.environment.insert("SLUICE_ATTENTION".to_owned(), about);
-        run_to_end(home, &ProcessScript { input, timeout: Some(PROGRAM_LIMIT), ..script })
+        bad_end(home, &ProcessScript { input, timeout: Some(PROGRAM_LIMIT), ..script })
     };
     match settled(perform()) {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(failed)) => Err(failed.error.to_string()),
-        Err(unavailable) => Err(unavailable.0),
+        Ok(Ok(None)) => Ok(()),
+        // A shell says by these that what it should run is not there.
+        Ok(Ok(Some((ProcessEnding::Code(code), why)))) if ![126, 127].contains(&code) => {
+            Err(NoticeFailure::Refused(why))
+        }
+        Ok(Ok(Some((_, why)))) => Err(NoticeFailure::Away(why)),
+        Ok(Err(failed)) => Err(NoticeFailure::Away(failed.error.to_string())),
+        Err(unavailable) => Err(NoticeFailure::Away(unavailable.0)),
     }
 }
 
-fn post(webhook: &WebhookConfig, message: &AttentionMessage, body: String) -> Result<(), String> {
+fn post(webhook: &WebhookConfig, message: &AttentionMessage, body: String) -> Result<(), NoticeFailure> {
     let as_header = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
     let id = if as_header(&message.id) { message.id.clone() } else { id_from(&[&message.id]) };
     let mut headers = vec![("Idempotency-Key".to_owned(), id)];
     let (media, body) = match webhook.kind {
         WebhookKind::Json => ("application/json", serde_json::to_vec(message).unwrap_or_default()),
         WebhookKind::Slack => {
-            let text = format!("*{}*\n{}", slack(&message.title), slack(&body));
+            let text = format!("*{}*\n{}", escaped(&message.title), escaped(&body));
             ("application/json", serde_json::to_vec(&SlackMessage { text }).unwrap_or_default())
         }
         WebhookKind::Ntfy => {
@@ -162,14 +198,18 @@ fn post(webhook: &WebhookConfig, message: &AttentionMessage, body: String) -> Re
                 message.title.chars().map(|it| if matches!(it, ' '..='~') { it } else { '?' }).collect();
             headers.push(("Title".to_owned(), title));
             headers.extend(message.reason.map(|reason| ("Tags".to_owned(), reason.to_string())));
+            headers.extend(message.link.as_ref().filter(|it| as_header(it)).map(|it| ("Click".to_owned(), it.clone())));
             ("text/plain; charset=utf-8", format!("{}\n{body}", message.title).into_bytes())
         }
     };
-    let server = Outside::at(&webhook.url, &headers).map_err(|problem| problem.message)?;
-    server.post_as(media, body).map_err(|problem| problem.message)
+    let server = Outside::at(&webhook.url, &headers).map_err(|problem| NoticeFailure::Away(problem.message))?;
+    server.post_as(media, body).map_err(|problem| match problem.is_passing() {
+        true => NoticeFailure::Away(problem.message),
+        false => NoticeFailure::Refused(problem.message),
+    })
 }
 
-/// Text as Slack wants it.
-fn slack(text: &str) -> String {
+/// Text in which nothing is markup, as Slack and desktops want it.
+fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -41,12 +41,17 @@ pub(crate) fn hook(
 }
 
 pub(crate) fn run_to_end(home: &Home, script: &ProcessScript) -> Result<(), PerformError> {
+    match bad_end(home, script)? {
+        None => Ok(()),
+        Some((_, what)) => Err(what.into()),
+    }
+}
+
+/// Runs it to its end, and says how it ended, if not well.
+pub(crate) fn bad_end(home: &Home, script: &ProcessScript) -> Result<Option<(ProcessEnding, String)>, PerformError> {
     let cancel = ScriptCancel::new().map_err(PerformError::by)?;
     let outcome = home.context.run_script(script, &cancel).map_err(PerformError::by)?;
-    match how_it_failed(outcome.ending) {
-        None => Ok(()),
-        Some(what) => Err(with_last_words(what, &outcome).into()),
-    }
+    Ok(how_it_failed(outcome.ending).map(|what| (outcome.ending, with_last_words(what, &outcome))))
 }
 
 /// How a command ended, if not well.

@@ -81,7 +81,7 @@ impl Reservations {
     /// another task can do without.
     pub fn reserve(&self, home: &Home, pool: &WorkspacePool, size: usize, task: &TaskId) -> WorkspaceReservation {
         let mut numbers = pool_names(size);
-        let former = home.tasks.open().iter().find(|seen| seen.id == *task).and_then(|seen| seen.state.lent.clone());
+        let former = home.tasks.open_task(task).and_then(|seen| seen.state.lent.clone());
         let is_former = |number: &WorkspaceName| {
             former.as_ref().is_some_and(|lent| Path::new(&lent.workspace.0) == pool.folder(number))
         };
@@ -157,14 +157,14 @@ impl Reservations {
         task: Option<&TaskId>,
         lender: Option<&TaskId>,
     ) -> Option<ReservationHold<'_>> {
-        let open = home.tasks.open();
         // What was on its way is there, or its task is over: then the worktree is the task's own, or free.
         let waits = |promise: &Reservation| {
-            open.iter().any(|seen| promise.is_for(&seen.id) && had(&seen.state.workspace).is_none())
+            let seen = promise.task.as_ref().and_then(|task| home.tasks.open_task(task));
+            seen.is_some_and(|seen| had(&seen.state.workspace).is_none())
         };
         promised.retain(|_, promise| promise.askers > 0 || waits(promise));
         let name = folder.display().to_string();
-        let is_had = open.iter().any(|seen| had(&seen.state.workspace) == Some(&name) && lender != Some(&seen.id));
+        let is_had = home.tasks.that_have(&name).iter().any(|seen| lender != Some(&seen.id));
         if is_had || promised.contains_key(&name) || has_other_agents(&home.context.sessions.at_work(), folder, task) {
             return None;
         }

@@ -12,8 +12,8 @@ use crate::home::Home;
 use crate::settings::room::{self, WAY_OUT};
 use crate::undone::{PerformError, UnavailableReason};
 
-/// How a wait for room begins.
-pub(crate) const LOW_DISK: &str = "low disk";
+/// What a wait for room says.
+pub(crate) const LOW_DISK: &str = "low disk: ";
 
 /// How often the room is looked at.
 const LOOK: Duration = Duration::from_secs(10);
@@ -27,6 +27,8 @@ struct RoomNote {
     looked: Option<Instant>,
     /// The file systems that are low, by a folder on each.
     low: Vec<String>,
+    /// Those that have no room left: a person is told of them.
+    short: Vec<String>,
 }
 
 impl RoomWatch {
@@ -39,7 +41,13 @@ impl RoomWatch {
         }
         note.looked = Some(Instant::now());
         let config = home.context.config();
-        for seen in room::rooms(&home.context.places, &config.workspaces) {
+        let seen = room::rooms(&home.context.places, &config.workspaces);
+        let short: Vec<String> = seen.iter().filter(|room| room.is_short).map(|room| room.path.clone()).collect();
+        if short != note.short {
+            home.notices.stir(); // no event tells of it, and none could be stored
+            note.short = short;
+        }
+        for seen in seen {
             let was_low = note.low.contains(&seen.path);
             if seen.is_low && !was_low {
                 tracing::warn!("{}; {WAY_OUT}", room::warning(&seen, &config.workspaces));
@@ -63,8 +71,7 @@ pub(crate) fn must_be_there(home: &Home, folder: &Path) -> Result<(), PerformErr
     // A file system that cannot be asked is no reason to wait: git says what is wrong with it.
     match room::room(folder, &config.workspaces) {
         Ok(room) if room.is_short && !folder.exists() => {
-            Err(UnavailableReason(format!("{LOW_DISK}: {}; {WAY_OUT}", room::warning(&room, &config.workspaces)))
-                .into())
+            Err(UnavailableReason(format!("{LOW_DISK}{}; {WAY_OUT}", room::warning(&room, &config.workspaces))).into())
         }
         Ok(_) | Err(_) => Ok(()),
     }

@@ -1,40 +1,34 @@
 //! Living sessions in terminals, looked at when that can tell something: for dialogs that their program is known to show, and
 //! for silence. What stands on a screen raises an attention at most; nothing here clears one because of it, and nothing types.
 //!
-//! One thread does it. The kernel tells when an agent prints; a session that is silent costs one timer, for its silence. A
-//! screen is looked at a few times after the start, whenever the agent has printed and then paused, and now and then while it
-//! prints without a pause.
+//! One thread does it. The kernel tells when an agent prints; a session that is silent costs one timer, for its silence. When
+//! a screen is looked at, [`super::sight_pace`] decides.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use sluice_core::attention::{AttentionChannel, DialogKind, SessionSignal};
-use sluice_core::task::session::SessionNumber;
+use sluice_core::task::session::{SessionNumber, SessionRole};
 use sluice_os::harness::screens::{AgentDialog, ShownDialog};
 use sluice_os::harness::stream::HarnessFormat;
 use sluice_os::session::{SessionActivity, SessionFailure, SessionId};
 use sluice_os::tmux::TmuxFailure;
 
 use crate::background::locked;
-use crate::home::signals::{self, plain};
-use crate::home::{Home, session_of};
+use crate::home::sight_pace::{SightClock, SightStep};
+use crate::home::signals::{self, WorkedOn, plain};
+use crate::home::{Home, session_id, session_of};
 use crate::read::tasks::TaskSnapshot;
 
-/// When a screen is looked at after the start, in milliseconds: dialogs of that time come before anything is printed by hooks.
-const AFTER_START: [u64; 4] = [1000, 2000, 4000, 8000];
-/// A screen that has not changed for so long is taken to stand still.
-const STILL: Duration = Duration::from_millis(600);
-/// How long it is until the first look at a screen that never stands still; it doubles each time.
-const FIRST_LOOK: Duration = Duration::from_secs(4);
-/// The longest time between two looks at such a screen.
-const RAREST_LOOK: Duration = Duration::from_secs(60);
 /// What was printed so soon after the beginning of a silence is not told apart from it: two clocks are read one after the other.
 const SAME_SILENCE: Duration = Duration::from_millis(100);
 /// How long no screen is looked at after tmux did not answer.
 const TMUX_PAUSE: Duration = Duration::from_secs(60);
 /// The longest wait of the thread: a home may be closed, and settings may change.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// How long it is until a silence that was told, or is never told, is looked at again.
+const TOLD_WAIT: Duration = Duration::from_secs(600);
 
 /// What the thread knows of the sessions, and how it hears of them.
 pub(crate) struct SessionSights {
@@ -43,7 +37,7 @@ pub(crate) struct SessionSights {
 }
 
 struct SessionSight {
-    began: Instant,
+    clock: SightClock,
     due: Instant,
     stage: SightStage,
     /// The dialog that stood there at the last look: it is told of once.
@@ -57,16 +51,17 @@ enum ToldSilence {
     /// An engine before this one may have told of one.
     Unknown,
     None,
-    /// The one that began then.
-    Since(Instant),
+    /// The one that began then, in this stay of the task in a state: where it goes on after a move, a person is told again.
+    Since {
+        began: Instant,
+        stay: u32,
+    },
 }
 
 #[derive(Clone, Copy)]
 enum SightStage {
-    /// So many looks after the start were had.
-    Beginning(usize),
-    /// It prints, and is looked at then, should it not pause before.
-    Printing { look: Instant, interval: Duration },
+    /// It has printed something that was not looked at.
+    Printing,
     /// The kernel tells when it prints.
     Waiting,
 }
@@ -87,14 +82,20 @@ impl SessionSights {
     /// A session lives that is to be looked at.
     pub(crate) fn begin(&self, id: &SessionId) {
         let now = Instant::now();
-        let (due, stage) = (now + Duration::from_millis(AFTER_START[0]), SightStage::Beginning(0));
-        let new = || SessionSight { began: now, due, stage, shown: None, silence: ToldSilence::Unknown };
+        let clock = SightClock::new(now);
+        let (due, stage) = (clock.after_rest(now), SightStage::Printing);
+        let new = || SessionSight { clock, due, stage, shown: None, silence: ToldSilence::Unknown };
         locked(&self.all).entry(id.clone()).or_insert_with(new);
         self.activity.iter().for_each(|activity| activity.wake());
     }
 
     pub(crate) fn end(&self, id: &SessionId) {
         locked(&self.all).remove(id);
+    }
+
+    /// What stands on the screen of a session is told of again, should it be a dialog.
+    pub(crate) fn forget_dialog(&self, id: &SessionId) {
+        self.with(id, |sight| sight.shown = None);
     }
 
     fn with<T>(&self, id: &SessionId, then: impl FnOnce(&mut SessionSight) -> T) -> Option<T> {
@@ -128,8 +129,8 @@ pub(crate) fn keep_looking(weak: Weak<Home>) {
         for id in heard {
             home.sights.with(&id, |sight| {
                 if let SightStage::Waiting = sight.stage {
-                    sight.stage = SightStage::Printing { look: now + FIRST_LOOK, interval: FIRST_LOOK };
-                    sight.due = now + STILL;
+                    sight.clock.woke = now;
+                    (sight.stage, sight.due) = (SightStage::Printing, sight.clock.after_rest(now));
                 }
             });
         }
@@ -139,44 +140,57 @@ pub(crate) fn keep_looking(weak: Weak<Home>) {
 /// Looks after one session that is due, and says when it is due again.
 fn visit(home: &Arc<Home>, activity: &SessionActivity, id: &SessionId, paused_until: &mut Option<Instant>) {
     let sessions = &home.context.sessions;
-    let seen = session_of(id).and_then(|(task, number)| Some((home.tasks.load(&task).ok().flatten()?, number)));
-    let (Some((seen, number)), true) = (seen, sessions.is_living(id)) else { return home.sights.end(id) };
-    let Some((stage, began)) = home.sights.with(id, |sight| (sight.stage, sight.began)) else { return };
-    let still = sessions.still_for(id).unwrap_or_else(|| began.elapsed());
-    look_for_silence(home, id, &seen, number, still);
+    let (Some((task, number)), true) = (session_of(id), sessions.is_living(id)) else { return home.sights.end(id) };
+    signals::take_up(home, id, false);
+    home.pulses.note(sessions, id);
+    let Some((stage, clock, silence)) = home.sights.with(id, |sight| (sight.stage, sight.clock, sight.silence)) else {
+        return;
+    };
+    let printed = sessions.still_for(id);
+    let still = printed.unwrap_or_else(|| clock.began.elapsed());
     let now = Instant::now();
-    let mut looks = |home: &Home| look_for_dialog(home, id, &seen, number, paused_until);
-    let (stage, due) = match stage {
-        SightStage::Beginning(looked) => {
-            looks(home);
-            match AFTER_START.get(looked + 1) {
-                Some(next) => (SightStage::Beginning(looked + 1), (began + Duration::from_millis(*next)).max(now)),
-                None => (SightStage::Printing { look: now + FIRST_LOOK, interval: FIRST_LOOK }, now + STILL),
-            }
+    // An agent that prints, and of whose silence nothing was told, is looked after without reading its task.
+    if let (SightStage::Printing, SightStep::Later(then), ToldSilence::None) = (stage, clock.step(now, still), silence)
+    {
+        home.sights.with(id, |sight| sight.due = then);
+        return;
+    }
+    // One that cannot be read now is looked at again: its agent lives.
+    let Some(seen) = home.tasks.open_task(&task) else {
+        home.sights.with(id, |sight| sight.due = Instant::now() + LONGEST_WAIT);
+        return;
+    };
+    look_for_silence(home, id, &seen, number, still);
+    let quiet_after = home.context.config().attention.quiet_after;
+    let mut looks = |home: &Home| {
+        home.sights.with(id, |sight| sight.clock.looked = Some(now));
+        // Before the first word there is nothing to see.
+        if printed.is_some() {
+            look_for_dialog(home, id, &seen, number, paused_until);
         }
-        SightStage::Printing { .. } if still >= STILL => {
+    };
+    let (stage, due) = match (stage, clock.step(now, still)) {
+        (SightStage::Printing, SightStep::LookAndRest) => {
             // First, so that what is printed from now on is heard of; what was printed before is on the screen.
             let is_armed = activity.arm(sessions, id);
             looks(home);
-            let quiet_after = home.context.config().attention.quiet_after;
             match is_armed {
                 true => {
                     (SightStage::Waiting, now + quiet_after.map_or(LONGEST_WAIT, |after| after.saturating_sub(still)))
                 }
-                false => (SightStage::Printing { look: now + RAREST_LOOK, interval: RAREST_LOOK }, now + RAREST_LOOK),
+                false => (SightStage::Printing, clock.unheard(now)),
             }
         }
-        SightStage::Printing { look, interval } if now >= look => {
+        (SightStage::Printing, SightStep::Look) => {
             looks(home);
-            let interval = (interval * 2).min(RAREST_LOOK);
-            (SightStage::Printing { look: now + interval, interval }, now + STILL)
+            let looked = SightClock { looked: Some(now), ..clock };
+            (SightStage::Printing, looked.after_rest(now))
         }
-        printing @ SightStage::Printing { .. } => (printing, now + STILL),
+        (SightStage::Printing, SightStep::Later(then)) => (SightStage::Printing, then),
         // It was due for its silence: told, or not long enough, or settings have changed.
-        SightStage::Waiting => {
-            let quiet_after = home.context.config().attention.quiet_after;
+        (SightStage::Waiting, SightStep::LookAndRest | SightStep::Look | SightStep::Later(_)) => {
             let left = quiet_after.map(|after| after.saturating_sub(still)).filter(|left| !left.is_zero());
-            (SightStage::Waiting, now + left.unwrap_or(RAREST_LOOK * 10))
+            (SightStage::Waiting, now + left.unwrap_or(TOLD_WAIT))
         }
     };
     home.sights.with(id, |sight| (sight.stage, sight.due) = (stage, due));
@@ -190,16 +204,20 @@ fn look_for_silence(home: &Arc<Home>, id: &SessionId, seen: &TaskSnapshot, numbe
     let goes_on = match told {
         ToldSilence::None => false,
         ToldSilence::Unknown => still >= after,
-        ToldSilence::Since(began) => since < began + SAME_SILENCE,
+        ToldSilence::Since { began, .. } => since < began + SAME_SILENCE,
     };
     if !goes_on && told != ToldSilence::None {
-        signals::works(home, id, (&seen.id, number), AttentionChannel::Engine);
+        signals::works(home, id, (&seen.id, number), WorkedOn::Unnamed, AttentionChannel::Engine);
         home.sights.with(id, |sight| sight.silence = ToldSilence::None);
     }
-    let is_told = goes_on && told != ToldSilence::Unknown;
+    let stay = seen.state.visit.turn;
+    let is_told = match told {
+        ToldSilence::None | ToldSilence::Unknown => false,
+        ToldSilence::Since { stay: told, .. } => goes_on && told == stay,
+    };
     if still >= after && !is_told && seen.state.awaits(&seen.lifecycle, number) {
         signals::tell(home, id, (&seen.id, number), SessionSignal::Quiet { seconds: still.as_secs() });
-        home.sights.with(id, |sight| sight.silence = ToldSilence::Since(since));
+        home.sights.with(id, |sight| sight.silence = ToldSilence::Since { began: since, stay });
     }
 }
 
@@ -226,20 +244,44 @@ fn look_for_dialog(
         Err(_) => return,
     };
     let found = format.and_then(|format| ShownDialog::find(format, &screen));
-    let what = found.as_ref().map(|found| found.what);
-    let before = home.sights.with(id, |sight| std::mem::replace(&mut sight.shown, what)).flatten();
-    if let Some(found) = found.filter(|found| before != Some(found.what)) {
-        let what = DialogKind::ALL.into_iter().find(|kind| kind.word() == found.what.word());
-        let (what, text) = (what.unwrap_or(DialogKind::Other), plain(&found.line));
-        let signal = SessionSignal::Waits { what, text, by: AttentionChannel::Screen };
-        signals::tell(home, id, (&seen.id, number), signal);
+    let before = home.sights.with(id, |sight| sight.shown).flatten();
+    let is_told = match found.as_ref().filter(|found| before != Some(found.what)) {
+        Some(found) => {
+            let (what, text) = (kind_of(found.what), plain(home, &found.line));
+            let signal = SessionSignal::Waits { what, text, by: AttentionChannel::Screen };
+            signals::tell_of_screen(home, id, (&seen.id, number), signal)
+        }
+        None => true,
+    };
+    if is_told {
+        home.sights.with(id, |sight| sight.shown = found.map(|found| found.what));
     }
 }
 
-/// Which program's screens a session shows.
-fn format(home: &Home, seen: &TaskSnapshot, number: SessionNumber) -> Option<HarnessFormat> {
+/// What a dialog of a program is about, in the word of attentions.
+fn kind_of(dialog: AgentDialog) -> DialogKind {
+    match dialog {
+        AgentDialog::Trust => DialogKind::Trust,
+        AgentDialog::Login => DialogKind::Login,
+        AgentDialog::Permission => DialogKind::Permission,
+        AgentDialog::Question => DialogKind::Question,
+        AgentDialog::Update => DialogKind::Update,
+        AgentDialog::Limit => DialogKind::Limit,
+        AgentDialog::Network => DialogKind::Network,
+        AgentDialog::Other => DialogKind::Other,
+    }
+}
+
+/// Which program's screens a session shows: the one that it was started with. Where that is not noted, its role tells.
+pub(crate) fn format(home: &Home, seen: &TaskSnapshot, number: SessionNumber) -> Option<HarnessFormat> {
     let about = &seen.state.about;
-    let is_beside = seen.state.beside.agent().is_some_and(|agent| agent.id == number);
-    let name = if is_beside { &about.review_harness } else { &about.harness };
+    let agents = [&seen.state.main, &seen.state.beside].into_iter().filter_map(|session| session.agent());
+    let role = agents.into_iter().find(|agent| agent.id == number).map(|agent| agent.role);
+    let noted = session_id(&seen.id, number).ok().and_then(|id| home.context.program_of(id.as_str()));
+    let name = match (&noted, role) {
+        (Some(noted), _) => noted.harness(),
+        (None, Some(SessionRole::Reviewer)) => &about.review_harness,
+        (None, Some(SessionRole::Worker) | None) => &about.harness,
+    };
     home.context.harnesses().get(name).ok().map(|harness| harness.output)
 }

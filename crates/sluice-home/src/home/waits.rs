@@ -73,7 +73,7 @@ impl EffectWaits {
 fn shown(stream: &StreamId, wait: &EffectWait) -> AttentionNote {
     let of = id_of(stream).map(|id| id.to_string()).or_else(|| runs::id_of(stream).map(|id| id.to_string()));
     let of = of.unwrap_or_else(|| stream.to_string());
-    let reason = if wait.why.starts_with(LOW_DISK) { AttentionCause::WorkAtRisk } else { AttentionCause::Timeout };
+    let reason = if wait.why.contains(LOW_DISK) { AttentionCause::WorkAtRisk } else { AttentionCause::Timeout };
     let text = format!("it waits, and is tried again: {}", wait.why);
     AttentionNote { id: format!("{of}/wait"), ..note_of(reason, text, written(wait.since)) }
 }

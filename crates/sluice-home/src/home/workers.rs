@@ -65,6 +65,10 @@ pub(crate) struct RemoteWorker {
     pub(crate) is_awaited: bool,
     /// It finishes what it is at, and takes no more.
     pub(crate) is_finishing: bool,
+    /// When it last gave a sign of life, in milliseconds since 1970.
+    pub(crate) heard: Option<i64>,
+    /// Its disk has no room for another step.
+    pub(crate) is_full: bool,
 }
 
 pub(crate) struct LeasedStep {

@@ -13,10 +13,10 @@ use sluice_core::id::RunId;
 use sluice_core::machine::Moment;
 use sluice_core::run::{RunConclusion, RunParameters};
 use sluice_engine::host::EngineClock;
-use sluice_os::git::{GitError, checked_out_commit};
+use sluice_os::git::{GitError, checked_out_commit, is_bare};
 use sluice_os::passing::PassingError;
 use sluice_os::process::lives_below;
-use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool};
+use sluice_os::workspace::{WorkspaceBinding, WorkspaceName, WorkspacePool, WorkspaceRemoval};
 use sluice_worker::names::run_branch;
 
 use crate::background::locked;
@@ -64,7 +64,7 @@ pub(crate) struct PlannedWorktree {
 /// checked out is theirs. What a person starts begins where they stand.
 pub(crate) fn plan(home: &Home, root: &Path, id: &RunId, of: Option<String>) -> Result<PlannedWorktree, Problem> {
     let none = PlannedWorktree { folder: String::new(), base: String::new() };
-    if !root.join(".git").exists() {
+    if !root.join(".git").exists() && !is_bare(root) {
         return Ok(none);
     }
     let by_git = |error: GitError| PerformError::by(error).refusal(NO_WORKSPACE);
@@ -99,11 +99,6 @@ pub(crate) fn is_ready(home: &Home, given: &RunParameters) -> bool {
     let is_there = || std::fs::symlink_metadata(&given.workspace).is_ok_and(|it| it.is_dir());
     let is_known = || locked(&home.worktrees.ready).contains(&given.id) && is_there();
     given.origin.base.is_empty() || is_known()
-}
-
-/// The worktree of a run is about to go: who needs it from now on makes it again, and waits for that.
-pub(crate) fn forget(home: &Home, run: &str) {
-    locked(&home.worktrees.ready).remove(run);
 }
 
 /// Makes the worktree of a run, unless that has been done or it has none of its own.
@@ -182,16 +177,24 @@ pub(crate) fn give_back(home: &Arc<Home>, given: &RunParameters) -> Result<Workt
         return Ok(WorktreeReturn::TearDown);
     }
     pool.keep_reset(&branch, given.id.as_str()).map_err(PerformError::by)?;
-    remove(home, &pool, &name, given.id.as_str())?;
+    remove(home, &pool, &name, given.id.as_str(), || true)?;
     pool.drop_branch(&branch, &given.origin.base).map_err(PerformError::by)?;
     Ok(WorktreeReturn::Over)
 }
 
-/// Removes a checkout; what would be lost with it is kept.
-fn remove(home: &Home, pool: &WorkspacePool, name: &WorkspaceName, run: &str) -> Result<(), PerformError> {
+/// Removes a checkout of a run, or of what was a project's, if it still may go when nothing else is at it; what would be lost with
+/// it is kept. A person's `gc` and retention both take this way.
+pub(crate) fn remove(
+    home: &Home,
+    pool: &WorkspacePool,
+    name: &WorkspaceName,
+    owner: &str,
+    may_go: impl FnOnce() -> bool,
+) -> Result<WorkspaceRemoval, PerformError> {
     setup::tear_down(home, pool.repository().folder(), &pool.folder(name))?;
-    locked(&home.worktrees.ready).remove(run);
-    pool.destroy(name, run).map(drop).map_err(PerformError::by)
+    // Who needs it from now on makes it again, and waits for that.
+    locked(&home.worktrees.ready).remove(owner);
+    pool.destroy_if(name, owner, may_go).map_err(PerformError::by)
 }
 
 /// Removes the spare worktrees that an engine before this one has left, before a run can want a branch that one is on.
@@ -252,12 +255,15 @@ fn sweep_one(home: &Home, name: &WorkspaceName, rule: SweepRule) -> Result<(), P
     let pool = WorkspacePool::at(open(&place, None)?, &folder(home)).map_err(PerformError::by)?;
     // The worktree of a part is lent to its run.
     let lent = pool.lent_to(name).map_err(PerformError::by)?.map_or_else(|| name.to_string(), |bound| bound.task);
-    let goes = match home.tasks.run_named(&lent)? {
-        Some(seen) => is_over(home, &seen, stays),
-        None => is_older(&place, stays.max(YOUNG)),
+    let goes = || match home.tasks.run_named(&lent) {
+        Ok(Some(seen)) => is_over(home, &seen, stays),
+        Ok(None) => is_older(&place, stays.max(YOUNG)),
+        Err(_) => false,
     };
     let has_agent = || home.context.sessions.at_work().iter().any(|(_, folder)| folder.starts_with(&place));
-    if goes && !has_agent() { remove(home, &pool, name, &lent) } else { Ok(()) }
+    // Its run may be retried at any moment until it is gone.
+    let may_go = || goes() && !has_agent();
+    if may_go() { remove(home, &pool, name, &lent, may_go).map(drop) } else { Ok(()) }
 }
 
 /// Whether a run has ended for good so long ago.

@@ -6,6 +6,7 @@ use sluice_api::shown::{Question, QuestionCause};
 use sluice_core::attention::{AttentionChannel, AttentionReason};
 use sluice_core::recipe::StepId;
 use sluice_core::run::RunQuestion;
+use sluice_core::task::choices::answers;
 use sluice_core::task::state::RaisedAttention;
 
 use crate::read::runs::RunSnapshot;
@@ -13,7 +14,7 @@ use crate::read::tasks::TaskSnapshot;
 use crate::read::view_run;
 use crate::settings::clock::written;
 
-/// Lines of what a command printed that are shown beside a question.
+/// Lines of what an agent or a command printed that are shown beside what waits.
 const LAST_LINES: usize = 20;
 
 /// Why a task needs a person, where the task itself is shown.
@@ -22,11 +23,16 @@ pub(crate) fn note(seen: &TaskSnapshot) -> Option<AttentionNote> {
     Some(AttentionNote {
         id: id(seen, &raised),
         reason: cause(raised.why.reason()),
-        text: raised.why.to_string(),
+        text: raised.to_string(),
         since: written(raised.since.0),
         choices: choices(seen),
         said_by: source(raised.why.said_by()),
     })
+}
+
+/// What else a task needs a person for, behind what is in front.
+pub(crate) fn also(seen: &TaskSnapshot) -> Option<AttentionCause> {
+    Some(cause(seen.state.raised(&seen.lifecycle)?.behind?.why.reason()))
 }
 
 /// Why a task needs a person, for a list of everything that does.
@@ -110,7 +116,8 @@ pub(crate) fn note_of(reason: AttentionCause, text: String, since: String) -> At
     AttentionNote { id, reason, text, since, choices, said_by: AttentionSource::Engine }
 }
 
-fn last_lines(printed: &str) -> Vec<String> {
+/// The end of what an agent or a command printed.
+pub(crate) fn last_lines(printed: &str) -> Vec<String> {
     let lines: Vec<&str> = printed.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     lines[lines.len().saturating_sub(LAST_LINES)..].iter().map(|line| (*line).to_owned()).collect()
 }
@@ -131,7 +138,7 @@ fn id(seen: &TaskSnapshot, raised: &RaisedAttention) -> String {
 }
 
 fn choices(seen: &TaskSnapshot) -> Vec<String> {
-    let choices = seen.state.choices(&seen.lifecycle);
+    let choices = answers(&seen.lifecycle, &seen.state);
     choices.into_iter().map(|choice| choice.word(&seen.lifecycle).to_owned()).collect()
 }
 
@@ -164,5 +171,30 @@ pub(crate) fn source(channel: AttentionChannel) -> AttentionSource {
         AttentionChannel::Exit => AttentionSource::Exit,
         AttentionChannel::Screen => AttentionSource::Screen,
         AttentionChannel::Engine => AttentionSource::Engine,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_api::attention::AgentDialogKind;
+    use sluice_core::attention::DialogKind;
+
+    use super::*;
+
+    /// The wire knows no core, so each word stands twice: here it is seen that both mean the same.
+    #[test]
+    fn the_wire_has_the_words_of_the_core() {
+        for reason in AttentionReason::ALL {
+            assert_eq!(cause(reason).word(), reason.word());
+        }
+        for channel in AttentionChannel::ALL {
+            assert_eq!(source(channel).word(), channel.word());
+        }
+        let words = |all: &[AttentionCause]| all.iter().map(|it| it.word()).collect::<Vec<_>>();
+        assert_eq!(words(AttentionCause::ALL), AttentionReason::ALL.map(AttentionReason::word));
+        let words = |all: &[AttentionSource]| all.iter().map(|it| it.word()).collect::<Vec<_>>();
+        assert_eq!(words(AttentionSource::ALL), AttentionChannel::ALL.map(AttentionChannel::word));
+        let words = |all: &[AgentDialogKind]| all.iter().map(|it| it.word()).collect::<Vec<_>>();
+        assert_eq!(words(AgentDialogKind::ALL), DialogKind::ALL.map(DialogKind::word));
     }
 }

@@ -197,7 +197,8 @@ impl ReadModel {
     }
 
     fn read_run(&self, id: &RunId) -> Result<Option<RunSnapshot>, Problem> {
-        let read = self.loader().run(&stream(id)).map_err(unread)?;
+        let stream = stream(id);
+        let read = self.noted(&stream, self.loader().run(&stream).map_err(unread))?;
         let seen = read.map(|read| RunSnapshot::of(id, read));
         seen.iter().for_each(|seen| self.looks.remember(seen));
         Ok(seen)

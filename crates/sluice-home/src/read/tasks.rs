@@ -24,6 +24,7 @@ use sluice_store::{
 use crate::background::locked;
 use crate::background::turns::KeyedTurns;
 use crate::read::changes::ChangeSignals;
+use crate::read::owing::OwingTasks;
 use crate::read::readers::{LentReader, ReaderPool};
 use crate::read::runs::{RunFactsCache, RunSnapshotCache};
 
@@ -87,10 +88,29 @@ pub struct ReadModel {
     /// Whose turn it is to read a task again.
     turns: KeyedTurns,
     /// What is known to be damaged: a stream, or the store, and what was found.
-    damage: Mutex<BTreeMap<String, String>>,
+    damage: Mutex<BTreeMap<String, FoundDamage>>,
     /// Those of them that wait for a worktree.
     waiting: Mutex<BTreeSet<TaskId>>,
+    /// Those that have ended and still need a person.
+    pub(super) owing: OwingTasks,
     changes: ChangeSignals,
+}
+
+/// What was found to be damaged.
+struct FoundDamage {
+    why: String,
+    by: DamageFinder,
+}
+
+/// What has found damage. When the same finds it no more, a person has mended it; another may not see it at all.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DamageFinder {
+    /// The check of the whole store, which is made once.
+    Check,
+    /// A list of cards.
+    List,
+    /// The reading of a task or run.
+    Read,
 }
 
 struct ReadModelHints(Sender<Vec<StreamId>>);
@@ -115,6 +135,7 @@ impl ReadModel {
             turns: KeyedTurns::default(),
             damage: Mutex::default(),
             waiting: Mutex::default(),
+            owing: OwingTasks::default(),
             changes: ChangeSignals::default(),
         });
         tasks.each_open(KIND, |stream| tasks.is_reread(stream).map(|()| true))?;
@@ -199,10 +220,14 @@ impl ReadModel {
             Ok(found) => found.as_ref().filter(|seen| seen.card.open),
             Err(StreamLoadError::Store(_)) => return read,
             Err(StreamLoadError::Damaged(why)) => {
-                self.note_damage(stream.to_string(), why.clone());
+                self.cannot_be_read(stream, why.clone(), DamageFinder::Read);
                 None
             }
         };
+        if read.is_ok() {
+            self.is_whole(stream, DamageFinder::Read);
+            self.owing.note(&id, read.as_ref().ok().and_then(Option::as_ref));
+        }
         match found {
             Some(seen) => {
                 match seen.state.is_marked(&TaskAttention::PoolFull) || seen.state.waits_for_worktree() {
@@ -227,14 +252,43 @@ impl ReadModel {
         }
     }
 
+    /// The same for a caller that cannot go on without the store.
+    pub(super) fn is_read(&self, stream: &StreamId) -> Result<(), Problem> {
+        self.is_reread(stream).map_err(|error| unread(StreamLoadError::Store(error)))
+    }
+
     /// Something is not as it was written. A caller that asks for more than that one thing is told.
     pub(crate) fn note_damage(&self, what: String, why: String) {
-        locked(&self.damage).insert(what, why);
+        locked(&self.damage).insert(what, FoundDamage { why, by: DamageFinder::Check });
+    }
+
+    fn cannot_be_read(&self, stream: &StreamId, why: String, by: DamageFinder) {
+        locked(&self.damage).entry(stream.to_string()).or_insert(FoundDamage { why, by });
+    }
+
+    /// This has found a task or run whole.
+    fn is_whole(&self, stream: &StreamId, by: DamageFinder) {
+        let mut damage = locked(&self.damage);
+        if damage.get(stream.as_str()).is_some_and(|found| found.by == by) {
+            damage.remove(stream.as_str());
+        }
+    }
+
+    /// What was read of a task or run, after it was noted whether it can be.
+    pub(super) fn noted<T>(&self, stream: &StreamId, read: Result<T, Problem>) -> Result<T, Problem> {
+        match &read {
+            Ok(_) => self.is_whole(stream, DamageFinder::Read),
+            Err(problem) if problem.code == Problem::DAMAGED => {
+                self.cannot_be_read(stream, problem.message.clone(), DamageFinder::Read);
+            }
+            Err(_) => {}
+        }
+        read
     }
 
     /// What is known to be damaged, and why.
     pub fn damage(&self) -> BTreeMap<String, String> {
-        locked(&self.damage).clone()
+        locked(&self.damage).iter().map(|(what, found)| (what.clone(), found.why.clone())).collect()
     }
 
     /// What was read, or nothing of it where it is damaged: that is noted, and hides nothing else.
@@ -243,11 +297,8 @@ impl ReadModel {
         what: &StreamId,
         read: Result<Option<T>, Problem>,
     ) -> Result<Option<T>, Problem> {
-        match read {
-            Err(problem) if problem.code == Problem::DAMAGED => {
-                self.note_damage(what.to_string(), problem.message);
-                Ok(None)
-            }
+        match self.noted(what, read) {
+            Err(problem) if problem.code == Problem::DAMAGED => Ok(None),
             read => read,
         }
     }
@@ -257,6 +308,17 @@ impl ReadModel {
         let mut tasks: Vec<Arc<TaskSnapshot>> = locked(&self.open).values().cloned().collect();
         tasks.sort_by(|one, other| (one.card.created, &one.id).cmp(&(other.card.created, &other.id)));
         tasks
+    }
+
+    /// The open task with this id, as it was last seen: the store is not asked.
+    pub(crate) fn open_task(&self, id: &TaskId) -> Option<Arc<TaskSnapshot>> {
+        locked(&self.open).get(id).cloned()
+    }
+
+    /// The open tasks that have this worktree. None is copied for it.
+    pub(crate) fn that_have(&self, worktree: &str) -> Vec<Arc<TaskSnapshot>> {
+        let has_it = |seen: &&Arc<TaskSnapshot>| had(&seen.state.workspace).is_some_and(|it| it == worktree);
+        locked(&self.open).values().filter(has_it).cloned().collect()
     }
 
     /// Those of them that wait for a worktree, oldest first.
@@ -280,58 +342,9 @@ impl ReadModel {
 
     /// The task with this id, as the store has it now.
     pub fn load(&self, id: &TaskId) -> Result<Option<TaskSnapshot>, Problem> {
-        self.loader().task(&stream(id)).map(|read| read.map(|read| TaskSnapshot::of(id, read))).map_err(unread)
-    }
-
-    /// The task whose id is this text: the name of a file, or what stands on a worktree. What is no id is no task's.
-    pub(crate) fn named(&self, name: &str) -> Result<Option<TaskSnapshot>, Problem> {
-        name.parse().map_or(Ok(None), |id| self.load(&id))
-    }
-
-    /// The task whose id begins like this, else the open task of this branch; the error says why there is not exactly one.
-    pub fn find(&self, begins: &str) -> Result<TaskSnapshot, Problem> {
-        let none = || {
-            Problem::not_found(format!("there is no task `{begins}`"))
-                .hint("`sluice task list --all` shows all of them")
-        };
-        // Most say the whole of it.
-        if let Some(seen) = self.named(begins)? {
-            return Ok(seen);
-        }
-        if let Some(id) = self.only(KIND, begins)? {
-            return self.named(&id)?.ok_or_else(none);
-        }
-        match self.open().iter().filter(|seen| seen.state.about.branch == begins).collect::<Vec<_>>().as_slice() {
-            [] => Err(none()),
-            // As the store has it now.
-            [one] => self.load(&one.id)?.ok_or_else(none),
-            several => {
-                let name = |seen: &&Arc<TaskSnapshot>| format!("{} (project {})", seen.id, seen.state.about.project);
-                let all: Vec<String> = several.iter().map(name).collect();
-                let message = format!("the branch `{begins}` is that of several open tasks: {}", all.join(", "));
-                Err(Problem::bad_request(message).hint("give the id of the task"))
-            }
-        }
-    }
-
-    /// The only id of a kind that begins like this, or is exactly this.
-    pub(crate) fn only(&self, kind: &str, begins: &str) -> Result<Option<String>, Problem> {
-        if begins.is_empty() {
-            return Ok(None);
-        }
-        let wanted = format!("{kind}{begins}");
-        let found = self.loader().reader().named(&wanted, 9).map_err(unread)?;
-        let id = |stream: &StreamId| stream.as_str().strip_prefix(kind).unwrap_or_default().to_owned();
-        match found.as_slice() {
-            [] => Ok(None),
-            [one] => Ok(Some(id(one))),
-            [exact, ..] if exact.as_str() == wanted => Ok(Some(begins.to_owned())),
-            several => {
-                let ids: Vec<String> = several.iter().map(id).collect();
-                Err(Problem::bad_request(format!("`{begins}` could be any of: {}", ids.join(", ")))
-                    .hint("say more of it"))
-            }
-        }
+        let stream = stream(id);
+        let read = self.loader().task(&stream).map(|read| read.map(|read| TaskSnapshot::of(id, read)));
+        self.noted(&stream, read.map_err(unread))
     }
 
     pub(crate) fn loader(&self) -> LentReader<'_> {
@@ -347,8 +360,14 @@ impl ReadModel {
         query.limit = query.limit.clamp(1, PAGE);
         loop {
             let page = self.loader().reader().list(&query).map_err(unread)?;
-            page.damaged.into_iter().for_each(|damage| self.note(damage));
+            for damage in page.damaged {
+                match &damage.stream {
+                    Some(stream) => self.cannot_be_read(stream, damage.why.clone(), DamageFinder::List),
+                    None => self.note(damage),
+                }
+            }
             for summary in page.items {
+                self.is_whole(&summary.stream, DamageFinder::List);
                 let here = PageKey { created: summary.card.created, stream: summary.stream.clone() };
                 if !each(summary)? {
                     return Ok(Some(here));

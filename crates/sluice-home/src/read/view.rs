@@ -5,6 +5,7 @@ use serde_json::Value;
 use sluice_api::event::{EventShown, TaskEventData, TaskEventShown};
 use sluice_api::task::{CreatedTask, LentWorkspace, SessionPulse, Task};
 use sluice_core::artifact::Verdict;
+use sluice_core::id::RunId;
 use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::TaskEvent;
 use sluice_core::task::effect::TaskAction;
@@ -55,12 +56,15 @@ pub(crate) fn task(seen: &TaskSnapshot) -> Task {
         ended: !seen.card.open,
         idle_seconds: None,
         attention: attention::note(seen),
+        also: attention::also(seen),
         pr_url: state.pull_request.clone(),
         needs_person: needs_person(seen),
         statuses: seen.lifecycle.states.iter().map(|state| state.name.to_string()).collect(),
         last_lines: Vec::new(),
         moves: None,
-        run: state.run_here().map(|run| run.id.clone()),
+        kept: Vec::new(),
+        run: state.run_here().map(|run| run.id.to_string()),
+        version: seen.version,
         created_at: written(seen.card.created),
         updated_at: written(seen.card.updated),
     }
@@ -161,7 +165,10 @@ fn told(event: &TaskEvent, seen: &TaskSnapshot) -> TaskEventData {
         TaskEvent::Merged { commit, forced } => {
             TaskEventData::Merged { commit: commit.as_ref().map(|commit| commit.0.clone()), forced: *forced }
         }
-        TaskEvent::Cancelled | TaskEvent::WorkspaceReleased | TaskEvent::AttentionCleared => TaskEventData::Nothing {},
+        TaskEvent::Cancelled
+        | TaskEvent::Retrying { .. }
+        | TaskEvent::WorkspaceReleased
+        | TaskEvent::AttentionCleared => TaskEventData::Nothing {},
         TaskEvent::Updated(TaskUpdate::Summary(text)) => TaskEventData::Summary { summary: text.clone() },
         TaskEvent::Updated(TaskUpdate::Branch(text)) => TaskEventData::Branch { branch: text.clone() },
         TaskEvent::Updated(TaskUpdate::PullRequest(url)) | TaskEvent::PullRequestOpened(url) => {
@@ -187,14 +194,10 @@ fn told(event: &TaskEvent, seen: &TaskSnapshot) -> TaskEventData {
             action: action.word(),
             error: why_not(settlement),
         },
-        TaskEvent::RunStarted { run, .. } | TaskEvent::RunLeft { run } => TaskEventData::Run { run_id: run.clone() },
-        TaskEvent::RunEnded { run, end, why, judged } => TaskEventData::RunEnded {
-            run_id: run.clone(),
-            run_status: end.word(),
-            reason: why.clone(),
-            verdict: judged.as_ref().map(|work| verdict(*end, work)),
-            commit: judged.as_ref().and_then(commit),
-        },
+        TaskEvent::RunStarted { run, .. } | TaskEvent::RunLeft { run } => {
+            TaskEventData::Run { run_id: run.to_string() }
+        }
+        TaskEvent::RunEnded { run, end, why, judged } => run_ended(run, *end, why, judged.as_ref()),
         TaskEvent::NotWritten(why) => {
             TaskEventData::NotWritten { action: TaskAction::WriteArtifact.word(), error: why.clone() }
         }
@@ -207,11 +210,21 @@ fn told(event: &TaskEvent, seen: &TaskSnapshot) -> TaskEventData {
     }
 }
 
+fn run_ended(run: &RunId, end: RunEnd, why: &str, judged: Option<&WorkSnapshot>) -> TaskEventData {
+    TaskEventData::RunEnded {
+        run_id: run.to_string(),
+        run_status: end.word(),
+        reason: why.to_owned(),
+        verdict: judged.map(|work| verdict(end, work)),
+        commit: judged.and_then(commit),
+    }
+}
+
 fn needed(raised: &RaisedAttention, seen: &TaskSnapshot) -> TaskEventData {
     TaskEventData::Attention {
         id: format!("{}/{}", seen.id, raised.number),
         reason: attention::cause(raised.why.reason()),
-        attention: raised.why.to_string(),
+        attention: raised.to_string(),
         said_by: attention::source(raised.why.said_by()),
     }
 }

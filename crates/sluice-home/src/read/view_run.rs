@@ -33,6 +33,8 @@ pub fn run(seen: &RunSnapshot) -> Run {
         status: status(state.phase()),
         current_step: current_step(seen),
         workspace: unless_empty(seen.shown_folder(seen.plan.recipe.workspace)),
+        branch: None,
+        kept: Vec::new(),
         prompt: given.prompt.clone(),
         work_order: unless_empty(&given.work_order),
         task: given.origin.task.as_ref().map(ToString::to_string),
@@ -51,6 +53,21 @@ pub fn run(seen: &RunSnapshot) -> Run {
         created_at: written(seen.card.created),
         updated_at: written(seen.card.updated),
     }
+}
+
+/// The steps of a run that no worker has yet.
+#[derive(Clone, Debug, Default)]
+pub struct UnheldSteps(pub(crate) Vec<StepId>);
+
+/// A run whose steps may wait for a worker: such a step can be done, and is not being done.
+pub fn run_with(seen: &RunSnapshot, unheld: &UnheldSteps) -> Run {
+    let mut shown = run(seen);
+    for id in &unheld.0 {
+        let Some(step) = shown.steps.get_mut(id.0 as usize) else { continue };
+        step.status = RunStepStatus::Ready;
+        step.error = Some(format!("it waits for a worker of `{}` with the role `{}`", seen.group(), step.role));
+    }
+    shown
 }
 
 fn form(kind: RunKind) -> RunForm {
@@ -123,6 +140,7 @@ fn one_step(seen: &RunSnapshot, id: StepId, state: &StepState) -> RunStep {
                 own_folder(seen, id, state).or_else(|| unless_empty(seen.shown_folder(step.workspace)))
             }
         },
+        worker: None,
         status: step_status(state.kind()),
         attempt: state.attempts,
         round: state.round,

@@ -61,19 +61,24 @@ impl Roster {
         report: &StepReport,
     ) -> Result<(), Problem> {
         let moves = report.commit.is_some() && report.status == AttemptStatus::Completed.word();
-        if !(moves && knows_turns(report)) {
+        if !(moves && self.keeps_turns(dispatch, report)) {
             return Ok(());
         }
-        let mission = {
-            let mut inner = self.inner();
-            let mission = inner.jobs.get(&dispatch).map(|job| job.mission.clone()).ok_or_else(late)?;
-            let is_taken = inner.has_turn(&mission).is_some_and(|other| other != dispatch);
-            inner.jobs.get_mut(&dispatch).into_iter().for_each(|job| job.has_turn = !is_taken);
-            Some(mission).filter(|_| !is_taken)
+        let (mission, step, part) = {
+            let inner = self.inner();
+            let job = inner.jobs.get(&dispatch).ok_or_else(late)?;
+            (job.mission.clone(), job.wanted.step, job.wanted.part)
         };
-        if let Some(mission) = mission
-            && tip(&missions::leased(home, mission.as_str())?) == report.onto.as_deref()
-        {
+        let seen = missions::leased(home, mission.as_str())?;
+        let waits = matches!(part, AttemptPart::Item(item) if seen.state.has_open_before(step, item));
+        let is_taken = {
+            let mut inner = self.inner();
+            let is_taken = waits || inner.has_turn(&mission).is_some_and(|other| other != dispatch);
+            inner.jobs.get_mut(&dispatch).into_iter().for_each(|job| job.has_turn = !is_taken);
+            is_taken
+        };
+        // Read when the turn is taken: what was reported before is stored.
+        if !is_taken && tip(&missions::leased(home, mission.as_str())?) == report.onto.as_deref() {
             return Ok(());
         }
         let message = "the work of the run has moved on since this was merged with it";
@@ -81,16 +86,23 @@ impl Roster {
             .hint("POST /v1/runs/merge-turn asks for the turn; merge again"))
     }
 
+    /// Whether a worker has to wait for its turn: it said when it registered that it knows of turns, or says so now. What a report
+    /// leaves out frees no worker from that.
+    fn keeps_turns(&self, dispatch: Dispatch, report: &StepReport) -> bool {
+        let inner = self.inner();
+        let worker = inner.jobs.get(&dispatch).and_then(|job| inner.workers.get(&job.worker));
+        let registered = worker.and_then(|worker| worker.protocol);
+        [registered, report.protocol].into_iter().flatten().any(|version| version >= MERGES)
+    }
+
     /// Whether the work of a run has moved on since a worker of an older version began, which knows of no turns: what it has
     /// pushed does not hold that.
     pub(super) fn is_overtaken(&self, dispatch: Dispatch, report: &StepReport, seen: &RunSnapshot) -> bool {
         let from = self.inner().jobs.get(&dispatch).and_then(|job| job.started_from.clone());
-        !knows_turns(report) && report.commit.is_some() && from.is_some_and(|from| from.as_deref() != tip(seen))
+        !self.keeps_turns(dispatch, report)
+            && report.commit.is_some()
+            && from.is_some_and(|from| from.as_deref() != tip(seen))
     }
-}
-
-fn knows_turns(report: &StepReport) -> bool {
-    report.protocol.is_some_and(|version| version >= MERGES)
 }
 
 /// What becomes of such a step: it is made again, from where the work stands.

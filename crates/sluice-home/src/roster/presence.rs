@@ -29,6 +29,9 @@ const MOST_WORKERS: usize = 10_000;
 /// Workers that one token can have registered, as many as can listen with it. Those that are gone make room.
 const MOST_WORKERS_OF_ONE: usize = 500;
 
+/// In so many parts it is waited for a worker that is away.
+const LOOKS: u32 = 3;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct RosterEntry {
@@ -85,9 +88,10 @@ impl Roster {
         if self.inner().workers.contains_key(&id) {
             self.must_keep(keeper, id.as_str())?;
             self.must_be_the_same(&id, wanted.instance.as_deref())?;
-            let moves = self.inner().workers.get(&id).is_some_and(|worker| worker.group != group);
+            let is_other = |worker: &RemoteWorker| worker.group != group || worker.role != wanted.role;
+            let moves = self.inner().workers.get(&id).is_some_and(is_other);
             if moves && !self.inner().held_by(&id).is_empty() {
-                let message = format!("crab {id} is at work for its colony, and cannot go to another");
+                let message = format!("crab {id} is at work, and can change neither its colony nor its role meanwhile");
                 let problem = Problem::new(ProblemStatus::Conflict, "crab_busy", message);
                 return Err(problem.hint("register it when it is idle"));
             }
@@ -204,21 +208,29 @@ impl Roster {
 
     /// Gives up a worker that does not come back.
     fn leave_unless_back(&self, home: &Arc<Home>, id: &WorkerId) {
-        let (weak, id) = (Arc::downgrade(home), id.clone());
-        let Some(comings) = self.inner().workers.get(&id).map(|worker| worker.comings) else { return };
-        let moment = home.clock.now().0.saturating_add(home.context.config().workers.reconnect());
+        let Some(comings) = self.inner().workers.get(id).map(|worker| worker.comings) else { return };
+        self.leave_after(home, id.clone(), comings, LOOKS);
+    }
+
+    /// Waits in a few parts: an engine that was stopped has heard no worker, and knows it by a part that took too long.
+    fn leave_after(&self, home: &Arc<Home>, id: WorkerId, comings: u64, parts: u32) {
+        let weak = Arc::downgrade(home);
+        let part = (home.context.config().workers.reconnect() / i64::from(LOOKS)).max(1);
+        let moment = home.clock.now().0.saturating_add(part);
         home.later.at(moment, move || {
             let Some(home) = weak.upgrade() else { return };
-            // An engine that was stopped meanwhile has heard no worker: it waits once more.
-            if home.clock.now().0.saturating_sub(moment) > home.context.config().workers.reconnect() / 3 {
-                return home.roster.leave_unless_back(&home, &id);
-            }
             let came = |worker: &RemoteWorker| worker.is_present || worker.comings != comings;
-            let is_back = home.roster.inner().workers.get(&id).is_none_or(came);
-            if !is_back {
+            if home.roster.inner().workers.get(&id).is_none_or(came) {
+                return;
+            }
+            let was_stopped = home.clock.now().0.saturating_sub(moment) > part;
+            match if was_stopped { LOOKS } else { parts - 1 } {
                 // The loop that waits for moments must not wait for the store.
-                let theirs = home.clone();
-                home.threads.run(move || theirs.roster.gone(&theirs, &id, EventName::WorkerLost));
+                0 => {
+                    let theirs = home.clone();
+                    home.threads.run(move || theirs.roster.gone(&theirs, &id, EventName::WorkerLost));
+                }
+                left => home.roster.leave_after(&home, id, comings, left),
             }
         });
     }
@@ -228,8 +240,13 @@ impl Roster {
         if !home.context.may_act() {
             return; // nobody knows whose it is
         }
+        self.note_sign(home, id);
         let at = self.inner().held_by(id);
         home.engine.send(ReactorMessage::Heard { worker: id.clone(), at });
+    }
+
+    fn note_sign(&self, home: &Home, id: &WorkerId) {
+        self.inner().workers.get_mut(id).into_iter().for_each(|worker| worker.heard = Some(home.clock.now().0));
     }
 
     /// A worker says what it is at: that is its own for another lease. What it was given and is not at it is told again, and
@@ -245,8 +262,10 @@ impl Roster {
             worker.is_finishing = true;
             offer(home, id, worker, 0);
         }
+        self.note_room(home, id, sign.full);
         let Some(at) = &sign.dispatches else { return self.heard(home, id) };
         let at: Vec<Dispatch> = at.iter().copied().map(Dispatch).collect();
+        self.note_sign(home, id);
         let engine = &home.engine;
         engine.send(ReactorMessage::Heard { worker: id.clone(), at: at.clone() });
         let held = self.inner().held_by(id);
@@ -255,6 +274,20 @@ impl Roster {
         }
         if engine.has_taken_up() {
             self.tell_what_is_held(home, id, &at, sign.sent_ms);
+        }
+    }
+
+    /// A worker whose disk is full keeps what it has and gets no more, until it says that there is room again.
+    fn note_room(&self, home: &Home, id: &WorkerId, is_full: bool) {
+        let mut inner = self.inner();
+        let Some(worker) = inner.workers.get_mut(id).filter(|worker| worker.is_full != is_full) else { return };
+        worker.is_full = is_full;
+        if is_full {
+            tracing::warn!(worker = id.as_str(), "gets no more steps: its disk is full");
+            offer(home, id, worker, 0);
+        } else {
+            tracing::info!(worker = id.as_str(), "has room for steps again");
+            inner.offer_again(home, id);
         }
     }
 
@@ -374,6 +407,8 @@ impl From<RosterEntry> for RemoteWorker {
             instance: entry.instance,
             is_awaited: entry.present,
             is_finishing: false,
+            heard: None,
+            is_full: false,
         }
     }
 }
@@ -388,7 +423,8 @@ impl RemoteWorker {
 impl RosterState {
     /// Tells the engine again what a worker can take, as it is now. What only waits for others keeps nothing from being done.
     pub(super) fn offer_again(&self, home: &Home, id: &WorkerId) {
-        let is_offered = |worker: &&RemoteWorker| worker.is_present && !worker.is_finishing && worker.may_work();
+        let is_offered =
+            |worker: &&RemoteWorker| worker.is_present && !worker.is_finishing && !worker.is_full && worker.may_work();
         if let Some(worker) = self.workers.get(id).filter(is_offered) {
             let waiting = self.jobs.values().filter(|job| job.worker == *id && job.waits_for_turn).count();
             offer(home, id, worker, 1 + waiting);

@@ -44,7 +44,7 @@ const PROGRESS_EVERY: i64 = 1000;
 impl Roster {
     /// A step was handed to a worker, by this engine or by an earlier one. Called by the engine's loop: it only notes.
     pub(crate) fn assigned(&self, assignment: &Assignment, attempt: Option<String>) -> Option<Dispatch> {
-        let Assignment { stream, effect, dispatch, worker } = assignment;
+        let Assignment { stream, effect, dispatch, worker, withdrawal: _ } = assignment;
         let (Some(mission), Some(worker)) = (runs::id_of(stream), worker) else { return None };
         let Ok(RunEffect::Perform(wanted)) = run_effect::read(&effect.data) else { return None };
         let mut inner = self.inner();

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use sluice_api::Problem;
+use sluice_api::client::Outside;
 use sluice_api::problem::ProblemStatus;
 use sluice_core::findings::CheckFindings;
 use sluice_core::problem::{Code, Diagnosis, clip, suggest};
@@ -82,6 +83,7 @@ fn look(file: FileId, root: &Node, text: &str) -> Vec<Diagnosis> {
     problems.extend(wrong);
     problems.extend(unknown_harnesses(root, own));
     problems.extend(reserved_variables(root));
+    problems.extend(unreachable_webhooks(root));
     if let (true, Err(error)) = (problems.is_empty(), toml::from_str::<HomeConfig>(text)) {
         let span = Span::new(file, error.span().unwrap_or_default());
         problems.push(Diagnosis::new(Code::WrongType, span, error.message()));
@@ -160,6 +162,20 @@ fn reserved_variables(root: &Node) -> Vec<Diagnosis> {
     told.collect()
 }
 
+/// Webhooks at addresses to which nothing can be posted.
+fn unreachable_webhooks(root: &Node) -> Vec<Diagnosis> {
+    let all = root.get("notify").and_then(|notify| notify.get("webhook")).and_then(Node::as_list).unwrap_or_default();
+    let urls = all.iter().filter_map(|webhook| Some((webhook.get("url")?, &webhook.get("url")?.as_text()?.value)));
+    let told = urls.filter_map(|(node, url)| {
+        let problem = Outside::at(url, &[]).err()?;
+        Some(
+            Diagnosis::new(Code::NotAChoice, node.span, "the address of a webhook cannot be used")
+                .maybe_help(problem.hint),
+        )
+    });
+    told.collect()
+}
+
 /// The shape of the file, from the table of its keys. It is made once and stays: shapes are made for tables that the program
 /// has from its beginning.
 fn shape() -> &'static Shape {
@@ -233,12 +249,12 @@ interactive = [\"{prompt}\"]
 
     const EXPECTED: &str = "\
 2:1 S0007 `[defaults]` has no key `harnes` (did you mean `harness`?)
-3:18 S0008 expected text, found a whole number (put it in quotes)
+3:18 S0008 `review_harness`: expected text, found a whole number (put it in quotes)
 4:15 S0010 `permissions` cannot be `all` (choose from `full` and `reduced`)
 6:8 S0012 `days` is -1, but must be from 0 to 4294967295 (-)
 7:9 S0012 `keeps` is not a length of time (write a length of time like `7d` or `12h`, or a number of days)
 9:12 S0012 `low_disk` is not a size (write a size like `1 GiB` or `200 MiB`, or a number of bytes)
-11:9 S0008 expected a list of texts, found text (write it as a list, even if it has one entry)
+11:9 S0008 `allow`: expected a list of texts, found text (write it as a list, even if it has one entry)
 12:9 S0011 `SLUICE_TOKEN` cannot be set for sessions (choose another name: Sluice sets variables that begin with `SLUICE_` \
 itself, and passes none on that ties git to one repository)
 14:1 S0007 `[harnesses.NAME]` has no key `headles` (did you mean `headless`?)

@@ -5,11 +5,15 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 use sluice_api::Problem;
+use sluice_api::client::Outside;
 use sluice_core::problem::closest;
 use sluice_worker::machine::config::page::described;
 use sluice_worker::machine::config::table::{ConfigKey, ConfigKind, find, keys, table};
 
 use super::config_check;
+
+/// The key of the webhooks.
+const WEBHOOKS: &str = "notify.webhook";
 
 /// Where the value of a setting comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -72,20 +76,28 @@ fn unknown(name: &str) -> Problem {
     let inside: Vec<&str> = all.iter().map(String::as_str).filter(|key| key.starts_with(&format!("{name}."))).collect();
     let hint = match (closest(name, all.iter().map(String::as_str)), inside.as_slice()) {
         (_, [_, ..]) => format!("it has the keys {}", inside.join(", ")),
-        (Some(close), []) => format!("did you mean `{close}`?"),
+        (Some(close), []) => meant(close),
         (None, []) => {
             // A person who knows the key and not the section finds it by its last word.
             let last = name.rsplit('.').next().unwrap_or(name);
             let same = all
                 .iter()
                 .find(|key| key.rsplit('.').next().is_some_and(|it| closest(last, [it]).is_some() || it == last));
-            same.map_or_else(
-                || "`sluice config list` shows every key".to_owned(),
-                |key| format!("did you mean `{key}`?"),
-            )
+            same.map_or_else(|| "`sluice config list` shows every key".to_owned(), |key| meant(key))
         }
     };
     Problem::not_found(format!("there is no setting called `{name}`")).hint(hint)
+}
+
+/// A key that a person may have meant. One of a list of tables is no setting by itself: the list is set whole.
+fn meant(key: &str) -> String {
+    match key.split_once("[].") {
+        None => format!("did you mean `{key}`?"),
+        Some((list, inner)) => format!(
+            "`{list}` is a list of tables, and is set as a whole, for instance: `sluice config set {list} '[{{ {inner} = \"VALUE\" \
+             }}]'`; `sluice config get {list}` shows what it holds"
+        ),
+    }
 }
 
 /// What the file says. Only a file that can be used says something.
@@ -132,6 +144,19 @@ fn gather(
     }
 }
 
+/// Webhooks as they are shown: whoever knows the whole address of one can post to it.
+fn hosts_only(webhooks: &Value) -> Value {
+    let shown = |webhook: &Value| {
+        let mut webhook = webhook.clone();
+        if let Some(url) = webhook.get_mut("url") {
+            let host = Outside::at(url.as_str().unwrap_or_default(), &[]).map(|it| it.host().to_owned());
+            *url = host.map_or_else(|_| "…".to_owned(), |host| format!("{host}/…")).into();
+        }
+        webhook
+    };
+    webhooks.as_array().map_or_else(|| webhooks.clone(), |all| all.iter().map(shown).collect())
+}
+
 fn listed(
     path: &str,
     key: &ConfigKey,
@@ -144,6 +169,7 @@ fn listed(
     let default = key.default.clone().filter(|_| key.kind == *kind);
     let (value, from) = match (set, value) {
         (Some(set), _) => (Some(Value::from(set)), SettingOrigin::Environment),
+        (None, Some(value)) if path == WEBHOOKS => (Some(hosts_only(value)), SettingOrigin::File),
         (None, Some(value)) => (Some(value.clone()), SettingOrigin::File),
         (None, None) => (default.clone(), SettingOrigin::Default),
     };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use sluice_api::problem::Problem;
@@ -35,6 +35,8 @@ pub struct HarnessReport {
     /// The version that was tried with Sluice last.
     pub tried: Option<String>,
     pub looks: Vec<HarnessLookReport>,
+    /// How long the looks took, in microseconds: each start takes so much longer because of them.
+    pub looked_us: u64,
     /// Whether reviewers or arbiters have full permissions with it.
     pub is_unreduced: bool,
     /// What to know before one relies on it.
@@ -111,6 +113,7 @@ impl HarnessSurvey {
             version: None,
             tried: harness.tried.clone(),
             looks: Vec::new(),
+            looked_us: 0,
             is_unreduced: !harness.warnings().is_empty(),
             remarks: harness.warnings().into_iter().take(1).chain(harness.remark.clone()).collect(),
         };
@@ -122,7 +125,9 @@ impl HarnessSurvey {
         report.version = path.as_ref().and_then(|path| self.version(harness, &path.display().to_string()));
         report.path = path.map(|path| path.display().to_string());
         let is_elsewhere = repository_of(folder).is_none();
+        let began = Instant::now();
         let looks = harness.looks(&self.scene(harness, folder));
+        report.looked_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         // Outside repositories no work is done.
         let told = looks.into_iter().filter(|it| !(is_elsewhere && it.look == HarnessLook::Trust));
         report.looks = told.map(|it| look_report(it.look, it.answer)).collect();
@@ -159,7 +164,7 @@ fn look_report(look: HarnessLook, answer: HarnessAnswer) -> HarnessLookReport {
     let word = answer.word();
     let (why, cure) = match answer {
         HarnessAnswer::Yes(by) => (by, None),
-        HarnessAnswer::No { why, cure } => (why, Some(cure)),
+        HarnessAnswer::No { why, cure } => (why, Some(cure.text().to_owned())),
         HarnessAnswer::Unknown(why) => (why, None),
     };
     HarnessLookReport { look: look.word(), answer: word, why, cure }

@@ -31,6 +31,8 @@ const MOST_REVOKED: usize = 1000;
 const LONGEST_PERIOD: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
 const LONGEST_NAME: usize = 100;
+/// What stands behind a name in the name of a browser's session.
+pub const PAGE_MARK: &str = " (page)";
 
 #[derive(Debug)]
 pub struct Tokens {
@@ -45,6 +47,25 @@ struct TokenRecord {
     /// It has been told that it ended by itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     told: bool,
+    /// It is the session of a browser: it opens the page and nothing else, and to log out ends it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    page: bool,
+    /// The id of the token that a browser has shown for this session: it is revoked with that token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+}
+
+/// A token that no caller is let in by any more, and the browsers' sessions that ended with it.
+#[derive(Debug)]
+pub struct RevokedToken {
+    pub token: Token,
+    pub sessions: Vec<Token>,
+}
+
+/// What a record is of: a token that a person gives to a program, or the session of a browser.
+enum RecordKind<'a> {
+    Token,
+    PageSession { from: Option<&'a Token> },
 }
 
 #[derive(Clone, Debug)]
@@ -105,6 +126,25 @@ impl Tokens {
 
     /// Makes a token. Its secret is in this answer, and nowhere else ever again.
     pub fn create(&self, wanted: TokenRequest) -> Result<Token, Problem> {
+        self.make(wanted, &RecordKind::Token)
+    }
+
+    /// Makes the session of a browser at the page, in the name of this person or token. One that comes from a token ends
+    /// no later than that token.
+    pub fn create_page_session(
+        &self,
+        scope: Scope,
+        name: &str,
+        lasts: Duration,
+        from: Option<&Token>,
+    ) -> Result<Token, Problem> {
+        let room = name.floor_char_boundary(LONGEST_NAME - PAGE_MARK.len());
+        let name = Some(format!("{}{PAGE_MARK}", &name[..room]));
+        let wanted = TokenRequest { scope, name, task: None, colony: None, role: None, expires: Some(lasts) };
+        self.make(wanted, &RecordKind::PageSession { from })
+    }
+
+    fn make(&self, wanted: TokenRequest, kind: &RecordKind<'_>) -> Result<Token, Problem> {
         let TokenRequest { scope, name, task, colony, role, expires } = wanted;
         if name.as_ref().is_some_and(|name| name.len() > LONGEST_NAME || name.chars().any(char::is_control)) {
             return Err(Problem::bad_request(format!("a name has at most {LONGEST_NAME} bytes, on one line")));
@@ -114,10 +154,22 @@ impl Tokens {
         let now = Timestamp::now();
         let ends = expires.map(|length| now.checked_add(length)).transpose();
         let ends = ends.map_err(|error| Problem::bad_request(error.to_string()))?;
+        let (page, from) = match kind {
+            RecordKind::Token => (false, None),
+            RecordKind::PageSession { from } => (true, *from),
+        };
+        let last = from.and_then(|from| from.expires_at.as_ref()?.parse::<Timestamp>().ok());
+        let ends = ends.into_iter().chain(last).min();
         let (created_at, expires_at) = (format!("{now:.3}"), ends.map(|ends| format!("{ends:.3}")));
         let token =
             Token { id, secret: None, scope, name, task, colony, role, created_at, expires_at, revoked_at: None };
         self.change(|all| {
+            // It may have been revoked since it was looked at.
+            let is_over = |from: &Token| all.iter().any(|it| it.token.id == from.id && it.token.revoked_at.is_some());
+            if from.is_some_and(is_over) {
+                let message = "the token of this session has been revoked";
+                return Err(Problem::new(ProblemStatus::Unauthorized, "token_revoked", message));
+            }
             let is_good = |kept: &&TokenRecord| kept.token.revoked_at.is_none() && !is_expired(&kept.token);
             if all.iter().filter(is_good).count() >= MOST_TOKENS {
                 let message = format!("there are {MOST_TOKENS} tokens already");
@@ -125,21 +177,32 @@ impl Tokens {
                     Problem::new(ProblemStatus::Refused, "too_many", message).hint("`sluice token revoke` ends one")
                 );
             }
-            all.push(TokenRecord { token: token.clone(), digest: pin(secret.as_bytes()).to_string(), told: false });
+            let digest = pin(secret.as_bytes()).to_string();
+            let from = from.map(|from| from.id.clone());
+            all.push(TokenRecord { token: token.clone(), digest, told: false, page, from });
             Ok(Token { secret: Some(secret), ..token })
         })
     }
 
-    /// Ends the token whose id begins like this: from now on no caller is let in by it.
-    pub fn revoke(&self, begins: &str) -> Result<Token, Problem> {
+    /// Ends the token whose id begins like this: from now on no caller is let in by it, nor by a session that came from it.
+    pub fn revoke(&self, begins: &str) -> Result<RevokedToken, Problem> {
         self.change(|all| {
             let place = only(all.iter().map(|kept| kept.token.id.as_str()), begins)?.ok_or_else(|| {
                 Problem::not_found(format!("there is no token `{}`", shown(begins)))
                     .hint("`sluice token list` shows all of them")
             })?;
+            let now = format!("{:.3}", Timestamp::now());
             let token = &mut all[place].token;
-            token.revoked_at.get_or_insert_with(|| format!("{:.3}", Timestamp::now()));
+            token.revoked_at.get_or_insert_with(|| now.clone());
             let token = token.clone();
+            let of_it = |kept: &&mut TokenRecord| {
+                kept.from.as_ref() == Some(&token.id) && kept.token.revoked_at.is_none() && !is_expired(&kept.token)
+            };
+            let end = |kept: &mut TokenRecord| {
+                kept.token.revoked_at = Some(now.clone());
+                kept.token.clone()
+            };
+            let sessions = all.iter_mut().filter(of_it).map(end).collect();
             let is_over = |kept: &TokenRecord| kept.token.revoked_at.is_some() || kept.told;
             let mut surplus = all.iter().filter(|kept| is_over(kept)).count();
             all.retain(|kept| {
@@ -147,8 +210,26 @@ impl Tokens {
                 surplus -= usize::from(goes);
                 !goes
             });
-            Ok(token)
+            Ok(RevokedToken { token, sessions })
         })
+    }
+
+    /// Whether the token of this id is in force; none if there is no such token.
+    pub fn is_in_force(&self, id: &str) -> Option<bool> {
+        let all = self.all();
+        let token = &all.iter().find(|kept| kept.token.id == id)?.token;
+        Some(token.revoked_at.is_none() && !is_expired(token))
+    }
+
+    /// Whether the token of this id is the session of a browser.
+    pub fn is_page_session(&self, id: &str) -> bool {
+        self.all().iter().any(|kept| kept.page && kept.token.id == id)
+    }
+
+    /// Whether a session of a browser is in force.
+    pub fn has_page_sessions(&self) -> bool {
+        let is_good = |kept: &TokenRecord| kept.page && kept.token.revoked_at.is_none() && !is_expired(&kept.token);
+        self.all().iter().any(is_good)
     }
 
     /// The ids of the tokens in force that workers of this group have.
@@ -281,7 +362,36 @@ mod tests {
         // The rest of an id is not needed where it is clear without.
         let other = tokens.create(wanted).expect("made");
         let same = other.id.chars().zip(made.id.chars()).take_while(|(one, other)| one == other).count();
-        assert_eq!(tokens.revoke(&other.id[..=same]).expect("revoked").id, other.id);
+        assert_eq!(tokens.revoke(&other.id[..=same]).expect("revoked").token.id, other.id);
+    }
+
+    #[test]
+    fn a_session_ends_with_its_token_and_has_a_name_of_its_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tokens = Tokens::read(folder.path().join("tokens.json")).expect("no file is no token");
+        let (name, expires) = ("é".repeat(LONGEST_NAME / 2), Some(Duration::from_secs(60)));
+        let wanted = TokenRequest {
+            scope: Scope::Person,
+            name: Some(name.clone()),
+            task: None,
+            colony: None,
+            role: None,
+            expires,
+        };
+        let from = tokens.create(wanted).expect("made");
+        let lasts = Duration::from_secs(3600);
+        let session = tokens.create_page_session(Scope::Person, &name, lasts, Some(&from)).expect("made");
+        assert_eq!(session.expires_at, from.expires_at, "it lasts no longer than its token");
+        let own = session.name.expect("a name");
+        assert!(own.ends_with("é (page)") && own.len() <= LONGEST_NAME, "{own}");
+        let other = tokens.create_page_session(Scope::Read, "ada", lasts, None).expect("made");
+        assert!(tokens.is_page_session(&session.id) && !tokens.is_page_session(&from.id));
+        let ended: Vec<String> =
+            tokens.revoke(&from.id).expect("revoked").sessions.into_iter().map(|token| token.id).collect();
+        assert_eq!(ended, [session.id]);
+        assert!(tokens.find(&other.secret.expect("a secret")).expect("there").revoked_at.is_none());
+        let again = tokens.create_page_session(Scope::Person, &name, lasts, Some(&from));
+        assert_eq!(again.expect_err("refused").code, "token_revoked");
     }
 
     #[test]

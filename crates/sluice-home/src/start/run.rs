@@ -16,6 +16,7 @@ use sluice_dialect::{Definition, DefinitionFile, LoadedDefinition};
 use sluice_engine::host::EngineClock;
 use sluice_engine::loader::pin;
 use sluice_engine::run_actor::RunActor;
+use sluice_os::git::is_bare;
 use sluice_worker::names::{remote_folder, remote_scratch};
 use sluice_worker::value::data;
 
@@ -231,8 +232,10 @@ fn usable(wanted: &str, loaded: &LoadedDefinition) -> Result<(), Problem> {
     Err(unusable(wanted, first))
 }
 
+/// The checkout that a folder is in, else the bare repository.
 pub(super) fn around(folder: &Path) -> Option<&Path> {
-    folder.ancestors().find(|folder| folder.join(".git").exists())
+    let checkout = folder.ancestors().find(|folder| folder.join(".git").exists());
+    checkout.or_else(|| folder.ancestors().find(|folder| is_bare(folder)))
 }
 
 /// What a run is called: by its format, and a grimoire by where it lies.

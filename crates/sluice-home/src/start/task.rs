@@ -21,6 +21,7 @@ use crate::definitions::committed::DefinitionSite;
 use crate::definitions::{self, ChosenLifecycle};
 use crate::home::branches::BranchHold;
 use crate::home::{Home, engine};
+use crate::perform::DEFAULT_HARNESS;
 use crate::read::files::home_file;
 use crate::read::tasks::stream;
 use crate::settings::bounds::LONGEST_SUMMARY;
@@ -29,8 +30,6 @@ use crate::spans;
 
 /// The lifecycle of a project that names none.
 const DEFAULT_WORKFLOW: &str = "default";
-/// The harness of a home that names none.
-const DEFAULT_HARNESS: &str = "claude";
 /// What the branch of a task is called that was given none; the built-in prompts know it.
 const OWN_BRANCH: &str = "orange-tasks/";
 

@@ -22,6 +22,7 @@ use crate::background::threads::spawn;
 use crate::effect::run::task;
 use crate::evidence;
 use crate::home::errand::Errand;
+use crate::home::signals::turns;
 use crate::home::{Home, scratch, worktrees};
 use crate::read::{runs, tasks};
 use crate::spans;
@@ -37,6 +38,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const PACE: Duration = Duration::from_millis(5);
 /// How often evidence of forgotten runs is looked for.
 const SWEEP: Duration = Duration::from_secs(3600);
+/// After so long without an event, memory that a burst has needed is given back.
+const LULL: Duration = Duration::from_secs(10);
 /// So many runs are remembered by their kind.
 const MOST_REMEMBERED: usize = 10_000;
 
@@ -48,6 +51,8 @@ pub(crate) struct Follower {
     triggers: Triggers,
     swept: Option<Instant>,
     is_sweeping: Arc<AtomicBool>,
+    /// The last event since memory was given back.
+    stirred: Option<Instant>,
 }
 
 /// A sweep of old checkouts that is under way.
@@ -83,6 +88,7 @@ impl Follower {
             triggers: Triggers::default(),
             swept: None,
             is_sweeping: Arc::default(),
+            stirred: Some(Instant::now()),
         };
         if kept != Some(after) {
             follower.write_down(home);
@@ -119,12 +125,23 @@ impl Follower {
             let news = || home.tasks.log(after, PAGE).ok().filter(|page| !page.is_empty());
             match home.tasks.wait(PAUSE, news) {
                 Some(page) => {
+                    self.stirred = Some(Instant::now());
                     self.read(&home, &page);
                     drop(home);
                     std::thread::park_timeout(if page.len() < PAGE { PACE } else { Duration::ZERO });
                 }
-                None => self.save(&home),
+                None => {
+                    self.save(&home);
+                    self.give_memory_back();
+                }
             }
+        }
+    }
+
+    /// Once after a burst: what is kept for the next one is little beside what the last has left.
+    fn give_memory_back(&mut self) {
+        if self.stirred.take_if(|at| at.elapsed() > LULL).is_some() {
+            sluice_memory::give_back();
         }
     }
 
@@ -182,6 +199,7 @@ impl Follower {
             noted(task.as_str(), state_runs::look(home, task))?;
         }
         for moved in &moved {
+            turns::task_went_on(home, moved);
             noted(moved.as_str(), task::look(home, moved))?;
         }
         self.triggers.shelves.refresh(home);

@@ -2,9 +2,11 @@
 //!
 //! What a channel has taken is written down after it has: an engine that is killed in between tells it again under the same id, and
 //! never loses it. It looks right before each message, so that what was answered meanwhile is not told. The list of what waits is
-//! its queue; it has no other, and the follower never waits for it.
+//! its queue; it has no other, and the follower never waits for it. What one channel refuses holds up neither that channel nor
+//! another ([`super::telling`]).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -15,11 +17,12 @@ use sluice_api::notice::{AttentionOver, AttentionTold};
 use sluice_core::event_name::EventName;
 use sluice_store::StreamId;
 
+use super::telling::{MOST_REFUSALS, TellingMemory, TellingTime};
 use crate::background::threads::spawn;
 use crate::home::Home;
-use crate::home::attention::all;
-use crate::home::channels::{self, NoticeChannel};
-use crate::home::notices::message;
+use crate::home::attention::{all, without_store};
+use crate::home::channels::{self, NoticeChannel, NoticeFailure};
+use crate::home::notices::{HookSought, is_noted, is_told_by_hooks, message};
 use crate::home::registry::{RegistryChange, RegistryEntry};
 
 /// What comes within so long may go into one message.
@@ -51,7 +54,12 @@ struct ChannelFault {
 
 struct Notifier<F> {
     faults: F,
+    memory: TellingMemory,
     away: BTreeMap<String, ChannelFault>,
+    /// The channels that have refused several things in one message: they get each by itself.
+    apart: BTreeSet<String>,
+    /// The store does not take what was told, and the log says so.
+    is_unwritten: bool,
     /// Quiet hours have just been: what came in them is told together.
     was_quiet: bool,
 }
@@ -61,7 +69,14 @@ pub(crate) fn start<F>(home: &Arc<Home>, faults: F) -> Result<(), Problem>
 where
     F: Fn() -> BTreeMap<StreamId, String> + Send + 'static,
 {
-    let notifier = Notifier { faults, away: BTreeMap::new(), was_quiet: false };
+    let notifier = Notifier {
+        faults,
+        memory: TellingMemory::default(),
+        away: BTreeMap::new(),
+        apart: BTreeSet::new(),
+        is_unwritten: false,
+        was_quiet: false,
+    };
     home.notices.stir(); // an engine that died may have left something
     let weak = Arc::downgrade(home);
     spawn("notify", move || notifier.keep_on(&weak))
@@ -85,21 +100,33 @@ impl<F: Fn() -> BTreeMap<StreamId, String>> Notifier<F> {
         }
     }
 
-    fn waiting(&self, home: &Home) -> Result<Vec<Attention>, Problem> {
+    /// What waits, and whether that is all of it: while the store cannot be asked, a person is told what is known without it, and
+    /// that it cannot.
+    fn waiting(&self, home: &Home) -> Result<(Vec<Attention>, bool), Problem> {
         let faults: Vec<_> = (self.faults)().into_iter().map(|(stream, why)| (stream.to_string(), why)).collect();
-        all(home, &faults)
+        match all(home, &faults) {
+            Err(problem) if problem.is_passing() => Ok((without_store(home, &faults, &problem), false)),
+            found => found.map(|found| (found, true)),
+        }
     }
 
     /// Tells what is new, and says when to look again at the latest.
     fn look(&mut self, home: &Home) -> Result<Duration, Problem> {
-        let (channels, _) = channels::all(home);
+        let (mut channels, _) = channels::all(home);
+        // One that did not answer the last time may take its whole time again: the others go first.
+        channels.sort_by_key(|channel| self.away.contains_key(&channel.key));
         self.away.retain(|key, _| channels.iter().any(|channel| channel.key == *key));
         if channels.is_empty() {
             home.notices.owe(false);
             return Ok(LOOK);
         }
-        let waiting = self.waiting(home)?;
-        forget_what_is_over(home, &waiting)?;
+        let (waiting, is_all) = self.waiting(home)?;
+        // What is not seen now is not over.
+        if is_all {
+            self.memory.keep(&waiting, Instant::now());
+            let forgotten = forget_what_is_over(home, &waiting);
+            self.wrote(forgotten);
+        }
         if is_quiet(home) {
             let held = waiting.iter().filter(|it| channels.iter().any(|channel| !is_told(home, it, channel))).count();
             if held > 0 && !self.was_quiet {
@@ -109,39 +136,92 @@ impl<F: Fn() -> BTreeMap<StreamId, String>> Notifier<F> {
             home.notices.owe(held > 0);
             return Ok(LOOK);
         }
+        let mut later = Vec::new();
         for channel in &channels {
             if self.away.get(&channel.key).is_none_or(|fault| fault.until <= Instant::now()) {
-                self.tell(home, channel)?;
+                later.extend(self.tell(home, channel)?);
             }
         }
         self.was_quiet &= !self.away.is_empty();
-        home.notices.owe(self.away.values().any(|fault| fault.count < PATIENCE));
-        let next = self.away.values().map(|fault| fault.until.saturating_duration_since(Instant::now())).min();
-        Ok(next.unwrap_or(LOOK).min(LOOK))
+        home.notices.owe(!later.is_empty() || self.away.values().any(|fault| fault.count < PATIENCE));
+        let next = self.away.values().map(|fault| fault.until).chain(later).min();
+        Ok(next.map_or(LOOK, |until| until.saturating_duration_since(Instant::now())).min(LOOK))
     }
 
-    /// Tells one channel everything that it has not taken yet, as long as it takes it.
-    fn tell(&mut self, home: &Home, channel: &NoticeChannel) -> Result<(), Problem> {
+    /// Tells one channel everything that it has not taken yet and that is to be told now, as long as it takes it. Says when the
+    /// next of the others is to be told.
+    fn tell(&mut self, home: &Home, channel: &NoticeChannel) -> Result<Option<Instant>, Problem> {
         loop {
-            let waiting = self.waiting(home)?;
+            let (waiting, _) = self.waiting(home)?;
             let (by_hook, new): (Vec<&Attention>, Vec<&Attention>) = waiting
                 .iter()
                 .filter(|attention| !is_told(home, attention, channel))
-                .partition(|attention| channel.is_command() && home.notices.is_told_by_hook(attention));
+                .partition(|attention| self.is_written_late(home, channel, attention));
             if !by_hook.is_empty() {
-                remember(home, channel, &by_hook)?;
+                self.remember(home, channel, &by_hook);
             }
-            let is_group = new.len() > MOST_SINGLE || self.was_quiet;
+            let now = Instant::now();
+            let time = |attention: &&Attention| self.memory.time(&channel.key, attention, now);
+            let later =
+                new.iter().filter_map(|it| if let TellingTime::From(at) = time(it) { Some(at) } else { None }).min();
+            let new: Vec<&Attention> = new.into_iter().filter(|it| time(it) == TellingTime::Now).collect();
+            let is_group = (new.len() > MOST_SINGLE || self.was_quiet) && !self.apart.contains(&channel.key);
             let now = if is_group { new.as_slice() } else { &new[..new.len().min(1)] };
             if now.is_empty() {
                 self.away.remove(&channel.key);
-                return Ok(());
+                self.apart.remove(&channel.key);
+                return Ok(later);
             }
-            if let Err(why) = channel.send(home, &message(now)) {
-                self.failed(channel, &why);
-                return Ok(());
+            match channel.send(home, &message(now, home.context.config().notify.page.as_deref())) {
+                Ok(()) => self.took(home, channel, now),
+                Err(NoticeFailure::Refused(why)) => self.refused(home, channel, now, &why),
+                Err(NoticeFailure::Away(why)) => {
+                    self.failed(channel, &why);
+                    return Ok(later);
+                }
             }
-            remember(home, channel, now)?;
+        }
+    }
+
+    /// Whether this is to be written down without being told: a hook has told it, or the store did not take it before.
+    fn is_written_late(&self, home: &Home, channel: &NoticeChannel, attention: &Attention) -> bool {
+        self.memory.has_taken(&channel.key, attention) || (channel.is_command() && is_told_by_hook(home, attention))
+    }
+
+    fn took(&mut self, home: &Home, channel: &NoticeChannel, told: &[&Attention]) {
+        let now = Instant::now();
+        told.iter().for_each(|attention| self.memory.took(&channel.key, attention, now));
+        self.remember(home, channel, told);
+    }
+
+    /// Writes down what the channel has taken. A store that does not take that gets it again at the next look.
+    fn remember(&mut self, home: &Home, channel: &NoticeChannel, told: &[&Attention]) {
+        let written = remember(home, channel, told);
+        self.wrote(written);
+    }
+
+    fn wrote(&mut self, written: Result<(), Problem>) {
+        if let Err(problem) = &written
+            && !self.is_unwritten
+        {
+            tracing::warn!("what a person was told is not written down, and is tried again: {}", problem.message);
+        }
+        self.is_unwritten = written.is_err();
+    }
+
+    /// The channel is there, and does not take this. Of several things it gets each by itself: one may be at fault.
+    fn refused(&mut self, home: &Home, channel: &NoticeChannel, told: &[&Attention], why: &str) {
+        let [one] = told else {
+            self.apart.insert(channel.key.clone());
+            return;
+        };
+        if self.memory.refused(&channel.key, one, Instant::now()) {
+            tracing::warn!(
+                "{} has refused a message about {} {MOST_REFUSALS} times, and does not get it again: {why}",
+                channel.name,
+                one.id
+            );
+            home.notices.give_up(&channel.name, &one.id, why);
         }
     }
 
@@ -164,6 +244,29 @@ fn is_quiet(home: &Home) -> bool {
 
 fn is_told(home: &Home, attention: &Attention, channel: &NoticeChannel) -> bool {
     home.registry.get::<ToldEntry>(&attention.id).is_some_and(|told| told.to.contains(&channel.key))
+}
+
+/// Whether a hook has told a person of this through the command, this engine's or one that was killed.
+fn is_told_by_hook(home: &Home, attention: &Attention) -> bool {
+    let told = |about: &str, notes: &Path, sought: &HookSought| {
+        home.notices.is_told_by_hook(about, sought) || is_noted(notes, sought)
+    };
+    let places = &home.context.places;
+    if !is_told_by_hooks(attention) {
+        return false;
+    }
+    if let Some(task) = attention.task.as_ref().and_then(|id| home.tasks.open_task(&id.parse().ok()?)) {
+        let notes = places.task(&task.state.about.project, &task.id);
+        return told(task.id.as_str(), &notes, &HookSought::Turn(task.state.visit.turn));
+    }
+    let Some(run) = attention.run.as_ref().and_then(|id| home.tasks.load_run(&id.parse().ok()?).ok()?) else {
+        return false;
+    };
+    let mut asked = run.state.questions().filter(|(_, asked)| format!("{}/{}", run.id, asked.id) == attention.id);
+    asked.any(|(step, asked)| {
+        let words = asked.told(run.plan.recipe.step(step).name.as_str());
+        told(run.id.as_str(), &places.evidence().join(run.id.as_str()), &HookSought::Words(words, asked.since.0))
+    })
 }
 
 fn remember(home: &Home, channel: &NoticeChannel, told: &[&Attention]) -> Result<(), Problem> {

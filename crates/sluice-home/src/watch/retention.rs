@@ -15,6 +15,7 @@ use sluice_worker::names::{RUN_BRANCHES, run_of_branch};
 use crate::home::Home;
 use crate::home::leftovers::{self, OpenedRepositories, RemovalRule};
 use crate::home::repositories::{self, KnownRepository};
+use crate::home::worktrees;
 use crate::undone::described;
 
 /// Removes what may go by itself. What cannot be removed now is tried the next time.
@@ -52,8 +53,9 @@ fn sweep_removed_projects(home: &Home, term: Duration) {
     let rule = RemovalRule { failed: false, age: term };
     for checkout in leftovers::of_removed_projects(home, &mut OpenedRepositories::default()) {
         let Some(pool) = checkout.pool.as_ref().filter(|_| checkout.may_go(home, rule)) else { continue };
-        if let Err(error) = pool.destroy(&checkout.name, &checkout.owner) {
-            tracing::warn!("{} stays: {}", checkout.place.display(), described(&error));
+        let may_go = || checkout.may_go(home, rule);
+        if let Err(undone) = worktrees::remove(home, pool, &checkout.name, &checkout.owner, may_go) {
+            tracing::warn!("{} stays: {undone}", checkout.place.display());
         }
     }
 }

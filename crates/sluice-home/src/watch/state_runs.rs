@@ -78,7 +78,7 @@ fn is_own(run: &RunSnapshot, from: &str, to: &str) -> bool {
 pub(crate) fn look(home: &Arc<Home>, task: &TaskId) -> Result<(), Problem> {
     let Some(seen) = home.tasks.load(task)? else { return Ok(()) };
     let Some(mine) = seen.state.run_here() else { return Ok(()) };
-    let run = home.tasks.run_named(&mine.id)?;
+    let run = home.tasks.load_run(&mine.id)?;
     let (end, why) = match run.as_ref().map(|run| run.state.end.clone()) {
         Some(None) => {
             if mine.end.is_some() {

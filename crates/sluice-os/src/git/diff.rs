@@ -38,7 +38,43 @@ pub struct DiffRead {
     pub is_cut: bool,
 }
 
+/// A commit of a branch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BranchCommit {
+    pub id: String,
+    /// The first line of its message.
+    pub subject: String,
+    pub author: String,
+    /// When it was made, in RFC 3339.
+    pub at: String,
+}
+
 impl Repository {
+    /// Whether the repository has a commit of this id.
+    pub fn has_commit(&self, id: &str) -> Result<bool, GitError> {
+        let name = format!("{id}^{{commit}}");
+        Ok(self
+            .call()
+            .looking()
+            .args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name])
+            .maybe()?
+            .is_some())
+    }
+
+    /// The commits that one has over another, the newest first, at most so many.
+    pub fn commits(&self, from: &str, to: &str, most: usize) -> Result<Vec<BranchCommit>, GitError> {
+        let (range, most) = (format!("{from}..{to}"), format!("--max-count={most}"));
+        let form = "--format=%H%x1f%an%x1f%aI%x1f%s";
+        let listed = self.call().looking().args(["log", "-z", "--no-color", &most, form, &range, "--"]).bytes()?;
+        let commit = |it: &[u8]| {
+            let text = String::from_utf8_lossy(it);
+            let mut fields = text.splitn(4, '\u{1f}').map(str::to_owned);
+            let (id, author, at) = (fields.next()?, fields.next()?, fields.next()?);
+            Some(BranchCommit { id, author, at, subject: fields.next().unwrap_or_default() })
+        };
+        Ok(listed.split(|byte| *byte == 0).filter(|it| !it.is_empty()).filter_map(commit).collect())
+    }
+
     /// Where a commit left the default branch, if the two have anything in common.
     pub fn fork_point(&self, commit: &str) -> Result<Option<String>, GitError> {
         let default = self.default_commit()?;

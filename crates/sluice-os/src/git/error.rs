@@ -136,7 +136,35 @@ fn start_again(source: &std::io::Error) -> &'static str {
     }
 }
 
+/// What git says of a remote that cannot be reached. What one that is reached refuses is not among it.
+const AWAY: [&str; 16] = [
+    "Could not resolve host",
+    "Temporary failure in name resolution",
+    "Name or service not known",
+    "Connection refused",
+    "Connection reset",
+    "Connection timed out",
+    "Connection closed",
+    "Operation timed out",
+    "Network is unreachable",
+    "No route to host",
+    "Failed to connect",
+    "Couldn't connect to server",
+    "hung up unexpectedly",
+    "early EOF",
+    "The requested URL returned error: 5",
+    "does not appear to be a git repository",
+];
+
 impl GitError {
+    /// Whether a remote could not be reached: the same call may succeed when it is back, and nothing here has to change for it.
+    pub fn is_away(&self) -> bool {
+        let (GitError::Failed { said, .. } | GitError::Push { said, .. }) = self else {
+            return matches!(self, GitError::Late { .. });
+        };
+        AWAY.iter().any(|words| said.contains(words))
+    }
+
     pub fn family(&self) -> GitErrorFamily {
         match self {
             GitError::NoProgram { source, .. } | GitError::File { source, .. } if source.is_passing() => {

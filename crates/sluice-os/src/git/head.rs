@@ -1,6 +1,7 @@
 //! What is checked out, as the files of the repository say it: a start of a run needs nothing else, and need not wait for a
 //! process. Where the files do not say it plainly, git has to be asked.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,10 +13,7 @@ const MOST_NAMES: usize = 5;
 /// The commit that is checked out in this folder. Nothing if the files do not say it; that it is there is not looked at.
 pub fn checked_out_commit(folder: &Path) -> Option<String> {
     let own = git_folder(folder)?;
-    let common = match fs::read(own.join("commondir")) {
-        Ok(named) => path_of(&own, named.strip_suffix(b"\n").unwrap_or(&named)),
-        Err(_) => own.clone(),
-    };
+    let common = common_of(&own);
     let mut said = fs::read_to_string(own.join("HEAD")).ok()?;
     for _ in 0..MOST_NAMES {
         let Some(name) = said.trim_end().strip_prefix("ref: ") else { return commit_id(&said) };
@@ -27,12 +25,48 @@ pub fn checked_out_commit(folder: &Path) -> Option<String> {
     None
 }
 
-/// The folder that git keeps for the checkout in this folder.
+/// Whether a folder is a repository without a checkout: nothing may be written there but by git.
+pub fn is_bare(folder: &Path) -> bool {
+    folder.join("HEAD").is_file() && ["objects", "refs"].iter().all(|name| folder.join(name).is_dir())
+}
+
+/// The folder that git keeps for the checkout in this folder; a bare repository is it itself.
 fn git_folder(folder: &Path) -> Option<PathBuf> {
     let link = folder.join(".git");
-    match link.is_dir() {
-        true => Some(link),
-        false => crate::workspace::link_target(&fs::read(link).ok()?).map(|named| folder.join(named)),
+    if link.is_dir() {
+        return Some(link);
+    }
+    match fs::read(link) {
+        Ok(link) => crate::workspace::link_target(&link).map(|named| folder.join(named)),
+        Err(_) => is_bare(folder).then(|| folder.to_owned()),
+    }
+}
+
+/// Whether there is a branch of this name, as the files of the repository around this folder say it.
+pub fn has_branch(folder: &Path, branch: &str) -> bool {
+    let name = format!("refs/heads/{branch}");
+    let has = |common: PathBuf| common.join(&name).is_file() || packed(&common, &name).is_some();
+    git_folder(folder).is_some_and(|own| has(common_of(&own)))
+}
+
+/// The references below this name, as the files of the repository around this folder say it; nothing where they do not.
+pub(crate) fn references_below(folder: &Path, below: &str) -> Vec<String> {
+    let Some(own) = git_folder(folder) else { return Vec::new() };
+    let common = common_of(&own);
+    let entries = fs::read_dir(common.join(below)).into_iter().flatten().flatten();
+    let loose = entries.filter(|entry| entry.file_type().is_ok_and(|it| it.is_file()));
+    let loose = loose.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| !name.ends_with(".lock"));
+    let gathered = fs::read_to_string(common.join("packed-refs")).unwrap_or_default();
+    let gathered = gathered.lines().filter_map(|line| line.split_once(' ')?.1.strip_prefix(below)?.strip_prefix('/'));
+    let names: BTreeSet<String> = loose.chain(gathered.map(str::to_owned)).collect();
+    names.into_iter().map(|name| format!("{below}/{name}")).collect()
+}
+
+/// What the worktrees of a repository share, by what git keeps for one of them.
+fn common_of(own: &Path) -> PathBuf {
+    match fs::read(own.join("commondir")) {
+        Ok(named) => path_of(own, named.strip_suffix(b"\n").unwrap_or(&named)),
+        Err(_) => own.to_owned(),
     }
 }
 

@@ -3,10 +3,15 @@
 //! It only looks. What changes a repository stands where it is done: workspaces, merge, forge.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::quote::path_of;
-use super::{CommandEnd, Git, GitCall, GitError, said};
+use super::{CommandEnd, Git, GitCall, GitError, break_dead_lock, remove_file, said};
+use crate::file::{Durability, write_atomically};
 use crate::passing::{PassingError as _, tells_of_own_shortage};
+
+/// How old what git keeps for a worktree must be not to be just being made.
+const BEING_MADE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
 pub struct Repository {
@@ -42,6 +47,8 @@ impl Repository {
             },
         };
         let common = path_of(Path::new(""), common.strip_suffix(b"\n").unwrap_or(&common));
+        // Left by a git of ours that was killed, it is in the way of a person's git as well.
+        break_dead_lock(&common.join("packed-refs.lock"));
         let mut found = Repository { git, folder: common.clone(), common, default_branch: String::new() };
         if let Some(main) = found.registered()?.into_iter().next().filter(|main| !main.bare && main.folder.is_dir()) {
             found.folder = main.folder;
@@ -226,10 +233,47 @@ impl Repository {
         Ok(call.text()?.lines().map(str::to_owned).collect())
     }
 
+    /// Removes a branch whose file holds no commit: a power cut has left it empty, or the beginning of it. Whether there was one.
+    /// git neither reads such a branch nor makes one of its name.
+    pub(crate) fn drop_broken_branch(&self, branch: &str) -> Result<bool, GitError> {
+        let path = self.common.join("refs/heads").join(branch);
+        break_dead_lock(&self.common.join("refs/heads").join(format!("{branch}.lock")));
+        let Ok(text) = std::fs::read(&path) else { return Ok(false) };
+        let text = text.strip_suffix(b"\n").unwrap_or(&text);
+        let is_id = matches!(text.len(), 40 | 64) && text.iter().all(u8::is_ascii_hexdigit);
+        if is_id || text.starts_with(b"ref: refs/") {
+            return Ok(false);
+        }
+        remove_file(&path)?;
+        // What its log says, cut off as it may be, would be another branch's.
+        remove_file(&self.common.join("logs/refs/heads").join(branch))?;
+        Ok(true)
+    }
+
+    /// Makes `commondir` of worktrees right that a power cut has left empty, or a git that was killed: no git that looks at all
+    /// worktrees works while one is so. Whether there was one.
+    fn mend_common(&self) -> bool {
+        let worktrees = std::fs::read_dir(self.common.join("worktrees")).into_iter().flatten().flatten();
+        let mut is_mended = false;
+        for path in worktrees.map(|entry| entry.path().join("commondir")) {
+            let Ok(about) = std::fs::symlink_metadata(&path) else { continue };
+            let is_old = about.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= BEING_MADE));
+            let text = std::fs::read(&path).unwrap_or_else(|_| b"../..".to_vec());
+            if is_old && text.iter().all(|byte| *byte == 0) {
+                is_mended |= write_atomically(&path, b"../..\n", Durability::Synced).is_ok();
+            }
+        }
+        is_mended
+    }
+
     /// All checkouts, the main one first.
     pub(crate) fn registered(&self) -> Result<Vec<RegisteredCheckout>, GitError> {
         self.must_be_files()?;
-        let bytes = self.git.at(&self.common).looking().args(["worktree", "list", "--porcelain", "-z"]).bytes()?;
+        let call = self.git.at(&self.common).looking().args(["worktree", "list", "--porcelain", "-z"]);
+        let bytes = match call.bytes() {
+            Err(GitError::Failed { said, .. }) if said.contains("commondir") && self.mend_common() => call.bytes()?,
+            bytes => bytes?,
+        };
         let mut all: Vec<RegisteredCheckout> = Vec::new();
         for line in bytes.split(|byte| *byte == 0) {
             if let Some(folder) = line.strip_prefix(b"worktree ") {

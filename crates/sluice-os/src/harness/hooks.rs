@@ -16,6 +16,8 @@ use super::stream::HarnessFormat;
 
 /// Seconds that a program waits for a hook before it goes on without it.
 const SECONDS: u64 = 5;
+/// Bytes of the digest that names the use of a tool.
+const NAME_BYTES: usize = 8;
 
 /// A hook, as programs name it; what it is called where codex remembers its trust; and the tool that it is for, if not all.
 struct HookRow {
@@ -208,6 +210,45 @@ impl HookCall {
             | HarnessFormat::Aider => None,
         }
     }
+
+    /// Which dialog the call is about: a name that the call about the end of that dialog has too. `None`: about none alone, so
+    /// that an agent which works waits for nothing any more.
+    pub fn dialog(format: HarnessFormat, input: &[u8]) -> Option<String> {
+        match format {
+            HarnessFormat::Claude | HarnessFormat::Codex => tool_of(&serde_json::from_slice(input).ok()?),
+            HarnessFormat::Opencode => request_of(&serde_json::from_slice(input).ok()?),
+            HarnessFormat::Text
+            | HarnessFormat::Gemini
+            | HarnessFormat::Goose
+            | HarnessFormat::Cursor
+            | HarnessFormat::Amp
+            | HarnessFormat::Pi
+            | HarnessFormat::Copilot
+            | HarnessFormat::Qwen
+            | HarnessFormat::Agy
+            | HarnessFormat::Aider => None,
+        }
+    }
+}
+
+/// The use of a tool: its name and what it is to do. A request for permission has no id that the end of the tool has too, and
+/// other tools work beside one that waits.
+fn tool_of(said: &Value) -> Option<String> {
+    let is_of_tool = ["PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure"];
+    let tool = said["tool_name"].as_str().filter(|_| is_of_tool.iter().any(|it| said["hook_event_name"] == *it))?;
+    // The answers are added to what such a tool was given.
+    let what = question(said).map_or_else(|| permission(tool, &said["tool_input"]), |_| tool.to_owned());
+    Some(Sha256::digest(what).iter().take(NAME_BYTES).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The request of opencode that an event is about.
+fn request_of(said: &Value) -> Option<String> {
+    let key = match said["type"].as_str()? {
+        "permission.asked" | "question.asked" => "id",
+        "permission.replied" | "question.replied" | "question.rejected" => "requestID",
+        _ => return None,
+    };
+    said["properties"][key].as_str().map(str::to_owned)
 }
 
 fn call(said: &Value) -> Option<HookCall> {
@@ -247,9 +288,39 @@ fn event(said: &Value) -> Option<HookCall> {
             let text = texts(&about["questions"], &|it| it["question"].as_str().map(str::to_owned));
             Some(HookCall::Waits { what: AgentDialog::Question, text })
         }
+        "session.status" if about["status"]["type"] == "retry" => {
+            let text = about["status"]["message"].as_str().unwrap_or_default().to_owned();
+            Some(HookCall::Waits { what: unreached(&text, None), text })
+        }
+        "session.error" => error(&about["error"]),
         "permission.replied" | "question.replied" | "question.rejected" | "session.status" => Some(HookCall::Works),
         "session.idle" => Some(HookCall::TurnEnded { text: String::new() }),
         _ => None,
+    }
+}
+
+/// A turn of opencode that failed. One that a person broke off waits for that person anyway.
+fn error(error: &Value) -> Option<HookCall> {
+    let name = error["name"].as_str().filter(|name| *name != "MessageAbortedError")?;
+    let text = error["data"]["message"].as_str().unwrap_or(name).to_owned();
+    let what = match name {
+        "ProviderAuthError" => AgentDialog::Login,
+        _ => unreached(&text, error["data"]["statusCode"].as_u64()),
+    };
+    Some(HookCall::Waits { what, text })
+}
+
+/// What it means that a model gives no answer, by the status of the answer or by the words about it.
+fn unreached(text: &str, status: Option<u64>) -> AgentDialog {
+    let text = text.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    match status {
+        Some(401 | 403) => AgentDialog::Login,
+        Some(402 | 429) => AgentDialog::Limit,
+        Some(_) => AgentDialog::Other,
+        None if says(&["unauthorized", "api key", "401"]) => AgentDialog::Login,
+        None if says(&["rate limit", "too many requests", "quota", "overloaded", "429"]) => AgentDialog::Limit,
+        None => AgentDialog::Network,
     }
 }
 
@@ -332,6 +403,15 @@ mod tests {
         assert_eq!(read(asked), Some(HookCall::Waits { what: AgentDialog::Permission, text }));
         assert_eq!(read(r#"{"type":"permission.replied","properties":{"reply":"once"}}"#), Some(HookCall::Works));
         assert_eq!(read(r#"{"type":"session.idle"}"#), Some(HookCall::TurnEnded { text: String::new() }));
+        let waits = |what, text: &str| Some(HookCall::Waits { what, text: text.to_owned() });
+        let retry = r#"{"type":"session.status","properties":{"status":{"type":"retry","attempt":3,"message":"WHY"}}}"#;
+        let why = "Cannot connect to API: Was there a typo in the url or port?";
+        assert_eq!(read(&retry.replace("WHY", why)), waits(AgentDialog::Network, why));
+        assert_eq!(read(&retry.replace("WHY", "Too Many Requests")), waits(AgentDialog::Limit, "Too Many Requests"));
+        assert_eq!(read(&retry.replace("retry", "busy")), Some(HookCall::Works));
+        let error = r#"{"type":"session.error","properties":{"error":{"name":"NAME","data":{"message":"no","statusCode":401}}}}"#;
+        assert_eq!(read(&error.replace("NAME", "APIError")), waits(AgentDialog::Login, "no"));
+        assert_eq!(read(&error.replace("NAME", "MessageAbortedError")), None);
     }
 
     #[test]
@@ -353,5 +433,30 @@ mod tests {
         assert_eq!(read(r#"{"hook_event_name":"PostToolUse","tool_name":"Bash"}"#), Some(HookCall::Works));
         let none = ["", "[]", "{}", "\u{1b}", r#"{"hook_event_name":"PreToolUse","tool_name":"Bash"}"#];
         assert_eq!(none.map(read), [None, None, None, None, None]);
+    }
+
+    #[test]
+    fn a_dialog_has_the_name_of_its_end_and_no_other() {
+        let claude = |text: &str| HookCall::dialog(HarnessFormat::Claude, text.as_bytes());
+        let of = |event: &str, tool: &str, input: &str| {
+            let text = r#"{"hook_event_name":"EVENT","tool_name":"TOOL","tool_input":INPUT}"#;
+            claude(&text.replace("EVENT", event).replace("TOOL", tool).replace("INPUT", input))
+        };
+        let asked = of("PermissionRequest", "Bash", r#"{"command":"rm -rf beans","description":"tidy"}"#);
+        assert!(asked.is_some());
+        assert_eq!(asked, of("PostToolUse", "Bash", r#"{"command":"rm -rf beans"}"#));
+        assert_ne!(asked, of("PostToolUse", "Bash", r#"{"command":"ls"}"#));
+        assert_ne!(asked, of("PostToolUse", "Read", r#"{"file_path":"beans"}"#));
+        let question = of("PreToolUse", "AskUserQuestion", r#"{"questions":[{"question":"Which?"}]}"#);
+        assert_eq!(question, of("PostToolUse", "AskUserQuestion", r#"{"questions":[],"answers":{"Which?":"this"}}"#));
+        assert_eq!((of("Stop", "", "{}"), claude(r#"{"hook_event_name":"UserPromptSubmit"}"#)), (None, None));
+        let opencode = |text: &str| HookCall::dialog(HarnessFormat::Opencode, text.as_bytes());
+        let asked = opencode(r#"{"type":"permission.asked","properties":{"id":"per_1","sessionID":"s"}}"#);
+        assert_eq!(asked.as_deref(), Some("per_1"));
+        assert_eq!(
+            opencode(r#"{"type":"permission.replied","properties":{"requestID":"per_1","reply":"once"}}"#),
+            asked
+        );
+        assert_eq!(opencode(r#"{"type":"session.idle","properties":{}}"#), None);
     }
 }

@@ -21,6 +21,9 @@ use clue::{ClueAnswer, ClueSight};
 pub use found::find_program;
 use found::is_shell_script;
 
+/// The cure that Sluice itself can carry out, when a person asks for it.
+const SET_UP: &str = "run `sluice harness setup {program}` in {repository}";
+
 /// What is looked at before a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HarnessLook {
@@ -61,7 +64,7 @@ pub enum HarnessAnswer {
     /// It is so, and this is what shows it.
     Yes(String),
     /// Why, and what a person can do about it.
-    No { why: String, cure: String },
+    No { why: String, cure: HarnessCure },
     /// Why it cannot be told.
     Unknown(String),
 }
@@ -74,6 +77,32 @@ impl HarnessAnswer {
             HarnessAnswer::Unknown(_) => "unknown",
         }
     }
+}
+
+/// What a person can do so that a start works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HarnessCure {
+    /// `sluice harness setup` does it.
+    SetUp(String),
+    /// Only the person can do it.
+    ByHand(String),
+}
+
+impl HarnessCure {
+    pub fn text(&self) -> &str {
+        match self {
+            HarnessCure::SetUp(text) | HarnessCure::ByHand(text) => text,
+        }
+    }
+}
+
+/// What starts the program after the cure.
+#[derive(Clone, Copy, Debug)]
+pub enum HarnessRetry<'a> {
+    /// This command, which the person says.
+    Command(&'a str),
+    /// `sluice harness setup` by itself; after another cure this command.
+    AfterSetup(&'a str),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,6 +187,9 @@ struct LookRow {
     no: Option<String>,
     #[serde(default)]
     cure: String,
+    /// `sluice harness setup` is the cure.
+    #[serde(default)]
+    set_up: bool,
 }
 
 impl LookTable {
@@ -168,8 +200,15 @@ impl LookTable {
 }
 
 impl Harness {
-    /// Looks at everything that is known to matter for such a start.
+    /// Looks at everything that is known to matter for such a start, and that a person wants to be looked at.
     pub fn looks(&self, scene: &HarnessScene<'_>) -> Vec<HarnessFinding> {
+        let mut findings = self.all_looks(scene);
+        findings.retain(|finding| self.preflight.makes(finding.look));
+        findings
+    }
+
+    /// The same, whatever a person wants: what is to be set up does not depend on that.
+    pub(super) fn all_looks(&self, scene: &HarnessScene<'_>) -> Vec<HarnessFinding> {
         let sight = ClueSight::of(&self.looks, scene);
         let program = scene.arguments.first().map_or("", String::as_str);
         let found = find_program(program, scene.environment.get("PATH").map(String::as_str), scene.workspace);
@@ -189,14 +228,13 @@ impl Harness {
             };
             findings.push(HarnessFinding { look, answer });
         }
-        findings.retain(|finding| self.preflight.makes(finding.look));
         findings
     }
 
     /// Why a start would come to nothing, with the cure; nothing if it may work.
-    pub fn refusal(&self, scene: &HarnessScene<'_>, then: &str) -> Option<String> {
+    pub fn refusal(&self, scene: &HarnessScene<'_>, then: HarnessRetry<'_>) -> Option<String> {
         let program = scene.arguments.first().map_or("", String::as_str);
-        let (mut whys, mut cures): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+        let (mut whys, mut cures): (Vec<String>, Vec<HarnessCure>) = (Vec::new(), Vec::new());
         for finding in self.looks(scene) {
             match finding.answer {
                 HarnessAnswer::No { why, cure } => {
@@ -207,8 +245,13 @@ impl Harness {
                 HarnessAnswer::Yes(_) | HarnessAnswer::Unknown(_) => {}
             }
         }
-        let cures = capital(&cures.join("; "));
-        (!whys.is_empty()).then(|| format!("`{program}` cannot be started: {}. {cures}; then {then}", whys.join("; ")))
+        let is_setup = cures.iter().all(|cure| matches!(cure, HarnessCure::SetUp(_)));
+        let then = match then {
+            HarnessRetry::AfterSetup(_) if is_setup => ", which starts it again".to_owned(),
+            HarnessRetry::AfterSetup(command) | HarnessRetry::Command(command) => format!("; then {command}"),
+        };
+        let cures = capital(&cures.iter().map(HarnessCure::text).collect::<Vec<_>>().join("; "));
+        (!whys.is_empty()).then(|| format!("`{program}` cannot be started: {}. {cures}{then}", whys.join("; ")))
     }
 }
 
@@ -220,7 +263,9 @@ fn installed(program: &str, found: Option<PathBuf>) -> HarnessAnswer {
                 true => "it is not there, or may not be executed".to_owned(),
                 false => "it is not on the PATH of your last command, or may not be executed".to_owned(),
             },
-            cure: "install it, or mend its harness in config.toml (`sluice doctor` looks)".to_owned(),
+            cure: HarnessCure::ByHand(
+                "install it, or mend its harness in config.toml (`sluice doctor` looks)".to_owned(),
+            ),
         },
     }
 }
@@ -252,7 +297,12 @@ impl LookRow {
             (None, None) => HarnessAnswer::Unknown("it may have one that cannot be seen from outside".to_owned()),
             (None, Some(_)) if !sight.has_home() => HarnessAnswer::Unknown("HOME is not set".to_owned()),
             (None, Some(why)) => {
-                HarnessAnswer::No { why: sight.shown(why), cure: sight.shown(&self.cure).replace("{program}", program) }
+                let text = |text: &str| sight.shown(text).replace("{program}", program);
+                let cure = match self.set_up {
+                    true => HarnessCure::SetUp(text(SET_UP)),
+                    false => HarnessCure::ByHand(text(&self.cure)),
+                };
+                HarnessAnswer::No { why: sight.shown(why), cure }
             }
         }
     }

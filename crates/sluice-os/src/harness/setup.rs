@@ -66,7 +66,7 @@ pub enum HarnessSetupError {
 impl Harness {
     /// What is to be set for work in this scene's repository. Nothing is written.
     pub fn setup(&self, scene: &HarnessScene<'_>) -> Result<HarnessSetup, HarnessSetupError> {
-        let findings = self.looks(scene);
+        let findings = self.all_looks(scene);
         let is_yes = |look: &String| {
             let look = HarnessLook::read(look);
             findings.iter().any(|it| Some(it.look) == look && matches!(it.answer, HarnessAnswer::Yes(_)))

@@ -107,7 +107,7 @@ impl ProcessStat {
 }
 
 /// Which start of the machine this is; nothing if that cannot be read at the moment.
-fn boot() -> &'static str {
+pub(crate) fn boot() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     if let Some(boot) = BOOT.get() {
         return boot;

@@ -39,16 +39,13 @@ impl Drop for RunningScript {
     }
 }
 
-/// What the script speaks for that a process is the first of, or whose mark it carries; `None` if it is of no script, and
-/// nothing inside if the script speaks for nobody.
-pub(crate) fn script_of(process: &ProcessStat, environment: &[Vec<u8>]) -> Option<Option<String>> {
-    let all = all();
-    if all.is_empty() {
-        return None;
-    }
-    let is_its = |entry: &&ScriptEntry| {
-        let leads = entry.leader.as_ref().is_some_and(|leader| *leader == process.identity());
-        leads || environment.iter().any(|carried| carried == entry.mark.as_bytes())
+/// What a script speaks for whose first process this is: `None` if it is the first process of no script, `Some(None)` if the
+/// script speaks for no step. Until the engine knows the first process, the engine's own child with the mark counts as it. A mark
+/// alone counts for nothing, because any process can write one into its environment.
+pub(crate) fn script_of(process: &ProcessStat, environment: &[Vec<u8>], engine: Option<i32>) -> Option<Option<String>> {
+    let is_first = |entry: &&ScriptEntry| match &entry.leader {
+        Some(leader) => *leader == process.identity(),
+        None => Some(process.parent) == engine && environment.iter().any(|carried| carried == entry.mark.as_bytes()),
     };
-    all.iter().find(is_its).map(|entry| entry.speaks_for.clone())
+    all().iter().find(is_first).map(|entry| entry.speaks_for.clone())
 }

@@ -12,6 +12,8 @@ const CONTROL_SEQUENCE: &[u8] = b"\xc2\x9b";
 const STRING_ENDS: [&[u8]; 4] = [b"\x07", b"\x1b\\", b"\\u0007", b"\\u001b\\\\"];
 /// The longest such string; what goes on for longer is none.
 const LONGEST_STRING: usize = 1024;
+/// The most spaces that one move of the cursor stands for.
+const WIDEST: usize = 500;
 /// The most numbers and marks of a sequence.
 const LONGEST_SEQUENCE: usize = 64;
 
@@ -145,6 +147,34 @@ impl Iterator for ShownBytes<'_> {
             }
         }
     }
+}
+
+/// Some bytes with spaces and ends of lines where the cursor is moved: programs that draw a whole screen move it in place of
+/// writing those, and their words would run together.
+pub(super) fn spread(bytes: &[u8]) -> Vec<u8> {
+    let mut spread = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(at) = rest.windows(2).position(|pair| pair == [ESCAPE, b'[']) {
+        spread.extend_from_slice(&rest[..at]);
+        let sequence = &rest[at + 2..];
+        let UnseenSpan::Bytes(length) = control_sequence(sequence) else {
+            rest = &rest[at..];
+            break;
+        };
+        let (marks, end) = sequence[..length].split_at(length.saturating_sub(1));
+        match end {
+            b"C" => {
+                let count = std::str::from_utf8(marks).ok().and_then(|it| it.parse().ok()).unwrap_or(1);
+                spread.extend(std::iter::repeat_n(b' ', usize::min(count, WIDEST)));
+            }
+            b"G" => spread.push(b' '),
+            b"H" | b"f" | b"B" | b"E" => spread.push(b'\n'),
+            _ => spread.extend_from_slice(&rest[at..at + 2 + length]),
+        }
+        rest = &sequence[length..];
+    }
+    spread.extend_from_slice(rest);
+    spread
 }
 
 /// The colours in some bytes: they go on behind a secret, and so they stay.

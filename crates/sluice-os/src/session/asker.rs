@@ -1,6 +1,6 @@
 //! Who asks: what a process belongs to, whatever it says about itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::record::StartRecord;
 use super::{SessionId, Sessions};
@@ -25,9 +25,10 @@ pub enum ProcessAsker {
 
 impl Sessions {
     /// Who a process is. Its ancestors are looked at up to a shim, which becomes the parent of everything below it
-    /// that loses its own; or up to the engine, which does the same for what is of no session. At each of them the
-    /// terminal session and the marks in the environment are looked at too, for what neither could hold; and at last the
-    /// mark that no process can take off.
+    /// that loses its own; or up to a script's first process; or up to the engine, which does the same for what is of no
+    /// session. The terminal session is looked at too. Marks in the environment are for what none of these could hold: a
+    /// process writes them as it likes, so ancestors go before marks, and marks that disagree are worth nothing. At last
+    /// comes the mark that no process can take off.
     pub fn asker(&self, asking: &ProcessIdentity, within: &HomeNesting) -> ProcessAsker {
         let engine = rustix::process::getpid().as_raw_nonzero().get();
         looked_at(asking, |first| walk(first, within, &self.watcher.known(), Some(engine)))
@@ -95,30 +96,34 @@ fn walk(
     engine: Option<i32>,
 ) -> Option<ProcessAsker> {
     let mut process = first.clone();
+    let (mut carried, mut is_within) = (BTreeSet::new(), false);
     for _ in 0..MOST_ANCESTORS {
         // Whoever started the engine does not matter: a command of an agent may have.
         if Some(process.pid) == engine {
             return Some(ProcessAsker::Started);
         }
-        // Whoever cannot be looked at is not taken for a person.
-        let environment = environment(process.pid).ok()?;
-        let carries = |mark: &str| environment.iter().any(|entry| entry == mark.as_bytes());
-        let found = sessions.iter().find(|(_, record)| belongs(&process, record) || carries(&record.mark));
-        if let Some((id, _)) = found {
+        if let Some((id, _)) = sessions.iter().find(|(_, record)| belongs(&process, record)) {
             return Some(ProcessAsker::Session(id.clone()));
         }
-        if let Some(script) = script_of(&process, &environment) {
+        // A process that the engine cannot look at is not taken for a person.
+        let environment = environment(process.pid).ok()?;
+        if let Some(script) = script_of(&process, &environment, engine) {
             return Some(script.map_or(ProcessAsker::Started, ProcessAsker::Script));
         }
-        if within.holds(&environment) {
-            return Some(ProcessAsker::Started);
-        }
+        let carries = |mark: &str| environment.iter().any(|entry| entry == mark.as_bytes());
+        carried.extend(sessions.iter().filter(|(_, record)| carries(&record.mark)).map(|(id, _)| id.clone()));
+        is_within |= within.holds(&environment);
         if process.parent == 0 {
             break;
         }
         process = stat(process.parent)?;
     }
-    Some(if within.marks(first.pid).ok()? { ProcessAsker::Started } else { ProcessAsker::Outside })
+    let mut carried = carried.into_iter();
+    match (carried.next(), carried.next()) {
+        (Some(id), None) => Some(ProcessAsker::Session(id)),
+        (None, None) if !is_within && !within.marks(first.pid).ok()? => Some(ProcessAsker::Outside),
+        (None, _) | (Some(_), Some(_)) => Some(ProcessAsker::Started),
+    }
 }
 
 fn belongs(process: &ProcessStat, record: &StartRecord) -> bool {

@@ -104,6 +104,13 @@ pub(super) fn read_tail(folder: &Path, stream: SessionStream, limit: usize) -> i
     }
 }
 
+/// How many bytes both streams have had.
+pub(super) fn printed(folder: &Path) -> u64 {
+    let end =
+        |stream| files(folder, stream).ok().and_then(|files| files.last().map(|(start, length, _)| start + length));
+    [SessionStream::Output, SessionStream::Errors].into_iter().filter_map(end).sum()
+}
+
 pub(super) fn last_change(folder: &Path) -> Option<SystemTime> {
     let both = [SessionStream::Output, SessionStream::Errors].into_iter();
     let files = both.flat_map(|stream| files(folder, stream).unwrap_or_default());

@@ -14,10 +14,12 @@ use std::time::{Duration, SystemTime};
 use super::furnish;
 use super::keep;
 use super::made::as_made;
+use super::place;
 use super::release::ENGINES;
 use super::site::WorktreeSite;
 use crate::git::{GitCall, GitError, Repository, shown};
 use crate::merge::{BranchTurn, advance, commit_tree, merged_tree, unused_drivers};
+use crate::process::lives_below;
 
 const BRANCHES: &str = "refs/heads/";
 
@@ -51,6 +53,7 @@ impl BoundWorktree {
             None => WorktreeSite::reunite(repository, folder)?,
         };
         let site = site.ok_or_else(|| not_ours("the repository knows no worktree there"))?;
+        site.make_good()?;
         site.mend_link()?;
         drop_place_settings(&site)?;
         let branch = match branch {
@@ -86,6 +89,7 @@ impl BoundWorktree {
     /// Commits everything, new files too; nothing if there is nothing to commit. Conflicts that were left there unresolved are
     /// refused. The user's own hooks are not run: this is bookkeeping.
     pub fn commit_all(&self, message: &str) -> Result<Option<String>, GitError> {
+        self.break_locks_of_the_dead();
         let turn = BranchTurn::of(&self.site)?;
         let unmerged = self.call().args(["ls-files", "--unmerged", "-z"]).bytes()?;
         let path = |entry: &[u8]| entry.split(|byte| *byte == b'\t').nth(1).map(shown);
@@ -100,11 +104,19 @@ impl BoundWorktree {
         }
     }
 
+    /// A git that was killed leaves its lock, and nothing could be committed any more. What lives there may hold one.
+    fn break_locks_of_the_dead(&self) {
+        if !lives_below(&self.site.folder) {
+            place::break_stale_locks(&self.site.admin);
+        }
+    }
+
     fn add_all(&self) -> Result<(), GitError> {
         furnish::hide(&self.site)?;
-        self.call().args(["add", "--all"]).run()?;
+        // What is reported as committed is there after a power cut, too.
+        self.call().durable_with_index().args(["add", "--all"]).run()?;
         // What set-up made is not work while nothing has changed it; a file of the last commit stays as it is staged.
-        let made = as_made(&self.site.folder);
+        let made = as_made(&self.site)?;
         if made.is_empty() {
             return Ok(());
         }
@@ -119,7 +131,8 @@ impl BoundWorktree {
         if self.call().args(["diff", "--cached", "--quiet", "--no-ext-diff"]).answer()?.code == Some(0) {
             return Ok(None);
         }
-        let call = self.call().args(["commit", "--quiet", "--no-verify", "--message", message]);
+        let call = self.call().durable_with_index();
+        let call = call.args(["commit", "--quiet", "--no-verify", "--message", message]);
         self.site.repository.signed(call)?.run()?;
         self.head().map(Some)
     }
@@ -178,8 +191,9 @@ impl BoundWorktree {
             let why = format!("`{}` is checked out in {}", self.branch, folder.display());
             return Err(self.kept_apart(shown, why));
         }
+        let _writes = self.site.begin_writing()?;
         self.add_all()?;
-        let lying = self.call().arg("write-tree").text()?;
+        let lying = self.call().durable().arg("write-tree").text()?;
         let (head, tip) = (self.site.head()?, repository.commit(&reference)?);
         let new = match self.brought(turn, (head.as_deref(), found.is_none()), tip.as_deref(), &lying, message) {
             Err(GitError::Conflict { files, .. }) => {
@@ -265,17 +279,18 @@ impl BoundWorktree {
     pub fn put_back(&self, commit: &str, branch: &str) -> Result<(), GitError> {
         self.site.repository.check_branch(branch)?;
         let message = "changed by a step that may not";
+        let _writes = self.site.begin_writing()?;
         if let CommitPlace::Other(_) = self.place()? {
             // What it was changed on is no matter: the content is what is kept.
             self.add_all()?;
-            let lying = self.call().arg("write-tree").text()?;
+            let lying = self.call().durable().arg("write-tree").text()?;
             let changed = commit_tree(&self.site.repository, &lying, &[commit], message)?;
-            self.call().args(["branch", "--force", "--", branch, &changed]).run()?;
+            self.call().durable().args(["branch", "--force", "--", branch, &changed]).run()?;
             self.call().args(["checkout", "--quiet", "--force", "--no-track", "-B", &self.branch, commit]).run()?;
             return Ok(());
         }
         self.commit_as_it_is(message)?;
-        self.call().args(["branch", "--force", "--", branch, "HEAD"]).run()?;
+        self.call().durable().args(["branch", "--force", "--", branch, "HEAD"]).run()?;
         self.call().args(["reset", "--quiet", "--hard", commit, "--"]).run()
     }
 

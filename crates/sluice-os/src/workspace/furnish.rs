@@ -245,10 +245,10 @@ pub(super) fn brought(admin: &Path) -> BTreeSet<Vec<u8>> {
 }
 
 /// Takes what a worktree got, and what its set-up made, out of what has changed there.
-pub(super) fn forget(site: &WorktreeSite, changes: &mut CheckoutChanges) {
+pub(super) fn forget(site: &WorktreeSite, changes: &mut CheckoutChanges) -> Result<(), GitError> {
     let got = brought(&site.admin);
     changes.untracked.retain(|path| !got.contains(path));
-    made::forget(site, changes);
+    made::forget(site, changes)
 }
 
 /// Tells git to ignore what a worktree got, as far as it would show it: a rule such as `node_modules/` does not hold for a link,

@@ -6,13 +6,14 @@
 //! the same state kept twice is one keep.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
 use super::risk::{ScratchIndex, WorkspaceRisk, entry};
 use super::site::WorktreeSite;
-use crate::git::{GitError, Repository, quote, slug};
+use crate::git::{GitError, Repository, quote, references_below, slug};
 use crate::merge::commit_as;
 use crate::passing::PassingError;
 
@@ -21,6 +22,11 @@ pub(crate) const KEEPS: &str = "refs/sluice/keep";
 const UNREADABLE: &str = "Permission denied";
 /// How often a state that changes while it is being kept is kept again.
 const ATTEMPTS: usize = 3;
+
+/// The references under which the work of a task or run is kept, as the files of the repository around this folder say it.
+pub fn keeps_of(folder: &Path, task: &str) -> Vec<String> {
+    references_below(folder, &format!("{KEEPS}/{}", slug(task)))
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

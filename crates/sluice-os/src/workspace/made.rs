@@ -1,7 +1,8 @@
 //! What the set-up of a worktree has made there that git does not track: none of it is work for as long as it is unchanged.
 //!
 //! It is noted in what git keeps for the worktree, with what each file held. What has changed since then is work, and what lay
-//! there before a set-up began is none of its doing.
+//! there before a set-up began is none of its doing. That is noted first: what one that was killed has left is known for what it
+//! is, as nothing works in a worktree before its set-up has ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,11 +12,13 @@ use super::furnish::rule;
 use super::setup::content_of;
 use super::site::{WorktreeSite, admin_of};
 use crate::file::{Durability, write_atomically};
-use crate::git::{CheckoutChanges, GitError, Repository, path_of, quote, unquote};
+use crate::git::{CheckoutChanges, GitError, Repository, path_of, quote, remove_file, unquote};
 
 /// The note of what the set-up made.
 const MADE: &str = "sluice-made";
-/// The same as rules for git, for a moment.
+/// The note of what lay there before a set-up that has begun and not ended.
+const BEFORE: &str = "sluice-made-before";
+/// What was made as rules for git, for a moment.
 const RULES: &str = "sluice-made-rules";
 /// So many files are noted at most; of more, all count as work.
 const MOST_MADE: usize = 50_000;
@@ -32,12 +35,30 @@ impl SetupTraces {
     pub fn before(repository: &Repository, worktree: &Path) -> Result<Option<SetupTraces>, GitError> {
         let Some(admin) = admin_of(worktree) else { return Ok(None) };
         let site = WorktreeSite { repository: repository.clone(), folder: worktree.to_owned(), admin };
+        // An earlier one was killed.
+        if let Some(traces) = SetupTraces::unended(&site) {
+            return Ok(Some(traces));
+        }
         let work = untracked(&site)?;
+        let text: String = work.iter().map(|path| quote(path) + "\n").collect();
+        let note = site.admin.join(BEFORE);
+        write_atomically(&note, text.as_bytes(), Durability::Synced).map_err(GitError::file("cannot write", &note))?;
         Ok(Some(SetupTraces { site, work }))
+    }
+
+    /// What lay there before a set-up that has begun and not ended; nothing if there is none.
+    fn unended(site: &WorktreeSite) -> Option<SetupTraces> {
+        let text = fs::read_to_string(site.admin.join(BEFORE)).ok()?;
+        Some(SetupTraces { site: site.clone(), work: text.lines().filter_map(unquote).collect() })
     }
 
     /// Notes what is new since then, when the set-up has ended.
     pub fn note(&self) -> Result<(), GitError> {
+        self.note_new()?;
+        remove_file(&self.site.admin.join(BEFORE))
+    }
+
+    fn note_new(&self) -> Result<(), GitError> {
         let admin = &self.site.admin;
         let mut made = noted(admin);
         let new = CheckoutChanges::of(self.site.call())?.untracked;
@@ -58,28 +79,38 @@ impl SetupTraces {
 /// What git does not track in a worktree, without what its set-up made and nothing has changed since.
 fn untracked(site: &WorktreeSite) -> Result<BTreeSet<Vec<u8>>, GitError> {
     let mut changes = CheckoutChanges::of(site.call())?;
-    forget(site, &mut changes);
+    forget(site, &mut changes)?;
     Ok(changes.untracked)
 }
 
 /// Takes what the set-up made, and nothing has changed since, out of what has changed in a worktree.
-pub(super) fn forget(site: &WorktreeSite, changes: &mut CheckoutChanges) {
-    let made = noted(&site.admin);
+pub(super) fn forget(site: &WorktreeSite, changes: &mut CheckoutChanges) -> Result<(), GitError> {
+    let made = made_in(site)?;
     changes.untracked.retain(|path| !is_as_made(&made, &site.folder, path));
+    Ok(())
 }
 
 /// What the set-up of a worktree made and nothing has changed since, of what is there.
-pub(crate) fn as_made(worktree: &Path) -> Vec<Vec<u8>> {
-    let made = admin_of(worktree).map(|admin| noted(&admin)).unwrap_or_default();
-    made.keys().filter(|path| is_as_made(&made, worktree, path)).cloned().collect()
+pub(crate) fn as_made(site: &WorktreeSite) -> Result<Vec<Vec<u8>>, GitError> {
+    let made = made_in(site)?;
+    Ok(made.keys().filter(|path| is_as_made(&made, &site.folder, path)).cloned().collect())
+}
+
+/// What was noted. What a set-up that was killed has left is noted now.
+fn made_in(site: &WorktreeSite) -> Result<BTreeMap<Vec<u8>, String>, GitError> {
+    if let Some(traces) = SetupTraces::unended(site).filter(|_| site.is_present()) {
+        traces.note_new()?;
+    }
+    Ok(noted(&site.admin))
 }
 
 /// The option by which `git ls-files` leaves out what the set-up made and nothing has changed since.
-pub(super) fn exclusion(site: &WorktreeSite) -> Option<String> {
-    let rules: String = as_made(&site.folder).iter().map(|path| rule(path) + "\n").collect();
+pub(super) fn exclusion(site: &WorktreeSite) -> Result<Option<String>, GitError> {
+    let rules: String = as_made(site)?.iter().map(|path| rule(path) + "\n").collect();
     let file = site.admin.join(RULES);
     // What cannot be left out is kept.
-    (!rules.is_empty() && fs::write(&file, rules).is_ok()).then(|| format!("--exclude-from={}", file.display()))
+    let is_written = !rules.is_empty() && fs::write(&file, rules).is_ok();
+    Ok(is_written.then(|| format!("--exclude-from={}", file.display())))
 }
 
 fn is_as_made(made: &BTreeMap<Vec<u8>, String>, folder: &Path, path: &[u8]) -> bool {

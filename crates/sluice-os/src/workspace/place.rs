@@ -41,10 +41,11 @@ impl WorkspacePool {
     /// The worktree of this name, mended if it was moved; nothing if there is none.
     pub(super) fn known(&self, name: &WorkspaceName) -> Result<Option<WorktreeSite>, GitError> {
         let folder = self.folder(name);
-        match WorktreeSite::find(self.repository(), &folder)? {
-            Some(site) => Ok(Some(site)),
-            None => WorktreeSite::reunite(self.repository(), &folder),
-        }
+        let site = match WorktreeSite::find(self.repository(), &folder)? {
+            Some(site) => Some(site),
+            None => WorktreeSite::reunite(self.repository(), &folder)?,
+        };
+        site.map(|site| site.make_good().map(|()| site)).transpose()
     }
 
     /// The worktree of this name, whose folder must be there.
@@ -62,7 +63,11 @@ impl WorkspacePool {
         if let Some(site) = self.known(name)? {
             if site.is_present() {
                 site.mend_link()?;
-                let is_new = site.is_unfinished()?;
+                let is_lost = site.binding()?.is_none() && site.may_have_lost();
+                if is_lost {
+                    site.start_over()?;
+                }
+                let is_new = is_lost || site.is_unfinished()?;
                 return Ok(PlacedWorktree { site, is_new, kept, set_aside });
             }
             let task = site.binding()?.map_or_else(|| name.as_owner(), |binding| binding.task);
@@ -74,11 +79,7 @@ impl WorkspacePool {
         }
         let commit = self.repository().default_commit()?;
         // The files are written later, when others need not wait for it.
-        let call =
-            self.repository().call().args(["worktree", "add", "--quiet", "--force", "--detach", "--no-checkout"]);
-        call.arg(&folder).arg(&commit).run()?;
-        let site = WorktreeSite::find(self.repository(), &folder)?;
-        let site = site.ok_or_else(|| call_is_odd(self, &folder))?;
+        let site = WorktreeSite::create(self.repository(), &folder, &commit)?;
         site.begin()?;
         Ok(PlacedWorktree { site, is_new: true, kept, set_aside })
     }
@@ -154,8 +155,8 @@ fn missing(path: &Path, lines: &[String]) -> Result<(&'static str, String), GitE
     Ok((if there.is_empty() || there.ends_with('\n') { "" } else { "\n" }, missing))
 }
 
-pub(super) fn call_is_odd(pool: &WorkspacePool, folder: &Path) -> GitError {
-    pool.repository().call().args(["worktree", "add"]).arg(folder).odd("the worktree is not registered")
+pub(super) fn call_is_odd(repository: &Repository, folder: &Path) -> GitError {
+    repository.call().args(["worktree", "add"]).arg(folder).odd("the worktree is not registered")
 }
 
 /// Makes git forget a worktree whose folder is gone. What it knew has been kept.
@@ -196,8 +197,8 @@ fn open_folders(folder: &Path) -> bool {
 /// Removes locks that a killed git has left in a worktree of ours; those of the shared repository are not ours. A lock
 /// that is not old yet is given the time to become so, or to go.
 pub(crate) fn break_stale_locks(admin: &Path) {
-    for name in ["index.lock", "HEAD.lock", "ORIG_HEAD.lock"] {
-        let path = admin.join(name);
+    let entries = fs::read_dir(admin).into_iter().flatten().flatten().map(|entry| entry.path());
+    for path in entries.filter(|path| path.extension().is_some_and(|it| it == "lock")) {
         while let Ok(written) = fs::metadata(&path).and_then(|it| it.modified()) {
             let age = SystemTime::now().duration_since(written).unwrap_or(STALE);
             if age >= STALE {

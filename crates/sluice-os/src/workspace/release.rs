@@ -17,6 +17,7 @@ use super::site::{WorkspaceBinding, WorktreeSite, gone};
 use super::sweep::MODULES;
 use super::{WorkspaceName, WorkspacePool};
 use super::{made, place};
+use crate::file::{Durability, write_atomically};
 use crate::git::{GitError, Repository, path_of, remove_empty_folders, remove_file};
 use crate::merge::BranchTurn;
 use crate::passing::PassingError;
@@ -56,14 +57,12 @@ impl WorkspacePool {
     /// Removes a workspace altogether, and keeps what would be lost for this task first. What is lent to another task
     /// is refused.
     pub fn destroy(&self, name: &WorkspaceName, task: &str) -> Result<Option<KeepRef>, GitError> {
-        let lock = self.lock(name)?;
+        let _lock = self.lock(name)?;
         let bound = self.known(name)?.map(|site| site.binding()).transpose()?.flatten();
         if let Some(WorkspaceBinding { task, branch }) = bound.filter(|bound| bound.task != task) {
             return Err(GitError::Bound { workspace: name.to_string(), branch, task });
         }
         let kept = self.destroy_locked(name, task)?;
-        // One that stays does no harm.
-        let _ = lock.remove(&self.lock_file(name));
         Ok(kept)
     }
 
@@ -136,6 +135,7 @@ impl WorkspacePool {
     /// Deletes a local branch. Commits that nothing else reaches are kept for this task first.
     pub fn delete_branch(&self, branch: &str, task: &str) -> Result<BranchDeletion, GitError> {
         let repository = self.repository();
+        repository.drop_broken_branch(branch)?;
         let Some(tip) = repository.branch_commit(branch)? else { return Ok(BranchDeletion::NotThere) };
         if branch == repository.default_branch() {
             return Err(GitError::DefaultBranch { branch: branch.to_owned() });
@@ -150,8 +150,7 @@ impl WorkspacePool {
         let kept = keep_tip(repository, &reference, branch, &tip, task)?;
         // Only if it is still where it was when its commits were found to be safe. A branch that is another's name goes alone.
         self.drop_branch(branch, &tip)?;
-        // What the settings say about a branch that is gone; most branches have none.
-        repository.call().args(["config", "--remove-section", &format!("branch.{branch}")]).answer()?;
+        forget_settings_of(repository, branch)?;
         Ok(kept.map_or(BranchDeletion::Deleted, BranchDeletion::Kept))
     }
 
@@ -192,6 +191,7 @@ impl WorkspacePool {
     }
 
     pub(super) fn detach(&self, site: &WorktreeSite, commit: &str) -> Result<(), GitError> {
+        let _writes = site.begin_writing()?;
         if site.admin.join("BISECT_START").exists() {
             site.call().args(["bisect", "reset", commit]).run()?;
         }
@@ -253,6 +253,7 @@ impl WorkspacePool {
             remove_untracked(site, &risk)?;
             self.set_aside(site, &risk.changes.nested, kept)?;
         }
+        let _writes = site.begin_writing()?;
         for path in site.under_way().filter(|path| path.is_dir()) {
             gone(fs::remove_dir_all(&path)).map_err(GitError::file("cannot remove", &path))?;
         }
@@ -300,6 +301,29 @@ impl WorkspacePool {
     }
 }
 
+/// Forgets what the settings say about a branch that is gone; most branches have none. git writes the whole file anew for it, and
+/// brings it nowhere: after a power cut a person's repository would be without settings. So it is written whole here.
+fn forget_settings_of(repository: &Repository, branch: &str) -> Result<(), GitError> {
+    let config = repository.common().join("config");
+    let Ok(before) = fs::read(&config) else { return Ok(()) };
+    if !String::from_utf8_lossy(&before).contains(&format!("[branch \"{branch}\"]")) {
+        return Ok(());
+    }
+    let own = repository.common().join("sluice");
+    let copy = own.join(format!("config-{}", std::process::id()));
+    fs::create_dir_all(&own).and_then(|()| fs::write(&copy, &before)).map_err(GitError::file("cannot write", &copy))?;
+    let call = repository.call().args(["config", "--file"]).arg(&copy);
+    call.args(["--remove-section", &format!("branch.{branch}")]).answer()?;
+    let after = fs::read(&copy).map_err(GitError::file("cannot read", &copy));
+    drop(gone(fs::remove_file(&copy)));
+    let after = after?;
+    // Another process that has changed it meanwhile goes first; what is said about a branch that is gone does no harm.
+    if fs::read(&config).is_ok_and(|now| now == before) {
+        write_atomically(&config, &after, Durability::Synced).map_err(GitError::file("cannot write", &config))?;
+    }
+    Ok(())
+}
+
 /// Keeps the commits of a reference that is to go, unless something else reaches them.
 pub(crate) fn keep_tip(
     repository: &Repository,
@@ -339,7 +363,7 @@ fn unknown(site: &WorktreeSite) -> Result<Vec<Vec<u8>>, GitError> {
     // What cannot be hidden is kept.
     drop(furnish::hide(site));
     let how = ["--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z"];
-    let bytes = site.call().arg("ls-files").args(how).args(made::exclusion(site)).bytes()?;
+    let bytes = site.call().arg("ls-files").args(how).args(made::exclusion(site)?).bytes()?;
     let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
     Ok(paths.map(|path| path.strip_suffix(b"/").unwrap_or(path).to_vec()).collect())
 }

@@ -13,6 +13,7 @@ use super::keep::{self, KeepKind, KeepNote, KeepRef};
 use super::place;
 use super::risk::WorkspaceRisk;
 use super::site::{WorktreeSite, gone};
+use super::unsynced::sync_around;
 use super::{WorkspaceName, WorkspacePool};
 use crate::git::run::{CommandTrouble, run};
 use crate::git::{GitError, Repository, path_of, remove_empty_folders, said, unquote};
@@ -48,12 +49,8 @@ impl WorkspacePool {
         // What git cannot hold is put aside after the rest is kept: until then it is not whole.
         let name = note.workspace.as_deref().and_then(|name| WorkspaceName::new(name).ok());
         let Some(name) = name else { return self.restore_found(kept, &note, target) };
-        let lock = self.lock(&name)?;
-        let restored = self.restore_found(kept, &note, target);
-        if !fs::exists(self.folder(&name)).unwrap_or(true) {
-            let _ = lock.remove(&self.lock_file(&name)); // its worktree is gone; one that stays does no harm
-        }
-        restored
+        let _lock = self.lock(&name)?;
+        self.restore_found(kept, &note, target)
     }
 
     fn restore_found(&self, kept: KeepRef, note: &KeepNote, target: &RestoreTarget) -> Result<RestoredKeep, GitError> {
@@ -72,6 +69,8 @@ impl WorkspacePool {
         let draft = draft_of(&folder);
         self.clear_draft(&draft)?;
         let done = self.restore_folder(&kept, note, &draft, branch.map(String::as_str)).and_then(|site| {
+            // Where it has its name, it is whole.
+            sync_around(&site.folder);
             // An empty one may stand there.
             gone(fs::remove_dir(&folder)).map_err(GitError::file("cannot replace", &folder))?;
             site.renamed(folder.clone())
@@ -84,10 +83,13 @@ impl WorkspacePool {
         let commit = site.head()?;
         if let (Some(branch), Some(commit)) = (branch, &commit) {
             let (reference, nothing) = (format!("refs/heads/{branch}"), "0".repeat(commit.len()));
-            let call =
-                self.repository().call().args(["update-ref", "-m", "sluice: restore", &reference, commit, &nothing]);
-            call.run()?;
+            let call = self.repository().call().durable();
+            call.args(["update-ref", "-m", "sluice: restore", &reference, commit, &nothing]).run()?;
             site.call().args(["symbolic-ref", "HEAD", &reference]).run()?;
+        }
+        // It is the person's from now on, and no power cut takes anything of it.
+        if sync_around(&site.folder) && sync_around(&site.admin) {
+            site.forget_unsynced();
         }
         Ok(RestoredKeep { kept, folder: Some(folder), branch: branch.cloned(), commit })
     }
@@ -136,7 +138,8 @@ impl WorkspacePool {
         if let Some(branch) = branch {
             let nothing = "0".repeat(commit.len());
             let reference = format!("refs/heads/{branch}");
-            repository.call().args(["update-ref", "-m", "sluice: restore", &reference, &commit, &nothing]).run()?;
+            let call = repository.call().durable();
+            call.args(["update-ref", "-m", "sluice: restore", &reference, &commit, &nothing]).run()?;
         }
         Ok(RestoredKeep { kept, folder: None, branch: branch.cloned(), commit: Some(commit) })
     }
@@ -150,10 +153,9 @@ impl WorkspacePool {
     ) -> Result<WorktreeSite, GitError> {
         let repository = self.repository();
         let start = note.head.as_ref().unwrap_or(&kept.commit);
-        let call = repository.call().args(["worktree", "add", "--quiet", "--detach"]);
-        call.arg(folder).arg(start).run()?;
-        let site = WorktreeSite::find(repository, folder)?;
-        let site = site.ok_or_else(|| GitError::FolderThere { folder: folder.to_owned() })?;
+        let site = WorktreeSite::create(repository, folder, start)?;
+        let _writes = site.begin_writing()?;
+        site.fill(start)?;
         restore_index(&site, note)?;
         for from in [Some(start), note.index.as_ref()].into_iter().flatten() {
             remove_missing(&site, from, &kept.commit)?;

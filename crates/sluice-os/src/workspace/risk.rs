@@ -235,7 +235,7 @@ pub(crate) fn changes(site: &WorktreeSite, listed: &IndexListing) -> Result<Chec
         CheckoutChanges::of(site.call().env("GIT_INDEX_FILE", &scratch.path))?
     };
     changes.forget(site.task_file());
-    furnish::forget(site, &mut changes);
+    furnish::forget(site, &mut changes)?;
     Ok(changes)
 }
 
@@ -276,7 +276,11 @@ fn left_behind(site: &WorktreeSite) -> Result<Vec<String>, GitError> {
             (true, _) => true,
             (false, Some(is_gone)) => *is_gone,
             (false, None) => {
-                let is_gone = is_symbolic(site, &from) || site.repository.branch_commit(&from)?.is_none();
+                let tip = match site.repository.branch_commit(&from) {
+                    Err(GitError::BranchName { .. }) => None, // a power cut has left a part of a line
+                    tip => tip?,
+                };
+                let is_gone = is_symbolic(site, &from) || tip.is_none();
                 *known.entry(from.clone()).or_insert(is_gone)
             }
         };
@@ -340,7 +344,7 @@ fn is_nothing(id: &str) -> bool {
     id.bytes().all(|it| it == b'0')
 }
 
-fn is_id(text: &str) -> bool {
+pub(super) fn is_id(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|it| it.is_ascii_hexdigit())
 }
 

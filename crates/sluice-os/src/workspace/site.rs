@@ -29,6 +29,16 @@ pub struct WorkspaceBinding {
     pub branch: String,
 }
 
+/// The same as it is noted.
+#[derive(Serialize, Deserialize)]
+struct BindingNote {
+    task: String,
+    branch: String,
+    /// The commit at which it was lent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct WorktreeSite {
     pub(crate) repository: Repository,
@@ -83,7 +93,7 @@ impl WorktreeSite {
         let elsewhere = named.is_dir() && !named.starts_with(repository.common());
         let Some(id) = named.file_name().filter(|_| !elsewhere) else { return Ok(None) };
         let admin = repository.common().join("worktrees").join(id);
-        if !is_folder(&admin) || target(&admin).is_none_or(|target| target != folder && target.exists()) {
+        if !is_folder(&admin) || target(&admin).is_some_and(|target| target != folder && target.exists()) {
             return Ok(None);
         }
         let site = WorktreeSite { repository: repository.clone(), folder: folder.to_owned(), admin };
@@ -178,10 +188,19 @@ impl WorktreeSite {
         }
     }
 
-    pub(crate) fn bind(&self, binding: &WorkspaceBinding) -> Result<(), GitError> {
+    /// Notes for what it is lent, and at which commit.
+    pub(crate) fn bind(&self, binding: &WorkspaceBinding, commit: Option<&str>) -> Result<(), GitError> {
         let path = self.binding_path();
-        let text = serde_json::to_vec(binding).map_err(|error| GitError::file("cannot write", &path)(error.into()))?;
+        let WorkspaceBinding { task, branch } = binding.clone();
+        let note = BindingNote { task, branch, commit: commit.map(str::to_owned) };
+        let text = serde_json::to_vec(&note).map_err(|error| GitError::file("cannot write", &path)(error.into()))?;
         write_atomically(&path, &text, Durability::Synced).map_err(GitError::file("cannot write", &path))
+    }
+
+    /// The commit at which it was lent, if it is.
+    pub(super) fn lent_at(&self) -> Option<String> {
+        let note: BindingNote = serde_json::from_slice(&fs::read(self.binding_path()).ok()?).ok()?;
+        note.commit
     }
 
     pub(crate) fn unbind(&self) -> Result<(), GitError> {
@@ -294,10 +313,11 @@ fn replace_link(link: &Path) -> std::io::Result<()> {
 }
 
 /// The folder that this one is kept for.
-fn target(admin: &Path) -> Option<PathBuf> {
+pub(crate) fn target(admin: &Path) -> Option<PathBuf> {
     let text = fs::read(admin.join("gitdir")).ok()?;
     let link = path_of(admin, text.strip_suffix(b"\n").unwrap_or(&text));
-    let folder = link.parent()?;
+    // A power cut may have left nothing of it, or the beginning.
+    let folder = link.parent().filter(|_| link.file_name().is_some_and(|name| name == ".git"))?;
     // Newer versions of git may write a relative path.
     if text.starts_with(b"..") { fs::canonicalize(folder).ok() } else { Some(folder.to_owned()) }
 }

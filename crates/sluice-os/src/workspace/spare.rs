@@ -5,17 +5,20 @@
 //! had it: a worktree in which anything is new, an ignored file or a setting of its own, never becomes one.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use super::create::id_of;
 use super::keep;
 use super::listed::IndexListing;
 use super::place;
 use super::risk::{self, WorkspaceRisk};
 use super::site::{WorktreeSite, gone};
+use super::unsynced::UNSYNCED;
 use super::{WorkspaceBinding, WorkspaceName, WorkspacePool};
+use crate::file::DRAFT;
 use crate::git::{CheckoutChanges, GitError, remove_file};
 
 /// What the name of a spare begins with.
@@ -26,8 +29,18 @@ const IN_FLUX: &str = "sluice-in-flux";
 
 /// What git keeps for a worktree that is as it was made. Anything else tells of something that was done there: a bisect, a
 /// submodule, a setting.
-const USUAL: [&str; 9] =
-    ["HEAD", "ORIG_HEAD", "commondir", "gitdir", "index", "logs", "refs", "sluice-binding", "sluice-task-file-taken"];
+const USUAL: [&str; 10] = [
+    "HEAD",
+    "ORIG_HEAD",
+    "commondir",
+    "gitdir",
+    "index",
+    "logs",
+    "refs",
+    "sluice-binding",
+    "sluice-task-file-taken",
+    UNSYNCED,
+];
 
 /// A worktree that is lent to no one. It is gone from git and from the disk only by [`WorkspacePool::discard`].
 #[derive(Debug)]
@@ -41,11 +54,15 @@ impl WorkspacePool {
     pub fn make_spare(&self, commit: &str) -> Result<SpareWorktree, GitError> {
         self.exclude_task_file()?;
         let folder = self.root().join(new_name());
-        let call = self.repository().call().args(["worktree", "add", "--quiet", "--detach"]);
-        call.arg(&folder).arg(commit).run()?;
-        let site = WorktreeSite::find(self.repository(), &folder)?.ok_or_else(|| place::call_is_odd(self, &folder))?;
-        site.choose_task_file()?;
-        Ok(SpareWorktree { site, commit: commit.to_owned() })
+        let site = WorktreeSite::create(self.repository(), &folder, commit)?;
+        match site.fill(commit).and_then(|()| site.choose_task_file()) {
+            Ok(()) => Ok(SpareWorktree { site, commit: commit.to_owned() }),
+            Err(error) => {
+                // What stays is removed by the next engine.
+                drop(self.remove_spare(&site));
+                Err(error)
+            }
+        }
     }
 
     /// Lends a worktree at this commit, on a new branch: the spare that is given, or a new one. What an earlier try has left in
@@ -95,13 +112,17 @@ impl WorkspacePool {
     ) -> Result<bool, GitError> {
         let _lock = self.lock(name)?;
         let site = &spare.site;
+        let _writes = site.begin_writing()?;
         let switches = spare.commit != base;
         if switches {
             site.note_flux()?;
         }
         let call =
             site.call().args(["checkout", "--quiet", "--no-guess", "--no-track", "-b", &binding.branch, base, "--"]);
-        let ended = call.answer()?;
+        let mut ended = call.answer()?;
+        if ended.code != Some(0) && self.repository().drop_broken_branch(&binding.branch)? {
+            ended = call.answer()?;
+        }
         if ended.code != Some(0) {
             let is_there = self.repository().branch_commit(&binding.branch)?.is_some();
             return if is_there { Ok(false) } else { Err(call.failed(&ended)) };
@@ -110,7 +131,7 @@ impl WorkspacePool {
             site.choose_task_file()?;
             remove_file(&site.admin.join(IN_FLUX))?;
         }
-        site.bind(binding)?;
+        site.bind(binding, Some(base))?;
         spare.site.clone().renamed(self.folder(name)).map(|_| true)
     }
 
@@ -122,12 +143,13 @@ impl WorkspacePool {
         binding: &WorkspaceBinding,
         base: &str,
     ) -> Result<Option<SpareWorktree>, GitError> {
-        let lock = self.lock(name)?;
+        let _lock = self.lock(name)?;
         let Some(site) = self.known(name)?.filter(WorktreeSite::is_present) else { return Ok(None) };
         let is_lent_on = site.binding()?.is_some_and(|bound| bound.task != binding.task);
         if is_lent_on || !is_as_lent(&site, &binding.branch, base)? {
             return Ok(None);
         }
+        let _writes = site.begin_writing()?;
         site.call().args(["update-ref", "--no-deref", "HEAD", base]).run()?;
         match self.drop_branch(&binding.branch, base) {
             Ok(()) => {}
@@ -138,8 +160,6 @@ impl WorkspacePool {
         // What it says of other branches would be looked through by the next who gives it back.
         remove_file(&site.admin.join("logs/HEAD"))?;
         let site = site.renamed(self.root().join(new_name()))?;
-        // One that stays does no harm.
-        let _ = lock.remove(&self.lock_file(name));
         Ok(Some(SpareWorktree { site, commit: base.to_owned() }))
     }
 
@@ -156,12 +176,18 @@ impl WorkspacePool {
             None => WorktreeSite::reunite(self.repository(), folder)?,
         };
         let Some(site) = site else {
-            return gone(place::remove_tree(folder)).map_err(GitError::file("cannot remove", folder));
+            gone(place::remove_tree(folder)).map_err(GitError::file("cannot remove", folder))?;
+            // A power cut has left both without what leads to the other.
+            let admin = self.repository().common().join("worktrees").join(id_of(folder));
+            let is_its = admin.is_dir() && super::site::target(&admin).is_none();
+            let removed = if is_its { place::remove_tree(&admin) } else { Ok(()) };
+            return gone(removed).map_err(GitError::file("cannot remove", &admin));
         };
         place::break_stale_locks(&site.admin);
         // One whose files were not all written when it was made has no index. It was lent to no one; nor was one that was being
-        // removed.
-        if site.admin.join("index").exists() && !site.admin.join(IN_FLUX).exists() {
+        // removed. In one of an earlier start of the machine nothing lives on that could have written there.
+        let is_safe = site.may_have_lost() || site.admin.join(IN_FLUX).exists();
+        if site.admin.join("index").exists() && !is_safe {
             keep::keep(&site, &site.binding()?.map_or_else(|| "spare".to_owned(), |bound| bound.task))?;
         }
         self.remove_spare(&site)
@@ -179,7 +205,13 @@ impl WorkspacePool {
         }
         // A full disk has no room for the note, and the removal makes room.
         drop(site.note_flux());
-        place::unregister(site)
+        match place::unregister(site) {
+            // git does not remove one of which a power cut has left it no HEAD. Nothing in a spare is work.
+            Err(_) if site.may_have_lost() => [&site.folder, &site.admin].into_iter().try_for_each(|folder| {
+                gone(place::remove_tree(folder)).map_err(GitError::file("cannot remove", folder))
+            }),
+            removed => removed,
+        }
     }
 }
 
@@ -223,8 +255,9 @@ fn new_name() -> String {
 /// Whether a worktree is as it was lent: nothing of its own in it, on its branch or on none, at this commit.
 fn is_as_lent(site: &WorktreeSite, branch: &str, base: &str) -> Result<bool, GitError> {
     let entries = fs::read_dir(&site.admin).map_err(GitError::file("cannot read", &site.admin))?;
-    let is_usual = |path: PathBuf| path.file_name().is_some_and(|name| USUAL.iter().any(|usual| name == *usual));
-    if !entries.filter_map(Result::ok).all(|entry| is_usual(entry.path())) {
+    // A draft is of a file that was being written when its process was killed.
+    let is_usual = |name: String| USUAL.contains(&name.as_str()) || (name.starts_with('.') && name.contains(DRAFT));
+    if !entries.filter_map(Result::ok).all(|entry| is_usual(entry.file_name().to_string_lossy().into_owned())) {
         return Ok(false);
     }
     // A branch that was put back has left commits, and a reference of the worktree's own would be the next one's.

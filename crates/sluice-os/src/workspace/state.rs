@@ -173,6 +173,6 @@ fn head(site: &WorktreeSite, changes: &CheckoutChanges) -> WorkspaceHead {
 fn changes(site: &WorktreeSite) -> Result<CheckoutChanges, GitError> {
     let mut changes = CheckoutChanges::of(site.call())?;
     changes.forget(site.task_file());
-    furnish::forget(site, &mut changes);
+    furnish::forget(site, &mut changes)?;
     Ok(changes)
 }

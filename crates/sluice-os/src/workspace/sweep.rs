@@ -41,11 +41,9 @@ impl WorkspacePool {
     /// Removes a workspace, and keeps what would be lost first: for the task or run that it is lent to, else for itself. The
     /// caller has made sure that nobody uses it.
     pub fn collect(&self, name: &WorkspaceName) -> Result<Option<KeepRef>, GitError> {
-        let lock = self.lock(name)?;
+        let _lock = self.lock(name)?;
         let owner = self.known(name)?.map(|site| site.binding()).transpose()?.flatten();
         let kept = self.destroy_locked(name, &owner.map_or_else(|| name.as_owner(), |binding| binding.task))?;
-        // One that stays does no harm.
-        let _ = lock.remove(&self.lock_file(name));
         Ok(kept)
     }
 
@@ -57,14 +55,12 @@ impl WorkspacePool {
         task: &str,
         may_go: impl FnOnce() -> bool,
     ) -> Result<WorkspaceRemoval, GitError> {
-        let lock = self.lock(name)?;
+        let _lock = self.lock(name)?;
         let Some(site) = self.known(name)?.filter(|_| may_go()) else { return Ok(WorkspaceRemoval::Stays) };
         if let Some(WorkspaceBinding { task, branch }) = site.binding()?.filter(|bound| bound.task != task) {
             return Err(GitError::Bound { workspace: name.to_string(), branch, task });
         }
         let kept = self.destroy_locked(name, task)?;
-        // One that stays does no harm.
-        let _ = lock.remove(&self.lock_file(name));
         Ok(WorkspaceRemoval::Gone(kept))
     }
 
@@ -102,6 +98,11 @@ impl WorkspacePool {
         self.repository().kept()
     }
 
+    /// Removes kept work, with what was set aside for it in this pool.
+    pub fn drop_kept(&self, kept: &KeepRef) -> Result<(), GitError> {
+        self.repository().drop_kept(kept, &[self.root().to_owned()])
+    }
+
     /// Whether a part of a keep that is not in git lies in this pool.
     pub fn has_aside(&self, kept: &KeepRef) -> bool {
         self.aside(kept).exists()
@@ -130,6 +131,18 @@ impl Repository {
         Ok(text.lines().filter(|it| !it.is_empty()).map(str::to_owned).collect())
     }
 
+    /// Removes a keep, with what was set aside for it in these pools. The reference goes last: what is broken off can be done
+    /// again.
+    fn drop_kept(&self, kept: &KeepRef, pools: &[PathBuf]) -> Result<(), GitError> {
+        let place = |root: &PathBuf| root.join("aside").join(crate::git::slug(&kept.task));
+        for folder in pools.iter().map(place) {
+            let aside = folder.join(kept.number.to_string());
+            gone(remove_tree(&aside)).map_err(GitError::file("cannot remove", &aside))?;
+            let _ = fs::remove_dir(&folder); // only an empty one goes
+        }
+        self.call().args(["update-ref", "-d", &kept.reference, &kept.commit]).run()
+    }
+
     /// Removes keeps of at least this age, with what was set aside for them in these pools, and repositories of submodules that
     /// were set aside as long ago.
     pub fn prune_keeps(&self, age: Duration, pools: &[PathBuf]) -> Result<Vec<KeepRef>, GitError> {
@@ -137,12 +150,7 @@ impl Repository {
         let remove = |path: &Path| gone(remove_tree(path)).map_err(GitError::file("cannot remove", path));
         let mut pruned = Vec::new();
         for kept in self.kept()?.into_iter().filter(|kept| is_old(kept.time)) {
-            self.call().args(["update-ref", "-d", &kept.reference, &kept.commit]).run()?;
-            let place = |root: &PathBuf| root.join("aside").join(crate::git::slug(&kept.task));
-            for folder in pools.iter().map(place) {
-                remove(&folder.join(kept.number.to_string()))?;
-                let _ = fs::remove_dir(&folder); // only an empty one goes
-            }
+            self.drop_kept(&kept, pools)?;
             pruned.push(kept);
         }
         for entry in fs::read_dir(self.common().join("sluice")).into_iter().flatten().flatten() {

@@ -42,7 +42,7 @@ impl Ground {
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         environment.insert("PATH".into(), self.path("bin").display().to_string());
         environment.insert("HOME".into(), self.path("home").display().to_string());
-        environment.insert("IS_SANDBOX".into(), "1".into());
+        environment.entry("IS_SANDBOX".into()).or_insert("1".into());
         let workspace = self.path("worktree");
         let arguments = harness.words(mode).unwrap();
         let scene = HarnessScene { mode, arguments, environment: &environment, workspace: &workspace };
@@ -52,6 +52,14 @@ impl Ground {
 }
 
 const KEY: [(&str, &str); 1] = [("ANTHROPIC_AUTH_TOKEN", "x")];
+
+/// As the superuser it works without permissions only where the machine is said to be a sandbox.
+#[test]
+fn claude_is_not_started_without_permissions_as_root() {
+    let looks = Ground::new().looks("claude", HarnessMode::Headless, &[KEY[0], ("IS_SANDBOX", "0")]);
+    let user = if rustix::process::geteuid().is_root() { "no" } else { "yes" };
+    assert_eq!(looks, format!("installed yes, user {user}, login yes"));
+}
 
 #[test]
 fn claude_is_looked_at_where_it_looks_itself() {

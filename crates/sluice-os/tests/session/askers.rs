@@ -43,6 +43,28 @@ fn a_process_is_known_through_double_forks_new_sessions_and_without_environment(
 }
 
 #[test]
+fn a_process_with_the_mark_of_another_session_is_of_its_own() {
+    let bench = Bench::plain();
+    let within = HomeNesting::enter(&bench.path("home"));
+    bench.fifo("never");
+    let own = bench.fifo("own");
+    let text = "echo $SLUICE_SESSION > mark; echo $$ > own; read x < never";
+    let victim = bench.script("victim", text);
+    bench.sessions().start(&victim).unwrap();
+    let process = hear_pid(&own);
+    assert_eq!(bench.sessions().asker(&process, &within), ProcessAsker::Session(victim.id));
+    let mark = std::fs::read_to_string(bench.path("mark")).unwrap();
+    std::fs::write(bench.path("hide"), "echo $$ > $1; read x < never").unwrap();
+    for (name, way) in [("child", "env"), ("daemon", "setsid env -i PATH=$PATH")] {
+        let fifo = bench.fifo(name);
+        let spec =
+            bench.script(name, &format!("({way} SLUICE_SESSION={} sh hide {name} &); read x < never", mark.trim()));
+        bench.sessions().start(&spec).unwrap();
+        assert_eq!(bench.sessions().asker(&hear_pid(&fifo), &within), ProcessAsker::Session(spec.id), "{name}");
+    }
+}
+
+#[test]
 fn a_process_is_known_from_its_first_instruction() {
     let bench = Bench::plain();
     let within = HomeNesting::enter(&bench.path("home"));

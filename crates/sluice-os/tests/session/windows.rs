@@ -168,3 +168,15 @@ fn a_server_that_goes_with_its_last_window_comes_again() {
         bench.run(&bench.script(&format!("brief-{index}"), "exit 0"));
     }
 }
+
+/// The dashboard asks for the screen of a session as soon as its task says that one starts.
+#[test]
+fn a_look_at_a_session_that_is_about_to_start_does_not_give_it_up() {
+    let bench = Bench::tmux();
+    bench.fifo("never");
+    let spec = bench.script("worker", "read x < never");
+    std::fs::create_dir_all(bench.path("sessions").join(spec.id.as_str())).unwrap();
+    drop(bench.sessions().look(&spec.id));
+    assert!(bench.sessions().screen(&spec.id).is_err());
+    assert!(bench.start(&spec).agent.lives());
+}

@@ -28,20 +28,40 @@ git commit --quiet -m start
 "#;
 
 pub(crate) struct Ground {
-    folder: TempDir,
+    folder: PathBuf,
+    /// Removed when the test is over.
+    own: Option<TempDir>,
 }
 
 impl Ground {
     pub(crate) fn new() -> Ground {
-        let ground = Ground { folder: tempfile::tempdir().unwrap() };
-        fs::create_dir(ground.repository_folder()).unwrap();
+        let own = tempfile::tempdir().unwrap();
+        let folder = fs::canonicalize(own.path()).unwrap().join("ground");
+        let ground = Ground { folder, own: Some(own) };
+        fs::create_dir_all(ground.repository_folder()).unwrap();
         fs::write(ground.path("gitconfig"), "").unwrap();
         ground.sh(&ground.repository_folder(), START);
         ground
     }
 
+    /// One that another process has made.
+    pub(crate) fn at(folder: PathBuf) -> Ground {
+        Ground { folder, own: None }
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        fs::canonicalize(self.folder.path()).unwrap().join(name)
+        self.folder.join(name)
+    }
+
+    /// Leaves it behind to be looked at: where it is.
+    pub(crate) fn keep(self) -> PathBuf {
+        self.own.map(TempDir::keep);
+        self.folder
+    }
+
+    /// A file that is not part of it.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.folder.with_file_name(name)
     }
 
     pub(crate) fn repository_folder(&self) -> PathBuf {

@@ -16,7 +16,7 @@ echo $((left - 1)) > "HERE/left"
 exec git "$@"
 "#;
 
-const WORK: &str = r#"
+pub(crate) const WORK: &str = r#"
 git checkout -q -b other; echo theirs > a.txt; git commit -qam theirs; git checkout -q task
 echo x > x; git add x; git commit -qm x; git checkout -q --detach; echo y >> x; git commit -qam y
 echo ours > a.txt; git commit -qam ours; ! git merge -q other

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use sluice_os::git::GitError;
-use sluice_os::workspace::{SPARE, SpareWorktree, WorkspacePool};
+use sluice_os::workspace::{SPARE, SpareWorktree, WorkspacePool, WorkspaceRemoval};
 
 use crate::ground::{Ground, binding, name};
 use crate::interrupted::{allow, dying_pool};
@@ -55,6 +55,32 @@ fn one_that_is_as_it_was_is_lent_again_on_another_branch_and_commit() {
     pool.discard(spare).unwrap();
     assert_eq!(left(&ground, &pool), "");
     assert_eq!(pool.kept().unwrap(), []);
+}
+
+/// An engine that was killed after it gave a worktree back gives it back once more.
+#[test]
+fn whatever_is_asked_of_a_worktree_that_is_gone_leaves_no_lock() {
+    let ground = Ground::new();
+    let (pool, base) = (ground.pool(), ground.sh(&ground.repository_folder(), "git rev-parse main"));
+    lend(&pool, "r1", &base, None).unwrap();
+    let spare = park(&pool, "r1", &base).unwrap().unwrap();
+    pool.discard(spare).unwrap();
+    let (gone, bound) = (name("r1"), binding("r1", "run-r1"));
+    type Asked<'a> = (&'a str, &'a dyn Fn() -> bool);
+    let asked: [Asked; 8] = [
+        ("park", &|| park(&pool, "r1", &base).unwrap().is_none()),
+        ("keep", &|| pool.keep(&gone, "r1").unwrap().is_none()),
+        ("release", &|| pool.release(&gone, "r1").unwrap().is_none()),
+        ("destroy", &|| pool.destroy(&gone, "r1").unwrap().is_none()),
+        ("destroy_if", &|| pool.destroy_if(&gone, "r1", || true).unwrap() == WorkspaceRemoval::Stays),
+        ("collect", &|| pool.collect(&gone).unwrap().is_none()),
+        ("is_spotless", &|| !pool.is_spotless(&gone, &bound).unwrap()),
+        ("hand_on", &|| !pool.hand_on(&gone, &bound).unwrap()),
+    ];
+    for (what, ask) in asked {
+        assert!(ask(), "{what}");
+        assert!(!pool.root().join("r1.lock").exists(), "{what}");
+    }
 }
 
 #[test]

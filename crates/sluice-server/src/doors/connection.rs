@@ -26,7 +26,7 @@ use super::cors;
 use crate::access;
 use crate::answer::refuse;
 use crate::app::App;
-use crate::caller::{EnginePresence, NetworkPeer, RequestCaller, SocketPeer};
+use crate::caller::{EnginePresence, NetworkPeer, ReachedAddress, RequestCaller, SocketPeer};
 use crate::doors::error_shape::{self, RequestBounds};
 use crate::doors::home_socket::HomeSocket;
 use crate::doors::network::NetworkDoor;
@@ -35,6 +35,7 @@ use crate::limits::connections::ConnectionVisit;
 use crate::limits::{
     ANSWER_WITHIN, BYTES_OF_REQUEST, GREETING_WITHIN, HEAD_WITHIN, LARGEST_AT_SOCKET, LARGEST_OVER_TCP,
 };
+use crate::page::{PageLayer, page_or_api};
 use crate::routes::metrics::{self, CountedDoor};
 use crate::routes::routes;
 
@@ -73,13 +74,14 @@ pub(crate) async fn serve(
 ) -> Result<(), Problem> {
     let (present, mut gone) = mpsc::channel::<()>(1);
     let at_socket = DoorContext::new(app, at_socket(app), &present);
+    let at_page = DoorContext::new(app, over_network(app, None, "http", None), &present);
     let over_network = match network {
         None => None,
-        Some(NetworkDoor { listener, tls, cors, .. }) => {
+        Some(NetworkDoor { listener, tls, cors, listened, .. }) => {
             let listener = TcpListener::from_std(listener)
                 .map_err(|error| Problem::unavailable(format!("the network cannot be used: {error}")))?;
             let scheme = if tls.is_some() { "https" } else { "http" };
-            let router = over_network(app, cors, scheme);
+            let router = over_network(app, cors, scheme, Some(listened));
             Some((DoorContext::new(app, router, &present), listener, tls.map(TlsAcceptor::from)))
         }
     };
@@ -89,8 +91,8 @@ pub(crate) async fn serve(
             accept_network(inside, listener, tls).await;
         }
     };
-    // Both return when the engine ends, and with them their listeners: nobody new is let in.
-    tokio::join!(accept_socket(at_socket, socket), network);
+    // All return when the engine ends, and with them their listeners: no further connection is accepted.
+    tokio::join!(accept_socket(at_socket, socket), network, accept_page(at_page));
     let _ = tokio::time::timeout(farewell, gone.recv()).await;
     Ok(())
 }
@@ -104,12 +106,18 @@ fn at_socket(app: &Arc<App>) -> Router {
         .layer(from_fn_with_state(CountedDoor { app: app.clone(), scheme: "http" }, metrics::count))
 }
 
-fn over_network(app: &Arc<App>, origin: Option<HeaderValue>, scheme: &'static str) -> Router {
+fn over_network(
+    app: &Arc<App>,
+    origin: Option<HeaderValue>,
+    scheme: &'static str,
+    listened: Option<Arc<str>>,
+) -> Router {
     let bounds = RequestBounds { app: app.clone(), largest: LARGEST_OVER_TCP, within: Some(ANSWER_WITHIN) };
     let guarded = routes(app.clone(), LARGEST_OVER_TCP)
         .layer(from_fn_with_state(bounds, error_shape::answer))
         .layer(from_fn_with_state(app.clone(), admit))
         .layer(from_fn_with_state(app.clone(), access::guard))
+        .layer(from_fn_with_state(PageLayer::new(app, scheme, listened), page_or_api))
         .layer(from_fn_with_state(CountedDoor { app: app.clone(), scheme }, metrics::count));
     let guarded = match origin {
         None => guarded,
@@ -171,6 +179,9 @@ async fn accept_network(inside: DoorContext, listener: TcpListener, tls: Option<
         let _ = stream.set_nodelay(true);
         let mut known = Extensions::new();
         known.insert(NetworkPeer(address));
+        if let Ok(reached) = stream.local_addr() {
+            known.insert(ReachedAddress(reached.ip()));
+        }
         known.insert(visit.clone());
         let conversation = async move {
             let stream = PatientStream::new(stream);
@@ -189,6 +200,27 @@ async fn accept_network(inside: DoorContext, listener: TcpListener, tls: Option<
                 () = visit.must_leave() => {}
             }
         });
+    }
+}
+
+/// The page's own door: it opens and closes while the engine runs.
+async fn accept_page(inside: DoorContext) {
+    let mut door = inside.app.page_door.watch();
+    loop {
+        let Some(Ok(open)) = inside.next(door.wait_for(Option::is_some)).await.map(|open| open.map(|it| it.clone()))
+        else {
+            return;
+        };
+        let listener = open.and_then(|open| open.listener.try_clone().ok()).map(TcpListener::from_std);
+        let Some(Ok(listener)) = listener else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let accepting = accept_network(inside.clone(), listener, None);
+        tokio::select! {
+            () = accepting => return,
+            closed = door.wait_for(Option::is_none) => if closed.is_err() { return },
+        }
     }
 }
 

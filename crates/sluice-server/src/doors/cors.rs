@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
-const METHODS: &str = "GET, POST, PATCH, DELETE";
+const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
 const HEADERS: &str = "authorization, content-type, last-event-id";
 /// For how many seconds a browser remembers that.
 const REMEMBERED: &str = "600";

@@ -28,6 +28,8 @@ pub struct NetworkDoor {
     pub(crate) listener: TcpListener,
     pub(crate) tls: Option<Arc<ServerConfig>>,
     pub(crate) cors: Option<HeaderValue>,
+    /// Where it was asked to listen: the page answers under this name.
+    pub(crate) listened: Arc<str>,
     address: SocketAddr,
 }
 
@@ -55,7 +57,7 @@ impl NetworkDoor {
         let listener = TcpListener::bind(addresses.as_slice()).map_err(taken)?;
         listener.set_nonblocking(true).map_err(taken)?;
         let address = listener.local_addr().map_err(taken)?;
-        Ok(NetworkDoor { listener, tls, cors, address })
+        Ok(NetworkDoor { listener, tls, cors, listened: listen.as_str().into(), address })
     }
 
     pub fn url(&self) -> String {

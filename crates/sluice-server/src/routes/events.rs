@@ -33,6 +33,8 @@ pub(crate) struct EventsQuery {
     follow: bool,
     /// Only events that happen from now on.
     new: bool,
+    /// Only events after this position in the log, such as `cursor` of the board or `seq` of an event; not with `new`.
+    after: Option<u64>,
 }
 
 pub(crate) async fn events(
@@ -40,9 +42,12 @@ pub(crate) async fn events(
     caller: RequestCaller,
     Query(asked): Query<EventsQuery>,
 ) -> Response {
-    let after = match asked.new {
-        true => end_of_log(app.clone()).await,
-        false => Ok(Cursor::default()),
+    let after = match (asked.new, asked.after) {
+        (true, None) => end_of_log(app.clone()).await,
+        (true, Some(_)) => {
+            Err(Problem::bad_request("`new` and `after` exclude each other").hint("leave one of them out"))
+        }
+        (false, after) => Ok(after.map(Cursor).unwrap_or_default()),
     };
     let begun = after.and_then(|after| {
         let source = FollowSource::Everything { after, wanted: Arc::new(understood(&asked)?) };

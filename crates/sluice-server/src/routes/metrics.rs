@@ -78,7 +78,7 @@ pub(crate) async fn count(State(door): State<CountedDoor>, request: Request, nex
     let since = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     // A method can be any word, and words have no end either.
-    let known = ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS"];
+    let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     let method = known.into_iter().find(|word| *word == request.method().as_str());
     let traceparent = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
     let facts = HttpRequestFacts { method, scheme, route: route.as_deref() };

@@ -7,7 +7,7 @@ use axum::extract::{Path, Query};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use sluice_api::project::{ImportedProject, NewProject, ProjectAnswer, ProjectChange, ProjectList};
-use sluice_api::workspace::{AdoptStray, CollectWorkspaces, EndStray, Restore};
+use sluice_api::workspace::{AdoptStray, CollectWorkspaces, DropKept, EndStray, Restore};
 
 use crate::answer::Said;
 use crate::table::{RouteTable, delete, get, patch, post};
@@ -71,6 +71,10 @@ fn workspaces_table() -> RouteTable {
         .ask(
             post("/v1/workspaces/adopt", "Attach a living session without a task to a new task"),
             |service, who, said: Said<AdoptStray>| service.adopt_stray(who, &said.read()?),
+        )
+        .ask(
+            post("/v1/workspaces/drop", "Drop kept work that is not wanted any more"),
+            |service, who, said: Said<DropKept>| service.drop_work(who, &said.read()?),
         )
         .ask(post("/v1/workspaces/restore", "Restore work that was put aside"), |service, who, said: Said<Restore>| {
             Ok(Restored { path: service.restore_work(who, &said.read()?)? })

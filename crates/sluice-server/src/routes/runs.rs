@@ -12,7 +12,7 @@ use sluice_api::run::{StartRun, StepSays};
 use sluice_api::shown::{Inbox, RunAnswer, RunContext, RunList, RunLog};
 use sluice_home::ask::{ListPage, PageQuery};
 use sluice_home::read::runs::RunSnapshot;
-use sluice_home::read::view_run;
+use sluice_home::read::view_run::{self, UnheldSteps};
 
 use crate::answer::Said;
 use crate::app::{App, ask};
@@ -20,12 +20,12 @@ use crate::caller::RequestCaller;
 use crate::facade::vermas::Cancelled;
 use crate::follow::LINES;
 use crate::keys::RequestKeyedId;
-use crate::routes::run_events;
 use crate::routes::tasks::DiffQuery;
+use crate::routes::{log_stream, subject_events};
 use crate::table::{RouteAudience, RouteTable, delete, get, post};
 
 pub(crate) fn table() -> RouteTable {
-    runs_table().merge(questions_table())
+    runs_table().merge(told_table()).merge(looks_table()).merge(questions_table())
 }
 
 fn runs_table() -> RouteTable {
@@ -75,17 +75,31 @@ fn runs_table() -> RouteTable {
             ),
             |service, who, Path(id): Path<String>| service.delete_run(who, &id),
         )
+}
+
+/// What a run and its steps have told.
+fn told_table() -> RouteTable {
+    RouteTable::new("runs")
         .add(
             get("/v1/recipe/runs/{id}/events", "Read the events of a run, one per line")
-                .reads::<run_events::RunEventsQuery>()
+                .reads::<subject_events::SubjectEventsQuery>()
                 .answers_as(LINES),
-            run_events::events,
+            subject_events::of_run,
         )
         .ask(
             get("/v1/recipe/runs/{id}/log", "Read what the steps of a run have printed"),
             |service, _, (Path(id), Query(of)): (Path<String>, Query<StepQuery>)| {
                 Ok(RunLog { log: service.run_log(&id, of.step.as_deref())? })
             },
+        )
+        .add(
+            get(
+                "/v1/recipe/runs/{id}/log/stream",
+                "Read what the steps of a run print, as it comes, one piece per line",
+            )
+            .reads::<log_stream::RunLogQuery>()
+            .answers_as(LINES),
+            log_stream::of_run,
         )
         .ask(
             get(
@@ -95,6 +109,29 @@ fn runs_table() -> RouteTable {
             |service, _, Path((id, step)): Path<(String, String)>| {
                 Ok(RunContext { context: service.run_context(&id, &step)? })
             },
+        )
+}
+
+/// What screens show of a run besides.
+fn looks_table() -> RouteTable {
+    RouteTable::new("runs")
+        .ask(
+            get("/v1/recipe/runs/{id}/changes", "Show what a run has changed, in files, hunks and lines"),
+            |service, _, Path(id): Path<String>| service.run_changes(&id),
+        )
+        .ask(
+            get("/v1/recipe/runs/{id}/screen", "Show what stands on the terminal of an agent of a run, as text"),
+            |service, _, (Path(id), Query(of)): (Path<String>, Query<StepQuery>)| {
+                service.run_screen(&id, of.step.as_deref())
+            },
+        )
+        .ask(
+            get("/v1/recipe/runs/{id}/timeline", "Show when each attempt of each step of a run began and ended"),
+            |service, _, Path(id): Path<String>| service.run_timeline(&id),
+        )
+        .ask(
+            get("/v1/recipe/runs/{id}/usage", "Show what the agents of a run have used up, by attempt"),
+            |service, _, Path(id): Path<String>| service.run_usage(&id),
         )
 }
 
@@ -121,11 +158,11 @@ fn run(seen: RunSnapshot) -> RunAnswer {
 
 /// A run that is shown when the answer is written: thousands of them shown at once take more memory than all else that an
 /// engine does.
-struct ShownRun(RunSnapshot);
+struct ShownRun(RunSnapshot, UnheldSteps);
 
 impl Serialize for ShownRun {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        view_run::run(&self.0).serialize(serializer)
+        view_run::run_with(&self.0, &self.1).serialize(serializer)
     }
 }
 
@@ -156,7 +193,11 @@ async fn list(State(app): State<Arc<App>>, caller: RequestCaller, Query(filters)
     ask(app, caller, move |service, _| {
         let RunsQuery { status, all, limit, after } = filters;
         let ListPage { items, next } = service.list_runs(status.as_deref(), all, &PageQuery { limit, after })?;
-        Ok(ShownRuns { runs: items.into_iter().map(ShownRun).collect(), next })
+        let shown = |seen: RunSnapshot| {
+            let unheld = service.unheld_steps(&seen);
+            ShownRun(seen, unheld)
+        };
+        Ok(ShownRuns { runs: items.into_iter().map(shown).collect(), next })
     })
     .await
 }

@@ -4,15 +4,18 @@ use axum::extract::{Path, Query};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sluice_api::attention::SignalSession;
+use sluice_api::changes::RequestChanges;
 use sluice_api::task::{CreateTask, Judgement, MergeTask, Message, UpdateTask};
 use sluice_home::ask::{PageQuery, Requester, TaskFilter};
 
 use crate::answer::Said;
+use crate::follow::LINES;
 use crate::keys::RequestKeyedId;
+use crate::routes::{log_stream, subject_events};
 use crate::table::{RouteAudience, RouteTable, delete, get, patch, post};
 
 pub(crate) fn table() -> RouteTable {
-    tasks_table().merge(task_table()).merge(actions_table())
+    tasks_table().merge(task_table()).merge(looks_table()).merge(actions_table())
 }
 
 fn tasks_table() -> RouteTable {
@@ -52,9 +55,13 @@ fn tasks_table() -> RouteTable {
 /// A task, and what is known of it.
 fn task_table() -> RouteTable {
     RouteTable::new("tasks")
-        .ask(get("/v1/lifecycle/tasks/{id}", "Show a task"), |service, who, Path(id): Path<String>| {
-            service.show(who, &id)
-        })
+        .ask(
+            get("/v1/lifecycle/tasks/{id}", "Show a task"),
+            |service, who, (Path(id), Query(wanted)): (Path<String>, Query<TaskQuery>)| match wanted.brief {
+                true => service.show_briefly(&id),
+                false => service.show(who, &id),
+            },
+        )
         .ask(
             patch(
                 "/v1/lifecycle/tasks/{id}",
@@ -74,6 +81,12 @@ fn task_table() -> RouteTable {
             get("/v1/lifecycle/tasks/{id}/history", "List the events of a task"),
             |service, _, Path(id): Path<String>| service.history(&id),
         )
+        .add(
+            get("/v1/lifecycle/tasks/{id}/events", "Read the events of a task, one per line")
+                .reads::<subject_events::SubjectEventsQuery>()
+                .answers_as(LINES),
+            subject_events::of_task,
+        )
         .ask(
             get("/v1/lifecycle/tasks/{id}/file", "Read TASK.md of a task, its present or an earlier version"),
             |service, _, (Path(id), Query(wanted)): (Path<String>, Query<FileVersionQuery>)| {
@@ -92,10 +105,36 @@ fn task_table() -> RouteTable {
                 service.task_log(&id, wanted.lines)
             },
         )
+        .add(
+            get(
+                "/v1/lifecycle/tasks/{id}/log/stream",
+                "Read what a task's agent prints, as it comes, one piece per line",
+            )
+            .reads::<log_stream::TaskLogQuery>()
+            .answers_as(LINES),
+            log_stream::of_task,
+        )
         .ask(
             get("/v1/lifecycle/tasks/{id}/attach", "Show the command that attaches to a task's session")
                 .for_(RouteAudience::Persons),
             |service, who, Path(id): Path<String>| service.attach(who, &id),
+        )
+}
+
+/// What screens show of a task besides.
+fn looks_table() -> RouteTable {
+    RouteTable::new("tasks")
+        .ask(
+            get("/v1/lifecycle/tasks/{id}/changes", "Show what a task has changed, in files, hunks and lines"),
+            |service, _, Path(id): Path<String>| service.task_changes(&id),
+        )
+        .ask(
+            get("/v1/lifecycle/tasks/{id}/screen", "Show what stands on the terminal of a task's agent, as text"),
+            |service, _, Path(id): Path<String>| service.task_screen(&id),
+        )
+        .ask(
+            get("/v1/lifecycle/tasks/{id}/usage", "Show what the agents of a task have used up, by attempt"),
+            |service, _, Path(id): Path<String>| service.task_usage(&id),
         )
 }
 
@@ -135,9 +174,12 @@ fn actions_table() -> RouteTable {
             },
         )
         .ask(
-            post("/v1/lifecycle/tasks/{id}/request-changes", "Send a task back with feedback"),
-            |service, who, (Path(id), said): (Path<String>, Said<Message>)| {
-                service.request_changes(who, &id, said.read()?.message)
+            post(
+                "/v1/lifecycle/tasks/{id}/request-changes",
+                "Send a task back with a text, with comments at lines, or with both",
+            ),
+            |service, who, (Path(id), said): (Path<String>, Said<RequestChanges>)| {
+                service.request_changes(who, &id, &said.read()?)
             },
         )
         .ask(
@@ -163,6 +205,15 @@ struct TasksQuery {
     limit: Option<usize>,
     /// Continue after this position (`next` of the previous page); open tasks are left out.
     after: Option<String>,
+}
+
+/// How much of a task is wanted.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TaskQuery {
+    /// Without `moves` and `last_lines`, for which git and files of the task are looked at.
+    #[serde(default)]
+    brief: bool,
 }
 
 /// The folder in which a task is looked for.

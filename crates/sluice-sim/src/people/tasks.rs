@@ -96,6 +96,11 @@ impl SimLife {
             }
             9 if self.chance.percent(50) => TaskInput::ClearAttention { by },
             9 => self.is_signalled(stream),
+            10 if self.chance.percent(50) => {
+                let (room, kept) = self.room();
+                asked = Some(SimRequest::Goes(kept));
+                TaskInput::Retry { by, room }
+            }
             10 => TaskInput::Update { by, update: TaskUpdate::Summary(format!("at {}", self.now)) },
             11..=13 => {
                 let (room, kept) = self.room();

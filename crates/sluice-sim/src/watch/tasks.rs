@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use sluice_core::artifact::Verdict;
 use sluice_core::lifecycle::{ExitReaction, Lifecycle, LifecycleTransition, STUCK, StateId, TransitionHook};
-use sluice_core::task::event::TaskMove;
+use sluice_core::task::event::{Settlement, TaskMove};
 use sluice_core::task::session::{
     SessionChange, SessionDeath, SessionExit, SessionNumber, SessionRole, TaskSession, TaskSessionPlace,
 };
 use sluice_core::task::state::{TaskAttention, TaskJob, TaskPhase, TaskWorkspace, WorktreePath};
-use sluice_core::task::{TaskAsker, TaskEvent, TaskState};
+use sluice_core::task::{TaskAction, TaskAsker, TaskEvent, TaskState};
 use sluice_engine::codec::remark::Remarks;
 use sluice_engine::codec::task_state::TaskHeader;
 use sluice_engine::codec::{outbox, task_event, task_state};
@@ -41,6 +41,10 @@ pub(crate) struct TaskWatch {
     /// The newest hook that settled.
     settled: (u32, u32),
     roles: BTreeMap<SessionNumber, SessionRole>,
+    /// The stay in which a person last had an agent started again, and where that was.
+    pub(super) helped: Option<(u32, TaskSessionPlace)>,
+    /// The hooks that failed since the task came where it is, by what they do, in the world's own book.
+    failed: Vec<TaskAction>,
     /// Agents since a person last asked for more.
     agents: u32,
     /// Crashes of this stay.
@@ -173,6 +177,8 @@ impl TaskWatch {
             version: 0,
             settled: (0, 0),
             roles: BTreeMap::new(),
+            helped: None,
+            failed: Vec::new(),
             agents: 0,
             crashes: 0,
             refused: None,
@@ -225,14 +231,24 @@ impl TaskWatch {
     fn happens(&mut self, event: &TaskEvent) -> Result<(), String> {
         match event {
             TaskEvent::Moved(moved) => self.may_move(moved)?,
-            TaskEvent::HookSettled { turn, step, .. } => {
+            TaskEvent::HookSettled { turn, step, action, settlement } => {
                 if self.settled >= (*turn, *step) {
                     return Err(format!("hook {turn}/{step} settles after {:?}", self.settled));
                 }
                 self.settled = (*turn, *step);
+                if matches!(settlement, Settlement::Failed(_)) && *turn >= self.state.visit.turn {
+                    self.failed.push(*action);
+                }
+            }
+            TaskEvent::Retrying { .. } => {
+                self.state.apply(&self.lifecycle, event);
+                return self.does_again();
             }
             TaskEvent::Advanced { session, to } => self.has_judged(*session, *to)?,
-            TaskEvent::Respawning { by: TaskAsker::Person, .. } => self.agents = 0,
+            TaskEvent::Respawning { by: TaskAsker::Person, place, .. } => {
+                self.agents = 0;
+                self.helped = Some((self.state.visit.turn, *place));
+            }
             TaskEvent::Session { place, change: SessionChange::Asked(agent), .. } => {
                 if self.state.session(*place).is_living() {
                     return Err(format!("{} is asked for where another lives", agent.id));
@@ -264,7 +280,55 @@ impl TaskWatch {
             _ => {}
         }
         self.state.apply(&self.lifecycle, event);
+        if matches!(event, TaskEvent::Moved(_)) {
+            self.failed.clear();
+        }
         self.is_bounded()
+    }
+
+    /// What is done again has failed since the task came where it is, or was skipped after that; and nothing that a person can
+    /// have done again is left out.
+    fn does_again(&mut self) -> Result<(), String> {
+        let failed = std::mem::take(&mut self.failed);
+        let again: Vec<TaskAction> = self
+            .state
+            .turns
+            .back()
+            .into_iter()
+            .flat_map(|turn| &turn.jobs)
+            .filter_map(|job| match job {
+                TaskJob::Hook { edge, hook } => {
+                    Some(self.lifecycle.transitions.get(edge.0 as usize)?.hooks.get(*hook as usize)?.action())
+                }
+                TaskJob::CancelRun => Some(TaskAction::CancelRun),
+                TaskJob::Tell => Some(TaskAction::NotifyWorker),
+                TaskJob::Acquire | TaskJob::Start(_) | TaskJob::StartRun(_) => None,
+            })
+            .collect();
+        let left_out = failed.iter().find(|action| match action {
+            TaskAction::Plain(_)
+            | TaskAction::KillSession
+            | TaskAction::KillReviewer
+            | TaskAction::ReleaseWorkspace => !again.contains(action),
+            // A person starts agents and runs by other ways, and the rest needs a worktree or does not fail.
+            TaskAction::AcquireWorkspace
+            | TaskAction::SpawnAgent
+            | TaskAction::SpawnReviewer
+            | TaskAction::NotifyWorker
+            | TaskAction::Increment
+            | TaskAction::RunCommand
+            | TaskAction::SetField
+            | TaskAction::StartRun
+            | TaskAction::CancelRun
+            | TaskAction::WriteArtifact => false,
+        });
+        match left_out {
+            Some(action) => Err(format!("{action} has failed, and is not done again: {again:?}")),
+            None if failed.is_empty() && !again.is_empty() => {
+                Err(format!("{again:?} is done again, and nothing has failed"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// A verdict counts at the end of a reviewer that came to its own end, and not of one that was killed; and never one that
@@ -299,7 +363,7 @@ impl TaskWatch {
         let jobs = self.state.turns.iter().flat_map(|turn| &turn.jobs).skip(1);
         let hooks = jobs.filter_map(|job| match job {
             TaskJob::Hook { edge, hook } => self.lifecycle.transitions.get(edge.0 as usize)?.hooks.get(*hook as usize),
-            TaskJob::Acquire | TaskJob::Start(_) | TaskJob::StartRun(_) | TaskJob::CancelRun => None,
+            TaskJob::Acquire | TaskJob::Start(_) | TaskJob::StartRun(_) | TaskJob::CancelRun | TaskJob::Tell => None,
         });
         hooks.into_iter().any(|hook| *hook == TransitionHook::KillSession)
     }

@@ -19,6 +19,9 @@ const LOOK: Duration = Duration::from_millis(100);
 const PIECE: usize = 1 << 20;
 const ROWS: u16 = 50;
 const COLUMNS: u16 = 200;
+/// What a hook tells at the end of a turn, and how long after the answer it may come.
+const TURN_ENDED: &str = "turn ended";
+const HOOK_WITHIN: Duration = Duration::from_secs(5);
 /// How long a screen must stay as it is to be one that waits, where no answer is to come.
 const STILL: Duration = Duration::from_secs(3);
 
@@ -45,6 +48,7 @@ pub(super) fn run(bench: &KitBench<'_>) -> Result<KitRun, KitFailure> {
             run.fail("the model's answer did not appear on its screen");
         }
     }
+    hooks(bench, &mut run, &spec.id, started);
     let is_failure = seen.gone.as_ref().is_some_and(|gone| words(gone) != "exit code 0");
     if is_failure && !bench.order.dry {
         run.fail(format!("it ended by itself: {}", run.ended));
@@ -60,6 +64,21 @@ pub(super) fn run(bench: &KitBench<'_>) -> Result<KitRun, KitFailure> {
         run.last_lines = last_lines(&seen.screen);
     }
     Ok(run)
+}
+
+/// What the hooks of the program told. Where its turn has ended, they must have said so.
+fn hooks(bench: &KitBench<'_>, run: &mut KitRun, id: &SessionId, started: Instant) {
+    let Some(ear) = &bench.ear else { return };
+    let is_expected = run.result_read == Some(true);
+    let patience = if is_expected { HOOK_WITHIN } else { Duration::ZERO };
+    let heard = ear.wait(id.as_str(), TURN_ENDED, patience);
+    for call in &heard {
+        run.signal(&call.news, "hook", Some(call.at.saturating_duration_since(started)));
+    }
+    if is_expected && !heard.iter().any(|call| call.news == TURN_ENDED) {
+        run.signal(TURN_ENDED, "hook", None);
+        run.fail("no hook told that its turn has ended: Sluice would take it for one that works");
+    }
 }
 
 /// What was seen of a start.

@@ -3,7 +3,12 @@
 use super::*;
 
 fn script() -> ModelScript {
-    ModelScript { command: "touch it".to_owned(), sentence: "all is well".to_owned(), without_tools: false }
+    ModelScript {
+        command: "touch it".to_owned(),
+        sentence: "all is well".to_owned(),
+        without_tools: false,
+        fails: None,
+    }
 }
 
 fn asked(path: &str, body: &Value) -> (ModelReply, String) {
@@ -80,4 +85,14 @@ fn what_it_was_asked_is_told_to_who_waits() {
     let heard = model.wait(Duration::from_secs(60), |request| request.body.contains("hello")).unwrap();
     assert_eq!((heard.path.as_str(), heard.reply), ("/v1/messages", ModelReply::Aside));
     assert!(model.wait(Duration::ZERO, |request| request.body.contains("nothing such")).is_none());
+}
+
+#[test]
+fn a_failure_is_said_in_the_words_of_each_service() {
+    let words = |path: &str, key: &str, status| {
+        failure(path, StatusCode::from_u16(status).unwrap())["error"][key].as_str().unwrap().to_owned()
+    };
+    let said = [401, 429, 500].map(|status| words("/v1/messages", "type", status));
+    assert_eq!(said, ["authentication_error", "rate_limit_error", "api_error"]);
+    assert_eq!(words("/v1beta/models/m:streamGenerateContent", "status", 401), "UNAUTHENTICATED");
 }

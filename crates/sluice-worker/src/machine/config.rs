@@ -38,6 +38,7 @@ const KEPT_DAYS: u32 = 90;
 const KEPT_CHECKOUT_DAYS: u64 = 7;
 /// After so many minutes a person is told that a task waits for a worktree, unless a person says otherwise.
 const POOL_FULL_MINUTES: u64 = 10;
+const WORKER_MINUTES: u64 = 1;
 /// After so many minutes without a word an agent needs a person, unless a person says otherwise.
 const QUIET_MINUTES: u64 = 15;
 /// With less free bytes than this a disk is low, unless a person says otherwise.
@@ -63,7 +64,7 @@ pub struct HomeConfig {
     pub attention: AttentionConfig,
     /// What a person is told with.
     pub notify: NotifyConfig,
-    /// How often a token may ask `sluice serve`.
+    /// How often a token may ask `sluice serve`, and under which names the page answers.
     pub serve: ServeConfig,
     /// How patient the engine is with workers elsewhere.
     pub workers: WorkersConfig,
@@ -175,6 +176,10 @@ pub struct AttentionConfig {
     #[serde(deserialize_with = "length", serialize_with = "write_length")]
     #[schemars(schema_with = "length_schema", example = &"5m")]
     pub pool_full_after: Duration,
+    /// After so long a step for which no worker of its role is connected is in the inbox: `1m`, `0s` for at once.
+    #[serde(deserialize_with = "length", serialize_with = "write_length")]
+    #[schemars(schema_with = "length_schema", example = &"5m")]
+    pub worker_after: Duration,
     /// After so long a living agent that has printed nothing needs a person: `15m`, `2h`; `0s` for never.
     #[serde(deserialize_with = "optional_length", serialize_with = "write_optional_length")]
     #[schemars(schema_with = "length_schema", example = &"30m")]
@@ -185,6 +190,7 @@ impl Default for AttentionConfig {
     fn default() -> AttentionConfig {
         AttentionConfig {
             pool_full_after: Duration::from_secs(POOL_FULL_MINUTES * 60),
+            worker_after: Duration::from_secs(WORKER_MINUTES * 60),
             quiet_after: Some(Duration::from_secs(QUIET_MINUTES * 60)),
         }
     }
@@ -199,6 +205,10 @@ pub struct ServeConfig {
     /// So many requests one token may make at once.
     #[schemars(example = 1000)]
     pub burst: NonZeroU32,
+    /// Names of hosts under which browsers open the page, besides this machine's own and the one of `--listen`: those of a
+    /// proxy, say.
+    #[schemars(extend("examples" = [["sluice.example.com"]]))]
+    pub hosts: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
@@ -212,7 +222,7 @@ pub struct TelemetryConfig {
 impl Default for ServeConfig {
     fn default() -> Self {
         let number = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
-        ServeConfig { requests_per_second: number(REQUESTS_PER_SECOND), burst: number(BURST) }
+        ServeConfig { requests_per_second: number(REQUESTS_PER_SECOND), burst: number(BURST), hosts: Vec::new() }
     }
 }
 

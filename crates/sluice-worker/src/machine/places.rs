@@ -87,6 +87,11 @@ impl HomePaths {
         self.home.join("tokens.json")
     }
 
+    /// Where the page was last, so that an open browser finds the next engine: the port, and the name of the host.
+    pub fn page(&self) -> PathBuf {
+        self.home.join("page.json")
+    }
+
     /// What is private to a session: the digest of its secret, and what its agent program needs.
     pub fn attempt(&self, session: &str) -> PathBuf {
         self.attempts().join(session)
@@ -143,6 +148,16 @@ impl HomePaths {
     /// What the steps of runs produced.
     pub fn evidence(&self) -> PathBuf {
         self.home.join("evidence")
+    }
+
+    /// The views of the board that a person has saved.
+    pub fn views(&self) -> PathBuf {
+        self.home.join("views.json")
+    }
+
+    /// Where kept work is brought back to, unless a person names another folder.
+    pub fn restored(&self) -> PathBuf {
+        self.home.join("restored")
     }
 
     /// The worktrees of runs, and of their parts.

@@ -11,7 +11,9 @@ use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::{AgentUsage, StepOutcome};
 use sluice_os::harness::result::result;
 use sluice_os::harness::stream::{HarnessExit, HarnessReader, HarnessUsage};
-use sluice_os::harness::{Harness, HarnessInvocation, HarnessMode, HarnessPermissions, HarnessRequest, HarnessScene};
+use sluice_os::harness::{
+    Harness, HarnessInvocation, HarnessMode, HarnessPermissions, HarnessRequest, HarnessRetry, HarnessScene,
+};
 use sluice_os::passing::PassingError;
 use sluice_os::session::{
     AgentEnd, AgentEndCause, EndedSession, SessionEnding, SessionFailure, SessionId, SessionLimits, SessionPlace,
@@ -30,7 +32,7 @@ const PIECE: usize = 1 << 20;
 /// Bytes of complaints that are looked at.
 const COMPLAINTS: usize = 16 << 10;
 /// The harness of a home that names none.
-const DEFAULT_HARNESS: &str = "claude";
+pub const DEFAULT_HARNESS: &str = "claude";
 
 /// Starts the agent of an order, or adopts the one that an earlier process started, and waits for its end.
 pub(super) fn run(bench: &PerformContext, order: &LocalOrder, prompt: &str) -> PerformResult {
@@ -70,7 +72,7 @@ pub(super) fn run(bench: &PerformContext, order: &LocalOrder, prompt: &str) -> P
             workspace: &order.folder,
         };
         let then = format!("`sluice run retry {} {}`", order.run, order.step);
-        harness.refusal(&scene, &then).map_or(Ok(()), Err)?;
+        harness.refusal(&scene, HarnessRetry::Command(&then)).map_or(Ok(()), Err)?;
     }
     let spec = SessionSpec {
         keeper: order.keeper.clone(),

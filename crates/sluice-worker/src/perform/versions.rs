@@ -28,6 +28,7 @@ impl ProgramVersions {
             (None, _) => write(&file, &name, &program, None),
             (Some(_), Some(version)) => write(&file, &name, &program, version.as_deref()),
             (Some(command), None) => {
+                write(&file, &name, &program, None);
                 let thread = std::thread::Builder::new().name("version".into());
                 let _ = thread.spawn(move || {
                     let version = asked(&command);
@@ -50,6 +51,13 @@ pub struct ProgramNote {
     harness: String,
     program: String,
     version: Option<String>,
+}
+
+impl ProgramNote {
+    /// The name of the harness.
+    pub fn harness(&self) -> &str {
+        &self.harness
+    }
 }
 
 pub(super) fn noted(private: &Path) -> Option<ProgramNote> {

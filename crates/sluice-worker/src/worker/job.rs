@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,6 +21,7 @@ use sluice_os::session::{SessionFailure, SessionId, SessionKeeper, boot_ms};
 
 use super::worktrees::RemoteWorktrees;
 use super::{FIRST_PAUSE, LONGEST_PAUSE, WorkerRuntime, is_passing};
+use crate::machine::units::written_size;
 use crate::names::{remote_folder, remote_scratch};
 use crate::perform::performer::{WorktreeAccess, perform};
 use crate::perform::{LocalOrder, OrderWork, PerformContext, PerformResult, StepIdentity, reported};
@@ -28,6 +29,9 @@ use crate::report::written;
 use crate::spans;
 use crate::undone::described;
 use crate::undone::{PerformError, PerformFailure, UnavailableReason};
+
+/// So long a remote may be away before a step that has ended fails.
+const LONGEST_AWAY: Duration = Duration::from_secs(60 * 60);
 
 pub(super) struct WorkerAssignment {
     pub(super) order: LocalOrder,
@@ -201,6 +205,7 @@ impl WorkerRuntime {
             return tracing::warn!(step = job.task, "is not begun: {}", problem.message);
         }
         let trees = RemoteWorktrees::new(self, job);
+        self.until_roomy(job);
         let report = self.report_of(&trees, job);
         if job.is_given_back() || self.is_leaving() {
             return;
@@ -277,19 +282,36 @@ impl WorkerRuntime {
         drop(self.changed.wait_while(inner, waits));
     }
 
-    /// Tries again for a while: a remote may be away for a moment, and the git of a worker that was killed may still be at
-    /// the same mirror. What the machine is short of is waited for as long as the step is this worker's.
+    /// Waits until the disk has room for the step: one that is begun without would fail, and nothing is wrong with it.
+    fn until_roomy(&self, job: &WorkerAssignment) {
+        let is_wanted = || !job.is_given_back() && !job.is_stopped() && !self.is_leaving();
+        let mut wait = FIRST_PAUSE;
+        while is_wanted() && self.is_full() {
+            tracing::warn!(step = job.task, "waits for room: {} is free", written_size(self.free_bytes()));
+            self.pause(wait);
+            wait = (wait * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Tries again for a while: the git of a worker that was killed may still be at the same mirror. What the machine is short of
+    /// is waited for as long as the step is this worker's, and so is a remote that is away: the work is done, and is lost to the
+    /// run if it is not handed on.
     pub(super) fn patiently<T>(
         &self,
         job: &WorkerAssignment,
         act: impl Fn() -> Result<T, GitError>,
     ) -> Result<T, GitError> {
-        let mut wait = FIRST_PAUSE;
+        let (mut wait, began) = (FIRST_PAUSE, Instant::now());
         loop {
             match act() {
                 Ok(done) => return Ok(done),
                 Err(error @ (GitError::Conflict { .. } | GitError::Unresolved { .. })) => return Err(error),
                 Err(error) if job.is_given_back() || self.is_leaving() => return Err(error),
+                // It is ended, or its time is over: what it has is not waited for any longer.
+                Err(error) if job.is_stopped() => return Err(error),
+                Err(error) if error.is_away() && began.elapsed() < LONGEST_AWAY => {
+                    tracing::warn!(step = job.task, "is tried again: {}", described(&error));
+                }
                 Err(error) if wait > LONGEST_PAUSE && !error.is_passing() => return Err(error),
                 Err(error) => tracing::warn!(step = job.task, "is tried again: {}", described(&error)),
             }

@@ -27,6 +27,32 @@ pub(crate) struct EventsArgs {
     pub(crate) correlation: Option<String>,
 }
 
+/// Show all tasks and runs, whose turn it is, and what to press
+///
+/// The dashboard follows the engine and stays until `q`. `?` shows every key. With --once it prints the board and ends.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  sluice dashboard\n  sluice dashboard --once --ascii")]
+pub(crate) struct DashboardArgs {
+    /// Print the board and end; also without a terminal
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Show ASCII alone; NO_COLOR=1 in the environment shows no colours
+    #[arg(long)]
+    pub(crate) ascii: bool,
+}
+
+/// Say how many tasks and runs wait for you and how many are at work
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  sluice status\n  sluice status --short    # for a status line: ▲4 ●5 $4.12")]
+pub(crate) struct StatusArgs {
+    /// Print one short line, for a status line of a shell or of tmux
+    #[arg(long)]
+    pub(crate) short: bool,
+    /// Print ASCII characters alone
+    #[arg(long)]
+    pub(crate) ascii: bool,
+}
+
 /// Check that everything Sluice needs is there, and say what to do where it is not
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sluice doctor --deep")]

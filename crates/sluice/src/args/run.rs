@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::task::{DiffArgs, StrategyChoice, length};
+use super::task::{DiffArgs, StrategyChoice, length, own_words};
 
 /// Start a run of a recipe, and follow it to its end
 ///
@@ -64,12 +64,15 @@ pub(crate) enum RunCommand {
     #[command(after_help = "Example:\n  sluice run steps k3f9")]
     Steps(RunIdArg),
     /// Show what the steps of a run printed
-    #[command(after_help = "Example:\n  sluice run log k3f9 review")]
+    #[command(after_help = "Examples:\n  sluice run log k3f9 review\n  sluice run log k3f9 --follow")]
     Log {
         /// The id of the run, or its beginning
         id: String,
         /// Show only the output of this step
         step: Option<String>,
+        /// Then show what its agents print, until the run has ended
+        #[arg(long)]
+        follow: bool,
     },
     /// Show what a run has changed: in the commits of its branch, and uncommitted in its worktree
     #[command(after_help = "Example:\n  sluice run diff k3f9 --stat")]
@@ -130,7 +133,7 @@ pub(crate) enum RunCommand {
         /// The step to retry; default: the first that failed
         step: Option<String>,
         /// A message to add to the prompt of its agent
-        #[arg(long, value_name = "M", allow_hyphen_values = true)]
+        #[arg(long, value_name = "M", allow_hyphen_values = true, value_parser = own_words)]
         message: Option<String>,
     },
     /// Show what the prompt of a step contains about the steps before it
@@ -270,8 +273,12 @@ pub(crate) struct StepOutcomeArgs {
 ///
 /// Questions of runs, reviews, crashed and stuck tasks, dialogs of agent programs, and what else nothing moves but you.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  sluice inbox")]
-pub(crate) struct InboxArgs {}
+#[command(after_help = "Examples:\n  sluice inbox\n  sluice inbox --watch")]
+pub(crate) struct InboxArgs {
+    /// Show it again whenever something happens, until interrupted
+    #[arg(long)]
+    pub(crate) watch: bool,
+}
 
 /// Answer something that waits for a person
 ///
@@ -285,8 +292,9 @@ pub(crate) struct AnswerArgs {
     /// The id that `sluice inbox` shows, or that of the task or run if only one thing of it waits
     pub(crate) id: String,
     /// The answer: one of those that `sluice inbox` shows
+    #[arg(value_parser = own_words)]
     pub(crate) option: String,
     /// A comment to go with it
-    #[arg(long, value_name = "M", allow_hyphen_values = true)]
+    #[arg(long, value_name = "M", allow_hyphen_values = true, value_parser = own_words)]
     pub(crate) message: Option<String>,
 }

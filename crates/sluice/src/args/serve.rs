@@ -65,6 +65,19 @@ pub(crate) struct WorkerArgs {
     pub(crate) name: Option<String>,
 }
 
+/// Print a link that opens the page in a browser, once
+///
+/// The link is for a browser on the engine's machine and opens within two minutes; the browser is then logged in for 12
+/// hours. An engine that does not serve the network listens at a port of this machine alone while a link or such a session
+/// is in force. With `SLUICE_URL` the link leads to that engine.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  sluice open\n  sluice open --read")]
+pub(crate) struct OpenArgs {
+    /// Let the browser look only: the page has no buttons
+    #[arg(long)]
+    pub(crate) read: bool,
+}
+
 /// Create, list and revoke tokens for access over the network
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice token create --scope read --name dashboard")]

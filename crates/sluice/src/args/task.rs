@@ -36,14 +36,17 @@ pub(crate) enum TaskCommand {
     /// Show what a task has changed: in the commits of its branch, and uncommitted in its worktree
     #[command(after_help = "Examples:\n  sluice task diff k3f9\n  sluice task diff fix-login --stat")]
     Diff(DiffArgs),
-    /// Show what a task's agent printed last, as text
-    #[command(after_help = "Example:\n  sluice task log k3f9 --lines 50")]
+    /// Show what a task's agent printed last, as text; of a living one that draws a screen, the screen
+    #[command(after_help = "Examples:\n  sluice task log k3f9 --lines 50\n  sluice task log k3f9 --follow")]
     Log {
         /// The id of the task, its beginning, or its branch
         id: String,
         /// The most lines to show, from the end
         #[arg(long, value_name = "N", default_value_t = 200)]
         lines: usize,
+        /// Then show what it prints, until it ends
+        #[arg(long)]
+        follow: bool,
     },
     /// Open a task's worktree in $VISUAL or $EDITOR
     #[command(after_help = "Examples:\n  sluice task open k3f9\n  cd \"$(sluice task open k3f9 --print)\"")]
@@ -122,7 +125,7 @@ pub(crate) enum TaskCommand {
         /// The id of the task, its beginning, or its branch
         id: String,
         /// What the worker is to change
-        #[arg(long, value_name = "M", allow_hyphen_values = true)]
+        #[arg(long, value_name = "M", allow_hyphen_values = true, value_parser = own_words)]
         message: String,
     },
     /// Type a text into the session of a task's agent
@@ -166,7 +169,7 @@ pub(crate) struct TaskJudgeArgs {
     /// The id of the task, its beginning, or its branch
     pub(crate) id: String,
     /// What to say about it; added to TASK.md as `## Feedback`
-    #[arg(long, value_name = "M", allow_hyphen_values = true)]
+    #[arg(long, value_name = "M", allow_hyphen_values = true, value_parser = own_words)]
     pub(crate) message: Option<String>,
 }
 
@@ -269,6 +272,14 @@ pub(crate) enum StrategyChoice {
     Squash,
     /// Rebase the commits onto the default branch
     Rebase,
+}
+
+/// Words of a person's own. `TEXT` is where they belong in a command that Sluice suggests.
+pub(crate) fn own_words(text: &str) -> Result<String, String> {
+    match text {
+        "TEXT" => Err("`TEXT` stands for your own words: write them in its place, in quotes".to_owned()),
+        words => Ok(words.to_owned()),
+    }
 }
 
 /// A length of time as people write it.

@@ -65,6 +65,18 @@ pub(crate) enum WorkspaceCommand {
         #[arg(long, value_name = "NAME")]
         review_harness: Option<String>,
     },
+    /// Drop saved work that is not wanted any more, for good
+    #[command(after_help = "Example:\n  sluice workspace drop k3f9 --number 2 --yes")]
+    Drop {
+        /// The task or run that the work belongs to, or the beginning of its id
+        task: String,
+        /// The number of the saved work, as `sluice workspace list` shows it; needed if there is more than one
+        #[arg(long, value_name = "N")]
+        number: Option<u32>,
+        /// Drop it without asking first
+        #[arg(long)]
+        yes: bool,
+    },
     /// Restore work that was saved before a worktree was cleared
     #[command(after_help = "Example:\n  sluice workspace restore k3f9 --into ../rescued")]
     Restore {

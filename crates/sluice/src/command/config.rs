@@ -59,7 +59,10 @@ fn get(file: &Path, key: &str, output: CliOutput) -> Result<CliExit, CliFailure>
 }
 
 fn set(file: &Path, key: &str, value: Option<&str>, output: CliOutput) -> Result<CliExit, CliFailure> {
-    engine::make_home(&engine::places()?)?;
+    let places = engine::places()?;
+    // Its programs and webhooks are run and asked as the person who owns the home.
+    sluice_home::ask::denied::must_be_person(&places, "config set")?;
+    engine::make_home(&places)?;
     config_edit::set(file, key, value)?;
     // A file that has other problems stays without effect as a whole; whoever changes it is told.
     let Ok(setting) = config_list::get(file, key) else {

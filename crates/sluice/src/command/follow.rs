@@ -192,6 +192,8 @@ mod tests {
             status: RunStatus::Running,
             current_step: None,
             workspace: None,
+            branch: None,
+            kept: Vec::new(),
             prompt: String::new(),
             work_order: None,
             task: None,

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sluice_home::settings::harnesses::HarnessSurvey;
+use sluice_home::settings::places::HomePaths;
 use sluice_testkit::kit::{self, KitOrder, KitReport, KitRun, KitSignal};
 use sluice_worker::undone::described;
 
@@ -29,7 +30,8 @@ pub(super) fn run(
     let harness = survey.harnesses.get(name).map_err(|error| failed(error.to_string()))?;
     let sluice = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     let within = Duration::from_secs(within);
-    let order = KitOrder { harness, sluice: &sluice, environment: survey.environment(), dry, within };
+    let socket = |home: &Path| HomePaths::new(home).socket();
+    let order = KitOrder { harness, sluice: &sluice, environment: survey.environment(), dry, within, socket };
     let report =
         kit::check(&order).map_err(|error| failed(format!("`{name}` cannot be checked: {}", described(&error))))?;
     if let Some(folder) = record {
@@ -85,12 +87,12 @@ fn tell_run(run: &KitRun) {
         ("cost", run.cost.map(|cost| format!("{cost} USD"))),
     ];
     for (name, fact) in facts {
-        print(&format!("  {name:<16} {}\n", fact.as_deref().unwrap_or("-")));
+        print(&format!("  {name:<20} {}\n", fact.as_deref().unwrap_or("-")));
     }
     for KitSignal { signal, channel, seen, ms } in &run.signals {
         let when = ms.map_or_else(String::new, |ms| format!(" after {ms} ms"));
         let seen = if *seen { "seen" } else { "not seen" };
-        print(&format!("  {:<16} {seen} by {channel}{when}\n", format!("· {signal}")));
+        print(&format!("  {:<20} {seen} by {channel}{when}\n", format!("· {signal}")));
     }
     run.fails.iter().for_each(|fail| print(&format!("  fails: {fail}\n")));
     run.last_lines.iter().for_each(|line| print(&format!("  | {}\n", table::line(line, 200))));

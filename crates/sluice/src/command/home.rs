@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
-use sluice_api::Client;
-use sluice_api::client::{escape, named};
+use sluice_api::board::BoardRows;
+use sluice_api::client::{EngineAbsence, escape, named};
 use sluice_api::event::EventShown;
+use sluice_api::{Client, Problem};
 use sluice_home::doctor::EngineSign;
 use sluice_home::settings::backup::{DisplacedStore, MissingLogPolicy};
 
@@ -15,18 +16,10 @@ use crate::engine::{connect, places, running, wait_for_end};
 use crate::output::{CliExit, CliFailure, CliOutput, print, print_bytes, say};
 
 pub(crate) fn events(arguments: &EventsArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
-    let EventsArgs { follow, all, kind, since, correlation } = arguments;
-    let pair = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name}={}", escape(value)));
-    let new = (*follow && !all && since.is_none()).then(|| "new=true".to_owned());
-    let follow = follow.then(|| "follow=true".to_owned());
-    let query: Vec<String> = [pair("type", kind), pair("since", since), pair("correlation", correlation), follow, new]
-        .into_iter()
-        .flatten()
-        .collect();
     let client = connect()?;
     std::thread::spawn(end_with_the_reader);
     let mut damaged = false;
-    let read = client.lines(&format!("/v1/events?{}", query.join("&")), |line| {
+    let mut take = |line: &str| {
         damaged |= line.contains("\"type\":\"store.damaged\"");
         match output {
             CliOutput::Json => print_bytes(format!("{line}\n").as_bytes()),
@@ -35,8 +28,14 @@ pub(crate) fn events(arguments: &EventsArgs, output: CliOutput) -> Result<CliExi
                 Err(_) => print(&format!("{line}\n")),
             },
         }
-        Ok(true)
-    });
+    };
+    let read = match arguments.follow {
+        true => follow_events(&client, arguments, &mut take),
+        false => client.lines(&format!("/v1/events?{}", filters(arguments).join("&")), |line| {
+            take(line);
+            Ok(true)
+        }),
+    };
     match (read.map_err(CliFailure::from), output) {
         (Ok(()), _) if damaged => {
             say("error: some of the log is damaged; it stands there as `store.damaged`");
@@ -51,6 +50,33 @@ pub(crate) fn events(arguments: &EventsArgs, output: CliOutput) -> Result<CliExi
             Ok(failure.exit)
         }
     }
+}
+
+/// What is wanted of the log, as the route says it.
+fn filters(arguments: &EventsArgs) -> Vec<String> {
+    let EventsArgs { follow: _, all: _, kind, since, correlation } = arguments;
+    let pair = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name}={}", escape(value)));
+    [pair("type", kind), pair("since", since), pair("correlation", correlation)].into_iter().flatten().collect()
+}
+
+/// Takes events as they happen. When the engine goes away, the next one goes on after the last event that was taken.
+fn follow_events(client: &Client, arguments: &EventsArgs, take: &mut impl FnMut(&str)) -> Result<(), Problem> {
+    client.health()?;
+    let mut last = match arguments.all || arguments.since.is_some() {
+        true => None,
+        // The end of the log: no row has this id, and the answer says where the log was read to.
+        false => Some(client.get::<BoardRows>("/v1/board/rows?id=-")?.cursor),
+    };
+    client.with_engines(EngineAbsence::Bounded(None), || {
+        let after = last.map(|last| format!("after={last}"));
+        let query: Vec<String> =
+            filters(arguments).into_iter().chain(["follow=true".to_owned()]).chain(after).collect();
+        client.lines(&format!("/v1/events?{}", query.join("&")), |line| {
+            take(line);
+            last = serde_json::from_str::<EventShown>(line).ok().map(|event| event.seq).or(last);
+            Ok(true)
+        })
+    })
 }
 
 /// Ends this process when nobody reads what it prints any more (`| head`): the next event, at which that would be noticed,

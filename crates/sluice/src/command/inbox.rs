@@ -1,90 +1,139 @@
-//! `sluice inbox`, `answer` and `run wait`: what waits for a person, and how it is answered.
+//! `sluice inbox`, `answer` and `notify test`: what waits for a person, and how it is answered.
 
-use std::time::Duration;
+use std::collections::BTreeSet;
+use std::io::IsTerminal;
 
+use anstyle::{AnsiColor, Style};
 use serde_json::json;
-use sluice_api::Client;
-use sluice_api::attention::{Attention, AttentionAnswer, AttentionCause, AttentionKind, AttentionNote};
-use sluice_api::client::escape;
-use sluice_api::notice::{ChannelOutcome, ChannelReport, NotifyReport};
-use sluice_api::problem::ProblemStatus;
-use sluice_api::shown::{Inbox, Run, RunAnswer, RunStatus};
+use sluice_api::attention::{Attention, AttentionAnswer, AttentionCause, AttentionSource};
+use sluice_api::notice::{ChannelOutcome, ChannelReport, NotifyReport, RefusedNotice};
+use sluice_api::shell::{answer_command, shell_word};
+use sluice_api::shown::Inbox;
 use sluice_api::task::TaskAnswer;
 
-use super::{run, task};
-use crate::args::AnswerArgs;
-use crate::engine::connect;
-use crate::output::{CliExit, CliFailure, CliOutput, print, say};
+use super::{attended, run, task, watch};
+use crate::args::{AnswerArgs, InboxArgs};
+use crate::engine::{ask, connect};
+use crate::output::{CliExit, CliFailure, CliOutput, harmless, print, print_coloured, say};
 use crate::table;
 
-pub(crate) fn inbox(output: CliOutput) -> Result<CliExit, CliFailure> {
-    let answer: Inbox = connect()?.get("/v1/inbox")?;
-    output.show(&answer, || {
-        if answer.questions.is_empty() {
-            say("nothing waits for you");
+/// Lines of what was printed last that are shown of each thing; `task log` and `run log` show more.
+const MOST_EVIDENCE: usize = 3;
+/// Characters of a title, at the most and at the least, and of what stands behind it.
+const LONGEST_TITLE: usize = 60;
+const SHORTEST_TITLE: usize = 12;
+const LONGEST_ABOUT: usize = 100;
+
+/// Shows what waits; with `--watch` again after everything that happens, and rings for what is new.
+pub(crate) fn inbox(arguments: &InboxArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
+    let mut known: Option<BTreeSet<String>> = None;
+    watch::maybe(arguments.watch, || {
+        let answer: Inbox = ask(|engine| engine.get("/v1/inbox"))?;
+        let waiting: BTreeSet<String> = answer.questions.iter().map(|attention| attention.id.clone()).collect();
+        let mut new = answer.questions.iter().filter(|it| known.as_ref().is_some_and(|known| !known.contains(&it.id)));
+        if let Some(first) = new.next() {
+            let title = format!("{} needs you ({})", first.title, first.reason);
+            let more = new.count();
+            let more = if more == 0 { String::new() } else { format!(", and {more} more") };
+            attended::ring(output, &format!("{title}{more}"));
         }
-        answer.questions.iter().for_each(|attention| print(&block(attention)));
+        known = Some(waiting);
+        output.show(&answer, || show(&answer.questions))
     })
 }
 
-/// One thing that waits: why, what it is about, since when, what was printed last, and the command that answers it.
-fn block(attention: &Attention) -> String {
-    let project = attention.project.as_ref().map(|project| format!(" of {project}")).unwrap_or_default();
-    let step = attention.step.as_ref().map(|step| format!(", step {step}")).unwrap_or_default();
-    let said = format!("said by {}", attention.said_by);
-    let mut text = format!(
-        "{:<14} {}{project}{step} · since {} · {said}\n  {}\n",
-        attention.reason,
-        table::line(&attention.title, 200),
-        attention.since,
-        table::line(&attention.text, 2000)
-    );
-    for line in &attention.evidence {
-        text.push_str(&format!("  | {}\n", table::line(line, 2000)));
+/// Everything that waits, the oldest first, and at the end how much that is: there a person sees it on a short terminal.
+fn show(waiting: &[Attention]) {
+    if waiting.is_empty() {
+        return say("nothing waits for you");
+    }
+    let width = table::width();
+    waiting.iter().for_each(|attention| print_coloured(&block(attention, width)));
+    let mut reasons: Vec<(AttentionCause, usize)> = Vec::new();
+    for attention in waiting {
+        match reasons.iter_mut().find(|(reason, _)| *reason == attention.reason) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((attention.reason, 1)),
+        }
+    }
+    let words: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    let things = if waiting.len() == 1 { "1 thing waits".to_owned() } else { format!("{} things wait", waiting.len()) };
+    table::wrapped(&format!("{things} for you: {}", words.join(", ")), width, "").iter().for_each(|line| say(line));
+}
+
+/// One thing that waits: what it is, why, since when, what was printed last, and the command that solves it.
+fn block(attention: &Attention, width: Option<usize>) -> String {
+    let bold = Style::new().bold();
+    let colour = colour(attention.reason);
+    let mut more = Vec::new();
+    more.extend(attention.step.as_ref().map(|step| format!("step {step}")));
+    more.extend(attention.project.as_ref().map(|project| format!("in {project}")));
+    more.push(format!("for {}", table::ago(&attention.since)));
+    match attention.said_by {
+        AttentionSource::Engine => {}
+        by @ (AttentionSource::Protocol | AttentionSource::Hook | AttentionSource::Exit | AttentionSource::Screen) => {
+            more.push(format!("by its {by}"));
+        }
+    }
+    let more = table::line(&format!(" · {}", more.join(" · ")), LONGEST_ABOUT);
+    let reason = attention.reason.to_string();
+    let room = width.map_or(LONGEST_TITLE, |width| width.saturating_sub(reason.len() + 2 + more.chars().count()));
+    let title = harmless(&table::line(&attention.title, room.clamp(SHORTEST_TITLE, LONGEST_TITLE)));
+    let mut text = format!("{colour}{reason}{colour:#}  {bold}{title}{bold:#}{}\n", harmless(&more));
+    let mut paragraph = |words: &str, indent: &str| {
+        for line in table::wrapped(&harmless(&table::line(words, 2000)), width, indent) {
+            text.push_str(&format!("{line}\n"));
+        }
+    };
+    paragraph(&attention.text, "    ");
+    let shown = attention.evidence.len().saturating_sub(MOST_EVIDENCE);
+    for line in &attention.evidence[shown..] {
+        let longest = width.map_or(2000, |width| width.saturating_sub(6));
+        text.push_str(&format!("    | {}\n", harmless(&table::line(line, longest))));
     }
     if let (Some(default), Some(deadline)) = (&attention.default, &attention.deadline) {
-        text.push_str(&format!("  `{}` is the answer at {deadline}\n", table::line(default, 200)));
+        text.push_str(&format!("    `{}` is the answer at {deadline}\n", harmless(&table::line(default, 200))));
     }
-    let takes_words = attention.kind == AttentionKind::Clarification;
-    text.push_str(&command(&attention.id, &attention.options, takes_words));
+    let command = attention.command();
+    text.extend(command.iter().map(|command| format!("  → {bold}{}{bold:#}\n", harmless(command))));
+    let others = others(attention, command.as_deref());
+    if !others.is_empty() {
+        for line in table::wrapped(&format!("or `sluice answer {} …`: {others}", attention.id), width, "    ") {
+            text.push_str(&format!("{}\n", harmless(&line)));
+        }
+    }
     text.push('\n');
     text
 }
 
-/// The command that answers, and what else can be answered.
-fn command(id: &str, options: &[String], takes_words: bool) -> String {
-    match options.split_first() {
-        None if takes_words => format!("  sluice answer {id} TEXT\n"),
-        None => String::new(),
-        Some((first, rest)) => {
-            let rest = match rest.is_empty() {
-                true => String::new(),
-                false => format!("    (or: {})", rest.join(", ")),
-            };
-            format!("  sluice answer {id} {}{rest}\n", typed(first))
-        }
-    }
-}
-
-/// An option as it is typed: what sends work back needs words.
-fn typed(option: &str) -> String {
-    match option {
+/// What else can be answered.
+fn others(attention: &Attention, command: Option<&str>) -> String {
+    let is_shown = |option: &&String| {
+        let answer = answer_command(&attention.id, option);
+        let attach = option.as_str() == "attach" && command.is_some_and(|it| it.starts_with("sluice task attach"));
+        attach || command.is_some_and(|it| it == answer)
+    };
+    let typed = |option: &String| match option.as_str() {
         "request-changes" => "request-changes --message TEXT".to_owned(),
-        other => other.to_owned(),
-    }
+        other => shell_word(other),
+    };
+    let rest: Vec<String> = attention.options.iter().filter(|it| !is_shown(it)).map(typed).collect();
+    rest.join(", ")
 }
 
-/// The way out for a task that needs a person.
-pub(super) fn way_out(note: &AttentionNote) -> Option<String> {
-    let (first, rest) = note.choices.split_first()?;
-    let rest = if rest.is_empty() { String::new() } else { format!("; or: {}", rest.join(", ")) };
-    Some(format!("`sluice answer {} {}`{rest}", note.id, typed(first)))
+/// Red: something went wrong. Yellow: something waits.
+fn colour(reason: AttentionCause) -> Style {
+    if reason.is_failure() { AnsiColor::Red.on_default() } else { AnsiColor::Yellow.on_default() }
 }
 
 pub(crate) fn answer(arguments: AnswerArgs, output: CliOutput) -> Result<CliExit, CliFailure> {
     let AnswerArgs { id, option, message } = arguments;
     let answer: AttentionAnswer =
         connect()?.post("/v1/inbox", &json!({ "id": id, "option": option, "message": message }))?;
+    let is_at_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if let Some(task) = answer.task.as_ref().filter(|_| option == "attach" && is_at_terminal) {
+        return task::attach(&task.id);
+    }
     output.show(&answer, || {
         answer.run.iter().for_each(run::print_run);
         if let Some(after) = &answer.task {
@@ -102,78 +151,13 @@ pub(crate) fn test_channels(output: CliOutput) -> Result<CliExit, CliFailure> {
             let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             print(&format!("{outcome:<8} {}\n", table::line(&format!("{channel}{why}"), 2000)));
         }
+        for RefusedNotice { channel, id, why } in &report.given_up {
+            print(&format!("given up {}\n", table::line(&format!("{channel}: the message about {id}: {why}"), 2000)));
+        }
         if report.channels.iter().all(|it| it.outcome == ChannelOutcome::Absent) {
             say("hint: `[notify]` in config.toml sets a command or webhooks (docs/working-with-tasks.md)");
         }
     })?;
     let failed = report.channels.iter().any(|it| it.outcome == ChannelOutcome::Failed);
     Ok(if failed { CliExit::Refused } else { CliExit::Done })
-}
-
-/// Looks at a run after everything that happens to it, until it has ended or needs a person.
-pub(super) fn wait_for_run(id: &str, within: Option<Duration>, output: CliOutput) -> Result<CliExit, CliFailure> {
-    let client = connect()?;
-    let path = |id: &str| format!("{}/{}", run::RUNS, escape(id));
-    let RunAnswer { run: mut now } = client.get(&path(id))?;
-    let id = now.id.clone();
-    let mut wanted = asked(&client, &now)?;
-    let mut in_time = true;
-    if !is_over(&now) && wanted.is_none() {
-        let events = format!("{}/events?follow=true&after={}", path(&id), now.version);
-        in_time = client.lines_within(&events, within, |_| {
-            now = client.get::<RunAnswer>(&path(&id))?.run;
-            wanted = asked(&client, &now)?;
-            Ok(!is_over(&now) && wanted.is_none())
-        })?;
-    }
-    let look = format!("`sluice run show {id}` tells more");
-    let failure = match (now.status, wanted) {
-        (RunStatus::Completed, _) => {
-            let answer = RunAnswer { run: now };
-            return output.show(&answer, || run::print_run(&answer.run));
-        }
-        (RunStatus::Failed | RunStatus::Cancelled, _) => {
-            let why = now.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-            CliFailure::new(CliExit::Refused, "not_there", format!("run {id} is {}{why}", now.status)).hint(look)
-        }
-        (RunStatus::Held | RunStatus::Running, Some(attention)) => {
-            let message = format!("run {id} needs a person ({}): {}", attention.reason, attention.text);
-            let takes_words = attention.kind == AttentionKind::Clarification;
-            let way = command(&attention.id, &attention.options, takes_words);
-            let way = if way.is_empty() { look } else { format!("answer it with {}", way.trim()) };
-            CliFailure::new(CliExit::Held, "needs_person", message).hint(way)
-        }
-        (RunStatus::Held | RunStatus::Running, None) => {
-            let waits = if in_time { "the engine has ended the answer" } else { "the time is over" };
-            CliFailure::new(CliExit::Unavailable, "timeout", format!("{waits}, and run {id} is {}", now.status))
-                .hint("nothing was changed; wait again")
-        }
-    };
-    Err(failure)
-}
-
-fn is_over(run: &Run) -> bool {
-    match run.status {
-        RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled => true,
-        RunStatus::Running | RunStatus::Held => false,
-    }
-}
-
-/// What a run waits for, if a person is needed for it; what passes by itself is waited for.
-fn asked(client: &Client, run: &Run) -> Result<Option<Attention>, sluice_api::Problem> {
-    if is_over(run) {
-        return Ok(None);
-    }
-    let passes = |attention: &Attention| {
-        matches!(attention.reason, AttentionCause::Timeout | AttentionCause::WorkAtRisk)
-            && attention.kind == AttentionKind::Wait
-    };
-    match client.get::<Inbox>("/v1/inbox") {
-        Ok(inbox) => {
-            let mut own = inbox.questions.into_iter().filter(|it| it.run.as_deref() == Some(run.id.as_str()));
-            Ok(own.find(|it| !passes(it)))
-        }
-        Err(problem) if problem.status == ProblemStatus::NotFound => Ok(None),
-        Err(problem) => Err(problem),
-    }
 }

@@ -4,15 +4,18 @@ use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use sluice_api::Client;
-use sluice_api::client::escape;
+use sluice_api::client::{EngineAbsence, escape};
 use sluice_api::diff::{MergeRun, RunDeleteAnswer, RunMergeAnswer};
 use sluice_api::project::ProjectList;
 use sluice_api::run::{StartRun, StepHeard, StepSays};
-use sluice_api::shown::{Question, Run, RunAnswer, RunContext, RunList, RunLog, RunStatus, RunStep, RunStepStatus};
+use sluice_api::shell::{answer_command, shell_word};
+use sluice_api::shown::{
+    Inbox, Question, Run, RunAnswer, RunContext, RunList, RunLog, RunStatus, RunStep, RunStepStatus,
+};
 
 use super::follow::{DisplayOutcome, RunDisplay};
 use super::task::confirm;
-use super::{inbox, watch, work};
+use super::{attended, wait, watch, work};
 use crate::args::{DiffArgs, RunCommand, RunIdArg, StartArgs, StepCommand, StepOutcomeArgs};
 use crate::engine::connect;
 use crate::output::{CliExit, CliFailure, CliOutput, print, print_as_written, print_json, say};
@@ -77,19 +80,25 @@ fn input(text: &str) -> Result<(String, Value), CliFailure> {
 fn follow(client: &Client, id: &str, output: CliOutput) -> Result<CliExit, CliFailure> {
     let mut progress = RunDisplay::new(output);
     let path = format!("{RUNS}/{}", escape(id));
-    let RunAnswer { mut run } = client.get(&path)?;
-    progress.show(&run);
-    if !is_still(&run) {
-        client.lines(&format!("{path}/events?follow=true&after={}", run.version), |line| {
-            match progress.hear(&mut run, line) {
-                DisplayOutcome::Shown => return Ok(true),
-                DisplayOutcome::More => run = client.get::<RunAnswer>(&path)?.run,
-            }
-            progress.show(&run);
-            Ok(!is_still(&run))
-        })?;
-    }
+    let run = client.with_engines(EngineAbsence::Bounded(None), || {
+        let RunAnswer { mut run } = client.get(&path)?;
+        progress.show(&run);
+        if !is_still(&run) {
+            client.lines(&format!("{path}/events?follow=true&after={}", run.version), |line| {
+                match progress.hear(&mut run, line) {
+                    DisplayOutcome::Shown => return Ok(true),
+                    DisplayOutcome::More => run = client.get::<RunAnswer>(&path)?.run,
+                }
+                progress.show(&run);
+                Ok(!is_still(&run))
+            })?;
+        }
+        Ok(run)
+    })?;
     progress.end(&run);
+    if run.status == RunStatus::Held {
+        attended::ring(output, &format!("{} needs you", run.recipe));
+    }
     let exit = match run.status {
         RunStatus::Completed => CliExit::Done,
         RunStatus::Held => CliExit::Held,
@@ -118,8 +127,11 @@ pub(crate) fn run(arguments: RunCommand, output: CliOutput) -> Result<CliExit, C
             let RunAnswer { run } = connect()?.get(&of(&id, ""))?;
             output.show(&json!({ "steps": run.steps }), || print_steps(&run.steps))
         }
-        RunCommand::Log { id, step } => {
+        RunCommand::Log { id, step, follow } => {
             let only = step.map(|step| format!("?step={}", escape(&step))).unwrap_or_default();
+            if follow {
+                return work::follow_log(&of(&id, &format!("/log/stream{only}")), output);
+            }
             let answer: RunLog = connect()?.get(&of(&id, &format!("/log{only}")))?;
             output.show(&answer, || print_as_written(answer.log.as_bytes()))
         }
@@ -148,7 +160,7 @@ pub(crate) fn run(arguments: RunCommand, output: CliOutput) -> Result<CliExit, C
             let RunAnswer { run } = client.get(&of(&id, ""))?;
             follow(&client, &run.id, output)
         }
-        RunCommand::Wait { id, timeout } => inbox::wait_for_run(&id, timeout, output),
+        RunCommand::Wait { id, timeout } => wait::for_run(&id, timeout, output),
         RunCommand::Cancel { id, reason } => {
             shown(&connect()?.delete_with(&of(&id, ""), &json!({ "reason": reason }))?, output)
         }
@@ -182,6 +194,11 @@ fn list(status: Option<String>, all: bool, output: CliOutput) -> Result<CliExit,
         CliOutput::People if answer.runs.is_empty() && all => say(&table::none("such run", 0, false, STARTS_ONE)),
         CliOutput::People if answer.runs.is_empty() => say("no such runs; --all shows those that have ended as well"),
         CliOutput::People => {
+            let waiting = engine.get::<Inbox>("/v1/inbox")?.questions;
+            let needs = |run: &Run| {
+                let own = waiting.iter().find(|it| it.run.as_deref() == Some(run.id.as_str()));
+                own.map(|it| format!("! {}: {}", it.reason, it.text)).unwrap_or_default()
+            };
             let words = |run: &Run| {
                 let status = match &run.next_turn_at {
                     Some(at) => format!("{}, again at {at}", run.status),
@@ -189,9 +206,9 @@ fn list(status: Option<String>, all: bool, output: CliOutput) -> Result<CliExit,
                 };
                 let step = run.current_step.clone().unwrap_or_default();
                 let started = table::ago(&run.created_at);
-                vec![run.id.clone(), run.kind.to_string(), run.recipe.clone(), status, step, started]
+                vec![run.id.clone(), run.kind.to_string(), run.recipe.clone(), status, step, started, needs(run)]
             };
-            let heads = ["id", "kind", "recipe", "status", "step", "started"];
+            let heads = ["id", "kind", "recipe", "status", "step", "started", "needs you"];
             table::print_coloured(&heads, "status", answer.runs.iter().map(|run| (colour(run.status), words(run))));
         }
     }
@@ -215,6 +232,7 @@ fn shown(answer: &RunAnswer, output: CliOutput) -> Result<CliExit, CliFailure> {
 }
 
 pub(super) fn print_run(run: &Run) {
+    let kept = run.kept.join(", ");
     let facts = [
         ("id", Some(run.id.as_str())),
         ("kind", Some(run.kind.word())),
@@ -223,6 +241,8 @@ pub(super) fn print_run(run: &Run) {
         ("status", Some(run.status.word())),
         ("current step", run.current_step.as_deref()),
         ("workspace", run.workspace.as_deref()),
+        ("branch", run.branch.as_deref()),
+        ("kept", Some(kept.as_str()).filter(|kept| !kept.is_empty())),
         ("work order", run.work_order.as_deref()),
         ("task", run.task.as_deref()),
         ("next turn at", run.next_turn_at.as_deref()),
@@ -254,18 +274,25 @@ fn failed(steps: &[RunStep]) {
 }
 
 fn print_steps(steps: &[RunStep]) {
+    // Only of a run that workers do.
+    let has_workers = steps.iter().any(|step| step.worker.is_some());
     let rows = steps.iter().map(|step| {
         let about = step.error.as_ref().or(step.summary.as_ref());
-        vec![
+        let mut row = vec![
             step.id.clone(),
             step.kind.clone(),
             step.status.to_string(),
             step.attempt.to_string(),
             step.result.clone().unwrap_or_default(),
-            about.cloned().unwrap_or_default(),
-        ]
+        ];
+        row.extend(has_workers.then(|| step.worker.clone().unwrap_or_default()));
+        row.push(about.cloned().unwrap_or_default());
+        row
     });
-    table::print(&["step", "type", "status", "attempt", "result", "about"], rows);
+    match has_workers {
+        true => table::print(&["step", "type", "status", "attempt", "result", "worker", "about"], rows),
+        false => table::print(&["step", "type", "status", "attempt", "result", "about"], rows),
+    }
 }
 
 pub(super) fn ask(question: &Question) {
@@ -275,8 +302,13 @@ pub(super) fn ask(question: &Question) {
         print("printed\n");
         printed.lines().for_each(|line| print(&format!("  | {}\n", table::line(line, 2000))));
     }
-    let how = if question.options.is_empty() { "TEXT".to_owned() } else { question.options.join("|") };
-    print(&format!("answer it      sluice answer {id} {how}\n"));
+    let (first, rest) = match question.options.split_first() {
+        None => (format!("sluice answer {id} TEXT"), &[][..]),
+        Some((first, rest)) => (answer_command(id, first), rest),
+    };
+    let rest: Vec<String> = rest.iter().map(|option| shell_word(option)).collect();
+    let rest = if rest.is_empty() { String::new() } else { format!("    (or: {})", rest.join(", ")) };
+    print(&format!("answer it      {first}{rest}\n"));
 }
 
 pub(crate) fn step(arguments: StepCommand, output: CliOutput) -> Result<CliExit, CliFailure> {
@@ -301,15 +333,20 @@ fn speech(verb: &str, said: StepOutcomeArgs) -> Result<StepSays, CliFailure> {
     Ok(StepSays { summary: said.summary, result: said.result, output, ..StepSays::new(verb) })
 }
 
-/// Asks until there is an answer; the engine keeps the question while nobody waits.
+/// Asks until there is an answer. The engine keeps the question while no process waits for it. When the engine ends, this command
+/// waits for the next engine and asks it the same question.
 fn asked(said: &StepSays, output: CliOutput) -> Result<CliExit, CliFailure> {
     let client = connect()?;
-    loop {
-        let answer: StepHeard = client.post("/v1/step", said)?;
-        let StepHeard::Answered { option, message, .. } = &answer else { continue };
-        return output.show(&answer, || {
-            let words = [Some(option), message.as_ref()].into_iter().flatten().filter(|it| !it.is_empty());
-            print(&format!("{}\n", words.cloned().collect::<Vec<_>>().join("\n")));
-        });
-    }
+    client.health()?;
+    let (answer, words) = client.with_engines(EngineAbsence::Endless, || {
+        loop {
+            let answer = client.post::<StepHeard>("/v1/step", said)?;
+            if let StepHeard::Answered { option, message, .. } = &answer {
+                let words = [Some(option), message.as_ref()].into_iter().flatten().filter(|it| !it.is_empty());
+                let words = words.cloned().collect::<Vec<_>>().join("\n");
+                return Ok((answer, words));
+            }
+        }
+    })?;
+    output.show(&answer, || print(&format!("{words}\n")))
 }

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::io::{IsTerminal, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
-use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
@@ -22,18 +21,16 @@ use sluice_os::process::HomeNesting;
 use sluice_os::tmux::Tmux;
 
 use super::home::event_line;
-use super::{inbox, task_moves, watch, work};
+use super::{task_moves, wait, watch, work};
 use crate::args::{
     DiffArgs, TaskCommand, TaskCreateArgs, TaskEndArgs, TaskIdArg, TaskJudgeArgs, TaskMergeArgs, TaskUpdateArgs,
+    own_words,
 };
 use crate::engine::{ask, connect};
 use crate::output::{CliExit, CliFailure, CliOutput, harmless, print, print_as_written, print_json, say};
 use crate::table;
 
 const TASKS: &str = "/v1/lifecycle/tasks";
-
-/// The state in which a task has been given up.
-const CANCELLED: &str = "cancelled";
 
 /// The way out where there is no task.
 const MAKES_ONE: &str = "`sluice task create BRANCH SUMMARY` makes one";
@@ -60,11 +57,14 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
             })
         }
         TaskCommand::Diff(DiffArgs { id, stat }) => work::diff(&of(&id, "/diff"), stat, output),
-        TaskCommand::Log { id, lines } => work::log(&of(&id, &format!("/log?lines={lines}")), output),
+        TaskCommand::Log { id, lines, follow: false } => work::log(&of(&id, &format!("/log?lines={lines}")), output),
+        TaskCommand::Log { id, lines, follow: true } => {
+            work::follow_log(&of(&id, &format!("/log/stream?lines={lines}")), output)
+        }
         TaskCommand::Open { id, print } => work::open(&of(&id, ""), print, output),
         TaskCommand::File { id, at, list } => file(&id, at, list, output),
         TaskCommand::Update(arguments) => update(arguments, output),
-        TaskCommand::Wait { id, statuses, timeout } => wait(&id, &statuses, timeout, output),
+        TaskCommand::Wait { id, statuses, timeout } => wait::for_task(&id, &statuses, timeout, output),
         TaskCommand::Spawn(TaskIdArg { id }) => post(&id, "/spawn", &json!({}), output),
         TaskCommand::Respawn(TaskIdArg { id }) => post(&id, "/respawn", &json!({}), output),
         TaskCommand::Attach(TaskIdArg { id }) => attach(&id),
@@ -92,7 +92,11 @@ pub(crate) fn run(arguments: TaskCommand, output: CliOutput) -> Result<CliExit, 
         TaskCommand::Approve(TaskJudgeArgs { id, message }) => post(&id, "/approve", &Judgement { message }, output),
         TaskCommand::Reject(TaskJudgeArgs { id, message }) => post(&id, "/reject", &Judgement { message }, output),
         TaskCommand::RequestChanges { id, message } => post(&id, "/request-changes", &Message { message }, output),
-        TaskCommand::Nudge { id, text } => post(&id, "/nudge", &Message { message: text.join(" ") }, output),
+        TaskCommand::Nudge { id, text } => {
+            let message = own_words(&text.join(" "));
+            let message = message.map_err(|why| CliFailure::new(CliExit::Usage, "usage", why))?;
+            post(&id, "/nudge", &Message { message }, output)
+        }
     }
 }
 
@@ -113,7 +117,7 @@ fn is_told(event: &EventShown) -> bool {
 }
 
 /// The path of a task, and of something of it.
-fn of(id: &str, rest: &str) -> String {
+pub(super) fn of(id: &str, rest: &str) -> String {
     format!("{TASKS}/{}{rest}", escape(id))
 }
 
@@ -209,11 +213,22 @@ fn row(task: &Task, columns: &[&str]) -> Vec<String> {
     let facts = serde_json::to_value(task).unwrap_or_default();
     let cell = |column: &&str| match (*column, &task.attention, &facts[*column]) {
         ("changed", _, _) => table::ago(&task.updated_at),
-        ("summary", Some(attention), _) => format!("! {}: {} · {}", attention.reason, attention.text, task.summary),
+        ("summary", Some(attention), _) => {
+            format!("! {}: {} · {}", attention.reason, because(&attention.text, &task.last_lines), task.summary)
+        }
         (_, _, Value::Null) => String::new(),
         (_, _, value) => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
     };
     columns.iter().map(cell).collect()
+}
+
+/// Why a task needs a person, in a list: what its agent said before it died comes first, because a line has little room.
+fn because(text: &str, last_lines: &[String]) -> String {
+    match (text.split_once(". It said "), last_lines.last()) {
+        (Some((end, said)), _) => format!("{said} · {end}"),
+        (None, Some(line)) => format!("{} · {text}", line.trim()),
+        (None, None) => text.to_owned(),
+    }
 }
 
 fn file(id: &str, version: Option<usize>, list: bool, output: CliOutput) -> Result<CliExit, CliFailure> {
@@ -255,47 +270,6 @@ fn update(arguments: TaskUpdateArgs, output: CliOutput) -> Result<CliExit, CliFa
     answered(&answer?, output)
 }
 
-/// Looks at a task after everything that happens to it, until it is where it is wanted. When that can no longer be, a
-/// person has to look first, or the time is over, the answer is a failure.
-fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: CliOutput) -> Result<CliExit, CliFailure> {
-    let client = connect()?;
-    let mut answer: TaskAnswer = client.get(&of(id, ""))?;
-    let id = answer.task.id.clone();
-    if let Some(unknown) = statuses.iter().find(|status| !answer.task.statuses.contains(status)) {
-        let message = format!("`{unknown}` is no status of task {id}, which follows `{}`", answer.task.workflow);
-        return Err(CliFailure::new(CliExit::Usage, "bad_request", message)
-            .hint(format!("one of: {}", answer.task.statuses.join(", "))));
-    }
-    let settled = |task: &Task| statuses.contains(&task.status) || task.ended || task.needs_person;
-    let mut in_time = true;
-    if !settled(&answer.task) {
-        let path = format!("/v1/events?follow=true&correlation={}", escape(&id));
-        in_time = client.lines_within(&path, within, |_| {
-            answer = client.get(&of(&id, ""))?;
-            Ok(!settled(&answer.task))
-        })?;
-    }
-    let task = &answer.task;
-    let is_there = statuses.contains(&task.status) || (statuses.is_empty() && task.ended && task.status != CANCELLED);
-    if is_there {
-        return answered(&answer, output);
-    }
-    let story = format!("`sluice task history {id}` tells what happened");
-    let about = task.attention.as_ref().map(|attention| format!(": {}", attention.text)).unwrap_or_default();
-    if task.ended {
-        let message = format!("task {id} has ended in `{}`", task.status);
-        return Err(CliFailure::new(CliExit::Refused, "not_there", message).hint(story));
-    }
-    if !in_time {
-        let message = format!("the time is over, and task {id} is in `{}`{about}", task.status);
-        return Err(CliFailure::new(CliExit::Unavailable, "timeout", message).hint("nothing was changed; wait again"));
-    }
-    let hint = task.attention.as_ref().and_then(inbox::way_out).unwrap_or(story);
-    let reason = task.attention.as_ref().map(|note| format!(" ({})", note.reason)).unwrap_or_default();
-    let message = format!("task {id} is in `{}` and needs a person{reason}{about}", task.status);
-    Err(CliFailure::new(CliExit::Held, "needs_person", message).hint(hint))
-}
-
 fn here(client: &Client) -> Result<String, Problem> {
     if let Some(id) = std::env::var("SLUICE_TASK").ok().filter(|id| !id.is_empty()) {
         return Ok(id);
@@ -305,7 +279,7 @@ fn here(client: &Client) -> Result<String, Problem> {
     Ok(answer.task.id)
 }
 
-fn attach(id: &str) -> Result<CliExit, CliFailure> {
+pub(super) fn attach(id: &str) -> Result<CliExit, CliFailure> {
     let Attach { socket, target } = connect()?.get(&of(id, "/attach"))?;
     // What is run is decided here. An engine elsewhere only names a place, which may be on another machine.
     let is_pane = target.strip_prefix('%').is_some_and(|it| !it.is_empty() && it.chars().all(|it| it.is_ascii_digit()));
@@ -377,7 +351,7 @@ pub(super) fn tell(answer: &TaskAnswer) {
 fn sheet(task: &Task) -> String {
     let Ok(Value::Object(facts)) = serde_json::to_value(task) else { return String::new() };
     let is_told = |(key, value): &(&String, &Value)| {
-        !value.is_null() && !["statuses", "needs_person", "last_lines", "moves"].contains(&key.as_str())
+        !value.is_null() && !["statuses", "needs_person", "last_lines", "moves", "version"].contains(&key.as_str())
     };
     let lines = facts.iter().filter(is_told).map(|(key, value)| {
         let text = match (key.as_str(), &task.lent) {

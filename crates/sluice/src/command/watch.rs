@@ -6,13 +6,13 @@ use std::sync::mpsc::channel;
 use std::thread::park_timeout;
 use std::time::Duration;
 
-use crate::engine::connect;
+use crate::engine::{connect, start_none};
 use crate::output::{CliExit, CliFailure, print_bytes, say};
 
 /// What happens together is shown together.
 const GATHER: Duration = Duration::from_millis(100);
 /// How long an engine that is away is left alone before it is asked again.
-const AGAIN: Duration = Duration::from_secs(1);
+pub(super) const AGAIN: Duration = Duration::from_secs(1);
 /// From a moment before it was drawn: nothing happens unseen between that and the first event.
 const EVENTS: &str = "/v1/events?follow=true&since=10s";
 
@@ -29,14 +29,28 @@ pub(super) fn maybe(watch: bool, mut draw: impl FnMut() -> Result<CliExit, CliFa
         draw()
     };
     draw_first(is_screen, &mut anew)?;
+    start_none();
+    let mut is_away = false;
     loop {
-        let told = follow(&mut anew);
+        // What happened while it was away is drawn when it is back.
+        let told = if is_away { anew_if_running(&mut anew) } else { Ok(()) }.and_then(|()| follow(&mut anew));
         match told {
             Err(failure) if failure.exit != CliExit::Unavailable => return Err(failure),
-            Ok(()) | Err(_) => say("the engine is away; trying again"),
+            Ok(()) => is_away = false,
+            Err(_) if is_away => {}
+            Err(_) => {
+                is_away = true;
+                say("the engine is away; the next command that needs one starts it");
+            }
         }
         park_timeout(AGAIN);
     }
+}
+
+/// Draws once, if there is an engine to ask: a screen that is kept shows what was last known.
+fn anew_if_running(anew: &mut impl FnMut() -> Result<CliExit, CliFailure>) -> Result<(), CliFailure> {
+    connect()?;
+    anew().map(drop)
 }
 
 /// What cannot be drawn even once is a failure like that of the command without `--watch`.

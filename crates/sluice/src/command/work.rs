@@ -1,14 +1,20 @@
 //! The work of tasks and runs: what it changes, what an agent printed about it, and where it lies.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
-use sluice_api::diff::{TaskLog, WorkDiff, WorkDiffPart};
+use sluice_api::Problem;
+use sluice_api::client::{EngineAbsence, GONE, escape};
+use sluice_api::diff::{LogPiece, TaskLog, WorkDiff, WorkDiffPart};
+use sluice_api::problem::ProblemStatus;
 use sluice_api::task::TaskAnswer;
 
-use crate::engine::ask;
-use crate::output::{CliExit, CliFailure, CliOutput, harmless, print, print_as_written, print_coloured, say};
+use crate::engine::{ask, connect};
+use crate::output::{
+    CliExit, CliFailure, CliOutput, harmless, print, print_as_written, print_bytes, print_coloured, say,
+};
 use crate::table;
 
 const ADDED: Style = AnsiColor::Green.on_default();
@@ -86,11 +92,54 @@ pub(super) fn log(path: &str, output: CliOutput) -> Result<CliExit, CliFailure> 
         None => say("no agent of this task has printed anything here"),
         Some(session) => {
             print_as_written(answer.log.as_bytes());
-            let how = if answer.alive { "alive" } else { "ended" };
+            let how = match (answer.alive, answer.screen) {
+                (true, true) => "alive; this is its screen",
+                (true, false) => "alive",
+                (false, _) => "ended",
+            };
             let more = if answer.cut { "; --lines N shows more" } else { "" };
             say(&format!("session {session}, {how}{more}"));
         }
     })
+}
+
+/// Shows what agents of a task or run print, as it comes, until they have ended.
+pub(super) fn follow_log(path: &str, output: CliOutput) -> Result<CliExit, CliFailure> {
+    std::thread::spawn(super::home::end_with_the_reader);
+    let client = connect()?;
+    client.health()?;
+    let mut places: BTreeMap<String, String> = BTreeMap::new();
+    client
+        .with_engines(EngineAbsence::Bounded(None), || {
+            let from: Vec<String> = places.iter().map(|(stream, place)| format!("{stream}:{place}")).collect();
+            let join = if path.contains('?') { '&' } else { '?' };
+            let path = match from.is_empty() {
+                true => path.to_owned(),
+                false => format!("{path}{join}from={}", escape(&from.join(","))),
+            };
+            let mut is_whole = false;
+            client.lines(&path, |line| {
+                let piece: LogPiece = serde_json::from_str(line).map_err(|error| Problem::fault(error.to_string()))?;
+                is_whole |= piece.ended;
+                let seen = piece.places.iter().filter_map(|place| place.rsplit_once(':'));
+                places.extend(seen.map(|(stream, place)| (stream.to_owned(), place.to_owned())));
+                match output {
+                    CliOutput::Json => print_bytes(format!("{line}\n").as_bytes()),
+                    CliOutput::People => print_as_written(piece.text.as_bytes()),
+                }
+                Ok(true)
+            })?;
+            match is_whole {
+                true => Ok(CliExit::Done),
+                false => Err(Problem::new(
+                    ProblemStatus::Unavailable,
+                    GONE,
+                    "the engine has ended, and the agent perhaps not",
+                )
+                .hint("the next command starts another; ask again")),
+            }
+        })
+        .map_err(CliFailure::from)
 }
 
 /// Opens the worktree of a task in the editor of the person who asks, or says where it is.

@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 use sluice_api::client::escape;
-use sluice_api::workspace::{AdoptStray, CollectWorkspaces, Collected, EndStray, Restore, WorkspaceList};
+use sluice_api::workspace::{
+    AdoptStray, CollectWorkspaces, Collected, DropKept, DroppedKept, EndStray, Restore, WorkspaceList,
+};
 use sluice_worker::machine::units::written_size;
 
 use crate::args::WorkspaceCommand;
+use crate::command::task::confirm;
 use crate::engine::connect;
 use crate::output::{CliExit, CliFailure, CliOutput, print, say};
 use crate::table;
@@ -30,6 +33,18 @@ pub(crate) fn run(arguments: WorkspaceCommand, output: CliOutput) -> Result<CliE
         WorkspaceCommand::Adopt { session, workflow, review_harness } => {
             let wanted = AdoptStray { session, workflow, review_harness };
             super::task::answered(&connect()?.post("/v1/workspaces/adopt", &wanted)?, output)
+        }
+        WorkspaceCommand::Drop { task, number, yes } => {
+            let what = number.map_or_else(|| format!("what is kept of {task}"), |it| format!("copy {it} of {task}"));
+            confirm(yes, ("workspace drop", &what), &format!("Drop {what}? It cannot be restored afterwards."))?;
+            let answer: DroppedKept = connect()?.post("/v1/workspaces/drop", &DropKept { task, number })?;
+            output.show(&answer, || {
+                print(&format!("{}\n", answer.dropped.reference));
+                say(&format!(
+                    "it is gone; until git clears it away, `git -C {} branch NAME {}` brings it back",
+                    answer.dropped.repository, answer.commit
+                ));
+            })
         }
         WorkspaceCommand::Restore { task, number, into } => {
             let into = std::path::absolute(&into).unwrap_or(into).display().to_string();
@@ -81,7 +96,7 @@ fn tell(answer: &WorkspaceList) {
         if let Some(bytes) = answer.kept_bytes {
             say(&format!("kept work takes {}; it stays unless `[retention] keeps` is set", written_size(bytes)));
         }
-        say("`sluice workspace restore ID --into FOLDER` brings it back");
+        say("`sluice workspace restore ID --into FOLDER` brings it back, `sluice workspace drop ID` drops it");
     }
     for room in answer.disk.iter().filter(|room| room.is_low) {
         let way = match room.is_short {

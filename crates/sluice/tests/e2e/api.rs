@@ -12,11 +12,16 @@ use super::recipes::settled;
 use super::served::request;
 
 /// What cannot be done here, and why.
-const NOT_HERE: [&str; 4] = [
+const NOT_HERE: [&str; 9] = [
+    "POST /v1/page/links",                     // the tests of the page ask for them
     "POST /v1/workspaces/end",                 // there is no agent that no task knows
     "POST /v1/workspaces/adopt",               // nor here
+    "POST /v1/workspaces/drop",                // there is no kept work
     "POST /v1/lifecycle/signal",               // only the hooks of a session may say it
+    "GET /v1/lifecycle/tasks/{id}/events",     // `task wait` follows them
+    "GET /v1/lifecycle/tasks/{id}/log/stream", // `task log` follows it
     "POST /v1/lifecycle/tasks/{id}/create-pr", // there is no forge
+    "GET /v1/recipe/runs/{id}/log/stream",     // `run log` follows it
 ];
 
 #[test]
@@ -48,6 +53,17 @@ fn look_around(api: &mut Described, home: &Home) {
     assert!(api.does("GET", "/metrics", "").as_str().unwrap().contains("sluice_faults 0"));
     assert!(api.does("GET", "/v1/events?type=*&since=1h&follow=false", "").is_string());
     api.does("POST", "/v1/notify/test", "");
+    for path in [
+        "/v1/board?project=coffee",
+        "/v1/board/rows?id=none",
+        "/v1/workers",
+        "/v1/schedules",
+        "/v1/costs?by=model&days=2",
+        "/v1/views",
+    ] {
+        api.does("GET", path, "");
+    }
+    api.does("PUT", "/v1/views", r#"{"views":[{"name":"mine"}]}"#);
     let file = home.path("copy.db");
     api.does("POST", "/v1/backup", &json!({ "file": file }).to_string());
     assert!(file.exists());
@@ -98,7 +114,9 @@ fn tasks(api: &mut Described, home: &Home) {
     api.does("GET", &format!("{at}/file"), "");
     api.does("GET", &format!("{at}/history"), "");
     api.does("GET", &format!("{at}/diff"), "");
-    api.does("GET", &format!("{at}/log"), "");
+    for look in ["log", "changes", "screen", "usage"] {
+        api.does("GET", &format!("{at}/{look}"), "");
+    }
     api.does("POST", &format!("{at}/nudge"), r#"{"message":"Make it hot"}"#);
     api.does("PATCH", &at, r#"{"summary":"Do it well"}"#);
     let folder = id_of(&task, "/task/workspace");
@@ -164,7 +182,9 @@ fn runs(api: &mut Described, home: &Home) {
     api.does("POST", &format!("/v1/recipe/runs/{failed}/retry"), r#"{"step":"bad","message":"Again"}"#);
     assert_eq!(settled(home, &failed)["status"], "failed");
     let made = start(api, "makes");
-    api.does("GET", &format!("/v1/recipe/runs/{made}/diff"), "");
+    for look in ["diff", "changes", "screen?step=make", "timeline", "usage"] {
+        api.does("GET", &format!("/v1/recipe/runs/{made}/{look}"), "");
+    }
     api.does("POST", &format!("/v1/recipe/runs/{made}/merge"), "{}");
     api.does("POST", &format!("/v1/recipe/runs/{failed}/delete"), "");
 }

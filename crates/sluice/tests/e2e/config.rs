@@ -102,6 +102,26 @@ fn settings_are_shown_and_changed_without_an_engine() {
     assert!(!home.place().join("engine.lock").exists(), "none was started");
 }
 
+/// Whoever knows the address of a webhook can post to it.
+#[test]
+fn of_a_webhook_only_the_host_is_shown_and_an_address_that_cannot_be_used_is_a_problem() {
+    let home = Home::empty();
+    std::fs::create_dir(home.place()).unwrap();
+    let file = home.place().join("config.toml");
+    std::fs::write(&file, "[[notify.webhook]]\nurl = \"https://ntfy.sh/my-secret-topic\"\nkind = \"ntfy\"\n").unwrap();
+    for arguments in [&["config", "list"][..], &["config", "get", "notify.webhook"]] {
+        for more in [&[][..], &["--json"]] {
+            let shown = home.sluice(&[arguments, more].concat()).done().stdout;
+            assert!(shown.contains("ntfy.sh") && !shown.contains("my-secret-topic"), "{shown}");
+        }
+    }
+    home.sluice(&["config", "check"]).done();
+    std::fs::write(&file, "[[notify.webhook]]\nurl = \"ftp://ntfy.sh/topic\"\n").unwrap();
+    let checked = home.sluice(&["config", "check", "--json"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    assert!(checked.stdout.contains("the address of a webhook cannot be used"), "{checked:?}");
+}
+
 /// A home whose workers do this, and whose reviewers write `OPENAI_MODEL` as they have it to a pipe.
 fn with_shells(home: &Home, worker: &str, seen: &Path) {
     let (work, look) = (home.path("worker.sh"), home.path("reviewer.sh"));

@@ -175,7 +175,15 @@ fn mistakes_have_a_code_an_exit_code_and_a_way_out() {
 #[test]
 fn a_project_without_its_workflow_says_so_when_a_task_is_created() {
     let home = Home::new();
+    let file = home.place().join("workflows/gone.yml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(
+        &file,
+        "name: gone\nversion: 1\nstates: {a: {}, b: {terminal: true}}\ntransitions: [{from: a, to: b}]\n",
+    )
+    .unwrap();
     home.json(&["project", "update", "coffee", "--workflow", "gone"]);
+    std::fs::remove_file(&file).unwrap();
     let ran = home.sluice(&["task", "create", "x", "y", "--harness", "demo", "--json"]);
     assert_eq!(ran.refusal(), "3 not_found");
     assert!(ran.json()["error"]["message"].as_str().unwrap().contains("`gone`"), "{ran:?}");

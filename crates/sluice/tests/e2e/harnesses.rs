@@ -2,10 +2,11 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::home::{Home, Ran, run};
+use super::home::{Home, LONG, Ran, run};
 use super::recipes::{begin, grimoire, settled, step, text};
 
 /// A program of this name that fails at once: a shell does not know the options of agents. It is no script, which would be
@@ -32,8 +33,9 @@ fn a_program_without_a_login_is_refused_with_the_cure_and_is_no_crash() {
     let task = home.json(&["task", "create", "brew", "Brew it", "--harness", "codex"])["task"].take();
     let id = text(&task["id"]).to_owned();
     let why = format!(
-        "`codex` cannot be started: it is not logged in: ~/.codex/auth.json is not there. Run `codex login`, or `printenv \
-         OPENAI_API_KEY | codex login --with-api-key`; then `sluice task respawn {id}`"
+        "`codex` cannot be started: it is not logged in: ~/.codex/auth.json is not there. Run `sluice harness setup codex` \
+         in {} to log in, or `printenv OPENAI_API_KEY | codex login --with-api-key`; then `sluice task respawn {id}`",
+        home.repository().display()
     );
     assert!(text(&task["attention"]["text"]).ends_with(&why), "{task:#}");
     assert_eq!((&task["status"], &task["crash_count"]), (&"working".into(), &0.into()));
@@ -59,6 +61,10 @@ fn a_program_without_a_login_is_refused_with_the_cure_and_is_no_crash() {
     assert!(lines.iter().any(|line| text(line).contains("option")), "{crashed:#}");
     let logged = home.sluice(&["events", "--type", "agent.crashed", "--json"]).done().stdout;
     assert!(logged.contains("\"last_lines\""), "{logged}");
+    let list = run(home.command(&["task", "list"]).env("COLUMNS", "200")).done().stdout;
+    let last = text(lines.last().unwrap()).trim().chars().take(20).collect::<String>();
+    assert!(list.contains(&format!("! crashed: {last}")), "{list}");
+    assert!(home.sluice(&["inbox"]).done().stdout.contains("  | "));
     let task = home.task(&id);
     assert_eq!(task["crash_count"], 1);
     assert!(task["last_lines"].as_array().unwrap().iter().any(|line| text(line).contains("option")), "{task:#}");
@@ -121,6 +127,8 @@ const SANDBOX: [(&str, &str); 2] = [("IS_SANDBOX", "1"), ("ANTHROPIC_AUTH_TOKEN"
 fn setup_does_once_what_can_be_done_and_keeps_everything_else() {
     let home = Home::new();
     with_program(&home, "claude");
+    // What is set up does not depend on what is looked at before a start.
+    config(&home, "[harnesses.claude]\npreflight = [\"installed\", \"dialogs\", \"trust\"]\n");
     let state = home.path("user/.claude.json");
     let before = json!({ "numStartups": 5, "odd": { "b": 1.5, "a": [null, "é"] }, "projects": {
         "/elsewhere": { "hasTrustDialogAccepted": false } }, "last": "me" });
@@ -133,6 +141,8 @@ fn setup_does_once_what_can_be_done_and_keeps_everything_else() {
         assert!(why.contains(part), "{why}");
     }
     assert_eq!(why.matches("sluice harness setup").count(), 1, "one cure is said once: {why}");
+    assert!(why.ends_with(", which starts it again"), "{why}");
+    let id = text(&task["id"]).to_owned();
 
     let asked = sluice_with(&home, &SANDBOX, &["harness", "setup", "claude", "--json"]);
     assert_eq!(asked.refusal(), "2 not_confirmed");
@@ -141,6 +151,9 @@ fn setup_does_once_what_can_be_done_and_keeps_everything_else() {
     let said = sluice_with(&home, &SANDBOX, &["harness", "setup", "claude", "--yes"]).done();
     let repository = home.repository().display().to_string();
     assert!(said.stdout.contains(&format!("+ projects › {repository} › hasTrustDialogAccepted: true")), "{said:?}");
+    // The task that waited for it is started again.
+    assert!(said.stderr.contains(&format!("task {id} starts again")), "{said:?}");
+    home.until_event(&id, "agent.crashed", 1);
     let mut wanted = before.clone();
     wanted["projects"][&repository]["hasTrustDialogAccepted"] = true.into();
     wanted["hasCompletedOnboarding"] = true.into();
@@ -149,12 +162,58 @@ fn setup_does_once_what_can_be_done_and_keeps_everything_else() {
     assert_eq!(state.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(read(&home.path("user/.claude/settings.json")), json!({ "skipDangerousModePermissionPrompt": true }));
     let again = sluice_with(&home, &SANDBOX, &["harness", "setup", "claude", "--yes", "--json"]).done().json();
-    assert_eq!(again, json!({ "changed": [], "left": [] }));
+    assert_eq!(again, json!({ "changed": [], "left": [], "started": [] }));
+}
 
-    // Now it starts.
-    let id = text(&task["id"]).to_owned();
-    sluice_with(&home, &SANDBOX, &["task", "respawn", &id]);
+/// Where there is a person at a terminal, the program's own login is part of the setup, and the task goes on after it.
+#[test]
+fn setup_offers_the_login_of_the_program_and_starts_what_waited_for_it() {
+    let home = Home::new();
+    with_program(&home, "codex");
+    let id = text(&home.json(&["task", "create", "brew", "Brew it", "--harness", "codex"])["task"]["id"]).to_owned();
+    assert_eq!(home.task(&id)["attention"]["reason"], "cannot_start");
+    // `codex login` is `sh login` here.
+    let login = format!("mkdir -p {0}/.codex; echo '{{}}' > {0}/.codex/auth.json", home.path("user").display());
+    std::fs::write(home.repository().join("login"), login).unwrap();
+    let socket = home.path("person.sock");
+    let tmux = |arguments: &[&str]| run(home.program("tmux").arg("-S").arg(&socket).args(arguments));
+    let command = format!("'{}' harness setup codex", env!("CARGO_BIN_EXE_sluice"));
+    tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "30", &command]).done();
+    let give_up = Instant::now() + LONG;
+    while !tmux(&["capture-pane", "-p"]).stdout.contains("Run `codex login` now?") && Instant::now() < give_up {
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    tmux(&["send-keys", "y", "Enter"]).done();
     home.until_event(&id, "agent.crashed", 1);
+    tmux(&["kill-server"]);
+    assert_eq!(std::fs::read_to_string(home.path("user/.codex/auth.json")).unwrap(), "{}\n");
+}
+
+/// A program in a terminal that calls its hooks, as claude does, and ends.
+const HOOKED: &str = r#"#!/bin/sh
+[ "$1" = --version ] && { echo 1.2.3; exit 0; }
+for event in UserPromptSubmit PermissionRequest Stop; do
+    line=$(sed -n 's/.*"'"$event"'":\[{"hooks":\[{"command":"\([^"]*\)".*/\1/p' "$1")
+    printf '{"hook_event_name":"%s","tool_name":"Bash","tool_input":{"command":"ls"}}' "$event" | sh -c "$line"
+done
+echo done
+"#;
+
+#[test]
+fn a_check_tells_which_hooks_came_and_when() {
+    let home = Home::new();
+    let program = home.path("hooked");
+    std::fs::write(&program, HOOKED).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let words = format!("[\"{}\", \"{{hooks}}\", \"{{prompt}}\"]", program.display());
+    config(&home, &format!("[harnesses.hooked]\ninteractive = {words}\noutput = \"claude\"\n"));
+    let report = home.sluice(&["harness", "check", "hooked", "--json"]).done().json();
+    let signals = report["runs"][0]["signals"].as_array().unwrap();
+    let by_hook = signals.iter().filter(|it| it["channel"] == "hook");
+    let told: Vec<_> = by_hook.map(|it| (text(&it["signal"]), it["ms"].is_u64())).collect();
+    assert_eq!(told, [("works", true), ("waits (permission)", true), ("turn ended", true)], "{report:#}");
+    let said = home.sluice(&["harness", "check", "hooked"]).done().stdout;
+    assert!(said.contains("· turn ended") && said.contains("seen by hook after "), "{said}");
 }
 
 #[test]
@@ -171,7 +230,8 @@ fn setup_leaves_alone_what_it_does_not_understand_and_says_what_is_left_to_a_per
     let said =
         sluice_with(&home, &[("IS_SANDBOX", "1")], &["harness", "setup", "claude", "--project", "coffee", "--yes"]);
     assert_eq!(said.code, 10, "{said:?}");
-    assert!(said.stderr.contains("it is not logged in") && said.stderr.contains("log in"), "{said:?}");
+    assert!(said.stderr.contains("it is not logged in") && said.stderr.contains("in a terminal"), "{said:?}");
+    assert!(!said.stderr.contains("sluice harness setup"), "it does not name itself: {said:?}");
     assert_eq!(state.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(home.refused(&["harness", "setup", "nothing-such"]), "3 not_found");
     assert_eq!(home.refused(&["harness", "setup", "claude", "--project", "nothing-such"]), "3 not_found");

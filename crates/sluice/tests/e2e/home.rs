@@ -314,6 +314,9 @@ pub(crate) fn run(command: &mut Command) -> Ran {
     }
 }
 
+/// Stands among the events for an engine that is gone.
+const AWAY: &str = r#"{"error":"engine away"}"#;
+
 /// Events as they come.
 pub(crate) struct Happening {
     child: Child,
@@ -330,10 +333,19 @@ enum News {
 impl Happening {
     /// What this command prints, a line for each event.
     pub(crate) fn of(command: &mut Command) -> Happening {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
+        let errors = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = channel();
+        let of_errors = sender.clone();
         std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        // The command waits for the next engine; the test has to know that this one is gone.
+        std::thread::spawn(move || {
+            errors.lines().map_while(Result::ok).for_each(|line| match line.starts_with("engine away") {
+                true => drop(of_errors.send(AWAY.to_owned())),
+                false => eprintln!("{line}"),
+            });
+        });
         Happening { child, lines }
     }
 
@@ -348,10 +360,10 @@ impl Happening {
     /// Waits for any number of events.
     fn news(&mut self, give_up: Instant) -> News {
         match self.lines.recv_timeout(give_up.saturating_duration_since(Instant::now())) {
-            Ok(_) => {
-                self.lines.try_iter().for_each(drop);
-                News::Something
-            }
+            Ok(line) => match std::iter::once(line).chain(self.lines.try_iter()).any(|line| line == AWAY) {
+                true => News::Ended,
+                false => News::Something,
+            },
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => News::Nothing,
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => News::Ended,
         }

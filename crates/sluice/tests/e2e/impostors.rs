@@ -194,7 +194,7 @@ fn what_is_left_behind_neither_serves_nor_restores_a_home_whose_engine_is_gone()
     let program = Path::new(env!("CARGO_BIN_EXE_sluice"));
     let script = format!(
         "read x < {}\nexport SLUICE_HOME={}\n\
-         for what in 'serve --listen 127.0.0.1:0' 'restore {copy}'; do\n\
+         for what in 'serve --listen 127.0.0.1:0' 'restore {copy}' 'config set retention.days 1'; do\n\
          timeout 60 {} $what >/dev/null 2>&1 </dev/null; echo \"$what: $?\"\ndone > {late}\n: > {late}.done\n",
         go.path(),
         stage.home.place().display(),
@@ -208,12 +208,15 @@ fn what_is_left_behind_neither_serves_nor_restores_a_home_whose_engine_is_gone()
     stage.home.sluice(&["stop"]).done();
     go.let_go();
     tried.hear();
-    assert_eq!(stage.told("late"), format!("serve --listen 127.0.0.1:0: 4\nrestore {copy}: 4\n"));
+    let told = format!("serve --listen 127.0.0.1:0: 4\nrestore {copy}: 4\nconfig set retention.days 1: 4\n");
+    assert_eq!(stage.told("late"), told);
     let denied = stage.home.sluice(&["events", "--type", "access.denied", "--json"]).done().stdout;
     let denied: Vec<Value> = denied.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let asked: Vec<_> =
         denied.iter().map(|it| (&it["data"]["who"], &it["data"]["path"], it["data"]["at"].is_string())).collect();
-    assert_eq!(asked, [(&"nobody".into(), &"serve".into(), true), (&"nobody".into(), &"restore".into(), true)]);
+    let nobody: Value = "nobody".into();
+    let (serve, restore, set): (Value, Value, Value) = ("serve".into(), "restore".into(), "config set".into());
+    assert_eq!(asked, [&serve, &restore, &set].map(|command| (&nobody, command, true)));
     // A person may.
     stage.home.sluice(&["stop"]).done();
     stage.home.sluice(&["restore", &copy]).done();

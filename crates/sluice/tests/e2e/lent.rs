@@ -3,10 +3,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Instant;
 
 use serde_json::Value;
 
-use super::home::{Home, Pipe};
+use super::home::{Home, LONG, Pipe};
 use super::merges::sh;
 
 const PASSES: &str = "worker: work\nreviewer: review pass";
@@ -222,10 +223,17 @@ fn killed_in_between(script: &str, stop: &str) -> (Home, String, PathBuf, String
     sh(&home, &home.path(""), "mkdir programs; cp git.text programs/git; chmod 755 programs/git");
     let (first, workspace) = waits(&home, "first", script, &REVIEWED);
     let commit = home.git(&["rev-parse", "first"]);
+    // The window of its agent closes a moment after the agent has ended. Until then the worktree is not lent on: the next task would
+    // be created and wait, and would be next in line after the kill.
+    let give_up = Instant::now() + LONG;
+    while !home.windows().is_empty() {
+        assert!(Instant::now() < give_up, "{:?}", home.windows());
+    }
     std::fs::write(home.path("stop"), stop).unwrap();
     let create = ["task", "create", "lost", "Lost", "--harness", "demo"];
-    let creating = home.command(&create).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut creating = home.command(&create).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     here.hear();
+    assert!(creating.try_wait().unwrap().is_none(), "it is created, and waits for a worktree");
     home.kill_engine();
     drop(creating.wait_with_output());
     std::fs::remove_file(home.path("stop")).unwrap();

@@ -8,9 +8,10 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use super::at_once::Stopping;
-use super::home::{Home, run};
+use super::home::{Home, LONG, run};
 use super::merges::sh;
 use super::process;
+use super::recipes::{grimoire, start, text, until_status};
 
 const FILES: usize = 4000;
 const KILLS: u64 = 16;
@@ -126,6 +127,67 @@ fn a_power_cut_inside_a_merge_is_made_good() {
         }
         is_made_good(&home, &name, &id);
     }
+}
+
+/// A run that has committed something on its branch.
+fn run_with_work(home: &Home, name: &str) -> String {
+    let command = format!("echo {name} > {name}; git add {name}; git commit -qm {name}");
+    grimoire(home, name, &format!("steps:\n  - {{name: one, type: script, command: '{command}'}}\n"));
+    let id = text(&start(home, &[name]).json()["run"]["id"]).to_owned();
+    until_status(home, &id, "completed");
+    id
+}
+
+/// The next engine finishes it by itself. A squash has no commit of the branch: only the note tells that it is merged.
+#[test]
+fn a_power_cut_inside_the_merge_of_a_run_is_made_good_at_the_next_start() {
+    let stopping = Stopping::new();
+    let home = &stopping.home;
+    for (turn, (moment, pattern)) in (1u32..).zip(MOMENTS) {
+        stopping.begin(&["project", "list"]);
+        let name = format!("work-{turn}");
+        let id = run_with_work(home, &name);
+        stopping.stop(moment, pattern);
+        let mut merging = stopping.until_stopped(&["run", "merge", &id, "--strategy", "squash"]);
+        cut_the_power(home);
+        let _ = merging.wait();
+        let note = home.place().join(format!("merging/runs/{id}.json"));
+        assert!(note.exists(), "{moment} {pattern}");
+        home.sluice(&["project", "list"]).done();
+        let give_up = Instant::now() + LONG;
+        while note.exists() {
+            assert!(Instant::now() < give_up, "{moment} {pattern}");
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        assert!(home.repository().join(&name).exists() && !is_half_done(&home.repository()), "{moment} {pattern}");
+        home.sluice(&["stop"]).done();
+    }
+}
+
+/// What its remote did not take is pushed when it is asked for again.
+#[test]
+fn a_merge_of_a_run_that_was_not_pushed_is_pushed_when_it_is_asked_for_again() {
+    let home = Home::new();
+    let make = "git clone -q --bare . ../remote.git; git remote add origin \"$(cd ../remote.git; pwd)\"; git fetch -q";
+    sh(&home, &home.repository(), make);
+    let hook = home.path("remote.git/hooks/pre-receive");
+    sh(
+        &home,
+        &home.path(""),
+        "printf '#!/bin/sh\\nexit 1\\n' > remote.git/hooks/pre-receive; chmod 755 remote.git/hooks/*",
+    );
+    let id = run_with_work(&home, "work");
+    let merge = ["run", "merge", &id, "--strategy", "squash"];
+    let merged = home.json(&merge);
+    let there = || sh_says(&home, "git -C ../remote.git rev-parse main");
+    assert!(merged["notes"].to_string().contains("not pushed") && there() != text(&merged["commit"]), "{merged:#}");
+    std::fs::remove_file(hook).unwrap();
+    let again = home.json(&merge);
+    assert_eq!((there().as_str(), &again["commit"]), (text(&merged["commit"]), &merged["commit"]), "{again:#}");
+}
+
+fn sh_says(home: &Home, command: &str) -> String {
+    run(home.program("sh").args(["-c", command])).done().stdout.trim().to_owned()
 }
 
 fn is_half_done(repository: &Path) -> bool {

@@ -1,6 +1,6 @@
 //! A person is told once of what waits for them, across kills of the engine, and of nothing that was answered meanwhile.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -11,20 +11,22 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::home::{Home, LONG, run};
+use super::process::stop as stop_process;
 use super::recipes::text;
+use super::traces::heard;
 
 const REVIEWED: [&str; 2] = ["--workflow", "reviewed"];
 const SCRIPT: &str = "worker: work\nreviewer: review pass";
 
 /// A request that came, and whether it was taken.
-struct Posted {
+pub(super) struct Posted {
     head: String,
     body: String,
     taken: bool,
 }
 
 impl Posted {
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 
@@ -34,14 +36,52 @@ impl Posted {
 }
 
 /// A server for messages that takes them, or is out of order.
-struct Mailbox {
-    url: String,
+pub(super) struct Mailbox {
+    pub(super) url: String,
     works: Arc<AtomicBool>,
     posted: Receiver<Posted>,
 }
 
+/// A server for messages that has read the whole of one and answers it when it is told to.
+struct SlowMailbox {
+    url: String,
+    posted: Receiver<(TcpStream, Posted)>,
+}
+
+impl SlowMailbox {
+    fn new() -> SlowMailbox {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/hunter2", listener.local_addr().unwrap());
+        let (sender, posted) = channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let Some((head, body)) = heard(&stream) else { continue };
+                if sender.send((stream, Posted { head, body, taken: true })).is_err() {
+                    return;
+                }
+            }
+        });
+        SlowMailbox { url, posted }
+    }
+
+    /// The next message, which is not answered yet.
+    #[track_caller]
+    fn next(&self) -> (TcpStream, Posted) {
+        self.posted.recv_timeout(LONG).expect("a message")
+    }
+}
+
+fn take(mut stream: TcpStream) {
+    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+}
+
 impl Mailbox {
-    fn new(works: bool) -> Mailbox {
+    pub(super) fn new(works: bool) -> Mailbox {
+        Mailbox::refusing(works, None)
+    }
+
+    /// One that takes no message with this word in it, and says so.
+    fn refusing(works: bool, word: Option<&'static str>) -> Mailbox {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/hunter2", listener.local_addr().unwrap());
         let works = Arc::new(AtomicBool::new(works));
@@ -49,11 +89,16 @@ impl Mailbox {
         std::thread::spawn(move || {
             for mut stream in listener.incoming().map_while(Result::ok) {
                 let Some((head, body)) = heard(&stream) else { continue };
-                let taken = theirs.load(Ordering::SeqCst);
+                let is_refused = word.is_some_and(|word| body.contains(word));
+                let taken = theirs.load(Ordering::SeqCst) && !is_refused;
                 if sender.send(Posted { head, body, taken }).is_err() {
                     return;
                 }
-                let status = if taken { "200 OK" } else { "503 Service Unavailable" };
+                let status = match (taken, is_refused) {
+                    (true, _) => "200 OK",
+                    (false, true) => "400 Bad Request",
+                    (false, false) => "503 Service Unavailable",
+                };
                 let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
                 let _ = stream.write_all(answer.as_bytes());
             }
@@ -66,7 +111,7 @@ impl Mailbox {
     }
 
     #[track_caller]
-    fn next(&self) -> Posted {
+    pub(super) fn next(&self) -> Posted {
         self.posted.recv_timeout(LONG).expect("a message")
     }
 
@@ -77,26 +122,11 @@ impl Mailbox {
     }
 }
 
-/// The head and the body of one request.
-fn heard(stream: &TcpStream) -> Option<(String, String)> {
-    let mut reader = BufReader::new(stream);
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        if reader.read_line(&mut head).ok()? == 0 {
-            return None;
-        }
-    }
-    let length = head.to_ascii_lowercase().split_once("content-length: ")?.1.lines().next()?.parse().ok()?;
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some((head, String::from_utf8(body).ok()?))
-}
-
 fn configure(home: &Home, notify: &str) {
     std::fs::write(home.place().join("config.toml"), format!("[notify]\n{notify}")).unwrap();
 }
 
-fn hook_at(url: &str, kind: &str) -> String {
+pub(super) fn hook_at(url: &str, kind: &str) -> String {
     format!("[[notify.webhook]]\nurl = \"{url}\"\nkind = \"{kind}\"\n")
 }
 
@@ -169,6 +199,90 @@ fn what_was_answered_meanwhile_is_not_told() {
     assert_eq!(text(&mailbox.taken().json()["id"]), other);
 }
 
+/// The receiver has the message, and the engine is dead before it can write that down. The same message comes again, and says by
+/// its id that it is the same.
+#[test]
+fn what_was_taken_and_not_written_down_comes_again_under_the_same_id() {
+    let home = Home::new();
+    let mailbox = SlowMailbox::new();
+    configure(&home, &hook_at(&mailbox.url, "json"));
+    let (_, id) = review(&home, "brew");
+    let (stream, first) = mailbox.next();
+    // It cannot go on to write it down: it is stopped while the receiver answers, and dies then.
+    let engine = home.engine_pid();
+    stop_process(engine);
+    take(stream);
+    home.kill_engine();
+    home.sluice(&["inbox"]).done();
+    let (stream, again) = mailbox.next();
+    take(stream);
+    assert_eq!(again.json(), first.json(), "the same message");
+    let key = format!("idempotency-key: {id}");
+    assert!(first.has(&key) && again.has(&key), "{}\n{}", first.head, again.head);
+    let told = home.follow(&["--type", "attention.told"]).next(Instant::now() + LONG).unwrap();
+    assert_eq!(told["data"]["ids"], serde_json::json!([id]), "{told:#}");
+    // From here on it is known: the next message is about something else.
+    home.kill_engine();
+    let (_, other) = review(&home, "steep");
+    assert_eq!(text(&mailbox.next().1.json()["id"]), other);
+}
+
+/// What a person answers while the server for messages is out of order, or before another engine looks, is not told.
+#[test]
+fn what_is_answered_before_the_next_engine_looks_is_not_told() {
+    let home = Home::new();
+    let mailbox = Mailbox::new(false);
+    configure(&home, &hook_at(&mailbox.url, "json"));
+    let (_, answered) = review(&home, "brew");
+    assert_eq!(text(&mailbox.next().json()["id"]), answered);
+    home.kill_engine();
+    // This command starts the next engine, and is what it hears first.
+    home.json(&["answer", &answered, "approve"]);
+    mailbox.mend();
+    let (_, other) = review(&home, "steep");
+    let taken = mailbox.taken().json();
+    assert_eq!((text(&taken["id"]), &taken["things"]), (other.as_str(), &Value::Null), "{taken:#}");
+}
+
+/// A message that a server refuses keeps no other back. It is offered again, given up in the end, and not forgotten: the thing
+/// still waits.
+#[test]
+fn a_message_that_is_refused_is_given_up_and_holds_up_no_other() {
+    let home = Home::new();
+    let mailbox = Mailbox::refusing(true, Some("brew"));
+    configure(&home, &hook_at(&mailbox.url, "json"));
+    let (_, refused) = review(&home, "brew");
+    let (_, other) = review(&home, "steep");
+    assert_eq!(text(&mailbox.taken().json()["id"]), other);
+    let give_up = Instant::now() + LONG;
+    while !log(&home).contains(&format!("has refused a message about {refused} 5 times")) {
+        assert!(Instant::now() < give_up, "{}", log(&home));
+        home.sluice(&["inbox"]).done();
+    }
+    let tested = home.sluice(&["notify", "test"]);
+    assert!(tested.stdout.contains("given up webhook 127.0.0.1:"), "{tested:?}");
+    assert!(tested.stdout.contains(&format!("the message about {refused}: ")), "{tested:?}");
+    assert!(tested.stdout.contains("400 Bad Request") && !tested.stdout.contains("hunter2"), "{tested:?}");
+    let inbox = home.json(&["inbox"])["questions"].take();
+    assert!(inbox.as_array().unwrap().iter().any(|it| it["id"] == refused.as_str()), "{inbox:#}");
+}
+
+#[test]
+fn a_message_links_to_the_page_where_a_person_has_named_its_address() {
+    let home = Home::new();
+    let (mailbox, phone) = (Mailbox::new(true), Mailbox::new(true));
+    let both = hook_at(&mailbox.url, "json") + &hook_at(&phone.url, "ntfy");
+    configure(&home, &format!("page = \"https://sluice.example/\"\n{both}"));
+    let (task, _) = review(&home, "brew");
+    let link = format!("https://sluice.example/tasks/{task}");
+    assert_eq!(text(&mailbox.next().json()["link"]), link);
+    let ntfy = phone.next();
+    assert!(ntfy.has(&format!("click: {link}")) && ntfy.body.ends_with(&link), "{}{}", ntfy.head, ntfy.body);
+    configure(&home, &hook_at(&mailbox.url, "json"));
+    review(&home, "steep");
+    assert_eq!(mailbox.next().json()["link"], Value::Null, "there is no address");
+}
+
 #[test]
 fn many_at_once_are_one_message() {
     let home = Home::new();
@@ -235,6 +349,28 @@ fn a_hook_and_what_it_is_about_are_told_once_by_the_command() {
     let about = std::fs::read_to_string(&about).unwrap();
     let message: Value = serde_json::from_str(about.lines().last().unwrap()).unwrap();
     assert_eq!((text(&message["reason"]), text(&message["task"])), ("crashed", id.as_str()));
+}
+
+/// What a hook has told is not told again by the command, though the engine that ran the hook is dead.
+#[test]
+fn what_a_hook_told_is_not_told_again_after_a_kill() {
+    let home = Home::new();
+    let mailbox = Mailbox::new(false);
+    let told = home.path("told");
+    let webhook = hook_at(&mailbox.url, "json");
+    configure(
+        &home,
+        &format!("command = [\"sh\", \"-c\", \"cat >> {0}; echo over >> {0}\"]\n{webhook}", told.display()),
+    );
+    let (_, id) = review(&home, "brew");
+    home.kill_engine();
+    mailbox.mend();
+    home.sluice(&["inbox"]).done();
+    // The command is asked before the webhook.
+    assert_eq!(text(&mailbox.taken().json()["id"]), id);
+    let said = std::fs::read_to_string(&told).unwrap();
+    assert_eq!(said.matches("over\n").count(), 1, "{said}");
+    assert!(said.contains("is ready for you to read (brew)"), "{said}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Worktrees are few: whoever waits for one begins when there is one, whatever made it free, and nobody is lent one in which
 //! somebody lives.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::home::Home;
 
@@ -24,12 +24,18 @@ fn waiting(home: &Home) -> Vec<(String, &'static str)> {
     tasks.into()
 }
 
+/// Waits until a task has begun. Its start has settled then, and what it needs a person for follows from where it stands.
 #[track_caller]
 fn begins(home: &Home, id: &str, status: &str) {
-    // What is to be clarified may wait for a person from then on.
-    let has_begun = |task: &Value| task["session"] == "active" && task["attention"]["reason"] != "pool_full";
-    let task = home.until(id, "begun, and waits for no worktree", has_begun);
-    assert_eq!(task["status"], status);
+    home.until_event(id, "turn.settled", 1);
+    let task = home.task(id);
+    // The agent of a task that is to be clarified asks a person.
+    let needed = if status == "clarification" { json!("clarification") } else { Value::Null };
+    assert_eq!(
+        (&task["session"], &task["status"], &task["attention"]["reason"]),
+        (&"active".into(), &status.into(), &needed),
+        "{task:#}"
+    );
 }
 
 #[test]

@@ -101,6 +101,23 @@ fn an_agent_asks_and_gets_the_answer() {
 }
 
 #[test]
+fn a_question_outlives_the_engine_that_heard_it() {
+    let home = fresh();
+    let steps = "steps:\n  - name: work\n    type: agent\n    harness: shell\n    prompt: |\n      a=$(sluice step ask 'Which database?' --option postgres --option sqlite)\n      echo \"chose $a\"\n";
+    grimoire(&home, "mine", steps);
+    let ran = start(&home, &["mine"]);
+    assert_eq!(ran.code, 10, "{ran:?}");
+    let id = text(&ran.json()["run"]["id"]).to_owned();
+    home.kill_engine();
+    question(&home, &id);
+    home.sluice(&["stop"]).done();
+    let asked = question(&home, &id);
+    home.json(&["answer", text(&asked["id"]), "sqlite"]);
+    let run = until_status(&home, &id, "completed");
+    assert_eq!(text(&step(&run, "work")["output"]), "chose sqlite\n");
+}
+
+#[test]
 fn what_an_agent_says_itself_counts_more_than_its_last_words() {
     let home = fresh();
     let steps = "steps:\n  - {name: one, type: agent, prompt: 'demo: sluice step complete --result PASS --summary fine; json {\"result\": \"FAIL\"}'}\n  - {name: two, type: script, when: \"one.result == 'PASS'\", command: 'true'}\n";

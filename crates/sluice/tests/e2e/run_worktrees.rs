@@ -44,7 +44,8 @@ fn a_run_that_leaves_nothing_new_leaves_nothing() {
 }
 
 /// Which folder it is, whatever it is called; what else lies there; and where it stands.
-const LOOK: &str = "stat -c %i .; ls; git status --porcelain --ignored; git rev-parse HEAD; git branch --show-current";
+const LOOK: &str =
+    "stat -c '%i %w' .; ls; git status --porcelain --ignored; git rev-parse HEAD; git branch --show-current";
 
 /// What a run sees of its worktree, by line.
 fn looks(home: &Home, command: &str) -> Vec<String> {
@@ -59,10 +60,22 @@ fn runs_that_follow_each_other_are_lent_the_same_worktree_and_see_nothing_of_eac
     std::fs::write(home.repository().join(".gitignore"), "*.cache\n").unwrap();
     home.git(&["add", ".gitignore"]);
     home.git(&["commit", "--quiet", "--message", "ignore"]);
-    // Until the second run none is known to follow.
-    let seen: Vec<Vec<String>> = (0..4).map(|_| looks(&home, LOOK)).collect();
-    assert!(seen.windows(2).any(|two| two[0][0] == two[1][0]), "{seen:?}");
-    assert!(seen.windows(2).all(|two| two[0].last() != two[1].last()), "each has a branch of its own: {seen:?}");
+    // A run may begin before the one before it has given its worktree back, and is lent that of an earlier one or a new one.
+    let mut seen: Vec<Vec<String>> = Vec::new();
+    let give_up = Instant::now() + LONG;
+    loop {
+        assert!(Instant::now() < give_up, "{seen:?}");
+        let look = looks(&home, LOOK);
+        assert!(
+            seen.iter().all(|other| other.last() != look.last()),
+            "each has a branch of its own: {look:?} {seen:?}"
+        );
+        let is_lent_again = seen.iter().any(|other| other[0] == look[0]);
+        seen.push(look);
+        if is_lent_again {
+            break;
+        }
+    }
 
     // One that leaves something that git does not count leaves it to none.
     for left in ["touch left.cache", "git config extensions.worktreeConfig true; git config --worktree a.b c"] {
@@ -112,6 +125,62 @@ fn what_a_run_made_stays_on_its_branch_or_is_kept() {
     until_status(&home, &id, "completed");
     assert!(folder.join("made.txt").exists());
     assert_eq!(home.git(&["show", &format!("sluice/run-{id}:made.txt")]), "new");
+}
+
+#[test]
+fn a_run_shows_its_branch_and_what_is_kept_of_it() {
+    let home = fresh();
+    let (id, _) = scripted(&home, "echo new > made.txt; git add made.txt; git commit -qm made; echo more > more.txt");
+    let kept = format!("refs/sluice/keep/{id}/1");
+    let run = until(&home, &id, |run| run["kept"] == serde_json::json!([kept]));
+    assert_eq!(run["branch"], format!("sluice/run-{id}"), "{run:#}");
+    let shown = home.sluice(&["run", "show", &id]).done().stdout;
+    assert!(shown.contains(&format!("sluice/run-{id}")) && shown.contains(&kept), "{shown}");
+    // One that has neither says neither.
+    let (id, folder) = scripted(&home, "true");
+    let run = until(&home, &id, |_| !folder.exists() && !left(&home).1.contains(&id));
+    assert_eq!((&run["branch"], &run["kept"]), (&serde_json::Value::Null, &serde_json::Value::Null), "{run:#}");
+}
+
+#[test]
+fn a_run_whose_work_went_with_its_branch_is_not_tried_again_from_the_base() {
+    let home = fresh();
+    let (id, folder) = scripted(&home, "git commit -q --allow-empty -m made; exit 3");
+    until_status(&home, &id, "failed");
+    let branch = format!("sluice/run-{id}");
+    let commit = home.git(&["rev-parse", &branch]);
+    home.git(&["worktree", "remove", "--force", folder.to_str().unwrap()]);
+    home.git(&["branch", "-q", "-D", &branch]);
+    let ran = home.sluice(&["run", "retry", &id, "--json"]);
+    assert_eq!(ran.refusal(), "1 no_workspace");
+    let hint = ran.json()["error"]["hint"].as_str().unwrap().to_owned();
+    assert!(hint.contains(&format!("branch {branch} {commit}")), "{hint}");
+    // As it says.
+    home.git(&["branch", &branch, &commit]);
+    home.json(&["run", "retry", &id]);
+    until_status(&home, &id, "failed");
+    assert_eq!(home.git(&["rev-parse", &format!("{branch}~1")]), commit, "it goes on where it was");
+}
+
+#[test]
+fn a_run_in_a_bare_repository_has_a_worktree_of_its_own() {
+    let home = fresh();
+    grimoire(&home, "mine", "steps:\n  - {name: one, type: script, command: 'pwd; git log --format=%s; echo x > x'}\n");
+    home.commit();
+    let bare = home.path("bare.git");
+    home.git(&["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
+    let recipe = home.repository().join(".coven/grimoires/mine.yml");
+    let before = std::fs::read_dir(&bare).unwrap().count();
+    let mut command = home.command(&["start", recipe.to_str().unwrap(), "--json"]);
+    let run = super::home::run(command.current_dir(&bare)).done().json()["run"].take();
+    let folder = home.place().join("runs").join(text(&run["id"]));
+    assert_eq!(run["workspace"], folder.to_str().unwrap(), "{run:#}");
+    let output = text(&run["steps"][0]["output"]).to_owned();
+    assert!(output.starts_with(folder.to_str().unwrap()) && output.ends_with("begin"), "{output}");
+    assert!(!bare.join("x").exists());
+    // git keeps something for worktrees there, and we a folder of our own.
+    let after = std::fs::read_dir(&bare).unwrap().count();
+    assert!(after - before <= 3, "{:?}", std::fs::read_dir(&bare).unwrap().collect::<Vec<_>>());
 }
 
 #[test]

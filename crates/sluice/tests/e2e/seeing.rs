@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::home::Home;
 use super::merges::sh;
-use super::recipes::{fresh, grimoire, start, text, until_status};
+use super::recipes::{first, fresh, grimoire, start, text, until_status};
 
 const PASSES: &str = "worker: work\nreviewer: review pass";
 
@@ -139,6 +139,10 @@ fn approve_takes_the_only_way_on_and_says_what_that_lacks() {
     home.until(&id, "at work", |task| task["session"] == "active");
     // The way on from `working` is its handoff, and a person needs it too.
     assert_eq!(home.refused(&["task", "approve", &id]), "1 gate_failed");
+    // A crash leads to no approval: `stuck` is not nearer to the end.
+    let crashed = home.create("crashed", "worker: crash", &[]);
+    home.until_event(&crashed, "agent.crashed", 1);
+    assert_eq!(home.refused(&["task", "approve", &crashed]), "1 gate_failed");
     let waits = home.create("waits", "worker: hang", &["--no-spawn"]);
     let begun = home.json(&["task", "approve", &waits, "--message", "Go on"]);
     assert_eq!(begun["transition"]["to"], "working", "{begun:#}");
@@ -275,6 +279,8 @@ fn the_branch_of_a_run_is_looked_at_and_merged() {
     let merged = home.json(&["run", "merge", &id, "--strategy", "merge"]);
     assert_eq!(merged["commit"], home.git(&["rev-parse", "main"]).as_str(), "{merged:#}");
     assert!(home.repository().join("made.txt").exists(), "the checkout goes along");
+    let told = first(&home, &id, "run.merged");
+    assert_eq!((&told["data"]["commit"], &told["actor"]), (&merged["commit"], &"engine".into()), "{told:#}");
     assert!(home.git(&["log", "-1", "--format=%B"]).contains(&format!("Run {id} of makes")));
 
     let (none, _) = scripted("nothing", "true");
@@ -313,6 +319,30 @@ fn a_run_that_is_deleted_is_in_no_list_and_its_work_stays() {
     assert_eq!(listed(&home), 0, "another engine knows it too");
     let story = home.sluice(&["events", "--correlation", &id]).done().stdout;
     assert_eq!(story.matches("run.deleted").count(), 1, "{story}");
+    let story = home.sluice(&["events", "--correlation", &id, "--type", "run.deleted", "--json"]).done();
+    assert!(text(&story.json()["actor"]).starts_with("person"), "{story:?}");
+}
+
+#[test]
+fn what_a_deleted_run_leaves_goes_at_once_and_its_work_is_kept() {
+    let home = fresh();
+    grimoire(&home, "fails", "steps:\n  - {name: one, type: script, command: 'echo half > half.txt; false'}\n");
+    grimoire(&home, "clean", "steps:\n  - {name: one, type: script, command: 'false'}\n");
+    let begun = |recipe: &str| {
+        let id = text(&start(&home, &[recipe]).json()["run"]["id"]).to_owned();
+        until_status(&home, &id, "failed");
+        assert!(home.place().join("runs").join(&id).is_dir(), "what failed may be tried again there");
+        id
+    };
+    for (recipe, is_kept) in [("clean", false), ("fails", true)] {
+        let id = begun(recipe);
+        let deleted = home.json(&["run", "delete", &id, "--yes"]);
+        assert!(deleted["notes"].is_null(), "{deleted:#}");
+        assert!(!home.place().join("runs").join(&id).exists(), "{recipe}");
+        assert_eq!(home.git(&["branch", "--list", &format!("*{id}*")]), "", "{recipe}");
+        let refs = home.git(&["for-each-ref", "--format=%(refname)", "refs/sluice"]);
+        assert_eq!(refs.contains(&id), is_kept, "{recipe}: {refs}");
+    }
 }
 
 #[test]
@@ -371,6 +401,33 @@ fn a_list_that_is_watched_is_shown_again_when_something_happens() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
+}
+
+/// A person who has stopped the engine wants none, and a list that is watched only waits for the next.
+#[test]
+fn a_list_that_is_watched_starts_no_engine_again() {
+    use std::io::{BufRead, BufReader};
+    let home = Home::new();
+    let mut command = home.command(&["task", "list", "--all", "--watch", "--json"]);
+    let (output, errors) = (std::process::Stdio::piped(), std::process::Stdio::piped());
+    let mut child = command.stdout(output).stderr(errors).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut until = |wanted: &str| while !lines.next().unwrap().unwrap().contains(wanted) {};
+    until("\"tasks\": []");
+    let before = home.engine_pid();
+    home.sluice(&["stop"]).done();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    while !said.next().unwrap().unwrap().contains("the engine is away") {}
+    // It asks again each second; whether it starts one is seen by who has the home.
+    let enough = std::time::Instant::now() + std::time::Duration::from_secs(3);
+    while std::time::Instant::now() < enough {
+        assert_eq!(home.engine_pid(), before, "an engine was started");
+        std::thread::park_timeout(std::time::Duration::from_millis(50));
+    }
+    let id = home.create("later", "worker: hang", &["--no-spawn"]);
+    until(&id);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

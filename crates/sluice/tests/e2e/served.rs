@@ -27,7 +27,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    fn read(text: &str) -> Answer {
+    pub(crate) fn read(text: &str) -> Answer {
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
         let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or_default();
         Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }

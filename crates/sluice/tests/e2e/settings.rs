@@ -1,6 +1,6 @@
 //! Settings that are changed while an engine runs, and what its sessions find around them.
 
-use super::home::run;
+use super::home::{Home, run};
 use super::recipes::{fresh, grimoire, settled, start, step, text};
 
 #[test]
@@ -89,4 +89,20 @@ fn an_engine_holds_nothing_open_of_the_command_that_started_it() {
     let open = std::fs::read_dir(format!("/proc/{}/fd", home.engine_pid())).unwrap();
     let open: Vec<_> = open.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok()).collect();
     assert!(!open.contains(&locked), "{open:?}");
+}
+
+#[test]
+fn what_is_misspelt_is_refused_with_what_can_be_said() {
+    let home = Home::empty();
+    let refused = home.sluice(&["project", "add", "--workflow", "reviewd"]);
+    assert!(refused.code == 3 && refused.stderr.contains("reviewed"), "{refused:?}");
+    assert_eq!(home.json(&["project", "list"])["projects"], serde_json::json!([]));
+    home.sluice(&["project", "add", "--workflow", "reviewed"]).done();
+    // A key of a list of tables cannot be set by itself: the hint leads on.
+    for key in ["notify.webhook[].url", "notify.webhook.url"] {
+        let refused = home.sluice(&["config", "set", key, "https://example.com/hook"]);
+        assert!(refused.code == 3 && refused.stderr.contains("`sluice config set notify.webhook '["), "{refused:?}");
+    }
+    let whole = r#"[{ url = "https://example.com/hook" }]"#;
+    home.sluice(&["config", "set", "notify.webhook", whole]).done();
 }

@@ -37,7 +37,7 @@ impl Collector {
 }
 
 /// The head and the body of one request.
-fn heard(stream: &TcpStream) -> Option<(String, String)> {
+pub(crate) fn heard(stream: &TcpStream) -> Option<(String, String)> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -80,7 +80,7 @@ fn a_collector_hears_of_requests_and_steps_and_of_no_secret() {
     let (_, secret) = token(&home, &[]);
     let parent = "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n";
     let head = format!("authorization: Bearer {secret}\r\n{parent}");
-    let asked = served.say(request("GET", "/v1/lifecycle/tasks/hunter2?colour=hunter2", &head, 0).as_bytes());
+    let asked = served.say(request("GET", "/v1/lifecycle/tasks/hunter2/history?colour=hunter2", &head, 0).as_bytes());
     assert_eq!(asked.status, 404, "{asked:?}");
     let unwanted = parent.replace("-01\r", "-00\r");
     assert_eq!(served.say(request("GET", "/healthz", &unwanted, 0).as_bytes()).status, 200);
@@ -101,7 +101,7 @@ fn a_collector_hears_of_requests_and_steps_and_of_no_secret() {
         }
     }
     let all: Vec<(String, Value)> = taken.iter().flat_map(|(_, body)| spans(body)).collect();
-    let route = "/v1/lifecycle/tasks/{id}";
+    let route = "/v1/lifecycle/tasks/{id}/history";
     let asked =
         format!("GET {route} http.request.method=GET url.scheme=http http.route={route} http.response.status_code=404");
     let found = |name: &str| {

@@ -37,13 +37,16 @@ fn set(home: &Home, settings: &str) {
     std::fs::write(&file, format!("{before}\n{settings}")).unwrap();
 }
 
-/// Every file and folder below these with its bytes, git's own among them.
+/// Every file and folder below these with its bytes, git's own among them, but for the note that goes when the disk has a worktree.
 fn everything(folders: &[PathBuf]) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut found, mut left) = (BTreeMap::new(), folders.to_vec());
     while let Some(path) = left.pop() {
         let Ok(about) = path.symlink_metadata() else { continue };
         if about.is_dir() {
             left.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+        if path.ends_with("sluice-unsynced") {
+            continue;
         }
         let bytes = if about.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
         found.insert(path, bytes);
@@ -121,6 +124,26 @@ fn everything_on_disk_is_listed_with_its_size() {
     assert!(!shown.stderr.contains("low disk"), "{shown:?}");
     end.let_go();
     settled(&home, &open);
+}
+
+#[test]
+fn a_person_drops_kept_work_for_good() {
+    let home = fresh();
+    let (id, _) = scripted(&home, "echo new > made.txt");
+    let reference = format!("refs/sluice/keep/{id}/1");
+    until(&home, &id, |_| keeps(&home).contains(&reference));
+    let commit = home.git(&["rev-parse", &reference]);
+    assert_eq!(home.refused(&["workspace", "drop", &id]), "2 not_confirmed");
+    assert_eq!(home.refused(&["workspace", "drop", &id, "--number", "7", "--yes"]), "3 not_found");
+    let dropped = home.json(&["workspace", "drop", &id, "--yes"]);
+    assert_eq!((&dropped["dropped"]["reference"], &dropped["commit"]), (&reference.into(), &commit.as_str().into()));
+    assert_eq!(keeps(&home), "");
+    assert_eq!(home.refused(&["workspace", "drop", &id, "--yes"]), "3 not_found");
+    // It is written down, with what brings it back for a while.
+    let events = home.sluice(&["events", "--type", "workspace.dropped", "--json"]).done().stdout;
+    let event: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
+    assert_eq!(event["data"]["commit"], commit.as_str(), "{event:#}");
+    assert!(event["actor"].as_str().unwrap().starts_with("person"), "{event:#}");
 }
 
 #[test]
@@ -241,7 +264,7 @@ fn retention_takes_everything_that_is_old_but_work() {
             assert!(Instant::now() < give_up, "{left:#?} {} {}", branches(&home), keeps(&home));
             // An engine looks at files when it starts, and every hour: each gets the time of some commands for it.
             home.sluice(&["stop"]).done();
-            (0..20).take_while(|_| !is_gone()).for_each(|_| drop(home.json(&["run", "list"])));
+            (0..200).take_while(|_| !is_gone()).for_each(|_| drop(home.json(&["run", "list"])));
         }
     };
     let folders = ["evidence", "sessions", "tasks", "runs"];

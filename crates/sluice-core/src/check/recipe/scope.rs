@@ -170,6 +170,12 @@ impl<'a> RecipeScope<'a> {
         let Err(unknown) = self.look_up(&found.path, reader, place) else { return };
         let shown = clip(&PlaceholderSyntax::Dollar.wrap(&found.path));
         let problem = match unknown {
+            UnknownPath::Late(id) if reader == Some(id.0 as usize) => {
+                let own = clip(self.name(id));
+                let message = format!("`{shown}` is what `{own}` itself gives, and is there only when it has ended");
+                Diagnosis::new(Code::VariableTooLate, span, message)
+                    .help(format!("read it in a step that comes after `{own}`, or name another step"))
+            }
             UnknownPath::Late(id) => {
                 let own = clip(reader.map_or("the run", |reader| &self.draft.steps[reader].name.value));
                 let giver = clip(self.name(id));

@@ -13,9 +13,11 @@
 //! In paths, keys and values: the folders and ends of the table by name, `{workspace}`, `{repository}` (the main checkout of the worktree),
 //! and `{above}`: each of these two and every folder above them.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use serde_json::Value;
 
@@ -37,7 +39,11 @@ pub(super) struct ClueSight<'a> {
     home: Option<PathBuf>,
     /// What names in braces stand for; more than one where each may be meant.
     names: Vec<(String, Vec<String>)>,
+    /// What was read: several clues are about one file, and such a file can be large.
+    read: RefCell<BTreeMap<PathBuf, Rc<ReadDocument>>>,
 }
+
+type ReadDocument = Result<Option<Value>, String>;
 
 impl<'a> ClueSight<'a> {
     pub(super) fn of(table: &LookTable, scene: &HarnessScene<'a>) -> ClueSight<'a> {
@@ -68,7 +74,7 @@ impl<'a> ClueSight<'a> {
         names.push(("{workspace}".to_owned(), texts(&workspaces)));
         names.push(("{repository}".to_owned(), texts(&repositories)));
         names.push(("{above}".to_owned(), above));
-        ClueSight { environment: scene.environment, home, names }
+        ClueSight { environment: scene.environment, home, names, read: RefCell::default() }
     }
 
     pub(super) fn has_home(&self) -> bool {
@@ -140,16 +146,22 @@ impl<'a> ClueSight<'a> {
         texts
     }
 
+    fn document(&self, path: &Path) -> Rc<ReadDocument> {
+        let mut read = self.read.borrow_mut();
+        Rc::clone(read.entry(path.to_owned()).or_insert_with(|| Rc::new(document(path))))
+    }
+
     fn look_into(&self, path: &Path, key: &str) -> ClueAnswer {
-        let document = match document(path) {
+        let read = self.document(path);
+        let document = match read.as_ref() {
             Ok(Some(document)) => document,
             Ok(None) => return ClueAnswer::Absent,
-            Err(why) => return ClueAnswer::Unreadable(why),
+            Err(why) => return ClueAnswer::Unreadable(why.clone()),
         };
         let (key, wanted) = key.split_once('=').map_or((key, None), |(key, value)| (key.trim(), Some(value.trim())));
         let wanted = wanted.map(|value| self.filled(value));
         // Keys are taken apart before names are filled in: a path has dots of its own.
-        let mut places = vec![&document];
+        let mut places = vec![document];
         for part in key.split('.') {
             let parts = self.filled(part);
             places = places.iter().flat_map(|it| parts.iter().filter_map(|part| it.get(part))).collect();

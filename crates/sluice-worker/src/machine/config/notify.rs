@@ -12,19 +12,33 @@ pub struct NotifyConfig {
     /// Whether the desktop shows what waits for you: with `notify-send` or `osascript`, where one of them is there.
     #[schemars(example = false)]
     pub desktop: bool,
+    /// Whether a command that you follow at a terminal (`start`, `task wait`, `run wait`, `inbox --watch`) rings and shows a message
+    /// there (OSC 9) when something needs you.
+    #[schemars(example = false)]
+    pub terminal: bool,
     /// A program and its arguments; the message comes on its standard input, and as JSON in SLUICE_ATTENTION.
     #[schemars(extend("examples" = [["notify-send", "Sluice"]]))]
     pub command: Vec<String>,
     /// The hours of the day (local time) in which you are told nothing; at their end you are told everything at once.
     #[schemars(example = &"22:00-07:00")]
     pub quiet: Option<QuietHours>,
+    /// The address at which you open the page that `sluice serve` serves; messages then link to the task or run there.
+    #[schemars(example = &"https://sluice.example:7373")]
+    pub page: Option<String>,
     /// Servers that are told.
     pub webhook: Vec<WebhookConfig>,
 }
 
 impl Default for NotifyConfig {
     fn default() -> NotifyConfig {
-        NotifyConfig { desktop: true, command: Vec::new(), quiet: None, webhook: Vec::new() }
+        NotifyConfig {
+            desktop: true,
+            terminal: true,
+            command: Vec::new(),
+            quiet: None,
+            page: None,
+            webhook: Vec::new(),
+        }
     }
 }
 
