@@ -22,6 +22,8 @@ use crate::git::{GitError, Repository};
 
 /// Where a worktree's folder is made before git sees it, in our own part of what git keeps for a repository.
 const DRAFTS: &str = "sluice/worktrees";
+/// How often git may remove the folder of all worktrees under one that is being made.
+const MOST_VANISHED: u32 = 1000;
 
 impl WorktreeSite {
     /// Makes a worktree at this commit, on no branch, without its files. Nothing stands in its place.
@@ -89,12 +91,14 @@ impl AdminDraft {
     /// Gives it its place, under a name that no other worktree has. The folder leads there before git can ask.
     fn place(self, repository: &Repository, folder: &Path) -> Result<PathBuf, GitError> {
         let all = repository.common().join("worktrees");
-        fs::create_dir_all(&all).map_err(GitError::file("cannot make", &all))?;
         let link = folder.join(".git");
         let id = id_of(folder);
-        for number in 0_u64.. {
+        let (mut number, mut vanished) = (0_u64, 0);
+        loop {
+            fs::create_dir_all(&all).map_err(GitError::file("cannot make", &all))?;
             let admin = all.join(if number == 0 { id.clone() } else { format!("{id}{number}") });
             if fs::symlink_metadata(&admin).is_ok() {
+                number += 1;
                 continue;
             }
             let line = [b"gitdir: ", admin.as_os_str().as_bytes(), b"\n"].concat();
@@ -103,10 +107,11 @@ impl AdminDraft {
                 Ok(()) => return Ok(admin),
                 // Another has just taken the name.
                 Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {}
+                // A git that removes the last worktree removes the folder of all of them with it, at any moment.
+                Err(error) if error.kind() == ErrorKind::NotFound && vanished < MOST_VANISHED => vanished += 1,
                 Err(error) => return Err(GitError::file("cannot move", &self.0)(error)),
             }
         }
-        Err(place::call_is_odd(repository, folder))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sluice_os::git::GitError;
 use sluice_os::workspace::{SPARE, SpareWorktree, WorkspacePool, WorkspaceRemoval};
@@ -230,5 +231,26 @@ fn a_folder_that_has_its_name_and_is_not_registered_there_is_found() {
     assert_eq!(ground.sh(&folder, "git branch --show-current"), "run-a");
     let spare = park(&pool, "a", &base).unwrap().expect("nothing is new in it");
     pool.discard(spare).unwrap();
+    assert_eq!(left(&ground, &pool), "");
+}
+
+/// Git removes the folder of all worktrees with the last of them, also while the next is being made.
+#[test]
+fn one_is_made_while_git_removes_the_last_other() {
+    let ground = Ground::new();
+    let pool = ground.pool();
+    let base = ground.sh(&ground.repository_folder(), "git rev-parse main");
+    let all = ground.repository_folder().join(".git/worktrees");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                drop(fs::remove_dir(&all)); // as git does: only if it is empty
+            }
+        });
+        let made = (0..20).try_for_each(|_| pool.discard(pool.make_spare(&base)?).map_err(|failure| failure.error));
+        is_over.store(true, Ordering::Relaxed);
+        made.unwrap();
+    });
     assert_eq!(left(&ground, &pool), "");
 }
